@@ -1,0 +1,67 @@
+# Two commands matter: `make demo` and `make test`. Both set everything up by themselves.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+AWS_VENV := .venv-aws
+BIN := $(abspath $(VENV))/bin
+PY := $(BIN)/python
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
+
+# Node, npm and the CDK come from the virtual environment, before whatever the machine has.
+export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
+export PYTHONDONTWRITEBYTECODE :=
+export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
+
+.PHONY: help setup demo test lint unit synth deploy lock clean
+
+help: ## what there is to run
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(VENV)/.ready $(AWS_VENV)/.ready node_modules/.ready
+
+demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (KEEP=1 leaves it running)
+	@$(PY) -m local demo
+
+test: setup ## ruff, mypy --strict, and every test
+	@echo "ruff"   && $(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@echo "mypy"   && $(BIN)/mypy
+	@$(BIN)/pytest
+
+lint: setup ## ruff and mypy alone
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+unit: setup ## the tests that need no sockets
+	@$(BIN)/pytest tests/unit tests/stacks
+
+synth: setup ## the CloudFormation templates, into cdk.out
+	@cdk synth --quiet
+
+deploy: setup ## into the AWS account your credentials name
+	cdk deploy --all
+
+lock: setup ## resolve the requirements again, and lock them with hashes
+	@$(PY) -m tools.lock
+
+clean: ## everything that was generated
+	rm -rf $(VENV) $(AWS_VENV) node_modules .cache .local build cdk.out reports
+
+$(VENV)/.ready: requirements-dev.txt
+	@echo "installing Python packages ($(VENV))"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Once needs Python 3.11 or newer: make PYTHON=python3.x")'
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PY) $(PIP_INSTALL) -r requirements-dev.txt
+	@touch $@
+
+$(AWS_VENV)/.ready: local/requirements.txt
+	@echo "installing the embedded AWS ($(AWS_VENV))"
+	@$(PYTHON) -m venv --clear $(AWS_VENV)
+	@$(AWS_VENV)/bin/python $(PIP_INSTALL) -r local/requirements.txt
+	@touch $@
+
+node_modules/.ready: package-lock.json $(VENV)/.ready
+	@echo "installing the CDK's command line (node_modules)"
+	@npm ci --no-audit --no-fund --loglevel=error
+	@touch $@

@@ -1,0 +1,95 @@
+"""The names on which library, infrastructure and operator's tools agree. Standard library only.
+
+Whatever two of them would otherwise both spell out stands here once: attribute names of the dedup
+record and of dead letters, reason codes, and the limits that AWS documents.
+"""
+
+import re
+from enum import StrEnum
+
+SCHEMA_VERSION = 1
+"""Shape of the dedup record. A change of shape is a new version, and readers know both."""
+
+CONSUMER_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+"""A consumer's name is part of every dedup key and of its folder's import path: it never changes."""
+
+EVENT_TYPE_ATTRIBUTE = "type"
+"""Message attribute on the topic; each queue's filter policy selects by it."""
+
+COMMIT_ATTRIBUTE = "once_commit"
+"""On every item the library writes: the commit that wrote it last. Makes reads checkable."""
+
+
+class Record:
+    """Attribute names of the dedup record."""
+
+    PK = "pk"
+    SCHEMA = "schema"
+    STATE = "state"
+    FINGERPRINT = "fingerprint"
+    COMMIT = "commit"
+    EVENT_TYPE = "event_type"
+    OUTCOME = "outcome"
+    REFUSAL = "refusal"
+    COMMITTED_AT = "committed_at"
+    EXPIRES_AT = "expires_at"
+
+
+class State(StrEnum):
+    """Where a dedup record stands. Only `done` exists until an effect needs `pending`."""
+
+    DONE = "done"
+
+
+class Outcome(StrEnum):
+    """What a committed event came to."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+
+
+class Reason(StrEnum):
+    """Why a message was quarantined: the `once-reason` attribute of a dead letter."""
+
+    UNPARSEABLE = "unparseable"
+    INVALID_EVENT = "invalid-event"
+    UNKNOWN_TYPE = "unknown-type"
+    INVALID_DATA = "invalid-data"
+    NO_KEY = "no-key"
+    KEY_CONFLICT = "key-conflict"
+    TOO_LARGE = "too-large"
+    INVALID_WRITE = "invalid-write"
+    UNHANDLED_REFUSAL = "unhandled-refusal"
+    PERMANENT = "permanent"
+    RETRIES_EXHAUSTED = "retries-exhausted"
+
+
+class DeadLetter:
+    """Message attribute names of a dead letter. SQS allows ten attributes a message."""
+
+    REASON = "once-reason"
+    ERROR = "once-error"
+    CONSUMER = "once-consumer"
+    KEY_HASH = "once-key-hash"
+    FIRST_SEEN = "once-first-seen"
+    RECEIVE_COUNT = "once-receive-count"
+    LINEAGE = "once-lineage"
+    BODY_GZIP = "once-body-gzip"
+
+    ALL = (REASON, ERROR, CONSUMER, KEY_HASH, FIRST_SEEN, RECEIVE_COUNT, LINEAGE, BODY_GZIP)
+
+
+class Limits:
+    """What AWS documents. Sizes in bytes, times in seconds."""
+
+    TRANSACTION_ACTIONS = 100
+    TRANSACTION_BYTES = 4 * 1024 * 1024
+    ITEM_BYTES = 400 * 1024
+    PARTITION_KEY_BYTES = 2048
+    MESSAGE_BYTES = 1024 * 1024
+    MESSAGE_ATTRIBUTES = 10
+    VISIBILITY_SECONDS = 12 * 60 * 60
+    MIN_RECEIVE_COUNT = 5
+    VISIBILITY_FACTOR = 6
+    QUEUE_RETENTION_SECONDS = 4 * 24 * 60 * 60
+    DEAD_LETTER_RETENTION_SECONDS = 14 * 24 * 60 * 60

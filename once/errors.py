@@ -1,0 +1,144 @@
+"""The failure tree. What a failure is decides what becomes of the message.
+
+    OnceError
+    ├── ConfigurationError          at load or synth: nothing starts; all faults, each with a remedy
+    │   ├── SettingsError
+    │   └── RegistrationError
+    ├── PermanentError              trying again cannot help: quarantined at once, with its reason
+    │   ├── Unparseable             not the strict JSON that Once reads
+    │   ├── InvalidEvent            JSON, but no CloudEvents 1.0 envelope
+    │   ├── UnknownType             no handler for this event type
+    │   ├── InvalidData             the handler's model refuses the data
+    │   ├── NoKey                   no stable business identity
+    │   ├── KeyConflict             the key is taken by an event that says something else
+    │   ├── TooLarge                over a limit of ours or of AWS
+    │   ├── InvalidWrite            a write that DynamoDB can never accept
+    │   └── UnhandledRefusal        a refusal that no `@consumer.rejects` answers
+    ├── RetryableError              trying again can help: back to the queue, with a delay
+    │   ├── ConditionFailed         a handler's condition without `otherwise`
+    │   ├── Contention              others kept changing the same items until the time was up
+    │   ├── OutcomeUnknown          no answer, and the record could not be read back either
+    │   └── CommitRefused           DynamoDB refused the request for a reason that may pass
+    └── Refusal                     a business outcome, not an error: commits its own record
+"""
+
+from collections.abc import Sequence
+
+from once.contract import Reason
+
+
+class OnceError(Exception):
+    """The root: everything the library raises on purpose."""
+
+
+class ConfigurationError(OnceError):
+    """Faults of the set-up, all of them at once.
+
+    Args:
+        faults: one sentence each, naming the culprit and the remedy.
+    """
+
+    heading = "Once is not configured correctly"
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join([f"{self.heading}:", *(f"  - {f}" for f in self.faults)]))
+
+
+class SettingsError(ConfigurationError):
+    """An environment variable is missing or malformed."""
+
+    heading = (
+        "the function's environment is incomplete (IdempotentConsumer sets these variables: "
+        "deploy the function through it, or set them in the test)"
+    )
+
+
+class RegistrationError(ConfigurationError):
+    """A consumer's handlers do not add up."""
+
+    heading = "the consumer's registration is not valid"
+
+
+class PermanentError(OnceError):
+    """Trying again cannot help. Handlers may raise it, or a subclass, to quarantine a message."""
+
+    reason = Reason.PERMANENT
+
+
+class Unparseable(PermanentError):
+    """The body is not the strict JSON that Once reads."""
+
+    reason = Reason.UNPARSEABLE
+
+
+class InvalidEvent(PermanentError):
+    """The body is JSON, but not a CloudEvents 1.0 envelope."""
+
+    reason = Reason.INVALID_EVENT
+
+
+class UnknownType(PermanentError):
+    """No handler is registered for this event type."""
+
+    reason = Reason.UNKNOWN_TYPE
+
+
+class InvalidData(PermanentError):
+    """The event's data does not fit the handler's model."""
+
+    reason = Reason.INVALID_DATA
+
+
+class NoKey(PermanentError):
+    """The event has no stable business identity, so it cannot be told from its own duplicate."""
+
+    reason = Reason.NO_KEY
+
+
+class KeyConflict(PermanentError):
+    """Another event was committed under this key, and it said something else."""
+
+    reason = Reason.KEY_CONFLICT
+
+
+class TooLarge(PermanentError):
+    """Over a limit: of the body, of an item, or of a transaction."""
+
+    reason = Reason.TOO_LARGE
+
+
+class InvalidWrite(PermanentError):
+    """A write that DynamoDB can never accept, or two actions on one item."""
+
+    reason = Reason.INVALID_WRITE
+
+
+class UnhandledRefusal(PermanentError):
+    """A refusal that no `@consumer.rejects` answers."""
+
+    reason = Reason.UNHANDLED_REFUSAL
+
+
+class RetryableError(OnceError):
+    """Trying again can help. Handlers may raise it, or a subclass, to have a message redelivered."""
+
+
+class ConditionFailed(RetryableError):
+    """A condition of the handler's own failed, and the handler said nothing of `otherwise`."""
+
+
+class Contention(RetryableError):
+    """Other writers kept changing the same items until the time budget was spent."""
+
+
+class OutcomeUnknown(RetryableError):
+    """DynamoDB gave no answer, and the dedup record could not be read back either."""
+
+
+class CommitRefused(RetryableError):
+    """DynamoDB refused the request for a reason that may pass, such as missing rights."""
+
+
+class Refusal(OnceError):
+    """A business refusal: subclass it, and answer it with `@consumer.rejects(YourRefusal)`."""

@@ -11,7 +11,7 @@ SCHEMA_VERSION = 1
 """Shape of the dedup record. A change of shape is a new version, and readers know both."""
 
 CONSUMER_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-"""A consumer's name is part of every dedup key and of its folder's import path: it never changes."""
+"""A consumer's name is part of each dedup key and of its folder's import path. Keep it for good."""
 
 EVENT_TYPE_ATTRIBUTE = "type"
 """Message attribute on the topic; each queue's filter policy selects by it."""

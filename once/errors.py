@@ -1,25 +1,25 @@
 """The failure tree. What a failure is decides what becomes of the message.
 
-    OnceError
-    ├── ConfigurationError          at load or synth: nothing starts; all faults, each with a remedy
-    │   ├── SettingsError
-    │   └── RegistrationError
-    ├── PermanentError              trying again cannot help: quarantined at once, with its reason
-    │   ├── Unparseable             not the strict JSON that Once reads
-    │   ├── InvalidEvent            JSON, but no CloudEvents 1.0 envelope
-    │   ├── UnknownType             no handler for this event type
-    │   ├── InvalidData             the handler's model refuses the data
-    │   ├── NoKey                   no stable business identity
-    │   ├── KeyConflict             the key is taken by an event that says something else
-    │   ├── TooLarge                over a limit of ours or of AWS
-    │   ├── InvalidWrite            a write that DynamoDB can never accept
-    │   └── UnhandledRefusal        a refusal that no `@consumer.rejects` answers
-    ├── RetryableError              trying again can help: back to the queue, with a delay
-    │   ├── ConditionFailed         a handler's condition without `otherwise`
-    │   ├── Contention              others kept changing the same items until the time was up
-    │   ├── OutcomeUnknown          no answer, and the record could not be read back either
-    │   └── CommitRefused           DynamoDB refused the request for a reason that may pass
-    └── Refusal                     a business outcome, not an error: commits its own record
+OnceError
+├── ConfigurationError          at load or synth: nothing starts; all faults, each with a remedy
+│   ├── SettingsError
+│   └── RegistrationError
+├── PermanentError              trying again cannot help: quarantined at once, with its reason
+│   ├── Unparseable             not the strict JSON that Once reads
+│   ├── InvalidEvent            JSON, but no CloudEvents 1.0 envelope
+│   ├── UnknownType             no handler for this event type
+│   ├── InvalidData             the handler's model refuses the data
+│   ├── NoKey                   no stable business identity
+│   ├── KeyConflict             the key is taken by an event that says something else
+│   ├── TooLarge                over a limit of ours or of AWS
+│   ├── InvalidWrite            a write that DynamoDB can never accept
+│   └── UnhandledRefusal        a refusal that no `@consumer.rejects` answers
+├── RetryableError              trying again can help: back to the queue, with a delay
+│   ├── ConditionFailed         a handler's condition without `otherwise`
+│   ├── Contention              others kept changing the same items until the time was up
+│   ├── OutcomeUnknown          no answer, and the record could not be read back either
+│   └── CommitRefused           DynamoDB refused the request for a reason that may pass
+└── Refusal                     a business outcome, not an error: commits its own record
 """
 
 from collections.abc import Sequence
@@ -121,7 +121,7 @@ class UnhandledRefusal(PermanentError):
 
 
 class RetryableError(OnceError):
-    """Trying again can help. Handlers may raise it, or a subclass, to have a message redelivered."""
+    """Trying again can help. Handlers may raise it, or a subclass, to see the message again."""
 
 
 class ConditionFailed(RetryableError):

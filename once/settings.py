@@ -25,8 +25,8 @@ class TableSettings:
 class Settings:
     """Everything a consumer's function needs to know about where it runs.
 
-    `dedup_window_seconds` is how long a key is remembered; `max_body_bytes` the largest body that is
-    read at all; `time_margin_ms` what is kept back of the function's timeout for the answer;
+    `dedup_window_seconds` is how long a key is remembered; `max_body_bytes` the largest body that
+    is read at all; `time_margin_ms` what is kept back of the function's timeout for the answer;
     `backoff_base_seconds` and `backoff_cap_seconds` bound the delay before a failed message is
     delivered again.
     """

@@ -1,0 +1,89 @@
+"""Why DynamoDB cancelled a transaction, read reason by reason.
+
+The reasons stand in the order of the request, so each one names its action. Reading them as one
+verdict for the whole request loses messages: a neighbour's failed condition would make a duplicate
+of an event that was never committed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from once.actions import Action, Read
+from once.contract import COMMIT_ATTRIBUTE
+from once.errors import CommitRefused, ConditionFailed, InvalidWrite, KeyConflict
+from once.record import StoredRecord
+from once.transaction import Transaction
+from once.verdict import (
+    COMMITTED,
+    CONTENDED,
+    DUPLICATE,
+    INNOCENT,
+    STALE,
+    Verdict,
+    failed,
+    refused,
+)
+
+Reason = Mapping[str, Any]
+
+_CONDITION = "ConditionalCheckFailed"
+_INVALID = {"ValidationError", "ItemCollectionSizeLimitExceeded"}
+_CONTENTION = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
+
+
+def judge(
+    transaction: Transaction, actions: Sequence[Action], reasons: Sequence[Reason]
+) -> Verdict:
+    """Return one transaction's verdict.
+
+    Args:
+        transaction: the transaction, whose dedup record comes first in the request.
+        actions: its further actions, in the order of the request.
+        reasons: the cancellation reasons of the record and of the actions, in that order.
+    """
+    if reasons[0]["Code"] == _CONDITION:
+        return judge_record(transaction, StoredRecord.read(reasons[0]["Item"]))
+    codes = {reason["Code"] for reason in reasons}
+    if invalid := codes & _INVALID:
+        return failed(InvalidWrite(f"DynamoDB refuses a write: {', '.join(sorted(invalid))}"))
+    if _CONDITION in codes:
+        return _judge_conditions(actions, reasons[1:])
+    if codes & _CONTENTION:
+        return CONTENDED
+    if codes == {"None"}:
+        return INNOCENT
+    return failed(CommitRefused(f"DynamoDB cancelled the commit: {', '.join(sorted(codes))}"))
+
+
+def judge_record(transaction: Transaction, stored: StoredRecord) -> Verdict:
+    """Return the verdict on a transaction whose dedup record is already there."""
+    if stored.commit == transaction.commit_id:
+        return COMMITTED  # an earlier attempt of ours, whose answer was lost
+    if stored.fingerprint == transaction.identity.fingerprint:
+        return DUPLICATE
+    return failed(
+        KeyConflict(
+            "an event with other content was committed under this key: the producer reused an id, "
+            "or a field that may differ is not declared volatile"
+        )
+    )
+
+
+def _judge_conditions(actions: Sequence[Action], reasons: Sequence[Reason]) -> Verdict:
+    pairs = zip(actions, reasons, strict=True)
+    failures = [(action, r.get("Item")) for action, r in pairs if r["Code"] == _CONDITION]
+    if any(_changed(action, item) for action, item in failures):
+        return STALE
+    for action, _ in failures:
+        if action.otherwise is not None:
+            return refused(action.otherwise)
+    table = failures[0][0].table.name
+    return failed(ConditionFailed(f"the condition of a {failures[0][0].kind} on {table} failed"))
+
+
+def _changed(action: Action, item: Mapping[str, Any] | None) -> bool:
+    """Tell a stale read from a failed condition of the handler's own, which share one reason."""
+    if action.read is None:
+        return False
+    commit = (item or {}).get(COMMIT_ATTRIBUTE, {}).get("S")
+    return action.read != Read(bool(item), commit)

@@ -1,0 +1,86 @@
+"""Key rules: where the stable business identity of an event is found.
+
+Never an SQS MessageId and never a time of receipt: both change when the same event comes again.
+A key's parts are joined by `#` after escaping, so that two different events never share a key.
+"""
+
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from once.canonical import digest
+from once.contract import Limits
+from once.errors import NoKey, TooLarge
+from once.events import CloudEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key rule, declared with the handler: `@consumer.handles(…, key=Key.field("order_id"))`.
+
+    Attributes:
+        parts: from an event to the parts of its key; raises NoKey where one is missing.
+        fields: the paths into the event's data that the rule reads.
+    """
+
+    parts: Callable[[CloudEvent], tuple[str, ...]]
+    fields: tuple[str, ...] = ()
+
+    @classmethod
+    def event(cls) -> "Key":
+        """Identity by CloudEvents `source` and `id`: the default."""
+        return cls(lambda event: ("event", event.source, event.id))
+
+    @classmethod
+    def field(cls, *paths: str) -> "Key":
+        """Identity by one or more business fields of the data, with dots for nesting."""
+        return cls(lambda event: ("field", event.type, *_field_parts(event, paths)), paths)
+
+    @classmethod
+    def attribute(cls, name: str) -> "Key":
+        """Identity by a CloudEvents extension attribute, such as a provider's own event id."""
+        return cls(lambda e: ("attribute", e.source, name, _scalar(e.extensions.get(name), name)))
+
+    @classmethod
+    def content(cls) -> "Key":
+        """Identity by the content itself, for events that have no other."""
+        return cls(lambda event: ("content", event.source, event.type, digest(event.data)))
+
+    def of(self, event: CloudEvent, *, consumer: str) -> str:
+        """Return the partition key of the dedup record: the consumer, then the event's key.
+
+        Raises:
+            NoKey: what the rule reads is missing, null, blank or no string or whole number.
+            TooLarge: the key is longer than DynamoDB's partition keys may be.
+        """
+        key = "#".join([consumer, *(_escape(part) for part in self.parts(event))])
+        if (size := len(key.encode())) > Limits.PARTITION_KEY_BYTES:
+            raise TooLarge(f"the key has {size} bytes; DynamoDB takes {Limits.PARTITION_KEY_BYTES}")
+        return key
+
+
+def _field_parts(event: CloudEvent, paths: tuple[str, ...]) -> list[str]:
+    return [part for path in paths for part in (path, _scalar(_at(event.data, path), path))]
+
+
+def _at(data: Any, path: str) -> Any:
+    for name in path.split("."):
+        data = data.get(name) if isinstance(data, dict) else None
+    return data
+
+
+def _scalar(value: Any, name: str) -> str:
+    """Tell the number 1 from the text "1": they are two identities."""
+    match value:
+        case bool():
+            pass
+        case int():
+            return f"int:{value}"
+        case str() if value.strip():
+            return f"str:{value}"
+    raise NoKey(f"{name} is the event's key: it must be a non-blank string or a whole number")
+
+
+def _escape(part: str) -> str:
+    return unicodedata.normalize("NFC", part).replace("%", "%25").replace("#", "%23")

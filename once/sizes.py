@@ -1,0 +1,51 @@
+"""What DynamoDB counts as the size of an item (AWS: "DynamoDB item sizes and formats")."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return the size in bytes of an item in DynamoDB's own JSON form.
+
+    AWS documents numbers as approximate; they are counted at their longest, so that an item found
+    to fit does fit.
+    """
+    return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
+
+
+def _value_bytes(value: Mapping[str, Any]) -> int:
+    [(kind, content)] = value.items()
+    match kind:
+        case "S":
+            return len(content.encode())
+        case "B":
+            return len(content)
+        case "N":
+            return _number_bytes(content)
+        case "SS":
+            return sum(len(member.encode()) for member in content)
+        case "NS":
+            return sum(map(_number_bytes, content))
+        case "BS":
+            return sum(map(len, content))
+        case "L":
+            return 3 + sum(1 + _value_bytes(member) for member in content)
+        case "M":
+            return 3 + sum(1 + len(k.encode()) + _value_bytes(v) for k, v in content.items())
+        case _:
+            return 1
+
+
+def _number_bytes(digits: str) -> int:
+    return min(21, (len(digits) + 1) // 2 + 2)
+
+
+def entry_bytes(entry: Mapping[str, Any]) -> int:
+    """Return what is known of one entry's share in the size of a transaction, in bytes.
+
+    For a Put that is the item. DynamoDB counts the item that an Update comes to, of which only the
+    key and the new values are known here.
+    """
+    [request] = entry.values()
+    known = (request.get(part, {}) for part in ("Item", "Key", "ExpressionAttributeValues"))
+    return sum(map(item_bytes, known))

@@ -1,0 +1,104 @@
+"""Strict JSON: what two parsers could read in two ways is refused, with a reason.
+
+The rules are those of I-JSON (RFC 7493): no duplicate keys, no lone surrogates, no number that an
+IEEE double cannot hold. On top come limits on depth and on digits, before anything recurses.
+"""
+
+import json
+import math
+import re
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from once.errors import TooLarge, Unparseable
+
+MAX_DEPTH = 64
+MAX_SAFE_INTEGER = 2**53 - 1
+_MAX_DIGITS = len(str(MAX_SAFE_INTEGER)) + 1  # and a sign
+
+# A string that never ends must match as well, or each quote in it would start the scan anew.
+_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]+|\\.)*+"?|[\[\]{}]', re.DOTALL)
+
+
+def parse(text: str, *, max_bytes: int) -> Any:
+    """Parse a JSON text.
+
+    Args:
+        text: the text as received.
+        max_bytes: the largest size that is read, in bytes of UTF-8.
+
+    Returns:
+        dict, list, str, int, float, bool or None; numbers are finite and survive as doubles.
+
+    Raises:
+        TooLarge: the text is longer than `max_bytes`.
+        Unparseable: anything else that is not strict JSON.
+    """
+    _check_encoding(text, max_bytes)
+    _check_depth(text)
+    try:
+        tree = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise Unparseable(f"not JSON: {error.msg} at character {error.pos}") from None
+    if "\\u" in text:
+        _check_surrogates(tree)
+    return tree
+
+
+def _check_encoding(text: str, max_bytes: int) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise Unparseable(f"a lone surrogate at character {error.start}") from None
+    if size > max_bytes:
+        raise TooLarge(f"the body has {size} bytes, and at most {max_bytes} are read")
+
+
+def _check_depth(text: str) -> None:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for match in _BRACKET_OR_STRING.finditer(text):
+        found = match.group()
+        depth += (found in "[{") - (found in "]}")
+        if depth > MAX_DEPTH:
+            raise Unparseable(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _check_surrogates(tree: Any) -> None:
+    try:
+        json.dumps(tree, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Unparseable("an escaped lone surrogate") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise Unparseable("an object has the same key twice")
+    return members
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS or abs(number := int(digits)) > MAX_SAFE_INTEGER:
+        raise Unparseable(f"an integer beyond ±{MAX_SAFE_INTEGER}: send it as a string")
+    return number
+
+
+def _fraction(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number) or Decimal(digits) != Decimal(repr(number)):
+        raise Unparseable("a number that an IEEE double cannot hold: send it as a string")
+    return number
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise Unparseable(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object,
+    parse_int=_integer,
+    parse_float=_fraction,
+    parse_constant=_refuse_constant,
+)

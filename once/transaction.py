@@ -1,0 +1,175 @@
+"""What a handler fills: reads and writes that commit with the dedup record, or not at all."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Required, TypedDict, Unpack
+from uuid import uuid4
+
+from once.actions import Action, Item, Read
+from once.contract import Limits, Outcome
+from once.errors import InvalidWrite, Refusal, TooLarge
+from once.events import CloudEvent
+from once.settings import TableSettings
+
+_Place = tuple[str, tuple[tuple[str, Any], ...]]
+Values = Mapping[str, Any] | None
+Reader = Callable[[TableSettings, Item], dict[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A business table by its logical name. `Consumer.table` makes one."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which event, for which consumer: its dedup record's partition key, and its fingerprint."""
+
+    pk: str
+    fingerprint: str
+
+
+class Terms(TypedDict, total=False):
+    """On what terms a write may commit, in DynamoDB's condition expressions.
+
+    `otherwise` is the business refusal that a failed condition stands for. Without it the message
+    is tried again later.
+    """
+
+    condition: str
+    names: Mapping[str, str]
+    otherwise: Refusal
+
+
+class _Kind(TypedDict, total=False):
+    kind: Required[str]
+    item: Item
+    update: str
+    values: Mapping[str, Any]
+
+
+class Transaction:
+    """The writes of one event. Nothing is sent before the handler has returned.
+
+    Values are str, int, Decimal, bool, None, bytes, list, dict or set: never float.
+    """
+
+    def __init__(
+        self,
+        event: CloudEvent,
+        identity: Identity,
+        *,
+        tables: Mapping[str, TableSettings],
+        read: Reader,
+    ) -> None:
+        self.event = event
+        self.identity = identity
+        self.commit_id = uuid4().hex
+        self.refusal: Refusal | None = None
+        self._tables = tables
+        self._read = read
+        self._actions: dict[_Place, Action] = {}
+        self._reads: dict[_Place, tuple[Action, dict[str, Any] | None]] = {}
+
+    def put(self, table: Table, item: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
+        """Write a whole item, in place of one with the same key."""
+        key = {name: item.get(name) for name in self._tables[table.name].key}
+        self._add(table, key, terms, kind="Put", item=dict(item), values=values or {})
+
+    def update(
+        self,
+        table: Table,
+        key: Item,
+        expression: str,
+        values: Values = None,
+        **terms: Unpack[Terms],
+    ) -> None:
+        """Change an item by an update expression; an item that is not there comes into being.
+
+        `values` serve the expression and the condition alike.
+        """
+        self._add(table, key, terms, kind="Update", update=expression, values=values or {})
+
+    def delete(
+        self, table: Table, key: Item, values: Values = None, **terms: Unpack[Terms]
+    ) -> None:
+        """Remove an item."""
+        self._add(table, key, terms, kind="Delete", values=values or {})
+
+    def check(self, table: Table, key: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
+        """Commit only if an item that is not written meets the condition."""
+        self._add(table, key, terms, kind="ConditionCheck", values=values or {})
+
+    def get(self, table: Table, key: Item) -> dict[str, Any] | None:
+        """Read an item consistently; the commit then holds only if it has not changed since.
+
+        Numbers come back as Decimal. This transaction's own writes are not seen: none is sent yet.
+        """
+        settings = self._tables[table.name]
+        place = _place(table, _checked_key(table, settings, key))
+        if place not in self._reads:
+            item = self._read(settings, key)
+            check = Action(kind="ConditionCheck", table=settings, key=dict(key), read=Read.of(item))
+            self._reads[place] = (check, item)
+        item = self._reads[place][1]
+        return None if item is None else dict(item)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the event was accepted or refused."""
+        return Outcome.ACCEPTED if self.refusal is None else Outcome.REFUSED
+
+    def refused(self, refusal: Refusal, *, keep_reads: bool) -> "Transaction":
+        """Return the empty transaction in which a refusal is answered.
+
+        Args:
+            refusal: why the event is refused.
+            keep_reads: whether the refusal was decided on what this transaction read, and so must
+                not commit if that has changed.
+        """
+        answer = Transaction(self.event, self.identity, tables=self._tables, read=self._read)
+        answer.refusal = refusal
+        if keep_reads:
+            answer._reads = self._reads
+        return answer
+
+    def actions(self) -> list[Action]:
+        """Return what must be committed: the writes, then a check for each item that was only read.
+
+        Raises:
+            TooLarge: more actions than DynamoDB takes, with the dedup record counted.
+        """
+        for place, (check, _) in self._reads.items():
+            if place in self._actions:
+                self._actions[place].read = check.read
+        checks = [c for place, (c, _) in self._reads.items() if place not in self._actions]
+        actions = [*self._actions.values(), *checks]
+        if len(actions) >= Limits.TRANSACTION_ACTIONS:
+            raise TooLarge(
+                f"{len(actions)} actions and the dedup record: DynamoDB takes "
+                f"{Limits.TRANSACTION_ACTIONS}; each item written, checked or read counts as one"
+            )
+        return actions
+
+    def _add(self, table: Table, key: Item, terms: Terms, **action: Unpack[_Kind]) -> None:
+        settings = self._tables[table.name]
+        place = _place(table, _checked_key(table, settings, key))
+        if place in self._actions:
+            raise InvalidWrite(
+                f"two actions on one item of {table.name}: DynamoDB takes one an item; merge them"
+            )
+        self._actions[place] = Action(table=settings, key=dict(key), **action, **terms)
+
+
+def _checked_key(table: Table, settings: TableSettings, key: Item) -> Item:
+    if set(key) != set(settings.key) or any(value in (None, "") for value in key.values()):
+        raise InvalidWrite(
+            f"the key of {table.name} is {', '.join(settings.key)}, none of it empty"
+        )
+    return key
+
+
+def _place(table: Table, key: Item) -> _Place:
+    return table.name, tuple(sorted(key.items()))

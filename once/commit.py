@@ -1,7 +1,7 @@
 """The commit protocol: state change and dedup record in one TransactWriteItems, or neither.
 
-There is no moment at which one exists without the other, whatever crashes, times out or is delivered
-twice. What can be uncertain is only whether we *heard* of the commit: then the record is read back.
+There is no moment at which one exists without the other, whatever crashes, times out or comes
+twice. All that can be uncertain is whether we *heard* of the commit: then the record is read back.
 """
 
 from collections.abc import Callable, Sequence
@@ -145,7 +145,7 @@ class Committer:
 
 
 def _judge_each(claims: list[_Claim], error: ClientError) -> list[Verdict]:
-    reasons = iter(error.response["CancellationReasons"])  # type: ignore[typeddict-item]
+    reasons = iter(error.response["CancellationReasons"])
     return [
         judge(claim.transaction, claim.actions, [next(reasons) for _ in claim.entries])
         for claim in claims

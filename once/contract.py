@@ -74,9 +74,10 @@ class DeadLetter:
     FIRST_SEEN = "once-first-seen"
     RECEIVE_COUNT = "once-receive-count"
     LINEAGE = "once-lineage"
-    BODY_GZIP = "once-body-gzip"
-
-    ALL = (REASON, ERROR, CONSUMER, KEY_HASH, FIRST_SEEN, RECEIVE_COUNT, LINEAGE, BODY_GZIP)
+    ATTRIBUTES = "once-attributes"
+    """The attributes that the message had, as JSON in the form in which Lambda shows them."""
+    ORIGINAL_GZIP = "once-original-gzip"
+    """Body and attributes, compressed, where they and the reason are over SQS's limit together."""
 
 
 class Limits:
@@ -87,7 +88,6 @@ class Limits:
     ITEM_BYTES = 400 * 1024
     PARTITION_KEY_BYTES = 2048
     MESSAGE_BYTES = 1024 * 1024
-    MESSAGE_ATTRIBUTES = 10
     VISIBILITY_SECONDS = 12 * 60 * 60
     MIN_RECEIVE_COUNT = 5
     VISIBILITY_FACTOR = 6

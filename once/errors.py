@@ -15,13 +15,17 @@ OnceError
 │   ├── InvalidWrite            a write that DynamoDB can never accept
 │   └── UnhandledRefusal        a refusal that no `@consumer.rejects` answers
 ├── RetryableError              trying again can help: back to the queue, with a delay
+│   ├── Unexpected              something was raised that is not in this tree
 │   ├── ConditionFailed         a handler's condition without `otherwise`
 │   ├── Contention              others kept changing the same items until the time was up
 │   ├── OutcomeUnknown          no answer, and the record could not be read back either
-│   └── CommitRefused           DynamoDB refused the request for a reason that may pass
+│   ├── CommitRefused           DynamoDB refused the request for a reason that may pass
+│   ├── OutOfTime               the invocation's time was up before the message's turn
+│   └── Blocked                 an earlier message of its FIFO group failed
 └── Refusal                     a business outcome, not an error: commits its own record
 """
 
+import traceback
 from collections.abc import Sequence
 
 from once.contract import Reason
@@ -29,6 +33,11 @@ from once.contract import Reason
 
 class OnceError(Exception):
     """The root: everything the library raises on purpose."""
+
+    @property
+    def summary(self) -> str:
+        """What may be logged: the text itself may quote the message, the name never does."""
+        return type(self).__name__
 
 
 class ConfigurationError(OnceError):
@@ -124,6 +133,23 @@ class RetryableError(OnceError):
     """Trying again can help. Handlers may raise it, or a subclass, to see the message again."""
 
 
+class Unexpected(RetryableError):
+    """A handler, or what it called, raised something that is not in this tree.
+
+    Args:
+        error: what was raised.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        self._summary = f"{type(error).__name__} at {_place(error)}"
+        super().__init__(f"{self._summary}: {error}")
+
+    @property
+    def summary(self) -> str:
+        """What was raised, and where; never its text."""
+        return self._summary
+
+
 class ConditionFailed(RetryableError):
     """A condition of the handler's own failed, and the handler said nothing of `otherwise`."""
 
@@ -140,5 +166,18 @@ class CommitRefused(RetryableError):
     """DynamoDB refused the request for a reason that may pass, such as missing rights."""
 
 
+class OutOfTime(RetryableError):
+    """The invocation's time was up before the message's turn."""
+
+
+class Blocked(RetryableError):
+    """An earlier message of the same FIFO group failed, and order must hold."""
+
+
 class Refusal(OnceError):
     """A business refusal: subclass it, and answer it with `@consumer.rejects(YourRefusal)`."""
+
+
+def _place(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].name}:{frames[-1].lineno}" if frames else "an unknown place"

@@ -32,12 +32,6 @@ class Verdict:
     kind: Kind
     cause: OnceError | None = None
 
-    @property
-    def refusal(self) -> Refusal:
-        """The refusal of a REFUSED verdict."""
-        assert isinstance(self.cause, Refusal)
-        return self.cause
-
 
 COMMITTED = Verdict(Kind.COMMITTED)
 DUPLICATE = Verdict(Kind.DUPLICATE)

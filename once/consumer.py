@@ -1,0 +1,149 @@
+"""A consumer: the handlers of one queue, registered by decorators and checked when they load."""
+
+import os
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from once.batch import Batch
+from once.budget import Budget
+from once.contract import CONSUMER_NAME
+from once.errors import Refusal, RegistrationError
+from once.handlers import Handler, HandlerFunction, RefusalFunction, Rejection, twice
+from once.intake import Intake
+from once.keys import Key
+from once.runtime import Runtime
+from once.settings import Settings
+from once.settle import Settler
+from once.transaction import Table
+
+LambdaHandler = Callable[[dict[str, Any], LambdaContext], PartialItemFailureResponse]
+
+_BY_EVENT = Key.event()
+
+
+class Consumer:
+    """Everything one function does with the events of its queue.
+
+    Args:
+        name: part of every dedup key. It must never change while messages or records live.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.handlers: dict[str, Handler] = {}
+        self.rejections: dict[type[Refusal], Rejection] = {}
+        self.tables: set[str] = set()
+        self._faults: list[str] = []
+
+    def table(self, name: str) -> Table:
+        """Declare a table that the handlers use, by the name it has in the consumer's line."""
+        self.tables.add(name)
+        return Table(name)
+
+    def handles(
+        self, event_type: str, model: type, *, key: Key = _BY_EVENT, volatile: tuple[str, ...] = ()
+    ) -> Callable[[HandlerFunction], HandlerFunction]:
+        """Register a function for an event type.
+
+        Args:
+            event_type: the CloudEvents `type`.
+            model: a msgspec.Struct; the event's data is decoded into it, strictly.
+            key: where the event's identity is found.
+            volatile: fields of the data that may differ between two deliveries of one event.
+        """
+
+        def register(function: HandlerFunction) -> HandlerFunction:
+            handler = Handler(event_type, model, function, key, frozenset(volatile))
+            first = self.handlers.setdefault(event_type, handler)
+            if first is not handler:
+                self._faults.append(twice(event_type, first.function, function))
+            return function
+
+        return register
+
+    def rejects(self, refusal: type[Refusal]) -> Callable[[RefusalFunction], RefusalFunction]:
+        """Register the answer to a business refusal. It commits with its own dedup record."""
+
+        def register(function: RefusalFunction) -> RefusalFunction:
+            rejection = Rejection(refusal, function)
+            first = self.rejections.setdefault(refusal, rejection)
+            if first is not rejection:
+                self._faults.append(twice(refusal.__name__, first.function, function))
+            return function
+
+        return register
+
+    @cached_property
+    def lambda_handler(self) -> LambdaHandler:
+        """The function's entry. Asking for it checks the registration.
+
+        Raises:
+            RegistrationError: the handlers do not add up, in themselves or with what the
+                infrastructure says of this consumer.
+            SettingsError: in Lambda, where a variable is missing.
+        """
+        self._check()
+        if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+            return self.bound_to(Runtime.of(Settings.from_env()))
+        # On a laptop or in a unit test there is no environment to check yet.
+        return lambda event, context: self.bound_to(Runtime.of(Settings.from_env()))(event, context)
+
+    def bound_to(self, runtime: Runtime) -> LambdaHandler:
+        """Return the entry as it works with a given runtime.
+
+        Raises:
+            RegistrationError: handlers, tables or name are not those of the runtime's settings.
+        """
+        self._check(runtime.settings)
+        intake = Intake(runtime.settings, self.handlers)
+        committer, quarantine, backoff = runtime.committer, runtime.quarantine, runtime.backoff
+
+        def handle(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
+            settings = runtime.settings
+            budget = Budget(
+                context.get_remaining_time_in_millis, settings.time_margin_ms, runtime.sleep
+            )
+            settler = Settler(committer, runtime.read, settings.tables, self.rejections, budget)
+            batch = Batch(settings, intake, settler, quarantine, backoff, budget, runtime.logger)
+            return batch.process(SQSEvent(event).records)
+
+        return handle
+
+    def _check(self, settings: Settings | None = None) -> None:
+        faults = [*self._faults]
+        if not CONSUMER_NAME.fullmatch(self.name):
+            faults.append(f"the name {self.name!r} does not match {CONSUMER_NAME.pattern}")
+        if not self.handlers:
+            faults.append(f"{self.name} handles nothing; add a function with @consumer.handles")
+        for handler in self.handlers.values():
+            faults.extend(handler.faults())
+        for rejection in self.rejections.values():
+            faults.extend(rejection.faults())
+        if settings is not None:
+            faults.extend(self._disagreements(settings))
+        if faults:
+            raise RegistrationError(faults)
+
+    def _disagreements(self, settings: Settings) -> list[str]:
+        line = f'Consumer("{settings.consumer}", …) in stacks/consumers.py'
+        subscribed, handled = set(settings.event_types), set(self.handlers)
+        faults = [
+            f"{self.name} handles {name!r}, which its queue never gets; add it to events= of {line}"
+            for name in sorted(handled - subscribed)
+        ]
+        faults += [
+            f"{self.name} gets {name!r} and has no handler; add one, or take it out of {line}"
+            for name in sorted(subscribed - handled)
+        ]
+        faults += [
+            f"{self.name} uses the table {name!r}, which it may not; add it to tables= of {line}"
+            for name in sorted(self.tables - set(settings.tables))
+        ]
+        if self.name != settings.consumer:
+            faults.append(f"the handler is of {self.name!r}, and the function is {line}")
+        return faults

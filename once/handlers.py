@@ -1,0 +1,74 @@
+"""What a consumer registers, and the check that it adds up."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from once.errors import Refusal
+from once.keys import Key
+from once.transaction import Transaction
+
+HandlerFunction = Callable[[Any, Transaction], None]
+RefusalFunction = Callable[[Any, Any, Transaction], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A function for one event type, the model of its data, and the event's key rule."""
+
+    event_type: str
+    model: type
+    function: HandlerFunction
+    key: Key
+    volatile: frozenset[str]
+
+    def faults(self) -> Iterator[str]:
+        """Yield what is wrong with the registration, each with its remedy."""
+        place = f"{_name(self.function)} for {self.event_type!r}"
+        if not self.event_type.strip():
+            yield f"{place}: the event type is blank; name the CloudEvents `type` it handles"
+        if inspect.iscoroutinefunction(self.function):
+            yield f"{place} is async, and would never run; make it a plain function"
+        if not isinstance(self.key, Key):
+            yield f"{place} has no key rule; give key=Key.event(), or another rule of once.Key"
+            return
+        known = _field_names(self.model)
+        if known is None:
+            yield f"{place}: {self.model!r} is no model; give a msgspec.Struct"
+            return
+        used = {path.split(".")[0] for path in self.key.fields} | self.volatile
+        for name in sorted(used - known):
+            yield f"{place} names the field {name!r}, which {self.model.__name__} does not have"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A function that answers a business refusal."""
+
+    refusal: type[Refusal]
+    function: RefusalFunction
+
+    def faults(self) -> Iterator[str]:
+        """Yield what is wrong with the registration, each with its remedy."""
+        if not (inspect.isclass(self.refusal) and issubclass(self.refusal, Refusal)):
+            yield f"{_name(self.function)} rejects {self.refusal!r}; derive it from once.Refusal"
+        if inspect.iscoroutinefunction(self.function):
+            yield f"{_name(self.function)} is async, and would never run; make it a plain function"
+
+
+def twice(what: object, first: Callable[..., None], second: Callable[..., None]) -> str:
+    """Return the fault of two functions registered for one thing."""
+    return f"{_name(first)} and {_name(second)} both handle {what!r}; keep one of them"
+
+
+def _field_names(model: type) -> set[str] | None:
+    if not (inspect.isclass(model) and issubclass(model, msgspec.Struct)):
+        return None
+    return {field.encode_name for field in msgspec.structs.fields(model)}
+
+
+def _name(function: Callable[..., object]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"

@@ -1,0 +1,84 @@
+"""From a message body to what its handler needs: event, key, fingerprint, typed data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from once.errors import InvalidData, PermanentError, UnknownType
+from once.events import CloudEvent, read_event
+from once.fingerprint import fingerprint
+from once.handlers import Handler
+from once.settings import Settings
+from once.transaction import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A message that can be worked on."""
+
+    event: CloudEvent
+    identity: Identity
+    handler: Handler
+    data: Any
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    """One message of a batch: its task, or the reason why there is none.
+
+    `pk` is set as soon as the key is known, so that a dead letter can name it.
+    """
+
+    record: SQSRecord
+    pk: str | None = None
+    task: Task | None = None
+    error: PermanentError | None = None
+
+    @property
+    def receive_count(self) -> int:
+        """How often SQS has delivered the message, this time included."""
+        return int(self.record.attributes.approximate_receive_count)
+
+    @property
+    def group(self) -> str | None:
+        """The FIFO message group, or None on a standard queue."""
+        return self.record.attributes.message_group_id
+
+
+class Intake:
+    """Reads deliveries for one consumer."""
+
+    def __init__(self, settings: Settings, handlers: Mapping[str, Handler]) -> None:
+        self._settings = settings
+        self._handlers = handlers
+
+    def read(self, record: SQSRecord) -> Delivery:
+        """Read a message; what is wrong with it is kept as the delivery's error."""
+        delivery = Delivery(record)
+        try:
+            delivery.task = self._task(delivery)
+        except PermanentError as error:
+            delivery.error = error
+        return delivery
+
+    def _task(self, delivery: Delivery) -> Task:
+        event = read_event(delivery.record.body, max_bytes=self._settings.max_body_bytes)
+        handler = self._handlers.get(event.type)
+        if handler is None:
+            raise UnknownType(
+                f"{self._settings.consumer} has no handler for {event.type}: register one, or take "
+                "the type out of the consumer's line in stacks/consumers.py"
+            )
+        delivery.pk = handler.key.of(event, consumer=self._settings.consumer)
+        identity = Identity(delivery.pk, fingerprint(event, volatile=handler.volatile))
+        return Task(event, identity, handler, _convert(event, handler))
+
+
+def _convert(event: CloudEvent, handler: Handler) -> Any:
+    try:
+        return msgspec.convert(event.data, handler.model)
+    except (msgspec.ValidationError, ArithmeticError) as error:
+        raise InvalidData(f"{event.type} does not fit {handler.model.__name__}: {error}") from None

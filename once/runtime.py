@@ -1,0 +1,79 @@
+"""Where the parts are put together, once for each function process."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from aws_lambda_powertools import Logger
+from boto3.dynamodb.types import TypeDeserializer
+from botocore.config import Config
+
+from once.actions import Item, serialize
+from once.backoff import Backoff
+from once.commit import Committer
+from once.dead_letter import Quarantine
+from once.settings import Settings, TableSettings
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
+
+# Short, because a call that hangs spends the time of the whole batch, and an unanswered commit is
+# looked up rather than waited for.
+_CONFIG = Config(
+    connect_timeout=1,
+    read_timeout=2,
+    retries={"mode": "standard", "total_max_attempts": 2},
+    parameter_validation=False,
+    tcp_keepalive=True,
+)
+
+_DESERIALIZER = TypeDeserializer()
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What a consumer works with, all of it replaceable in a test."""
+
+    settings: Settings
+    dynamodb: "DynamoDBClient"
+    sqs: "SQSClient"
+    logger: Logger
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Runtime":
+        """Return the runtime of a deployed function."""
+        return cls(
+            settings=settings,
+            dynamodb=boto3.client("dynamodb", config=_CONFIG),
+            sqs=boto3.client("sqs", config=_CONFIG),
+            logger=Logger(service=settings.consumer),
+        )
+
+    @property
+    def committer(self) -> Committer:
+        """The way into DynamoDB."""
+        return Committer(self.dynamodb, self.settings, self.clock)
+
+    @property
+    def quarantine(self) -> Quarantine:
+        """The way into the dead-letter queue."""
+        return Quarantine(self.sqs, self.settings)
+
+    @property
+    def backoff(self) -> Backoff:
+        """The way back into the queue."""
+        return Backoff(self.sqs, self.settings, self.logger)
+
+    def read(self, table: TableSettings, key: Item) -> dict[str, Any] | None:
+        """Read an item consistently; None where there is none."""
+        answer = self.dynamodb.get_item(
+            TableName=table.name, Key=serialize(key), ConsistentRead=True
+        )
+        if "Item" not in answer:
+            return None
+        return {name: _DESERIALIZER.deserialize(v) for name, v in answer["Item"].items()}

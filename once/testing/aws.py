@@ -1,0 +1,134 @@
+"""An AWS in memory (moto), shaped for one consumer: quick, and for one thread only."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Self
+
+import boto3
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+from boto3.dynamodb.types import TypeDeserializer
+from moto import mock_aws
+
+from once.actions import serialize
+from once.consumer import Consumer
+from once.contract import Record
+from once.runtime import Runtime
+from once.settings import Settings, TableSettings
+from once.testing.events import FakeContext, sqs_record
+
+_REGION = "us-east-1"
+_DESERIALIZER = TypeDeserializer()
+
+
+class FakeAws:
+    """Queue, dead-letter queue and tables of one consumer, in memory.
+
+    Conditions, transactions and receive counts are moto's. It does not isolate transactions between
+    threads: what happens in parallel is tested on the embedded AWS.
+
+    Args:
+        consumer: the consumer under test.
+        tables: the key attribute of each of its tables, by logical name.
+        settings: fields of `once.settings.Settings` that differ from their defaults.
+    """
+
+    def __init__(self, consumer: Consumer, tables: Mapping[str, str], **settings: Any) -> None:
+        self._consumer = consumer
+        self._tables = {name: TableSettings(name, (key,)) for name, key in tables.items()}
+        self._more = settings
+        self._mock = mock_aws()
+        self.time: float | None = None
+        self.slept: list[float] = []
+
+    def __enter__(self) -> Self:
+        self._mock.start()
+        self.dynamodb = boto3.client("dynamodb", _REGION)
+        self.sqs = boto3.client("sqs", _REGION)
+        self.queue = self.sqs.create_queue(QueueName="queue")["QueueUrl"]
+        self.dead_letter_queue = self.sqs.create_queue(QueueName="dead-letters")["QueueUrl"]
+        for table in (TableSettings("dedup", (Record.PK,)), *self._tables.values()):
+            self._create(table)
+        self.runtime = self._runtime()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._mock.stop()
+
+    def deliver(
+        self, *messages: Any, receive_count: int = 1, remaining_ms: int = 30_000
+    ) -> PartialItemFailureResponse:
+        """Send messages to the queue, and let the function work on them in one batch.
+
+        Args:
+            messages: bodies as text, or anything that is to be sent as JSON.
+            receive_count: how often SQS is to have delivered them.
+            remaining_ms: what Lambda says of the time that is left, in milliseconds.
+        """
+        for message in messages:
+            body = message if isinstance(message, str) else json.dumps(message)
+            self.sqs.send_message(QueueUrl=self.queue, MessageBody=body)
+        records = [sqs_record(message, self._arn) for message in self._receive()]
+        for record in records:
+            record["attributes"]["ApproximateReceiveCount"] = str(receive_count)
+        handle = self._consumer.bound_to(self.runtime)
+        return handle({"Records": records}, FakeContext(remaining_ms))
+
+    def put(self, table: str, item: Mapping[str, Any]) -> None:
+        """Write an item past the library, as a seed."""
+        self.dynamodb.put_item(TableName=table, Item=serialize(item))
+
+    def items(self, table: str) -> list[dict[str, Any]]:
+        """Return every item of a table; `dedup` is the table of the dedup records."""
+        return [
+            {name: _DESERIALIZER.deserialize(value) for name, value in item.items()}
+            for item in self.dynamodb.scan(TableName=table)["Items"]
+        ]
+
+    def dead_letters(self) -> list[dict[str, Any]]:
+        """Take every dead letter out of its queue, in the form of SQS's ReceiveMessage."""
+        return self._receive(self.dead_letter_queue)
+
+    @property
+    def _arn(self) -> str:
+        return f"arn:aws:sqs:{_REGION}:123456789012:queue"
+
+    def _receive(self, queue: str | None = None) -> list[dict[str, Any]]:
+        messages: list[dict[str, Any]] = []
+        while more := self.sqs.receive_message(
+            QueueUrl=queue or self.queue,
+            MaxNumberOfMessages=10,
+            MessageAttributeNames=["All"],
+            AttributeNames=["All"],
+        ).get("Messages"):
+            messages += more  # type: ignore[arg-type]
+        return messages
+
+    def _create(self, table: TableSettings) -> None:
+        [key] = table.key
+        self.dynamodb.create_table(
+            TableName=table.name,
+            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+
+    def _runtime(self) -> Runtime:
+        settings = Settings(
+            consumer=self._consumer.name,
+            event_types=tuple(self._consumer.handlers),
+            queue_url=self.queue,
+            dead_letter_url=self.dead_letter_queue,
+            dedup_table="dedup",
+            tables=self._tables,
+            **{"dedup_window_seconds": 28 * 24 * 60 * 60, **self._more},
+        )
+        runtime = Runtime.of(settings)
+        return Runtime(
+            settings=settings,
+            dynamodb=runtime.dynamodb,
+            sqs=runtime.sqs,
+            logger=Logger(service=settings.consumer),
+            clock=lambda: runtime.clock() if self.time is None else self.time,
+            sleep=self.slept.append,
+        )

@@ -1,0 +1,63 @@
+"""Factories for what Lambda hands to a function."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+
+def cloud_event(
+    event_type: str,
+    data: Any,
+    *,
+    event_id: str | None = None,
+    source: str = "/test",
+    **attributes: Any,
+) -> dict[str, Any]:
+    """Return a CloudEvent as a producer sends it; without an `event_id` it is an event of its own.
+
+    Args:
+        event_type: the CloudEvents `type`.
+        data: anything that JSON can hold.
+        event_id: the CloudEvents `id`.
+        source: the CloudEvents `source`.
+        attributes: further context attributes, such as `subject` or `time`.
+    """
+    return {
+        "specversion": "1.0",
+        "id": event_id or uuid4().hex,
+        "source": source,
+        "type": event_type,
+        "data": data,
+        **attributes,
+    }
+
+
+def sqs_record(message: Mapping[str, Any], queue_arn: str) -> dict[str, Any]:
+    """Return a message of SQS's ReceiveMessage in the form that Lambda gives it in its event."""
+    return {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": dict(message["Attributes"]),
+        "messageAttributes": {
+            name: {key[0].lower() + key[1:]: part for key, part in value.items()}
+            for name, value in message.get("MessageAttributes", {}).items()
+        },
+        "md5OfBody": message["MD5OfBody"],
+        "eventSource": "aws:sqs",
+        "eventSourceARN": queue_arn,
+        "awsRegion": queue_arn.split(":")[3],
+    }
+
+
+class FakeContext(LambdaContext):
+    """A Lambda context whose remaining time, in milliseconds, is what the test says."""
+
+    def __init__(self, remaining_ms: int = 30_000) -> None:
+        self.remaining_ms = remaining_ms
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return the time that is left, in milliseconds."""
+        return self.remaining_ms

@@ -3,11 +3,10 @@
 import os
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
-from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from once.batch import Batch
 from once.budget import Budget
@@ -21,7 +20,15 @@ from once.settings import Settings
 from once.settle import Settler
 from once.transaction import Table
 
-LambdaHandler = Callable[[dict[str, Any], LambdaContext], PartialItemFailureResponse]
+
+class Context(Protocol):
+    """As much of Lambda's context as is used."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return the time until Lambda kills the function, in milliseconds."""
+
+
+LambdaHandler = Callable[[dict[str, Any], Context], PartialItemFailureResponse]
 
 _BY_EVENT = Key.event()
 
@@ -103,7 +110,7 @@ class Consumer:
         intake = Intake(runtime.settings, self.handlers)
         committer, quarantine, backoff = runtime.committer, runtime.quarantine, runtime.backoff
 
-        def handle(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
+        def handle(event: dict[str, Any], context: Context) -> PartialItemFailureResponse:
             settings = runtime.settings
             budget = Budget(
                 context.get_remaining_time_in_millis, settings.time_margin_ms, runtime.sleep

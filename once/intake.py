@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.errors import InvalidData, PermanentError, UnknownType
+from once.errors import InvalidData, OnceError, Unexpected, UnknownType
 from once.events import CloudEvent, read_event
 from once.fingerprint import fingerprint
 from once.handlers import Handler
@@ -35,7 +35,7 @@ class Delivery:
     record: SQSRecord
     pk: str | None = None
     task: Task | None = None
-    error: PermanentError | None = None
+    error: OnceError | None = None
 
     @property
     def receive_count(self) -> int:
@@ -60,8 +60,10 @@ class Intake:
         delivery = Delivery(record)
         try:
             delivery.task = self._task(delivery)
-        except PermanentError as error:
+        except OnceError as error:
             delivery.error = error
+        except Exception as error:
+            delivery.error = Unexpected(error)
         return delivery
 
     def _task(self, delivery: Delivery) -> Task:

@@ -101,7 +101,7 @@ class FakeAws:
             MessageAttributeNames=["All"],
             AttributeNames=["All"],
         ).get("Messages"):
-            messages += more  # type: ignore[arg-type]
+            messages += more
         return messages
 
     def _create(self, table: TableSettings) -> None:

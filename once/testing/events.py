@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 
 def cloud_event(
     event_type: str,
@@ -52,7 +50,7 @@ def sqs_record(message: Mapping[str, Any], queue_arn: str) -> dict[str, Any]:
     }
 
 
-class FakeContext(LambdaContext):
+class FakeContext:
     """A Lambda context whose remaining time, in milliseconds, is what the test says."""
 
     def __init__(self, remaining_ms: int = 30_000) -> None:

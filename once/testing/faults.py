@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.exceptions import ReadTimeoutError
 
 
@@ -92,7 +93,7 @@ def _error(code: str, *, status: int = HTTPStatus.BAD_REQUEST, **more: Any) -> F
     body = json.dumps({"__type": f"com.amazonaws#{code}", "message": code, **more}).encode()
 
     def answer(request: Any) -> AWSResponse:
-        headers = {"Content-Type": "application/x-amz-json-1.0"}
+        headers = HTTPHeaders.from_pairs([("Content-Type", "application/x-amz-json-1.0")])
         return AWSResponse(request.url, status, headers, _Raw(body))
 
     return Fault(answer=answer)

@@ -1,0 +1,119 @@
+"""The commit protocol against real transactions, with faults at the SDK's boundary."""
+
+import json
+from typing import Any
+
+import pytest
+
+from once.events import read_event
+from once.testing import answer_lost, cancelled, inject, never_sent, refused
+from once.transaction import Identity, Transaction
+from once.verdict import COMMITTED, DUPLICATE, INNOCENT, Kind
+from tests.integration.probe import COUNTERS, Bench, SoldOut, event
+
+
+def test_an_answer_that_is_lost_after_the_commit_counts_once(bench: Bench) -> None:
+    with inject(bench.runtime.dynamodb, "TransactWriteItems", answer_lost()) as left:
+        assert bench.deliver(event("added", "visits", event_id="e-1")) == []
+    assert left == []
+    assert bench.amount("visits") == 1
+    assert bench.deliver(event("added", "visits", event_id="e-1")) == []
+    assert bench.amount("visits") == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        cancelled("TransactionConflict", "None"),
+        cancelled("None", "ThrottlingError"),
+        refused("TransactionInProgressException"),
+        refused("ProvisionedThroughputExceededException"),
+        refused("InternalServerError", status=500),
+        never_sent(),
+    ],
+    ids=["conflict", "throttled item", "in progress", "throttled", "server error", "no answer"],
+)
+def test_a_commit_that_meets_a_passing_fault_is_tried_again_in_place(
+    bench: Bench, fault: Any
+) -> None:
+    # The SDK's own retry meets the same fault: three attempts are more than it makes.
+    with inject(bench.runtime.dynamodb, "TransactWriteItems", fault, fault, fault):
+        assert bench.deliver(event("added", "visits")) == []
+    assert bench.amount("visits") == 1
+
+
+def test_a_write_that_dynamodb_refuses_is_quarantined_and_its_neighbours_commit(
+    bench: Bench,
+) -> None:
+    bench.put("visits", 1)
+    events = [event("added", "visits"), event("made.wrong", "visits"), event("added", "visits")]
+    assert bench.deliver(*events) == []
+    assert bench.amount("visits") == 3
+    assert bench.reasons() == ["invalid-write"]
+
+
+def _transaction(bench: Bench, name: str, fingerprint: str = "f", **change: Any) -> Transaction:
+    def no_reads(*_: Any) -> None:
+        raise AssertionError("these transactions read nothing")
+
+    transaction = Transaction(
+        read_event(json.dumps(event("added", name)), max_bytes=1000),
+        Identity(f"probe#{name}", fingerprint),
+        tables=bench.settings.tables,
+        read=no_reads,
+    )
+    key, values = {"id": name}, change.pop("values", {":by": 1})
+    transaction.update(COUNTERS, key, "ADD amount :by", values, **change)
+    return transaction
+
+
+def test_a_list_commits_in_one_request(bench: Bench) -> None:
+    committer = bench.runtime.committer
+    transactions = [_transaction(bench, f"t-{n}") for n in range(10)]
+    with inject(bench.runtime.dynamodb, "TransactWriteItems", None, refused("Unexpected")) as left:
+        assert committer.commit(transactions) == [COMMITTED] * 10
+    assert len(left) == 1
+    assert [bench.amount(f"t-{n}") for n in range(10)] == [1] * 10
+
+
+def test_in_a_list_every_one_gets_its_own_verdict(bench: Bench) -> None:
+    committer = bench.runtime.committer
+    assert committer.commit([_transaction(bench, "known"), _transaction(bench, "other")])
+    empty: dict[str, Any] = {
+        "condition": "attribute_exists(amount)",
+        "otherwise": SoldOut("none left"),
+    }
+    verdicts = committer.commit(
+        [
+            _transaction(bench, "known"),
+            _transaction(bench, "other", fingerprint="g"),
+            _transaction(bench, "refused", **empty),
+            _transaction(bench, "innocent"),
+        ]
+    )
+    assert verdicts[0] == DUPLICATE
+    assert verdicts[1].kind is Kind.FAILED
+    assert verdicts[2].kind is Kind.REFUSED
+    assert verdicts[3] == INNOCENT
+    assert [bench.amount(name) for name in ("known", "other", "refused", "innocent")] == [
+        1,
+        1,
+        0,
+        0,
+    ]
+
+
+def test_a_list_with_a_write_that_cannot_be_is_halved_until_the_guilty_stands_alone(
+    bench: Bench,
+) -> None:
+    committer = bench.runtime.committer
+    bench.put("guilty", 1)
+    innocent = [_transaction(bench, f"t-{n}") for n in range(7)]
+    guilty = _transaction(bench, "guilty", values={":by": "no number"})
+    verdicts = committer.commit([*innocent[:3], guilty, *innocent[3:]])
+    if verdicts[0] == INNOCENT:  # named by its index instead: also documented
+        assert committer.commit(innocent) == [COMMITTED] * 7
+    else:
+        assert [*verdicts[:3], *verdicts[4:]] == [COMMITTED] * 7
+    assert verdicts[3].kind is Kind.FAILED
+    assert [bench.amount(f"t-{n}") for n in range(7)] == [1] * 7

@@ -11,7 +11,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 from once.backoff import Backoff
 from once.budget import Budget
 from once.dead_letter import Quarantine, key_hash, reason_of
-from once.errors import Blocked, KeyConflict, OnceError, OutOfTime, PermanentError, Unexpected
+from once.errors import (
+    Blocked,
+    KeyConflict,
+    OnceError,
+    OutOfTime,
+    PermanentError,
+    Unexpected,
+    summary_of,
+)
 from once.intake import Delivery, Intake
 from once.settings import Settings
 from once.settle import Fate, Result, Settler
@@ -40,7 +48,7 @@ class Batch:
         self._fates: Counter[Fate] = Counter()
         self._committed: dict[str, str] = {}
         self._blocked: set[str] = set()
-        self._retried: list[tuple[Delivery, OnceError]] = []
+        self._retried: list[str] = []
 
     def process(self, records: Iterable[SQSRecord]) -> PartialItemFailureResponse:
         """Settle every record, in order, and return Lambda's partial batch answer."""
@@ -48,10 +56,8 @@ class Batch:
             result = self._isolated(delivery)
             fate = result if isinstance(result, Fate) else self._dispose(delivery, result)
             self._fates[fate] += 1
-        self._backoff.apply(self._retried)
         self._logger.info("batch", extra={"fates": dict(self._fates)})
-        failures = [delivery.record.message_id for delivery, _ in self._retried]
-        return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failures]}
+        return {"batchItemFailures": [{"itemIdentifier": i} for i in self._retried]}
 
     def _isolated(self, delivery: Delivery) -> Result:
         try:
@@ -78,7 +84,8 @@ class Batch:
         last = delivery.receive_count >= self._settings.max_receive_count
         if (isinstance(error, PermanentError) or last) and self._quarantined(delivery, error):
             return Fate.QUARANTINED
-        self._retried.append((delivery, error))
+        self._retried.append(delivery.record.message_id)
+        self._backoff.apply(delivery, error)
         if delivery.group is not None:
             self._blocked.add(delivery.group)
         self._log("will be retried", delivery, error)
@@ -88,7 +95,7 @@ class Batch:
         try:
             self._quarantine.send(delivery, error)
         except (ClientError, BotoCoreError) as failure:
-            self._log(f"not quarantined: {type(failure).__name__}", delivery, error)
+            self._log(f"not quarantined: {summary_of(failure)}", delivery, error)
             return False
         self._log("quarantined", delivery, error)
         return True

@@ -13,7 +13,14 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from once.actions import Action
 from once.cancellation import judge, judge_record
 from once.contract import Limits
-from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown, PermanentError, TooLarge
+from once.errors import (
+    CommitRefused,
+    InvalidWrite,
+    OutcomeUnknown,
+    PermanentError,
+    TooLarge,
+    summary_of,
+)
 from once.record import StoredRecord, record_key, record_put
 from once.settings import Settings
 from once.sizes import entry_bytes
@@ -104,7 +111,7 @@ class Committer:
         except HTTPClientError:
             return [self._look_up(claim) for claim in claims]
         except BotoCoreError as error:
-            refusal = failed(CommitRefused(f"the request was not sent: {type(error).__name__}"))
+            refusal = failed(CommitRefused(f"the request was not sent: {summary_of(error)}"))
             return [refusal] * len(claims)
         return [COMMITTED] * len(claims)
 
@@ -135,7 +142,7 @@ class Committer:
                 ConsistentRead=True,
             )
         except (ClientError, BotoCoreError) as error:
-            return failed(OutcomeUnknown(f"no answer, and no record: {type(error).__name__}"))
+            return failed(OutcomeUnknown(f"no answer, and no record: {summary_of(error)}"))
         if "Item" in answer:
             stored = StoredRecord.read(answer["Item"])
             if not stored.expired(self._clock()):

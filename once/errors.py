@@ -37,7 +37,7 @@ class OnceError(Exception):
     @property
     def summary(self) -> str:
         """What may be logged: the text itself may quote the message, the name never does."""
-        return type(self).__name__
+        return summary_of(self)
 
 
 class ConfigurationError(OnceError):
@@ -141,7 +141,7 @@ class Unexpected(RetryableError):
     """
 
     def __init__(self, error: Exception) -> None:
-        self._summary = f"{type(error).__name__} at {_place(error)}"
+        self._summary = f"{summary_of(error)} at {_place(error)}"
         super().__init__(f"{self._summary}: {error}")
 
     @property
@@ -176,6 +176,12 @@ class Blocked(RetryableError):
 
 class Refusal(OnceError):
     """A business refusal: subclass it, and answer it with `@consumer.rejects(YourRefusal)`."""
+
+
+def summary_of(error: Exception) -> str:
+    """Return an error's class, with AWS's own code where there is one: what may be logged."""
+    code = getattr(error, "response", {}).get("Error", {}).get("Code")
+    return f"{type(error).__name__} {code}" if code else type(error).__name__
 
 
 def _place(error: Exception) -> str:

@@ -1,0 +1,28 @@
+"""The project's own app and two consumers more: one dies on demand, one breaks the rules."""
+
+import sys
+from pathlib import Path
+
+import aws_cdk as cdk
+
+from stacks.assembly import assemble, synthesize
+from stacks.consumers import CONSUMERS
+from stacks.errors import SynthError
+from stacks.registry import Consumer, Table
+
+FUNCTIONS = Path(__file__).resolve().parent / "functions"
+CONTROLS = Table("controls", "id")
+COUNTERS = Table("counters", "id")
+
+PROBE = Consumer(
+    "probe", events=("probe.asked",), tables=(CONTROLS, COUNTERS), folder=FUNCTIONS / "probe"
+)
+ROGUE = Consumer("rogue", events=("rogue.asked",), tables=(COUNTERS,), folder=FUNCTIONS / "rogue")
+
+if __name__ == "__main__":
+    app = cdk.App()
+    try:
+        assemble(app, (*CONSUMERS, PROBE, ROGUE))
+        synthesize(app)
+    except SynthError as error:
+        sys.exit(f"\n{error}\n")

@@ -1,0 +1,92 @@
+"""What a test does with the deployed service, as its producers and operators would."""
+
+import json
+from typing import Any
+
+from local.aws import EmbeddedAws
+from local.cdk import Outputs
+from local.rest import wait_at_rest, wait_until
+
+REST_SECONDS = 90.0
+
+
+class Deployment:
+    """The deployed service. Table and consumer names are the logical ones."""
+
+    def __init__(self, aws: EmbeddedAws, outputs: Outputs) -> None:
+        self.aws = aws
+        self.sqs, self.sns = aws.client("sqs"), aws.client("sns")
+        self.dynamodb = aws.client("dynamodb")
+        self._outputs = {name: v for stack in outputs.values() for name, v in stack.items()}
+
+    def publish(self, *events: Any) -> None:
+        """Publish events to the topic, as producers do."""
+        for event in events:
+            self.sns.publish(
+                TopicArn=self._outputs["TopicArn"],
+                Message=json.dumps(event),
+                MessageAttributes={"type": {"DataType": "String", "StringValue": event["type"]}},
+            )
+
+    def send(self, consumer: str, *bodies: Any) -> None:
+        """Put up to ten messages into a consumer's queue at once."""
+        entries = [
+            {"Id": str(n), "MessageBody": body if isinstance(body, str) else json.dumps(body)}
+            for n, body in enumerate(bodies)
+        ]
+        answer = self.sqs.send_message_batch(QueueUrl=self.queue(consumer), Entries=entries)
+        assert not answer.get("Failed"), answer
+
+    def queue(self, consumer: str) -> str:
+        return self._outputs[f"Queue{consumer.capitalize()}"]
+
+    def wait_at_rest(self, *consumers: str) -> None:
+        wait_at_rest(self.sqs, [self.queue(name) for name in consumers], timeout=REST_SECONDS)
+
+    def put(self, table: str, **attributes: str | int) -> None:
+        item = {
+            name: {"S": value} if isinstance(value, str) else {"N": str(value)}
+            for name, value in attributes.items()
+        }
+        self.dynamodb.put_item(TableName=self._table(table), Item=item)
+
+    def get(self, table: str, **key: str) -> dict[str, Any]:
+        """Return an item with its values as text; empty where there is none."""
+        answer = self.dynamodb.get_item(
+            TableName=self._table(table),
+            Key={name: {"S": value} for name, value in key.items()},
+            ConsistentRead=True,
+        )
+        return {name: next(iter(v.values())) for name, v in answer.get("Item", {}).items()}
+
+    def dead_letters(self, consumer: str, expected: int) -> list[dict[str, Any]]:
+        """Wait for dead letters, and take them out of their queue."""
+        found: list[dict[str, Any]] = []
+
+        def arrived() -> bool:
+            found.extend(self._take(self._outputs[f"DeadLetters{consumer.capitalize()}"]))
+            return len(found) >= expected
+
+        wait_until(f"{expected} dead letters of {consumer}", arrived, timeout=REST_SECONDS)
+        return found
+
+    def processes(self, consumer: str) -> set[int]:
+        """Return the process ids of a consumer's live function processes."""
+        return {p.pid for p in self.aws.function_processes(f"once-{consumer}")}
+
+    def _take(self, url: str) -> list[Any]:
+        answer = self.sqs.receive_message(
+            QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        )
+        messages = list(answer.get("Messages", []))
+        for message in messages:
+            self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        return messages
+
+    def _table(self, name: str) -> str:
+        return self._outputs[f"Table{name.capitalize()}"]
+
+
+def attribute(message: dict[str, Any], name: str) -> str:
+    """Return a message attribute of a dead letter."""
+    return str(message["MessageAttributes"][name]["StringValue"])

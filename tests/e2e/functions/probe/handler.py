@@ -1,0 +1,30 @@
+"""Counts, unless its control says that the process is to die or hang at this very event."""
+
+import os
+import signal
+import time
+
+from msgspec import Struct
+
+from once import Consumer, Transaction
+
+consumer = Consumer("probe")
+CONTROLS = consumer.table("controls")
+COUNTERS = consumer.table("counters")
+
+
+class Asked(Struct, frozen=True):
+    counter: str
+
+
+@consumer.handles("probe.asked", Asked)
+def count(event: Asked, tx: Transaction) -> None:
+    tx.update(COUNTERS, {"id": event.counter}, "ADD amount :one", {":one": 1})
+    control = tx.get(CONTROLS, {"id": event.counter}) or {}
+    if control.get("fault") == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if control.get("fault") == "hang":
+        time.sleep(3600)
+
+
+lambda_handler = consumer.lambda_handler

@@ -1,0 +1,39 @@
+"""Function processes that die, hang, or break the rules."""
+
+import pytest
+
+from local.rest import wait_until
+from once.testing import cloud_event
+from tests.e2e.deployment import Deployment, attribute
+
+BATCH = 10
+
+
+@pytest.mark.parametrize("fault", ["die", "hang"])
+def test_a_function_that_ends_in_mid_batch_counts_every_message_once(
+    service: Deployment, fault: str
+) -> None:
+    counters = [f"{fault}-{n}" for n in range(BATCH)]
+    service.send("probe", cloud_event("probe.asked", {"counter": f"{fault}-warm"}))
+    service.wait_at_rest("probe")
+    alive = service.processes("probe")
+    service.put("controls", id=f"{fault}-5", fault=fault)
+    service.send("probe", *(cloud_event("probe.asked", {"counter": c}) for c in counters))
+    wait_until("a process has died", lambda: not alive <= service.processes("probe"), timeout=30)
+    amounts = [service.get("counters", id=counter).get("amount") for counter in counters]
+    assert amounts[5] is None
+    assert "1" in amounts
+    service.put("controls", id=f"{fault}-5", fault="none")
+    service.wait_at_rest("probe")
+    amounts = [service.get("counters", id=counter).get("amount") for counter in counters]
+    assert amounts == ["1"] * BATCH
+
+
+def test_a_handler_that_writes_past_the_transaction_is_denied_by_iam(service: Deployment) -> None:
+    service.send("rogue", cloud_event("rogue.asked", {"counter": "direct"}))
+    [letter] = service.dead_letters("rogue", 1)
+    assert attribute(letter, "once-reason") == "retries-exhausted"
+    assert attribute(letter, "once-receive-count") == "5"
+    assert "AccessDenied" in attribute(letter, "once-error")
+    assert "PutItem" in attribute(letter, "once-error")
+    assert service.get("counters", id="direct") == {}

@@ -1,0 +1,83 @@
+"""The main job, from the topic to the tables."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+from once.testing import cloud_event
+from tests.e2e.deployment import Deployment, attribute
+
+
+def placed(order: str, sku: str, quantity: int = 2) -> dict[str, Any]:
+    data = {
+        "order_id": order,
+        "customer_id": f"customer-of-{order}",
+        "currency": "EUR",
+        "lines": [{"sku": sku, "quantity": quantity, "unit_price": 1250}],
+    }
+    return cloud_event("order.placed", data, event_id=f"placed-{order}", source="/shop")
+
+
+def unique(prefix: str) -> str:
+    return f"{prefix}-{uuid4().hex[:8]}"
+
+
+def shelf(service: Deployment, available: int = 100) -> str:
+    sku = unique("sku")
+    service.put("stock", sku=sku, available=available)
+    return sku
+
+
+def assert_counted_once(service: Deployment, order: str, sku: str) -> None:
+    assert service.get("orders", order_id=order)["total"] == "2500"
+    account = service.get("customers", customer_id=f"customer-of-{order}")
+    assert (account["orders_placed"], account["amount_ordered"]) == ("1", "2500")
+    assert service.get("stock", sku=sku)["available"] == "98"
+    assert service.get("reservations", order_id=order)["status"] == "reserved"
+
+
+def test_an_event_changes_state_once_however_often_it_is_delivered(service: Deployment) -> None:
+    order, sku = unique("order"), shelf(service)
+    event = placed(order, sku)
+    service.publish(event, event, event)
+    service.wait_at_rest("orders", "inventory")
+    service.publish(event)
+    service.wait_at_rest("orders", "inventory")
+    assert_counted_once(service, order, sku)
+
+
+def test_duplicates_in_parallel_invocations_change_state_once(service: Deployment) -> None:
+    order, sku = unique("order"), shelf(service)
+    event = placed(order, sku)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: service.publish(event, event, event), range(8)))
+    service.wait_at_rest("orders", "inventory")
+    assert_counted_once(service, order, sku)
+
+
+def test_other_content_under_one_key_is_quarantined_with_its_reason(service: Deployment) -> None:
+    order, sku = unique("order"), shelf(service)
+    service.publish(placed(order, sku))
+    service.wait_at_rest("orders", "inventory")
+    service.publish(placed(order, sku, quantity=7))
+    for consumer in ("orders", "inventory"):
+        [letter] = service.dead_letters(consumer, 1)
+        assert attribute(letter, "once-reason") == "key-conflict"
+        assert attribute(letter, "once-consumer") == consumer
+        assert json.loads(letter["Body"])["data"]["lines"][0]["quantity"] == 7
+    assert_counted_once(service, order, sku)
+
+
+def test_an_order_without_stock_is_refused_whole_and_only_once(service: Deployment) -> None:
+    order, plenty, scarce = unique("order"), shelf(service), shelf(service, available=1)
+    event = placed(order, plenty)
+    event["data"]["lines"].append({"sku": scarce, "quantity": 2, "unit_price": 1})
+    service.publish(event, event)
+    service.wait_at_rest("orders", "inventory")
+    service.publish(event)
+    service.wait_at_rest("orders", "inventory")
+    assert service.get("reservations", order_id=order)["status"] == "refused"
+    assert service.get("reservations", order_id=order)["out_of_stock"] == scarce
+    assert service.get("stock", sku=plenty)["available"] == "100"
+    assert service.get("stock", sku=scarce)["available"] == "1"

@@ -2,10 +2,12 @@
 
 import shlex
 from contextlib import suppress
+from typing import Annotated
 
 import typer
 
 from local.aws import embedded_aws
+from local.demo import demo as run_demo
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="The embedded AWS.")
 
@@ -24,6 +26,12 @@ def up() -> None:
         typer.echo(f"\n# For example:\naws --endpoint-url {aws.endpoint} sqs list-queues")
         typer.echo("# Ctrl-C ends it.")
         aws.wait()
+
+
+@app.command()
+def demo(keep: Annotated[bool, typer.Option(envvar="KEEP")] = False) -> None:
+    """Deploy, send orders with every kind of fault, and audit; --keep leaves it running."""
+    raise typer.Exit(run_demo(keep=keep))
 
 
 if __name__ == "__main__":

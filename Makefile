@@ -8,11 +8,13 @@ VENV := .venv
 AWS_VENV := .venv-aws
 BIN := $(abspath $(VENV))/bin
 PY := $(BIN)/python
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --upgrade
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 
 # Node, npm and the CDK come from the virtual environment, before whatever the machine has.
 export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
-export PYTHONDONTWRITEBYTECODE :=
+export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .PHONY: help setup demo test lint unit synth deploy lock clean
@@ -34,7 +36,7 @@ lint: setup ## ruff and mypy alone
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 unit: setup ## the tests that need no sockets
-	@$(BIN)/pytest tests/unit tests/stacks
+	@$(BIN)/pytest tests/unit tests/ops tests/stacks
 
 synth: setup ## the CloudFormation templates, into cdk.out
 	@cdk synth --quiet
@@ -42,8 +44,12 @@ synth: setup ## the CloudFormation templates, into cdk.out
 deploy: setup ## into the AWS account your credentials name
 	cdk deploy --all
 
-lock: setup ## resolve the requirements again, and lock them with hashes
-	@$(PY) -m tools.lock
+lock: setup ## resolve the requirements anew, and lock them with hashes
+	@$(LOCK) functions/requirements.in -o functions/requirements.txt
+	@$(LOCK) requirements.in -c functions/requirements.txt -o requirements.txt
+	@$(LOCK) requirements-dev.in -c requirements.txt -o requirements-dev.txt
+	@$(LOCK) local/requirements.in -o local/requirements.txt
+	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
 
 clean: ## everything that was generated
 	rm -rf $(VENV) $(AWS_VENV) node_modules .cache .local build cdk.out reports

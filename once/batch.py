@@ -70,12 +70,12 @@ class Batch:
             return OutOfTime("the invocation's time was up before the message's turn")
         if delivery.group in self._blocked:
             return Blocked("an earlier message of its group failed")
-        if delivery.task is None:
-            return delivery.error or OnceError("a delivery without task or error")
-        identity = delivery.task.identity
+        if isinstance(delivery.work, OnceError):
+            return delivery.work
+        identity = delivery.work.identity
         if (known := self._committed.get(identity.pk)) is not None:
             return _repeated(known, identity.fingerprint)
-        [result] = self._settler.settle([delivery.task])
+        [result] = self._settler.settle([delivery.work])
         if isinstance(result, Fate):
             self._committed[identity.pk] = identity.fingerprint
         return result
@@ -85,10 +85,10 @@ class Batch:
         if (isinstance(error, PermanentError) or last) and self._quarantined(delivery, error):
             return Fate.QUARANTINED
         self._retried.append(delivery.record.message_id)
-        self._backoff.apply(delivery, error)
         if delivery.group is not None:
             self._blocked.add(delivery.group)
         self._log("will be retried", delivery, error)
+        self._backoff.apply(delivery, error)
         return Fate.RETRIED
 
     def _quarantined(self, delivery: Delivery, error: OnceError) -> bool:

@@ -1,5 +1,6 @@
 """Quarantine: a message goes to the dead-letter queue with the reason why it is there."""
 
+import base64
 import gzip
 import json
 import re
@@ -34,14 +35,11 @@ class Quarantine:
         Raises:
             botocore.exceptions.ClientError, BotoCoreError: it is not known to be there.
         """
-        attributes = self._explanation(delivery, error)
         body = delivery.record.body
-        originals = _originals(delivery)
-        if originals:
-            attributes[DeadLetter.ATTRIBUTES] = _text(json.dumps(originals, ensure_ascii=False))
+        attributes = self._explanation(delivery, error) | _kept(delivery)
         if _bytes(body, attributes) > Limits.MESSAGE_BYTES:
             attributes.pop(DeadLetter.ATTRIBUTES, None)
-            attributes[DeadLetter.ORIGINAL_GZIP] = _compressed(body, originals)
+            attributes[DeadLetter.ORIGINAL_GZIP] = _compressed(body, _originals(delivery))
             body = _MOVED
         self._client.send_message(
             QueueUrl=self._settings.dead_letter_url, MessageBody=body, MessageAttributes=attributes
@@ -94,22 +92,45 @@ def _lineage(delivery: Delivery) -> str:
 
 def _earlier(delivery: Delivery, name: str) -> str | None:
     """What an earlier quarantine of this message wrote."""
-    attributes = delivery.record.raw_event.get("messageAttributes", {})
-    value: str | None = attributes.get(name, {}).get("stringValue")
+    value: str | None = _attribute(delivery, name).get("stringValue")
     return value
 
 
+def _kept(delivery: Delivery) -> dict[str, Any]:
+    """What the message brought along, in the attributes that carry it on."""
+    compressed = _attribute(delivery, DeadLetter.ORIGINAL_GZIP)
+    if compressed:  # quarantined before: what it was is in there, and not in the body
+        value = base64.b64decode(compressed["binaryValue"])
+        return {DeadLetter.ORIGINAL_GZIP: {"DataType": "Binary", "BinaryValue": value}}
+    originals = _originals(delivery)
+    if not originals:
+        return {}
+    return {DeadLetter.ATTRIBUTES: _text(json.dumps(originals, ensure_ascii=False))}
+
+
 def _originals(delivery: Delivery) -> dict[str, Any]:
-    """The producer's attributes, without those of an earlier quarantine."""
+    """The producer's attributes: as they came, or as an earlier quarantine kept them."""
     attributes = delivery.record.raw_event.get("messageAttributes", {})
-    return {name: value for name, value in attributes.items() if not name.startswith("once-")}
+    own = {name: value for name, value in attributes.items() if not name.startswith("once-")}
+    earlier = _earlier(delivery, DeadLetter.ATTRIBUTES)
+    return {**(json.loads(earlier) if earlier else {}), **own}
+
+
+def _attribute(delivery: Delivery, name: str) -> dict[str, Any]:
+    attributes = delivery.record.raw_event.get("messageAttributes", {})
+    found: dict[str, Any] = attributes.get(name, {})
+    return found
 
 
 def _bytes(body: str, attributes: dict[str, Any]) -> int:
     return len(body.encode()) + sum(
-        len(name.encode()) + len(value["DataType"]) + len(value["StringValue"].encode())
+        len(name.encode()) + len(value["DataType"]) + _value_bytes(value)
         for name, value in attributes.items()
     )
+
+
+def _value_bytes(value: dict[str, Any]) -> int:
+    return len(value["StringValue"].encode() if "StringValue" in value else value["BinaryValue"])
 
 
 def _compressed(body: str, attributes: dict[str, Any]) -> dict[str, Any]:

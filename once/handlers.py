@@ -30,18 +30,25 @@ class Handler:
         place = f"{_name(self.function)} for {self.event_type!r}"
         if not self.event_type.strip():
             yield f"{place}: the event type is blank; name the CloudEvents `type` it handles"
-        if inspect.iscoroutinefunction(self.function):
-            yield f"{place} is async, and would never run; make it a plain function"
-        if not isinstance(self.key, Key):
-            yield f"{place} has no key rule; give key=Key.event(), or another rule of once.Key"
-            return
+        if _would_never_run(self.function):
+            yield f"{place} would never run; make it a plain function"
+        yield from (f"{place} {fault}" for fault in self._key_faults())
         known = _field_names(self.model)
         if known is None:
             yield f"{place}: {self.model!r} is no model; give a msgspec.Struct"
             return
-        used = {path.split(".")[0] for path in self.key.fields} | self.volatile
-        for name in sorted(used - known):
+        for name in sorted(self._fields_used() - known):
             yield f"{place} names the field {name!r}, which {self.model.__name__} does not have"
+
+    def _key_faults(self) -> Iterator[str]:
+        if not isinstance(self.key, Key):
+            yield "has no key rule; give key=Key.event(), or another rule of once.Key"
+        elif self.key.fields == ():
+            yield "has a key of no fields, the same for every event; name one in Key.field(…)"
+
+    def _fields_used(self) -> set[str]:
+        paths = (self.key.fields or ()) if isinstance(self.key, Key) else ()
+        return {path.split(".")[0] for path in paths} | self.volatile
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +62,22 @@ class Rejection:
         """Yield what is wrong with the registration, each with its remedy."""
         if not (inspect.isclass(self.refusal) and issubclass(self.refusal, Refusal)):
             yield f"{_name(self.function)} rejects {self.refusal!r}; derive it from once.Refusal"
-        if inspect.iscoroutinefunction(self.function):
-            yield f"{_name(self.function)} is async, and would never run; make it a plain function"
+        if _would_never_run(self.function):
+            yield f"{_name(self.function)} would never run; make it a plain function"
 
 
 def twice(what: object, first: Callable[..., None], second: Callable[..., None]) -> str:
     """Return the fault of two functions registered for one thing."""
     return f"{_name(first)} and {_name(second)} both handle {what!r}; keep one of them"
+
+
+def _would_never_run(function: Callable[..., object]) -> bool:
+    """Tell what a call only makes an object of: its event would commit with nothing done."""
+    return (
+        inspect.iscoroutinefunction(function)
+        or inspect.isgeneratorfunction(function)
+        or inspect.isasyncgenfunction(function)
+    )
 
 
 def _field_names(model: type) -> set[str] | None:

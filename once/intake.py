@@ -1,7 +1,7 @@
 """From a message body to what its handler needs: event, key, fingerprint, typed data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -27,15 +27,14 @@ class Task:
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """One message of a batch: its task, or the reason why there is none.
+    """One message of a batch, and its task, or the reason why there is none.
 
     `pk` is set as soon as the key is known, so that a dead letter can name it.
     """
 
     record: SQSRecord
     pk: str | None = None
-    task: Task | None = None
-    error: OnceError | None = None
+    work: Task | OnceError = field(init=False)
 
     @property
     def receive_count(self) -> int:
@@ -56,14 +55,14 @@ class Intake:
         self._handlers = handlers
 
     def read(self, record: SQSRecord) -> Delivery:
-        """Read a message; what is wrong with it is kept as the delivery's error."""
+        """Read a message; where that fails, the error takes the place of the task."""
         delivery = Delivery(record)
         try:
-            delivery.task = self._task(delivery)
+            delivery.work = self._task(delivery)
         except OnceError as error:
-            delivery.error = error
+            delivery.work = error
         except Exception as error:
-            delivery.error = Unexpected(error)
+            delivery.work = Unexpected(error)
         return delivery
 
     def _task(self, delivery: Delivery) -> Task:
@@ -74,8 +73,9 @@ class Intake:
                 f"{self._settings.consumer} has no handler for {event.type}: register one, or take "
                 "the type out of the consumer's line in stacks/consumers.py"
             )
-        delivery.pk = handler.key.of(event, consumer=self._settings.consumer)
-        identity = Identity(delivery.pk, fingerprint(event, volatile=handler.volatile))
+        content = fingerprint(event, volatile=handler.volatile)
+        delivery.pk = handler.key.of(event, fingerprint=content, consumer=self._settings.consumer)
+        identity = Identity(delivery.pk, content)
         return Task(event, identity, handler, _convert(event, handler))
 
 

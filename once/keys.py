@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from once.canonical import digest
 from once.contract import Limits
 from once.errors import NoKey, TooLarge
 from once.events import CloudEvent
@@ -20,41 +19,46 @@ class Key:
     """A key rule, declared with the handler: `@consumer.handles(…, key=Key.field("order_id"))`.
 
     Attributes:
-        parts: from an event to the parts of its key; raises NoKey where one is missing.
+        parts: from an event and its fingerprint to the parts of its key; raises NoKey where one is
+            missing.
         fields: the paths into the event's data that the rule reads.
     """
 
-    parts: Callable[[CloudEvent], tuple[str, ...]]
-    fields: tuple[str, ...] = ()
+    parts: Callable[[CloudEvent, str], tuple[str, ...]]
+    fields: tuple[str, ...] | None = None
 
     @classmethod
     def event(cls) -> "Key":
         """Identity by CloudEvents `source` and `id`: the default."""
-        return cls(lambda event: ("event", event.source, event.id))
+        return cls(lambda event, _: ("event", event.source, event.id))
 
     @classmethod
     def field(cls, *paths: str) -> "Key":
         """Identity by one or more business fields of the data, with dots for nesting."""
-        return cls(lambda event: ("field", event.type, *_field_parts(event, paths)), paths)
+        return cls(lambda event, _: ("field", event.type, *_field_parts(event, paths)), paths)
 
     @classmethod
     def attribute(cls, name: str) -> "Key":
         """Identity by a CloudEvents extension attribute, such as a provider's own event id."""
-        return cls(lambda e: ("attribute", e.source, name, _scalar(e.extensions.get(name), name)))
+
+        def parts(event: CloudEvent, _: str) -> tuple[str, ...]:
+            return "attribute", event.source, name, _scalar(event.extensions.get(name), name)
+
+        return cls(parts)
 
     @classmethod
     def content(cls) -> "Key":
-        """Identity by the content itself, for events that have no other."""
-        return cls(lambda event: ("content", event.source, event.type, digest(event.data)))
+        """Identity by the fingerprint itself, for events that have no other."""
+        return cls(lambda event, fingerprint: ("content", event.source, fingerprint))
 
-    def of(self, event: CloudEvent, *, consumer: str) -> str:
+    def of(self, event: CloudEvent, *, fingerprint: str, consumer: str) -> str:
         """Return the partition key of the dedup record: the consumer, then the event's key.
 
         Raises:
             NoKey: what the rule reads is missing, null, blank or no string or whole number.
             TooLarge: the key is longer than DynamoDB's partition keys may be.
         """
-        key = "#".join([consumer, *(_escape(part) for part in self.parts(event))])
+        key = "#".join([consumer, *(_escape(part) for part in self.parts(event, fingerprint))])
         if (size := len(key.encode())) > Limits.PARTITION_KEY_BYTES:
             raise TooLarge(f"the key has {size} bytes; DynamoDB takes {Limits.PARTITION_KEY_BYTES}")
         return key

@@ -59,12 +59,13 @@ class Settings:
         faults: list[str] = []
         for field in fields(cls):
             variable = _variable(field.name)
+            if variable not in env:
+                faults.append(f"{variable} is missing")
+                continue
             try:
                 values[field.name] = _READ[field.name](env[variable])
-            except KeyError:
-                faults.append(f"{variable} is missing")
-            except (ValueError, TypeError, AttributeError) as error:
-                faults.append(f"{variable} is malformed ({error})")
+            except (ValueError, TypeError, AttributeError, KeyError) as error:
+                faults.append(f"{variable} is malformed ({error!r})")
         if faults:
             raise SettingsError(faults)
         return cls(**values)
@@ -87,13 +88,15 @@ def _whole(value: str) -> int:
     return number
 
 
-def _words(value: str) -> tuple[str, ...]:
-    return tuple(_text(word) for word in value.split(","))
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is no list")
+    return tuple(map(_text, values))
 
 
 def _tables(value: str) -> dict[str, TableSettings]:
     return {
-        logical: TableSettings(name=_text(table["name"]), key=tuple(table["key"]))
+        logical: TableSettings(name=_text(table["name"]), key=_texts(table["key"]))
         for logical, table in json.loads(value).items()
     }
 
@@ -105,7 +108,7 @@ def _tables_text(tables: Mapping[str, TableSettings]) -> str:
 
 
 _SPECIAL: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
-    "event_types": (_words, ",".join),
+    "event_types": (lambda value: _texts(json.loads(value)), json.dumps),
     "tables": (_tables, _tables_text),
 }
 _READ: dict[str, Callable[[str], Any]] = {

@@ -1,7 +1,8 @@
 """From a task to its final result: run the handler, commit, and do what the verdict asks for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from typing import Any
 
 from once.budget import Budget
 from once.commit import Committer
@@ -80,6 +81,8 @@ class Settler:
             case Verdict(Kind.DUPLICATE):
                 return Fate.DUPLICATE
             case Verdict(Kind.REFUSED, Refusal() as refusal):
+                if done.refusal is not None:
+                    return _refused_twice(refusal)
                 return self._refuse(task, done.refused(refusal, keep_reads=False))
             case Verdict(Kind.STALE):
                 return self._run(task)
@@ -90,15 +93,13 @@ class Settler:
 
     def _run(self, task: Task) -> Transaction | Result:
         transaction = Transaction(task.event, task.identity, tables=self._tables, read=self._read)
-        try:
-            task.handler.function(task.data, transaction)
-        except Refusal as refusal:
-            return self._refuse(task, transaction.refused(refusal, keep_reads=True))
-        except OnceError as error:
-            return error
-        except Exception as error:
-            return Unexpected(error)
-        return transaction
+        match _raised_by(task.handler.function, task.data, transaction):
+            case None:
+                return transaction
+            case Refusal() as refusal:
+                return self._refuse(task, transaction.refused(refusal, keep_reads=True))
+            case error:
+                return error
 
     def _refuse(self, task: Task, answer: Transaction) -> Transaction | Result:
         rejection = self._rejection(answer.refusal)
@@ -106,19 +107,31 @@ class Settler:
             return UnhandledRefusal(
                 f"{answer.refusal!r} has no answer: add @consumer.rejects for its class"
             )
-        try:
-            rejection.function(task.data, answer.refusal, answer)
-        except Refusal as refusal:
-            return UnhandledRefusal(f"the answer to a refusal was refused itself: {refusal!r}")
-        except OnceError as error:
-            return error
-        except Exception as error:
-            return Unexpected(error)
-        return answer
+        match _raised_by(rejection.function, task.data, answer.refusal, answer):
+            case None:
+                return answer
+            case Refusal() as refusal:
+                return _refused_twice(refusal)
+            case error:
+                return error
 
     def _rejection(self, refusal: Refusal | None) -> Rejection | None:
         found = (self._rejections.get(kind) for kind in type(refusal).__mro__)
         return next((rejection for rejection in found if rejection is not None), None)
+
+
+def _refused_twice(refusal: Refusal) -> UnhandledRefusal:
+    return UnhandledRefusal(f"the answer to a refusal was refused itself: {refusal!r}")
+
+
+def _raised_by(function: Callable[..., None], *arguments: Any) -> OnceError | None:
+    try:
+        function(*arguments)
+    except OnceError as error:
+        return error
+    except Exception as error:
+        return Unexpected(error)
+    return None
 
 
 def _contended(verdicts: Sequence[Verdict]) -> bool:

@@ -3,27 +3,32 @@
 from collections.abc import Mapping
 from typing import Any
 
+from once.errors import InvalidWrite
+
 
 def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
     """Return the size in bytes of an item in DynamoDB's own JSON form.
 
     AWS documents numbers as approximate; they are counted at their longest, so that an item found
     to fit does fit.
+
+    Raises:
+        InvalidWrite: a name is no text, or a text is no Unicode.
     """
-    return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
+    return sum(_text_bytes(name) + _value_bytes(value) for name, value in item.items())
 
 
 def _value_bytes(value: Mapping[str, Any]) -> int:
     [(kind, content)] = value.items()
     match kind:
         case "S":
-            return len(content.encode())
+            return _text_bytes(content)
         case "B":
             return len(content)
         case "N":
             return _number_bytes(content)
         case "SS":
-            return sum(len(member.encode()) for member in content)
+            return sum(map(_text_bytes, content))
         case "NS":
             return sum(map(_number_bytes, content))
         case "BS":
@@ -31,9 +36,16 @@ def _value_bytes(value: Mapping[str, Any]) -> int:
         case "L":
             return 3 + sum(1 + _value_bytes(member) for member in content)
         case "M":
-            return 3 + sum(1 + len(k.encode()) + _value_bytes(v) for k, v in content.items())
+            return 3 + sum(1 + _text_bytes(k) + _value_bytes(v) for k, v in content.items())
         case _:
             return 1
+
+
+def _text_bytes(text: Any) -> int:
+    try:
+        return len(text.encode())
+    except (AttributeError, UnicodeEncodeError):
+        raise InvalidWrite(f"{text!r} is no Unicode text, which DynamoDB asks for") from None
 
 
 def _number_bytes(digits: str) -> int:

@@ -7,7 +7,7 @@ IEEE double cannot hold. On top come limits on depth and on digits, before anyth
 import json
 import math
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
 
 from once.errors import TooLarge, Unparseable
@@ -87,9 +87,16 @@ def _integer(digits: str) -> int:
 
 def _fraction(digits: str) -> float:
     number = float(digits)
-    if not math.isfinite(number) or Decimal(digits) != Decimal(repr(number)):
+    if not math.isfinite(number) or not _is_exact(digits, number):
         raise Unparseable("a number that an IEEE double cannot hold: send it as a string")
     return number
+
+
+def _is_exact(digits: str, number: float) -> bool:
+    try:
+        return Decimal(digits) == Decimal(repr(number))
+    except InvalidOperation:  # an exponent that Decimal cannot hold either
+        return False
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Required, TypedDict, Unpack
 from uuid import uuid4
 
@@ -156,6 +157,8 @@ class Transaction:
     def _add(self, table: Table, key: Item, terms: Terms, **action: Unpack[_Kind]) -> None:
         settings = self._tables[table.name]
         place = _place(table, _checked_key(table, settings, key))
+        if "otherwise" in terms and not terms.get("condition"):
+            raise InvalidWrite(f"a write to {table.name} has an otherwise without a condition")
         if place in self._actions:
             raise InvalidWrite(
                 f"two actions on one item of {table.name}: DynamoDB takes one an item; merge them"
@@ -164,11 +167,16 @@ class Transaction:
 
 
 def _checked_key(table: Table, settings: TableSettings, key: Item) -> Item:
-    if set(key) != set(settings.key) or any(value in (None, "") for value in key.values()):
+    if set(key) != set(settings.key) or not all(map(_is_key_value, key.values())):
+        names = ", ".join(settings.key)
         raise InvalidWrite(
-            f"the key of {table.name} is {', '.join(settings.key)}, none of it empty"
+            f"the key of {table.name} is {names}: text, a number or bytes, not empty"
         )
     return key
+
+
+def _is_key_value(value: Any) -> bool:
+    return isinstance(value, str | bytes | int | Decimal) and value not in ("", b"")
 
 
 def _place(table: Table, key: Item) -> _Place:

@@ -1,54 +1,51 @@
 """Faults that no emulator makes, injected at the SDK's boundary: below all of our own code."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from io import BytesIO
+from types import SimpleNamespace
 from typing import Any
 
-from botocore.awsrequest import AWSResponse
-from botocore.compat import HTTPHeaders
 from botocore.exceptions import ReadTimeoutError
+
+_MARK = "once_fault"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What one call meets.
+    """What one call meets instead of an answer.
 
     Attributes:
-        answer: makes the answer that stands in for the service's; the call is not sent.
-        lose_answer: the call is sent and done, and its answer never arrives.
+        done: whether the service does the call all the same.
+        error: the error answer that arrives, in the form of `ClientError.response`; without one,
+            nothing arrives.
     """
 
-    answer: Callable[[Any], AWSResponse] | None = None
-    lose_answer: bool = False
+    done: bool = False
+    error: dict[str, Any] | None = None
 
 
 def cancelled(*codes: str) -> Fault:
     """Return the fault of a cancelled transaction, with one reason code for each action."""
     reasons = [{"Code": code, "Message": code} for code in codes]
-    return _error("TransactionCanceledException", CancellationReasons=reasons)
+    return refused("TransactionCanceledException", CancellationReasons=reasons)
 
 
-def refused(code: str, *, status: int = HTTPStatus.BAD_REQUEST) -> Fault:
+def refused(code: str, *, status: int = HTTPStatus.BAD_REQUEST, **more: Any) -> Fault:
     """Return the fault of a call that the service refuses with an error code."""
-    return _error(code, status=status)
+    error = {"Code": code, "Message": f"injected: {code}"}
+    return Fault(error={"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}, **more})
 
 
 def never_sent() -> Fault:
     """Return the fault of a call that times out before it reaches the service."""
-
-    def time_out(request: Any) -> AWSResponse:
-        raise ReadTimeoutError(endpoint_url=request.url)
-
-    return Fault(answer=time_out)
+    return Fault()
 
 
 def answer_lost() -> Fault:
     """Return the fault of a call that is done, and whose answer never arrives."""
-    return Fault(lose_answer=True)
+    return Fault(done=True)
 
 
 @contextmanager
@@ -58,50 +55,34 @@ def inject(client: Any, operation: str, *faults: Fault | None) -> Iterator[list[
     Args:
         client: a boto3 client.
         operation: the operation as AWS spells it, such as `TransactWriteItems`.
-        faults: one for each attempt that leaves the SDK, its own retries included.
+        faults: one for each call, whose own retries in the SDK are spent with it.
 
     Yields:
         The faults still to come: empty at the end, or the test has not met them all.
     """
     waiting = list(faults)
-    lost: list[bool] = []
-    service = client.meta.service_model.service_name
+    service = client.meta.service_model.service_id.hyphenize()
 
-    def before_send(request: Any, **_: Any) -> AWSResponse | None:
-        fault = waiting.pop(0) if waiting else None
-        lost.append(fault is not None and fault.lose_answer)
-        return fault.answer(request) if fault is not None and fault.answer is not None else None
+    def before_call(context: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
+        fault = context[_MARK] = waiting.pop(0) if waiting else None
+        if fault is None or fault.done:
+            return None
+        if fault.error is None:
+            raise ReadTimeoutError(endpoint_url=operation)
+        status = fault.error["ResponseMetadata"]["HTTPStatusCode"]
+        return SimpleNamespace(status_code=status), fault.error
 
-    def after_receive(**_: Any) -> None:
-        if lost and lost.pop():
-            raise ReadTimeoutError(endpoint_url=service)
+    def after_call(context: dict[str, Any], **_: Any) -> None:
+        fault = context[_MARK]
+        if fault is not None and fault.done:
+            raise ReadTimeoutError(endpoint_url=operation)
 
-    hooks = (
-        (f"before-send.{service}.{operation}", before_send),
-        (f"response-received.{service}.{operation}", after_receive),
-    )
+    hooks = ((f"before-call.{service}.{operation}", before_call),
+             (f"after-call.{service}.{operation}", after_call))  # fmt: skip
     for name, hook in hooks:
-        client.meta.events.register_first(name, hook)
+        client.meta.events.register(name, hook)
     try:
         yield waiting
     finally:
         for name, hook in hooks:
             client.meta.events.unregister(name, hook)
-
-
-def _error(code: str, *, status: int = HTTPStatus.BAD_REQUEST, **more: Any) -> Fault:
-    body = json.dumps({"__type": f"com.amazonaws#{code}", "message": code, **more}).encode()
-
-    def answer(request: Any) -> AWSResponse:
-        headers = HTTPHeaders.from_pairs([("Content-Type", "application/x-amz-json-1.0")])
-        return AWSResponse(request.url, status, headers, _Raw(body))
-
-    return Fault(answer=answer)
-
-
-class _Raw(BytesIO):
-    """As much of a urllib3 response as botocore reads."""
-
-    def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
-        """Yield the content, once."""
-        yield self.read()

@@ -1,0 +1,16 @@
+"""The CDK's entry: one stack for the data, one for the consumers. It makes no AWS calls."""
+
+import sys
+
+import aws_cdk as cdk
+
+from stacks.assembly import assemble, synthesize
+from stacks.consumers import CONSUMERS
+from stacks.errors import SynthError
+
+app = cdk.App()
+try:
+    assemble(app, CONSUMERS)
+    synthesize(app)
+except SynthError as error:
+    sys.exit(f"\n{error}\n")

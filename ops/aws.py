@@ -1,0 +1,26 @@
+"""Clients of AWS, with whatever credentials, region and endpoint the environment says."""
+
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+THREADS = 8
+"""How many calls the command line makes at the same time."""
+
+_CONFIG = Config(
+    max_pool_connections=THREADS,
+    retries={"mode": "standard", "total_max_attempts": 5},
+)
+
+
+def client(service: str) -> Any:
+    """Return a client that all threads may share.
+
+    Args:
+        service: boto3's name of the service, such as `sqs`.
+
+    Raises:
+        botocore.exceptions.BotoCoreError: the environment names no region, or an unknown profile.
+    """
+    return boto3.client(service, config=_CONFIG)

@@ -1,0 +1,52 @@
+"""Failures that an operator can do something about, each with its remedy."""
+
+import os
+
+from botocore import exceptions as aws
+
+_SIGN_IN = "sign in (`aws configure` or `aws sso login`), or name a profile in AWS_PROFILE"
+_REMEDIES: dict[type[Exception], str] = {
+    aws.NoCredentialsError: _SIGN_IN,
+    aws.PartialCredentialsError: _SIGN_IN,
+    aws.CredentialRetrievalError: _SIGN_IN,
+    aws.TokenRetrievalError: _SIGN_IN,
+    aws.SSOError: _SIGN_IN,
+    aws.ProfileNotFound: "`aws configure list-profiles` shows which there are",
+    aws.NoRegionError: "set AWS_DEFAULT_REGION, or give the profile a region",
+    aws.SSLError: "set AWS_CA_BUNDLE to the certificate of the server in AWS_ENDPOINT_URL",
+}
+_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
+_UNKNOWN = frozenset(
+    {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch"}
+)
+
+
+class OpsError(Exception):
+    """Something an operator can put right; the message says how."""
+
+
+def explained(error: Exception) -> str:
+    """Return the error's text, with the remedy if there is a known one."""
+    remedy = _remedy(error)
+    text = str(error).strip().removesuffix(".")
+    return f"{text}: {remedy}" if remedy else text
+
+
+def _remedy(error: Exception) -> str | None:
+    if isinstance(error, aws.ClientError):
+        return _remedy_for_code(error.response.get("Error", {}).get("Code", ""))
+    for kind, remedy in _REMEDIES.items():
+        if isinstance(error, kind):
+            return remedy
+    if isinstance(error, (aws.ConnectionError, aws.HTTPClientError)):
+        endpoint = os.environ.get("AWS_ENDPOINT_URL", "not set")
+        return f"see to the network, and to AWS_ENDPOINT_URL ({endpoint})"
+    return None
+
+
+def _remedy_for_code(code: str) -> str | None:
+    if code in _EXPIRED or code in _UNKNOWN:
+        return _SIGN_IN
+    if "AccessDenied" in code or code == "AuthorizationError":
+        return "have this action granted to who you are (`aws sts get-caller-identity`)"
+    return None

@@ -1,0 +1,72 @@
+"""What a queue tells about itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+METRIC = "ApproximateAgeOfOldestMessage"
+METRIC_WINDOW = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many messages a queue holds; approximate on AWS."""
+
+    visible: int
+    in_flight: int
+    delayed: int
+
+    @property
+    def total(self) -> int:
+        """Every message that is not yet worked off."""
+        return self.visible + self.in_flight + self.delayed
+
+
+def depth(sqs: "SQSClient", url: str) -> Depth:
+    """Ask a queue for its depth."""
+    answer = sqs.get_queue_attributes(
+        QueueUrl=url,
+        AttributeNames=[
+            "ApproximateNumberOfMessages",
+            "ApproximateNumberOfMessagesNotVisible",
+            "ApproximateNumberOfMessagesDelayed",
+        ],
+    )["Attributes"]
+    return Depth(
+        visible=int(answer["ApproximateNumberOfMessages"]),
+        in_flight=int(answer["ApproximateNumberOfMessagesNotVisible"]),
+        delayed=int(answer["ApproximateNumberOfMessagesDelayed"]),
+    )
+
+
+def oldest_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | None]:
+    """Return the age of each queue's oldest message, in seconds, as CloudWatch last heard it.
+
+    None stands for what is not known: SQS reports it once a minute, only for queues that were in
+    use lately, and an embedded AWS reports nothing at all.
+    """
+    now = datetime.now(UTC)
+    try:
+        answer = cloudwatch.get_metric_data(
+            MetricDataQueries=[_query(index, url) for index, url in enumerate(urls)],
+            StartTime=now - METRIC_WINDOW,
+            EndTime=now,
+            ScanBy="TimestampDescending",
+        )
+    except (BotoCoreError, ClientError):
+        return [None] * len(urls)
+    values = {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
+    newest = (values.get(f"q{index}") for index in range(len(urls)))
+    return [int(found[0]) if found else None for found in newest]
+
+
+def _query(index: int, url: str) -> dict[str, Any]:
+    queue = {"Name": "QueueName", "Value": url.rsplit("/", 1)[-1]}
+    metric = {"Namespace": "AWS/SQS", "MetricName": METRIC, "Dimensions": [queue]}
+    return {"Id": f"q{index}", "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Maximum"}}

@@ -1,0 +1,64 @@
+"""What `send` can be asked for."""
+
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated
+
+from typer import BadParameter, Option
+
+MOST = 100_000
+MOST_DUPLICATES = 10
+"""For each order."""
+
+Count = Annotated[int, Option(min=1, max=MOST, help="Orders in all.")]
+Duplicates = Annotated[
+    str, Option(help="Further deliveries: a share of the orders (30%) or a count (45).")
+]
+Conflicts = Annotated[
+    int, Option(min=0, max=MOST, help="Events that contradict an order under its event id.")
+]
+Malformed = Annotated[int, Option(min=0, max=MOST, help="Bodies that cannot be read.")]
+Refusals = Annotated[
+    int, Option(min=0, max=MOST, help="How many of the orders are for what is out of stock.")
+]
+Seed = Annotated[
+    int | None,
+    Option(min=0, help="The same seed sends the very same events; without one, all are new."),
+]
+Stock = Annotated[bool, Option(help="Put the articles on the shelf first, unless they are there.")]
+Queue = Annotated[str | None, Option(help="Send to this consumer's queue alone, past the topic.")]
+Manifest = Annotated[
+    Path | None, Option("--manifest", dir_okay=False, help="Write what was sent to this file.")
+]
+Timeout = Annotated[
+    float, Option(min=1, help="Seconds that the first messages may take to be worked off.")
+]
+
+_DUPLICATES = re.compile(r"(?P<share>\d{1,9}(\.\d{1,9})?)%|(?P<count>\d{1,9})", re.ASCII)
+
+
+def read_duplicates(text: str, count: int) -> int:
+    """Return how many duplicates are asked for.
+
+    Args:
+        text: a share of the orders, such as `30%`, or a count, such as `45`.
+        count: the number of orders.
+
+    Raises:
+        typer.BadParameter: it is neither, or more than ten for each order.
+    """
+    match = _DUPLICATES.fullmatch(text.strip())
+    if not match:
+        raise BadParameter(
+            f"{text!r} is neither a share of the orders, such as 30%, nor a count, such as 45",
+            param_hint="--duplicates",
+        )
+    share = match["share"]
+    number = round(Decimal(share) * count / 100) if share else int(match["count"])
+    if number > MOST_DUPLICATES * count:
+        raise BadParameter(
+            f"{text!r} is more than {MOST_DUPLICATES} for each of {count} orders",
+            param_hint="--duplicates",
+        )
+    return number

@@ -1,0 +1,114 @@
+"""`status`: what waits in the queues, how long, and what was given up."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.live import Live
+from rich.table import Table
+
+from ops.aws import client
+from ops.cli import Service, commands, console
+from ops.deployment import Deployment
+from ops.queues import depth, oldest_seconds
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+WATCH_SECONDS = 2.0
+UNKNOWN = "–"
+
+app = commands()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One consumer: messages in its queue, the oldest one's age, and its dead letters."""
+
+    consumer: str
+    visible: int
+    in_flight: int
+    delayed: int
+    oldest_seconds: int | None
+    dead_letters: int
+
+
+@app.command()
+def status(
+    service: Service = "once",
+    watch: Annotated[bool, typer.Option(help="Look again until Ctrl-C.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
+) -> None:
+    """Show every consumer's queue and its dead letters; figures are approximate on AWS."""
+    deployment = Deployment.find(service)
+    if not watch:
+        _show(deployment, as_json=as_json)
+    elif as_json or not console.is_terminal:
+        _repeat(lambda: _show(deployment, as_json=as_json))
+    else:
+        with Live(console=console, auto_refresh=False) as live:
+            _repeat(lambda: live.update(_table(look(deployment)), refresh=True))
+
+
+def _show(deployment: Deployment, *, as_json: bool) -> None:
+    rows = look(deployment)
+    if as_json:
+        typer.echo(json.dumps([asdict(row) for row in rows]))
+    else:
+        console.print(_table(rows))
+
+
+def _repeat(show: Callable[[], None]) -> None:
+    with suppress(KeyboardInterrupt):
+        while True:
+            show()
+            time.sleep(WATCH_SECONDS)
+
+
+def look(deployment: Deployment) -> list[Row]:
+    """Ask every queue of a deployment.
+
+    Raises:
+        botocore.exceptions.BotoCoreError, ClientError: a queue cannot be asked, or is gone.
+    """
+    sqs: SQSClient = client("sqs")
+    consumers = list(deployment.consumers.values())
+    ages = oldest_seconds(client("cloudwatch"), [consumer.queue_url for consumer in consumers])
+    return [
+        Row(
+            consumer.name,
+            **asdict(depth(sqs, consumer.queue_url)),
+            oldest_seconds=age,
+            dead_letters=depth(sqs, consumer.dead_letter_url).total,
+        )
+        for consumer, age in zip(consumers, ages, strict=True)
+    ]
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table("consumer")
+    for name in ("visible", "in flight", "delayed", "oldest", "dead letters"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(
+            row.consumer,
+            *(str(number) for number in (row.visible, row.in_flight, row.delayed)),
+            _age(row.oldest_seconds),
+            str(row.dead_letters),
+            style="red" if row.dead_letters else None,
+        )
+    return table
+
+
+def _age(seconds: int | None) -> str:
+    if seconds is None:
+        return UNKNOWN
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

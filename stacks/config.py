@@ -1,0 +1,141 @@
+"""What a deployment may be told through CDK context: `cdk.json`, or `-c key=value`."""
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+from aws_cdk import aws_lambda as lambda_
+from constructs import Node
+
+from stacks.registry import Consumer
+
+DAY_SECONDS = 24 * 60 * 60
+OLDEST_PYTHON = 11
+"""The library's own floor: it uses syntax and typing of Python 3.11."""
+
+KNOWN_PYTHONS = tuple(
+    sorted(
+        int(found[1])
+        for name in dir(lambda_.Runtime)
+        if (found := re.fullmatch(r"PYTHON_3_(\d+)", name)) and int(found[1]) >= OLDEST_PYTHON
+    )
+)
+"""Minor versions that both this library and the installed CDK know as a Lambda runtime."""
+
+
+def _this_python() -> str:
+    return f"3.{min(sys.version_info.minor, KNOWN_PYTHONS[-1])}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One deployment.
+
+    `service` prefixes every name. `local` deploys into the embedded AWS: wheels of this machine,
+    and short times so that a retry can be watched. `dedup_window_days` is how long a key is
+    remembered, `redrives` how often a dead letter may be sent back, `provider_retry_days` how long
+    a webhook provider keeps trying. `python_runtime` is the Lambda runtime; by default the minor
+    version of the Python that synthesizes, which is the one the tests ran on.
+    """
+
+    service: str = "once"
+    local: bool = False
+    dedup_window_days: int = 30
+    redrives: int = 1
+    provider_retry_days: int = 3
+    log_level: str = "INFO"
+    python_runtime: str = _this_python()
+    faults: tuple[str, ...] = ()
+
+    @classmethod
+    def from_context(cls, node: Node) -> Self:
+        """Read the context. What is malformed keeps its default and is listed in `faults`."""
+        values: dict[str, Any] = {}
+        faults: list[str] = []
+        for field in fields(cls):
+            given = node.try_get_context(field.name)
+            if given is None or field.name == "faults":
+                continue
+            try:
+                values[field.name] = _READ[field.name](str(given))
+            except ValueError as error:
+                faults.append(f"context {field.name}={given!r}: {error} (cdk.json, or -c)")
+        return cls(**values, faults=tuple(faults))
+
+    @property
+    def dedup_window_seconds(self) -> int:
+        """How long a committed key is remembered, in seconds."""
+        return self.dedup_window_days * DAY_SECONDS
+
+    @property
+    def runtime(self) -> lambda_.Runtime:
+        """The Lambda runtime of `python_runtime`."""
+        known: lambda_.Runtime = getattr(lambda_.Runtime, _attribute(self.python_runtime))
+        return known
+
+    @property
+    def times(self) -> dict[str, int]:
+        """The settings that differ on the embedded AWS, where nobody wants to wait minutes."""
+        if self.local:
+            return {"time_margin_ms": 1000, "backoff_base_seconds": 1, "backoff_cap_seconds": 5}
+        return {}
+
+    def adapt(self, consumer: Consumer) -> Consumer:
+        """Return the consumer as it is deployed here: on the embedded AWS, with short times."""
+        if not self.local:
+            return consumer
+        return replace(
+            consumer,
+            timeout_seconds=min(consumer.timeout_seconds, 5 + consumer.effect_timeout_seconds),
+            visibility_seconds=None,
+            max_concurrency=min(consumer.max_concurrency, 3),
+        )
+
+
+def _attribute(version: str) -> str:
+    return f"PYTHON_{version.replace('.', '_')}"
+
+
+def _service(value: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", value):
+        raise ValueError("use at most 20 lower-case letters, digits and hyphens, a letter first")
+    return value
+
+
+def _flag(value: str) -> bool:
+    if value.lower() not in {"true", "false"}:
+        raise ValueError("say true or false")
+    return value.lower() == "true"
+
+
+def _count(value: str) -> int:
+    if not value.isdecimal():
+        raise ValueError("give a whole number, 0 or more")
+    return int(value)
+
+
+def _level(value: str) -> str:
+    levels = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+    if value not in levels:
+        raise ValueError(f"use one of {', '.join(levels)}")
+    return value
+
+
+def _python(value: str) -> str:
+    known = [f"3.{minor}" for minor in KNOWN_PYTHONS]
+    if value not in known:
+        raise ValueError(f"use one of {', '.join(known)}")
+    return value
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "service": _service,
+    "local": _flag,
+    "dedup_window_days": _count,
+    "redrives": _count,
+    "provider_retry_days": _count,
+    "log_level": _level,
+    "python_runtime": _python,
+}

@@ -1,0 +1,62 @@
+"""A function's package: its wheels, `once/` without the testing part, and its own folder only.
+
+Every function has a staged folder of its own, named after what is in it. Sharing one folder between
+functions can give them one asset, so that one of them runs the other's code.
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from stacks.config import Config
+from stacks.folders import digest, publish
+from stacks.registry import FUNCTIONS, ROOT, Consumer
+from stacks.wheels import site
+
+STAGED = ROOT / "build"
+ONCE = ROOT / "once"
+SKIP = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".DS_Store"})
+
+
+def package(consumer: Consumer, config: Config) -> Path:
+    """Return the staged folder of this consumer's function.
+
+    Raises:
+        SynthError: its wheels cannot be installed.
+    """
+    wheels = site(locks_of(consumer), config)
+    ours = dict(_ours(consumer))
+    contents = [part for name in sorted(ours) for part in (name.encode(), ours[name].read_bytes())]
+    recipe = [Path(__file__).read_bytes(), wheels.name.encode()]
+    target = STAGED / f"{consumer.name}-{digest([*recipe, *contents])}"
+    return publish(target, lambda folder: _fill(folder, wheels, ours))
+
+
+def locks_of(consumer: Consumer) -> list[Path]:
+    """Return what every function has, and what this one adds, if it has a lock of its own."""
+    own = consumer.source / "requirements.txt"
+    return [FUNCTIONS / "requirements.txt", *([own] if own.exists() else [])]
+
+
+def _ours(consumer: Consumer) -> Iterator[tuple[str, Path]]:
+    """Path inside the package → file, for everything that is not a wheel."""
+    for path in _files(ONCE):
+        if not path.is_relative_to(ONCE / "testing"):
+            yield f"once/{path.relative_to(ONCE).as_posix()}", path
+    yield "functions/__init__.py", FUNCTIONS / "__init__.py"
+    for path in _files(consumer.source):
+        yield f"functions/{consumer.name}/{path.relative_to(consumer.source).as_posix()}", path
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (p for p in folder.rglob("*") if p.is_file() and SKIP.isdisjoint(p.parts))
+
+
+def _fill(folder: Path, wheels: Path, ours: dict[str, Path]) -> None:
+    shutil.copytree(wheels, folder, dirs_exist_ok=True)
+    for name, source in ours.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, folder / name)
+    # Lambda runs the code as another user: a strict umask here must not follow it there.
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)

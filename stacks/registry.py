@@ -1,0 +1,72 @@
+"""What a line of the registry may say: tables, and the consumers that write them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from once.contract import Limits
+
+ROOT = Path(__file__).resolve().parent.parent
+FUNCTIONS = ROOT / "functions"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A business table.
+
+    `name` is what handlers call it (its physical name is generated); `key` names its partition
+    key, or partition and sort key. Keys are strings.
+    """
+
+    name: str
+    key: str | tuple[str, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The attributes of the primary key, partition key first."""
+        return (self.key,) if isinstance(self.key, str) else self.key
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """One consumer: queue, dead letters, function, rights, alarms and dashboard row follow from it.
+
+    Times are seconds, memory is megabytes. `events` are the CloudEvents types it subscribes to,
+    `tables` the business tables it may write. Without `visibility_seconds`, the least that AWS
+    recommends is taken. `effect_timeout_seconds` is the longest its calls to the outside world
+    may take together. `folder` is where its `handler.py` lies, if not in `functions/<name>`.
+    """
+
+    name: str
+    events: tuple[str, ...]
+    tables: tuple[Table, ...] = ()
+    timeout_seconds: int = field(default=30, kw_only=True)
+    visibility_seconds: int | None = field(default=None, kw_only=True)
+    batch_size: int = field(default=10, kw_only=True)
+    batch_window_seconds: int = field(default=0, kw_only=True)
+    max_concurrency: int = field(default=10, kw_only=True)
+    max_receive_count: int = field(default=5, kw_only=True)
+    effect_timeout_seconds: int = field(default=0, kw_only=True)
+    memory_mb: int = field(default=512, kw_only=True)
+    folder: Path | None = field(default=None, kw_only=True)
+
+    @property
+    def source(self) -> Path:
+        """The folder that holds `handler.py`."""
+        return self.folder or FUNCTIONS / self.name
+
+    @property
+    def least_visibility_seconds(self) -> int:
+        """What AWS recommends: six function timeouts, and the time a batch is gathered."""
+        return Limits.VISIBILITY_FACTOR * self.timeout_seconds + self.batch_window_seconds
+
+    @property
+    def visibility(self) -> int:
+        """The visibility timeout in force, in seconds."""
+        if self.visibility_seconds is None:
+            return self.least_visibility_seconds
+        return self.visibility_seconds
+
+
+def words(name: str) -> str:
+    """Return `name` as it appears in the key of a stack output: `outbox_relay` → `OutboxRelay`."""
+    return "".join(part.capitalize() for part in name.split("_"))

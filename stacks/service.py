@@ -1,0 +1,69 @@
+"""The stack of consumers: it holds no data, and can be thrown away and deployed again."""
+
+from collections.abc import Iterable
+
+from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from stacks.config import Config
+from stacks.idempotent_consumer import IdempotentConsumer
+from stacks.registry import Consumer, words
+from stacks.state import StateStack
+
+
+class ServiceStack(Stack):
+    """One topic, one `IdempotentConsumer` per line of the registry, and their dashboard.
+
+    Args:
+        scope: the app.
+        name: the stack's name.
+        consumers: the lines of the registry.
+        config: the deployment.
+        state: the stack that holds their tables.
+
+    Raises:
+        SynthError: a function's package cannot be built.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        consumers: Iterable[Consumer],
+        *,
+        config: Config,
+        state: StateStack,
+    ) -> None:
+        super().__init__(scope, name, description="Once: topic, queues and functions")
+        # The key that AWS keeps for SNS: any principal of this account may publish through it.
+        key = kms.Alias.from_alias_name(self, "TopicKey", "alias/aws/sns")
+        self.topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
+        CfnOutput(self, "TopicArn", value=self.topic.topic_arn)
+        self.consumers = [
+            IdempotentConsumer(
+                self,
+                line,
+                config=config,
+                topic=self.topic,
+                dedup_table=state.dedup_table,
+                tables=state.tables_of(line),
+            )
+            for line in consumers
+        ]
+        for consumer in self.consumers:
+            self._add_outputs(consumer)
+        if not config.local:  # the embedded AWS has no metrics to show
+            self._add_dashboard(config.service)
+
+    def _add_outputs(self, consumer: IdempotentConsumer) -> None:
+        name = words(consumer.line.name)
+        CfnOutput(self, f"Queue{name}", value=consumer.queue.queue_url)
+        CfnOutput(self, f"DeadLetters{name}", value=consumer.dead_letters.queue_url)
+        CfnOutput(self, f"Function{name}", value=consumer.function.function_name)
+
+    def _add_dashboard(self, name: str) -> None:
+        rows = [consumer.dashboard_row() for consumer in self.consumers]
+        cloudwatch.Dashboard(self, "Dashboard", dashboard_name=name, widgets=rows)

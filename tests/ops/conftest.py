@@ -1,0 +1,56 @@
+"""No test of the command line opens a connection, waits, or sees the user's own AWS settings."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from botocore.session import Session
+from moto import mock_aws
+
+from ops import publish, stock
+from tests.ops.support import REGION, Cloud, describe_stacks
+
+# What the SDK reads of each service takes 50 ms, and can be shared.
+_MODELS = Session().get_component("data_loader")
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    """A deployment of both consumers. AWS in memory is for one thread only."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    monkeypatch.setattr(publish, "THREADS", 1)
+    monkeypatch.setattr(stock, "THREADS", 1)
+    with mock_aws():
+        session = _quick_session()
+        boto3.setup_default_session(botocore_session=session)
+        running = Cloud()
+        answer = describe_stacks(running.outputs)  # AWS in memory knows no stacks
+        session.register("before-call.cloudformation.DescribeStacks", answer)
+        yield running
+
+
+def _quick_session() -> Session:
+    session = Session()
+    session.register_component("data_loader", _MODELS)
+    return session
+
+
+@pytest.fixture
+def at_work(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
+    """The same, with consumers: they work off their queues whenever somebody waits."""
+    monkeypatch.setattr("time.sleep", lambda seconds: cloud.work_off())
+    return cloud

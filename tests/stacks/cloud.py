@@ -1,0 +1,112 @@
+"""The synthesized app, as the tests look at it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+
+from stacks.assembly import assemble
+from stacks.consumers import CONSUMERS
+from stacks.registry import FUNCTIONS, ROOT, Consumer
+
+Json = dict[str, Any]
+
+CONTEXT: Json = json.loads((ROOT / "cdk.json").read_text())["context"]
+WITH_PATHS = {"aws:cdk:enable-path-metadata": True}
+
+
+def new_app(directory: Path, **context: Any) -> cdk.App:
+    return cdk.App(
+        outdir=str(directory),
+        analytics_reporting=False,
+        context={**CONTEXT, **WITH_PATHS, **context},
+    )
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Both templates. Resources are found by the path of their construct."""
+
+    directory: Path
+
+    @classmethod
+    def synthesize(
+        cls,
+        directory: Path,
+        consumers: Sequence[Consumer] = CONSUMERS,
+        functions: Path = FUNCTIONS,
+        **context: Any,
+    ) -> "Cloud":
+        app = new_app(directory, **context)
+        assemble(app, consumers, functions)
+        app.synth()
+        return cls(directory)
+
+    @cached_property
+    def state(self) -> Json:
+        return self._template("once-state")
+
+    @cached_property
+    def service(self) -> Json:
+        return self._template("once-service")
+
+    def logical_id(self, path: str) -> str:
+        """Return the id of the resource at `path`, such as `once-service/orders/Queue`."""
+        template = self._template(path.split("/")[0])
+        (found,) = (
+            logical_id
+            for logical_id, resource in template["Resources"].items()
+            if resource.get("Metadata", {}).get("aws:cdk:path") == f"{path}/Resource"
+        )
+        return str(found)
+
+    def resource(self, path: str) -> Json:
+        template = self._template(path.split("/")[0])
+        resource: Json = template["Resources"][self.logical_id(path)]
+        return resource
+
+    def properties(self, path: str) -> Json:
+        properties: Json = self.resource(path)["Properties"]
+        return properties
+
+    def of(self, consumer: Consumer, part: str) -> Json:
+        """Return the properties of a part of a consumer, such as `Queue`."""
+        return self.properties(f"once-service/{consumer.name}/{part}")
+
+    def arn(self, consumer: Consumer, part: str) -> Json:
+        """Return how the template refers to the ARN of a part of a consumer."""
+        logical_id = self.logical_id(f"once-service/{consumer.name}/{part}")
+        return {"Fn::GetAtt": [logical_id, "Arn"]}
+
+    def types(self, template: Json) -> set[str]:
+        return {resource["Type"] for resource in template["Resources"].values()}
+
+    def _template(self, stack: str) -> Json:
+        template: Json = json.loads((self.directory / f"{stack}.template.json").read_text())
+        return template
+
+
+def flat(value: Any) -> str:
+    """Return a template's value as the text it could become, references as placeholders."""
+    match value:
+        case str():
+            return value
+        case {"Ref": name}:
+            return f"<{name}>"
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"<{name}.{attribute}>"
+        case {"Fn::ImportValue": name}:
+            return f"<{name}>"
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(flat(part) for part in parts)
+    raise AssertionError(f"unknown form in a template: {value!r}")
+
+
+def environment(cloud: Cloud, consumer: Consumer) -> dict[str, str]:
+    """Return the variables of a consumer's function, references as placeholders."""
+    variables = cloud.of(consumer, "Function")["Environment"]["Variables"]
+    return {name: flat(value) for name, value in variables.items()}

@@ -1,0 +1,76 @@
+"""Context in, deployment out; what is malformed is refused with what would do."""
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+
+from stacks.config import KNOWN_PYTHONS, Config
+from stacks.registry import ROOT, Consumer
+
+LINE = Consumer("refunds", events=("order.refunded",), visibility_seconds=400, max_concurrency=50)
+
+
+def read(**context: Any) -> Config:
+    return Config.from_context(cdk.App(context=context).node)
+
+
+def test_cdk_json_shows_the_defaults() -> None:
+    shown = json.loads((ROOT / "cdk.json").read_text())["context"]
+    ours = {name: value for name, value in shown.items() if not name.startswith("@aws-cdk/")}
+    assert ours == {name: value for name, value in asdict(Config()).items() if name in ours}
+    assert asdict(Config()).keys() - ours.keys() == {"python_runtime", "faults"}
+
+
+def test_the_command_line_gives_text_and_cdk_json_gives_values() -> None:
+    assert read(local="true", redrives="0") == read(local=True, redrives=0)
+    assert read(local="true").local is True
+    assert read(local="false").local is False
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "remedy"),
+    [
+        ("service", "Once!", "use at most 20 lower-case letters"),
+        ("local", "yes", "say true or false"),
+        ("dedup_window_days", "a month", "give a whole number"),
+        ("redrives", -1, "give a whole number"),
+        ("provider_retry_days", 1.5, "give a whole number"),
+        ("log_level", "LOUD", "use one of DEBUG, INFO"),
+        ("python_runtime", "3.10", "use one of 3.11, 3.12"),
+    ],
+)
+def test_malformed_context_is_a_fault_with_a_remedy(key: str, value: Any, remedy: str) -> None:
+    (fault,) = read(**{key: value}).faults
+    assert fault.startswith(f"context {key}={value!r}: {remedy}")
+
+
+def test_all_malformed_values_are_reported_together() -> None:
+    assert len(read(local="yes", redrives="two").faults) == 2
+
+
+def test_runtime_is_the_python_that_synthesizes() -> None:
+    minor = min(sys.version_info.minor, KNOWN_PYTHONS[-1])
+    assert read().runtime.name == f"python3.{minor}"
+
+
+@pytest.mark.parametrize("minor", KNOWN_PYTHONS)
+def test_runtime_can_be_overridden(minor: int) -> None:
+    assert read(python_runtime=f"3.{minor}").runtime.name == f"python3.{minor}"
+
+
+def test_known_pythons_start_with_the_librarys_oldest() -> None:
+    assert KNOWN_PYTHONS[0] == 11
+    assert len(KNOWN_PYTHONS) > 1
+
+
+def test_aws_gets_the_line_as_it_stands() -> None:
+    assert read().adapt(LINE) == LINE
+
+
+def test_the_embedded_aws_gets_short_times_and_derived_visibility() -> None:
+    adapted = read(local=True).adapt(LINE)
+    assert (adapted.timeout_seconds, adapted.visibility, adapted.max_concurrency) == (5, 30, 3)

@@ -1,0 +1,161 @@
+"""What every line of the registry is promised: queue, function, mapping, subscription, alarms."""
+
+import json
+import sys
+
+from stacks.consumers import CONSUMERS
+from stacks.registry import Consumer, words
+from tests.stacks.cloud import Cloud, Json, flat
+
+DAY = 24 * 60 * 60
+
+
+def denies_plain_http(policy: Json) -> bool:
+    return any(
+        statement["Effect"] == "Deny"
+        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+        for statement in policy["PolicyDocument"]["Statement"]
+    )
+
+
+def test_queue_is_a_standard_one_that_keeps_messages_four_days(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    queue = cloud.of(consumer, "Queue")
+    assert "FifoQueue" not in queue
+    assert queue["QueueName"] == f"once-{consumer.name}"
+    assert queue["MessageRetentionPeriod"] == 4 * DAY
+
+
+def test_dead_letters_are_kept_fourteen_days(cloud: Cloud, consumer: Consumer) -> None:
+    dead_letters = cloud.of(consumer, "DeadLetters")
+    assert dead_letters["QueueName"] == f"once-{consumer.name}-dead-letters"
+    assert dead_letters["MessageRetentionPeriod"] == 14 * DAY
+
+
+def test_the_fifth_receive_is_the_last_one(cloud: Cloud, consumer: Consumer) -> None:
+    assert cloud.of(consumer, "Queue")["RedrivePolicy"] == {
+        "deadLetterTargetArn": cloud.arn(consumer, "DeadLetters"),
+        "maxReceiveCount": max(5, consumer.max_receive_count),
+    }
+
+
+def test_both_queues_are_encrypted(cloud: Cloud, consumer: Consumer) -> None:
+    assert cloud.of(consumer, "Queue")["SqsManagedSseEnabled"] is True
+    assert cloud.of(consumer, "DeadLetters")["SqsManagedSseEnabled"] is True
+
+
+def test_both_queues_refuse_plain_http(cloud: Cloud, consumer: Consumer) -> None:
+    assert denies_plain_http(cloud.of(consumer, "Queue/Policy"))
+    assert denies_plain_http(cloud.of(consumer, "DeadLetters/Policy"))
+
+
+def test_a_message_stays_invisible_for_six_timeouts_and_the_batch_window(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    timeout = cloud.of(consumer, "Function")["Timeout"]
+    window = cloud.of(consumer, "Mapping")["MaximumBatchingWindowInSeconds"]
+    assert cloud.of(consumer, "Queue")["VisibilityTimeout"] >= 6 * timeout + window
+
+
+def test_function_runs_on_arm_with_the_python_that_ran_the_tests(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    function = cloud.of(consumer, "Function")
+    assert function["Architectures"] == ["arm64"]
+    assert function["Runtime"] == f"python3.{sys.version_info.minor}"
+
+
+def test_function_has_a_stable_name_and_its_own_handler(cloud: Cloud, consumer: Consumer) -> None:
+    function = cloud.of(consumer, "Function")
+    assert function["FunctionName"] == f"once-{consumer.name}"
+    assert function["Handler"] == f"functions.{consumer.name}.handler.lambda_handler"
+
+
+def test_log_is_the_functions_own_and_ends(cloud: Cloud, consumer: Consumer) -> None:
+    log_group = cloud.logical_id(f"once-service/{consumer.name}/Log")
+    assert cloud.of(consumer, "Function")["LoggingConfig"] == {"LogGroup": {"Ref": log_group}}
+    assert cloud.of(consumer, "Log")["RetentionInDays"] == 30
+
+
+def test_mapping_takes_partial_answers_and_bounds_concurrency(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    mapping = cloud.of(consumer, "Mapping")
+    assert mapping["EventSourceArn"] == cloud.arn(consumer, "Queue")
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": consumer.max_concurrency}
+
+
+def test_mapping_has_no_event_filter_which_would_delete_messages(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    assert "FilterCriteria" not in cloud.of(consumer, "Mapping")
+
+
+def test_queue_gets_the_raw_events_of_its_own_types_only(cloud: Cloud, consumer: Consumer) -> None:
+    (subscription,) = (
+        resource["Properties"]
+        for resource in cloud.service["Resources"].values()
+        if resource["Type"] == "AWS::SNS::Subscription"
+        and resource["Properties"]["Endpoint"] == cloud.arn(consumer, "Queue")
+    )
+    assert subscription["TopicArn"] == {"Ref": cloud.logical_id("once-service/Topic")}
+    assert subscription["RawMessageDelivery"] is True
+    assert subscription["FilterPolicy"] == {"type": list(consumer.events)}
+    assert subscription.get("FilterPolicyScope", "MessageAttributes") == "MessageAttributes"
+
+
+def test_topic_is_encrypted_and_refuses_plain_http(cloud: Cloud) -> None:
+    key = flat(cloud.properties("once-service/Topic")["KmsMasterKeyId"])
+    assert key.endswith(":alias/aws/sns")
+    assert denies_plain_http(cloud.properties("once-service/Topic/Policy"))
+
+
+def test_one_topic_feeds_all_queues(cloud: Cloud) -> None:
+    kinds = [resource["Type"] for resource in cloud.service["Resources"].values()]
+    assert kinds.count("AWS::SNS::Topic") == 1
+    assert kinds.count("AWS::SNS::Subscription") == len(CONSUMERS)
+
+
+def test_alarm_when_a_message_was_dead_lettered(cloud: Cloud, consumer: Consumer) -> None:
+    alarm = cloud.of(consumer, "DeadLettersAlarm")
+    assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
+    assert alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0] == cloud.logical_id(
+        f"once-service/{consumer.name}/DeadLetters"
+    )
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == (
+        "GreaterThanOrEqualToThreshold",
+        1,
+    )
+
+
+def test_alarm_before_the_queue_deletes_what_waits(cloud: Cloud, consumer: Consumer) -> None:
+    alarm = cloud.of(consumer, "AgeAlarm")
+    assert alarm["MetricName"] == "ApproximateAgeOfOldestMessage"
+    assert alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0] == cloud.logical_id(
+        f"once-service/{consumer.name}/Queue"
+    )
+    assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+    retention = cloud.of(consumer, "Queue")["MessageRetentionPeriod"]
+    assert DAY <= alarm["Threshold"] <= retention - DAY
+
+
+def test_dashboard_has_a_row_for_the_consumer(cloud: Cloud, consumer: Consumer) -> None:
+    body = json.loads(flat(cloud.properties("once-service/Dashboard")["DashboardBody"]))
+    row = [w for w in body["widgets"] if w["properties"]["title"].startswith(f"{consumer.name}: ")]
+    assert len(row) == 4
+    assert {widget["y"] for widget in row} == {6 * CONSUMERS.index(consumer)}
+
+
+def test_operator_finds_every_part_in_the_outputs(cloud: Cloud, consumer: Consumer) -> None:
+    outputs = cloud.service["Outputs"]
+    for part, key in (("Queue", "Queue"), ("DeadLetters", "DeadLetters"), ("Function", "Function")):
+        logical_id = cloud.logical_id(f"once-service/{consumer.name}/{part}")
+        assert outputs[f"{key}{words(consumer.name)}"]["Value"] == {"Ref": logical_id}
+    assert outputs["TopicArn"]["Value"] == {"Ref": cloud.logical_id("once-service/Topic")}
+
+
+def test_functions_do_not_share_an_asset(cloud: Cloud) -> None:
+    assets = {cloud.of(line, "Function")["Code"]["S3Key"] for line in CONSUMERS}
+    assert len(assets) == len(CONSUMERS)

@@ -1,0 +1,43 @@
+"""What the infrastructure writes into a function's environment, the library reads back."""
+
+from once.settings import Settings
+from stacks.registry import Consumer
+from tests.stacks.cloud import Cloud, environment
+
+DAY = 24 * 60 * 60
+
+
+def test_environment_goes_back_through_settings(cloud: Cloud, consumer: Consumer) -> None:
+    settings = Settings.from_env(environment(cloud, consumer))
+    assert settings.consumer == consumer.name
+    assert settings.event_types == consumer.events
+    assert settings.max_receive_count == consumer.max_receive_count
+    assert settings.dedup_window_seconds == 30 * DAY
+
+
+def test_settings_name_the_consumers_own_queues(cloud: Cloud, consumer: Consumer) -> None:
+    settings = Settings.from_env(environment(cloud, consumer))
+    own = f"once-service/{consumer.name}"
+    assert settings.queue_url == f"<{cloud.logical_id(f'{own}/Queue')}>"
+    assert settings.dead_letter_url == f"<{cloud.logical_id(f'{own}/DeadLetters')}>"
+
+
+def test_settings_name_the_tables_and_their_keys(cloud: Cloud, consumer: Consumer) -> None:
+    settings = Settings.from_env(environment(cloud, consumer))
+    assert cloud.logical_id("once-state/dedup-records") in settings.dedup_table
+    assert set(settings.tables) == {table.name for table in consumer.tables}
+    for table in consumer.tables:
+        assert cloud.logical_id(f"once-state/{table.name}") in settings.tables[table.name].name
+        assert settings.tables[table.name].key == table.keys
+
+
+def test_time_is_left_for_the_answer(cloud: Cloud, local_cloud: Cloud, consumer: Consumer) -> None:
+    for each in (cloud, local_cloud):
+        settings = Settings.from_env(environment(each, consumer))
+        assert settings.time_margin_ms < 1000 * each.of(consumer, "Function")["Timeout"]
+
+
+def test_logs_name_the_function(cloud: Cloud, consumer: Consumer) -> None:
+    variables = environment(cloud, consumer)
+    assert variables["POWERTOOLS_SERVICE_NAME"] == f"once-{consumer.name}"
+    assert variables["POWERTOOLS_LOG_LEVEL"] == "INFO"

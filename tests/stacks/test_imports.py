@@ -1,0 +1,146 @@
+"""Imports run one way: functions → once, stacks → its contract and settings, ops → once."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stacks.registry import ROOT
+
+OURS = frozenset(
+    {"once", "functions", "stacks", "ops", "local", "lab", "benchmarks", "tests", "tools", "app"}
+)
+MAY_IMPORT = {
+    "once": ("once",),
+    "functions": ("once",),
+    "stacks": ("stacks", "once.contract", "once.settings"),
+    "ops": ("ops", "once"),
+}
+
+
+def imported(source: str, module: str) -> Iterator[str]:
+    """Yield the modules of this project that the source of `module` imports.
+
+    What comes out of a whole package counts by its name there: `from once import Consumer` is
+    `once.Consumer`.
+    """
+    for node in ast.walk(ast.parse(source)):
+        yield from (name for name in _named_by(node, module) if name.split(".")[0] in OURS)
+
+
+def _named_by(node: ast.AST, module: str) -> list[str]:
+    match node:
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module=source, names=names, level=level):
+            above = module.split(".")[:-level] if level else []
+            full = ".".join([*above, *([source] if source else [])])
+            return [full if "." in full else f"{full}.{alias.name}" for alias in names]
+        case ast.Call(func=ast.Name(id=called), args=[ast.Constant(value=str(name)), *_]):
+            return [name] if called in {"import_module", "__import__"} else []
+        case ast.Call(
+            func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name))]
+        ):
+            return [name]
+    return []
+
+
+def wrong_arrows(source: str, module: str) -> list[str]:
+    package, *inner = module.split(".")
+    allowed = MAY_IMPORT[package]
+    if package == "functions" and inner:
+        allowed = (*allowed, f"functions.{inner[0]}")  # its own folder, and nobody else's
+    return [
+        f"{module} imports {name}; it may import {', '.join(allowed)}"
+        for name in imported(source, module)
+        if not any(name == arrow or name.startswith(f"{arrow}.") for arrow in allowed)
+    ]
+
+
+def sources(package: str) -> Iterator[tuple[str, str]]:
+    for path in (ROOT / package).rglob("*.py"):
+        yield ".".join(path.relative_to(ROOT).with_suffix("").parts), path.read_text()
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_imports_run_one_way(package: str) -> None:
+    found = [arrow for module, text in sources(package) for arrow in wrong_arrows(text, module)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("functions.orders.handler", "import stacks.registry"),
+        ("functions.orders.handler", "from functions.inventory import handler"),
+        ("functions.orders.handler", "from functions import inventory"),
+        ("functions.orders.handler", "from ..inventory.handler import reserve"),
+        ("stacks.service", "import once"),
+        ("stacks.service", "from once import Consumer"),
+        ("stacks.service", "from once.consumer import Consumer"),
+        ("stacks.service", "def late():\n    from once import commit"),
+        ("stacks.service", "from functions.orders import handler"),
+        ("ops.send", "from stacks import registry"),
+        ("once.commit", "from stacks.registry import Table"),
+        ("once.commit", "from importlib import import_module\nimport_module('functions.orders')"),
+        ("once.commit", "import importlib\nimportlib.import_module('tests.stacks')"),
+        ("once.commit", "if TYPE_CHECKING:\n    from local.aws import EmbeddedAws"),
+    ],
+)
+def test_a_wrong_arrow_is_found(module: str, source: str) -> None:
+    (arrow,) = wrong_arrows(source, module)
+    assert arrow.startswith(f"{module} imports ")
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("functions.orders.handler", "from once import Consumer\nfrom once.keys import Key"),
+        ("functions.orders.handler", "from functions.orders.models import Line"),
+        ("functions.orders.handler", "from .models import Line\nimport json"),
+        ("stacks.service", "from once import contract\nfrom once.settings import Settings"),
+        ("stacks.service", "from stacks.registry import Table\nimport aws_cdk"),
+    ],
+)
+def test_a_right_arrow_is_left_alone(module: str, source: str) -> None:
+    assert wrong_arrows(source, module) == []
+
+
+def test_the_audit_shares_no_code_with_the_project() -> None:
+    assert list(imported((ROOT / "local" / "audit.py").read_text(), "local.audit")) == []
+    assert list(imported("from local import aws\nfrom . import aws", "local.audit")) == [
+        "local.aws",
+        "local.aws",
+    ]
+
+
+def third_party_after(statement: str) -> set[str]:
+    code = (
+        "import sys; before = set(sys.modules); "
+        f"sys.path.insert(0, {str(ROOT)!r}); {statement}; "
+        "new = {name.split('.')[0] for name in set(sys.modules) - before}; "
+        "print(*(new - sys.stdlib_module_names - {'once'}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_contract_and_settings_need_the_standard_library_only() -> None:
+    assert third_party_after("import once.contract, once.settings") == set()
+
+
+def test_a_third_party_module_is_seen() -> None:
+    assert "msgspec" in third_party_after("import msgspec")
+
+
+def test_every_folder_is_looked_at() -> None:
+    assert {module for module, _ in sources("functions")} >= {
+        "functions.orders.handler",
+        "functions.inventory.handler",
+    }
+    assert Path(__file__).is_relative_to(ROOT)

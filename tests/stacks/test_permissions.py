@@ -1,0 +1,105 @@
+"""What a function's role may do, and that nothing else gives it more."""
+
+import json
+
+from stacks.registry import Consumer
+from tests.stacks.cloud import Cloud, Json, flat
+
+IN_TRANSACTIONS_ONLY = {
+    "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
+}
+PLAIN_WRITES = {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"}
+
+
+def listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def statements(cloud: Cloud, consumer: Consumer) -> list[Json]:
+    role = cloud.of(consumer, "Role")
+    return [s for policy in role["Policies"] for s in policy["PolicyDocument"]["Statement"]]
+
+
+def actions(statement: Json) -> set[str]:
+    return {str(action) for action in listed(statement["Action"])}
+
+
+def allowing(cloud: Cloud, consumer: Consumer, *wanted: str) -> list[Json]:
+    return [s for s in statements(cloud, consumer) if actions(s) & set(wanted)]
+
+
+def test_writes_are_allowed_inside_a_transaction_only(cloud: Cloud, consumer: Consumer) -> None:
+    (writes,) = allowing(cloud, consumer, *PLAIN_WRITES)
+    assert actions(writes) == PLAIN_WRITES
+    assert writes["Condition"] == IN_TRANSACTIONS_ONLY
+
+
+def test_condition_check_stands_alone_without_the_condition(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    (check,) = allowing(cloud, consumer, "dynamodb:ConditionCheckItem")
+    assert actions(check) == {"dynamodb:ConditionCheckItem"}
+    assert "Condition" not in check
+
+
+def test_reads_are_plain(cloud: Cloud, consumer: Consumer) -> None:
+    (reads,) = allowing(cloud, consumer, "dynamodb:GetItem", "dynamodb:BatchGetItem")
+    assert actions(reads) == {"dynamodb:GetItem", "dynamodb:BatchGetItem"}
+    assert "Condition" not in reads
+
+
+def test_nothing_else_of_dynamodb_is_allowed(cloud: Cloud, consumer: Consumer) -> None:
+    allowed = {a for s in statements(cloud, consumer) for a in actions(s) if "dynamodb:" in a}
+    assert allowed == PLAIN_WRITES | {
+        "dynamodb:ConditionCheckItem",
+        "dynamodb:GetItem",
+        "dynamodb:BatchGetItem",
+    }
+
+
+def test_tables_are_its_own_and_the_dedup_table(cloud: Cloud, consumer: Consumer) -> None:
+    outputs = cloud.state["Outputs"].values()
+    exports = {flat(o["Export"]["Name"]): flat(o["Value"]) for o in outputs if "Export" in o}
+    names = ["dedup-records", *(table.name for table in consumer.tables)]
+    wanted = {f"<{cloud.logical_id(f'once-state/{name}')}.Arn>" for name in names}
+    for statement in allowing(cloud, consumer, "dynamodb:PutItem", "dynamodb:GetItem"):
+        resources = [r["Fn::ImportValue"] for r in listed(statement["Resource"])]  # type: ignore[index]
+        assert {exports[name] for name in resources} == wanted
+
+
+def test_it_sends_to_its_own_dead_letters_only(cloud: Cloud, consumer: Consumer) -> None:
+    (send,) = allowing(cloud, consumer, "sqs:SendMessage")
+    assert actions(send) == {"sqs:SendMessage"}
+    assert send["Resource"] == cloud.arn(consumer, "DeadLetters")
+
+
+def test_it_consumes_its_own_queue_only(cloud: Cloud, consumer: Consumer) -> None:
+    (consume,) = allowing(cloud, consumer, "sqs:ChangeMessageVisibility")
+    assert actions(consume) == {
+        "sqs:ReceiveMessage",
+        "sqs:DeleteMessage",
+        "sqs:GetQueueAttributes",
+        "sqs:ChangeMessageVisibility",
+    }
+    assert consume["Resource"] == cloud.arn(consumer, "Queue")
+
+
+def test_it_writes_its_own_log_only(cloud: Cloud, consumer: Consumer) -> None:
+    (log,) = allowing(cloud, consumer, "logs:PutLogEvents")
+    assert actions(log) == {"logs:CreateLogStream", "logs:PutLogEvents"}
+    assert log["Resource"] == cloud.arn(consumer, "Log")
+
+
+def test_no_statement_has_a_wildcard(cloud: Cloud, consumer: Consumer) -> None:
+    assert "*" not in json.dumps(statements(cloud, consumer))
+
+
+def test_only_lambda_takes_the_role_and_nothing_adds_to_it(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    role = cloud.of(consumer, "Role")
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+    assert "ManagedPolicyArns" not in role
+    assert cloud.types(cloud.service).isdisjoint({"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"})
+    assert cloud.of(consumer, "Function")["Role"] == cloud.arn(consumer, "Role")

@@ -1,0 +1,31 @@
+"""Registry and folders say the same: one line and one folder make a consumer."""
+
+import pytest
+
+from stacks.checks import faults_of
+from stacks.config import Config
+from stacks.consumers import CONSUMERS
+from stacks.registry import FUNCTIONS, Consumer, Table, words
+
+
+def test_folder_exists_where_a_line_exists_and_only_there() -> None:
+    # A fault says which line or which folder to add.
+    assert faults_of(CONSUMERS, Config()) == []
+    folders = {path.parent.name for path in FUNCTIONS.glob("*/handler.py")}
+    assert folders == {line.name for line in CONSUMERS}
+
+
+@pytest.mark.parametrize(
+    ("key", "keys"), [("sku", ("sku",)), (("order_id", "line"), ("order_id", "line"))]
+)
+def test_a_key_is_one_word_or_a_pair(key: str | tuple[str, ...], keys: tuple[str, ...]) -> None:
+    assert Table("stock", key).keys == keys
+
+
+def test_visibility_follows_from_timeout_and_window() -> None:
+    line = Consumer("refunds", events=("x",), timeout_seconds=10, batch_window_seconds=5)
+    assert line.visibility == 65
+
+
+def test_output_keys_are_words() -> None:
+    assert words("outbox_relay") == "OutboxRelay"

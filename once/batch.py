@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-from botocore.exceptions import BotoCoreError, ClientError
 
 from once.backoff import Backoff
 from once.budget import Budget
@@ -94,7 +93,7 @@ class Batch:
     def _quarantined(self, delivery: Delivery, error: OnceError) -> bool:
         try:
             self._quarantine.send(delivery, error)
-        except (ClientError, BotoCoreError) as failure:
+        except Exception as failure:
             self._log(f"not quarantined: {summary_of(failure)}", delivery, error)
             return False
         self._log("quarantined", delivery, error)

@@ -1,8 +1,5 @@
 """Quarantine: a message goes to the dead-letter queue with the reason why it is there."""
 
-import base64
-import gzip
-import json
 import re
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -11,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from once.contract import DeadLetter, Limits, Reason
 from once.errors import OnceError, PermanentError
 from once.intake import Delivery
+from once.original import MOVED
 from once.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 _ERROR_CHARACTERS = 1000
 # What SQS refuses in a message: XML 1.0's character range, less what cannot be encoded at all.
 _NOT_ALLOWED = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_MOVED = "The message is in the attribute " + DeadLetter.ORIGINAL_GZIP
 
 
 class Quarantine:
@@ -35,12 +32,11 @@ class Quarantine:
         Raises:
             botocore.exceptions.ClientError, BotoCoreError: it is not known to be there.
         """
-        body = delivery.record.body
-        attributes = self._explanation(delivery, error) | _kept(delivery)
-        if _bytes(body, attributes) > Limits.MESSAGE_BYTES:
-            attributes.pop(DeadLetter.ATTRIBUTES, None)
-            attributes[DeadLetter.ORIGINAL_GZIP] = _compressed(body, _originals(delivery))
-            body = _MOVED
+        explanation = self._explanation(delivery, error)
+        original = delivery.original
+        body, attributes = original.body, explanation | original.plain()
+        if _NOT_ALLOWED.search(body) or _bytes(body, attributes) > Limits.MESSAGE_BYTES:
+            body, attributes = MOVED, explanation | original.packed()
         self._client.send_message(
             QueueUrl=self._settings.dead_letter_url, MessageBody=body, MessageAttributes=attributes
         )
@@ -92,48 +88,14 @@ def _lineage(delivery: Delivery) -> str:
 
 def _earlier(delivery: Delivery, name: str) -> str | None:
     """What an earlier quarantine of this message wrote."""
-    value: str | None = _attribute(delivery, name).get("stringValue")
+    attributes = delivery.record.raw_event.get("messageAttributes", {})
+    value: str | None = attributes.get(name, {}).get("stringValue")
     return value
 
 
-def _kept(delivery: Delivery) -> dict[str, Any]:
-    """What the message brought along, in the attributes that carry it on."""
-    compressed = _attribute(delivery, DeadLetter.ORIGINAL_GZIP)
-    if compressed:  # quarantined before: what it was is in there, and not in the body
-        value = base64.b64decode(compressed["binaryValue"])
-        return {DeadLetter.ORIGINAL_GZIP: {"DataType": "Binary", "BinaryValue": value}}
-    originals = _originals(delivery)
-    if not originals:
-        return {}
-    return {DeadLetter.ATTRIBUTES: _text(json.dumps(originals, ensure_ascii=False))}
-
-
-def _originals(delivery: Delivery) -> dict[str, Any]:
-    """The producer's attributes: as they came, or as an earlier quarantine kept them."""
-    attributes = delivery.record.raw_event.get("messageAttributes", {})
-    own = {name: value for name, value in attributes.items() if not name.startswith("once-")}
-    earlier = _earlier(delivery, DeadLetter.ATTRIBUTES)
-    return {**(json.loads(earlier) if earlier else {}), **own}
-
-
-def _attribute(delivery: Delivery, name: str) -> dict[str, Any]:
-    attributes = delivery.record.raw_event.get("messageAttributes", {})
-    found: dict[str, Any] = attributes.get(name, {})
-    return found
-
-
 def _bytes(body: str, attributes: dict[str, Any]) -> int:
+    """The size of a message as SQS counts it: body, and attributes with their names and types."""
     return len(body.encode()) + sum(
-        len(name.encode()) + len(value["DataType"]) + _value_bytes(value)
+        len(name.encode()) + len(value["DataType"]) + len(value["StringValue"].encode())
         for name, value in attributes.items()
     )
-
-
-def _value_bytes(value: dict[str, Any]) -> int:
-    return len(value["StringValue"].encode() if "StringValue" in value else value["BinaryValue"])
-
-
-def _compressed(body: str, attributes: dict[str, Any]) -> dict[str, Any]:
-    """Make room for the reason: text of any kind compresses by more than the reason needs."""
-    original = json.dumps({"body": body, "attributes": attributes}, ensure_ascii=False)
-    return {"DataType": "Binary", "BinaryValue": gzip.compress(original.encode(), mtime=0)}

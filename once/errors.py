@@ -180,7 +180,8 @@ class Refusal(OnceError):
 
 def summary_of(error: Exception) -> str:
     """Return an error's class, with AWS's own code where there is one: what may be logged."""
-    code = getattr(error, "response", {}).get("Error", {}).get("Code")
+    response = getattr(error, "response", None)  # botocore sets it to None where none came
+    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
     return f"{type(error).__name__} {code}" if code else type(error).__name__
 
 

@@ -11,6 +11,7 @@ from once.errors import InvalidData, OnceError, Unexpected, UnknownType
 from once.events import CloudEvent, read_event
 from once.fingerprint import fingerprint
 from once.handlers import Handler
+from once.original import Original
 from once.settings import Settings
 from once.transaction import Identity
 
@@ -33,8 +34,12 @@ class Delivery:
     """
 
     record: SQSRecord
+    original: Original = field(init=False)
     pk: str | None = None
     work: Task | OnceError = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.original = Original.of(self.record)
 
     @property
     def receive_count(self) -> int:
@@ -66,7 +71,7 @@ class Intake:
         return delivery
 
     def _task(self, delivery: Delivery) -> Task:
-        event = read_event(delivery.record.body, max_bytes=self._settings.max_body_bytes)
+        event = read_event(delivery.original.body, max_bytes=self._settings.max_body_bytes)
         handler = self._handlers.get(event.type)
         if handler is None:
             raise UnknownType(

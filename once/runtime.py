@@ -45,12 +45,12 @@ class Runtime:
     sleep: Callable[[float], None] = time.sleep
 
     @classmethod
-    def of(cls, settings: Settings) -> "Runtime":
-        """Return the runtime of a deployed function."""
+    def of(cls, settings: Settings, *, region: str | None = None) -> "Runtime":
+        """Return the runtime of a deployed function, which finds its region in its environment."""
         return cls(
             settings=settings,
-            dynamodb=boto3.client("dynamodb", config=_CONFIG),
-            sqs=boto3.client("sqs", config=_CONFIG),
+            dynamodb=boto3.client("dynamodb", region, config=_CONFIG),
+            sqs=boto3.client("sqs", region, config=_CONFIG),
             logger=Logger(service=settings.consumer),
         )
 

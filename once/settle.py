@@ -63,15 +63,15 @@ class Settler:
             class whether trying again can help.
         """
         steps: list[Transaction | Result] = [self._run(task) for task in tasks]
+        contended = False
         for attempt in range(_MAX_ATTEMPTS + len(tasks)):
             pending = {i: step for i, step in enumerate(steps) if isinstance(step, Transaction)}
-            if not pending:
+            if not pending or (contended and not self._budget.pause(attempt - 1)):
                 break
             verdicts = self._committer.commit(list(pending.values()))
             for (i, transaction), verdict in zip(pending.items(), verdicts, strict=True):
                 steps[i] = self._next(tasks[i], transaction, verdict)
-            if _contended(verdicts) and not self._budget.pause(attempt):
-                break
+            contended = _contended(verdicts)
         return [_final(step) for step in steps]
 
     def _next(self, task: Task, done: Transaction, verdict: Verdict) -> Transaction | Result:

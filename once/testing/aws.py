@@ -123,7 +123,7 @@ class FakeAws:
             tables=self._tables,
             **{"dedup_window_seconds": 28 * 24 * 60 * 60, **self._more},
         )
-        runtime = Runtime.of(settings)
+        runtime = Runtime.of(settings, region=_REGION)
         return Runtime(
             settings=settings,
             dynamodb=runtime.dynamodb,

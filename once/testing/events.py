@@ -1,5 +1,6 @@
 """Factories for what Lambda hands to a function."""
 
+import base64
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
@@ -40,7 +41,7 @@ def sqs_record(message: Mapping[str, Any], queue_arn: str) -> dict[str, Any]:
         "body": message["Body"],
         "attributes": dict(message["Attributes"]),
         "messageAttributes": {
-            name: {key[0].lower() + key[1:]: part for key, part in value.items()}
+            name: {key[0].lower() + key[1:]: _as_text(part) for key, part in value.items()}
             for name, value in message.get("MessageAttributes", {}).items()
         },
         "md5OfBody": message["MD5OfBody"],
@@ -48,6 +49,10 @@ def sqs_record(message: Mapping[str, Any], queue_arn: str) -> dict[str, Any]:
         "eventSourceARN": queue_arn,
         "awsRegion": queue_arn.split(":")[3],
     }
+
+
+def _as_text(part: str | bytes) -> str:
+    return base64.b64encode(part).decode() if isinstance(part, bytes) else part
 
 
 class FakeContext:

@@ -1,0 +1,180 @@
+"""A small consumer to try the library on, and what the unit tests share."""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+from uuid import uuid4
+
+from aws_lambda_powertools import Logger
+from hypothesis import settings
+from msgspec import Struct
+
+from once.consumer import Consumer
+from once.errors import Refusal
+from once.events import CloudEvent
+from once.settings import TableSettings
+from once.testing import FakeAws, FakeContext, cloud_event
+from once.transaction import Identity, Table, Transaction
+from once.verdict import Verdict
+
+COUNTERS = Table("counters")
+TABLES = {"counters": TableSettings("counters", ("name",))}
+
+quick = settings(deadline=None, database=None, max_examples=100)
+
+Function = Callable[[Any, Transaction], None]
+Call = tuple[str, dict[str, Any]]
+
+
+class Note(Struct, frozen=True):
+    """The data of every event here: a counter, and what to add to it."""
+
+    name: str
+    amount: int = 1
+
+
+class SoldOut(Refusal):
+    """The refusal that the tests raise."""
+
+
+def count(event: Note, tx: Transaction) -> None:
+    tx.update(COUNTERS, {"name": event.name}, "ADD amount :a", {":a": event.amount})
+
+
+def consumer_of(function: Function = count, **options: Any) -> Consumer:
+    consumer = Consumer("notes")
+    consumer.table("counters")
+    consumer.handles("noted", Note, **options)(function)
+    return consumer
+
+
+def note(name: str = "a", amount: int = 1, event_id: str | None = None) -> dict[str, Any]:
+    return cloud_event("noted", {"name": name, "amount": amount}, event_id=event_id)
+
+
+def event_of(data: Any = None, **attributes: Any) -> CloudEvent:
+    return CloudEvent(**{"id": "e", "source": "/s", "type": "noted", "data": data, **attributes})
+
+
+def offline(
+    *, pk: str = "notes#e", fingerprint: str = "f", item: dict[str, Any] | None = None
+) -> Transaction:
+    """A transaction whose reads all find the same item."""
+    identity = Identity(pk, fingerprint)
+    return Transaction(event_of(), identity, tables=TABLES, read=lambda table, key: item)
+
+
+def record(
+    body: str, message_id: str, *, receive_count: int = 1, group: str | None = None, **more: Any
+) -> dict[str, Any]:
+    """A message in the form in which Lambda hands it to a function."""
+    attributes = {
+        "ApproximateReceiveCount": str(receive_count),
+        "ApproximateFirstReceiveTimestamp": "1700000000000",
+        "SentTimestamp": "1700000000000",
+    }
+    return {
+        "messageId": message_id,
+        "receiptHandle": f"handle-of-{message_id}",
+        "body": body,
+        "attributes": attributes | ({"MessageGroupId": group} if group else {}),
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+        **more,
+    }
+
+
+def invoke(
+    aws: FakeAws,
+    consumer: Consumer,
+    *records: Mapping[str, Any],
+    context: FakeContext | None = None,
+) -> list[str]:
+    """Call the function with these records; return the message ids that it reports as failed."""
+    handle = consumer.bound_to(aws.runtime)
+    return failures(handle({"Records": list(records)}, context or FakeContext()))
+
+
+def failures(answer: Any) -> list[str]:
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def facts(dead_letter: Mapping[str, Any]) -> dict[str, str]:
+    """The explaining attributes of a dead letter, without the prefix of their names."""
+    attributes = dead_letter["MessageAttributes"].items()
+    return {n.removeprefix("once-"): v.get("StringValue", "") for n, v in attributes}
+
+
+def redriven(letter: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes with which SQS sends a dead letter back, in the form of Lambda."""
+    return {
+        name: {"stringValue": value["StringValue"], "dataType": "String"}
+        if "StringValue" in value
+        else {"binaryValue": b64encode(value["BinaryValue"]).decode(), "dataType": "Binary"}
+        for name, value in letter["MessageAttributes"].items()
+    }
+
+
+def reasons(aws: FakeAws) -> list[str]:
+    return [facts(letter)["reason"] for letter in aws.dead_letters()]
+
+
+def amounts(aws: FakeAws) -> dict[str, int]:
+    return {item["name"]: int(item["amount"]) for item in aws.items("counters")}
+
+
+@contextmanager
+def calls(client: Any) -> Iterator[list[Call]]:
+    """Note every call of a client: the operation, and its parameters."""
+    made: list[Call] = []
+    event = f"provide-client-params.{client.meta.service_model.service_name}"
+
+    def remember(params: dict[str, Any], model: Any, **_: Any) -> None:
+        made.append((model.name, params))
+
+    client.meta.events.register(event, remember)
+    try:
+        yield made
+    finally:
+        client.meta.events.unregister(event, remember)
+
+
+class Log:
+    """Catches what a function logs."""
+
+    def __init__(self, aws: FakeAws) -> None:
+        self._stream = StringIO()
+        logger = Logger(service=uuid4().hex, stream=self._stream)
+        aws.runtime = replace(aws.runtime, logger=logger)
+
+    def text(self) -> str:
+        return self._stream.getvalue()
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.text().splitlines()]
+
+
+class Bench:
+    """Transactions and their committer, without a handler around them."""
+
+    def __init__(self, aws: FakeAws) -> None:
+        self.aws = aws
+        self.client = aws.runtime.dynamodb
+
+    def transaction(self, name: str = "a", *, fingerprint: str = "f") -> Transaction:
+        """An event's transaction, still empty; `name` is its identity."""
+        identity = Identity(f"notes#{name}", fingerprint)
+        return Transaction(event_of(id=name), identity, tables=TABLES, read=self.aws.runtime.read)
+
+    def counting(self, name: str = "a", *, fingerprint: str = "f") -> Transaction:
+        """A transaction that counts under its own name."""
+        tx = self.transaction(name, fingerprint=fingerprint)
+        count(Note(name), tx)
+        return tx
+
+    def commit(self, *transactions: Transaction) -> list[Verdict]:
+        return self.aws.runtime.committer.commit(transactions)

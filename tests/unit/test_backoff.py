@@ -1,0 +1,90 @@
+"""Backoff: a failed message comes back after a random delay that grows with its receives."""
+
+import json
+from typing import Any
+
+import pytest
+
+from once.errors import RetryableError
+from once.testing import Fault, inject, never_sent, refused
+from once.transaction import Transaction
+from tests.unit.conftest import Start
+from tests.unit.support import Log, Note, amounts, calls, consumer_of, count, invoke, note, record
+
+
+def failing(event: Note, tx: Transaction) -> None:
+    if event.name == "good":
+        count(event, tx)
+    else:
+        raise RetryableError
+
+
+CONSUMER = consumer_of(failing)
+
+
+def message(name: str, receive_count: int = 1) -> dict[str, Any]:
+    return record(json.dumps(note(name)), name, receive_count=receive_count)
+
+
+def delays(start: Start, *receive_counts: int, **settings: Any) -> list[int]:
+    """The delays of messages that fail at these receives."""
+    aws = start(CONSUMER, max_receive_count=100, **settings)
+    batch = [message(f"m{i}", n) for i, n in enumerate(receive_counts)]
+    with calls(aws.runtime.sqs) as made:
+        assert len(invoke(aws, CONSUMER, *batch)) == len(batch)
+    assert {parameters["QueueUrl"] for _, parameters in made} == {aws.queue}
+    return [parameters["VisibilityTimeout"] for _, parameters in made]
+
+
+@pytest.mark.usefixtures("longest_delays")
+def test_the_bound_of_the_delay_doubles_with_each_receive(start: Start) -> None:
+    assert delays(start, 1, 2, 3, 4, 5) == [2, 4, 8, 16, 32]
+
+
+@pytest.mark.usefixtures("longest_delays")
+def test_the_bound_of_the_delay_has_a_cap(start: Start) -> None:
+    assert delays(start, 9, 10, 11, 99) == [512, 900, 900, 900]
+
+
+@pytest.mark.usefixtures("longest_delays")
+def test_base_and_cap_are_settings(start: Start) -> None:
+    settings = {"backoff_base_seconds": 5, "backoff_cap_seconds": 17}
+    assert delays(start, 1, 2, 3, **settings) == [5, 10, 17]
+
+
+@pytest.mark.parametrize(("receive_count", "bound"), [(1, 2), (3, 8), (20, 900)])
+def test_a_delay_is_random_between_zero_and_its_bound(
+    start: Start, receive_count: int, bound: int
+) -> None:
+    found = delays(start, *[receive_count] * 60)
+    assert all(isinstance(delay, int) and 0 <= delay <= bound for delay in found)
+    assert len(set(found)) > 1
+
+
+def test_only_failed_messages_are_delayed(start: Start) -> None:
+    aws = start(CONSUMER)
+    with calls(aws.runtime.sqs) as made:
+        assert invoke(aws, CONSUMER, message("good"), message("bad")) == ["bad"]
+    assert [parameters["ReceiptHandle"] for _, parameters in made] == ["handle-of-bad"]
+
+
+def test_a_quarantined_message_is_not_delayed(start: Start) -> None:
+    aws = start(CONSUMER)
+    with calls(aws.runtime.sqs) as made:
+        assert invoke(aws, CONSUMER, record("{", "m-1"), message("bad", 5)) == []
+    assert {name for name, _ in made} == {"SendMessage"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [refused("ReceiptHandleIsInvalid"), never_sent(), refused("AccessDenied", status=403)],
+    ids=["invalid handle", "no answer", "denied"],
+)
+def test_a_delay_that_cannot_be_set_is_logged_and_no_fault(start: Start, fault: Fault) -> None:
+    aws = start(CONSUMER)
+    log = Log(aws)
+    with inject(aws.runtime.sqs, "ChangeMessageVisibility", fault) as left:
+        assert invoke(aws, CONSUMER, message("bad"), message("good")) == ["bad"]
+    assert left == []
+    assert "no backoff was set" in [line["message"] for line in log.lines()]
+    assert amounts(aws) == {"good": 1}

@@ -1,0 +1,158 @@
+"""Several transactions in one request: each gets its own verdict, nobody pays for a neighbour."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from once.errors import InvalidWrite, KeyConflict
+from once.testing import answer_lost, cancelled, inject, never_sent, refused
+from once.transaction import Transaction
+from once.verdict import COMMITTED, CONTENDED, DUPLICATE, INNOCENT, Kind, Verdict
+from tests.unit.support import COUNTERS, Bench, SoldOut, amounts, calls
+
+WRITE = "TransactWriteItems"
+
+
+def guilty(bench: Bench, name: str) -> Transaction:
+    """A transaction for which DynamoDB refuses the whole request, naming nobody."""
+    tx = bench.transaction(name)
+    tx.update(COUNTERS, {"name": name}, "NO EXPRESSION")
+    return tx
+
+
+def refusing(bench: Bench, name: str) -> Transaction:
+    tx = bench.transaction(name)
+    tx.put(COUNTERS, {"name": name}, condition="attribute_exists(amount)", otherwise=SoldOut(name))
+    return tx
+
+
+def kinds(verdicts: Sequence[Verdict]) -> list[Kind]:
+    return [verdict.kind for verdict in verdicts]
+
+
+def test_transactions_of_several_events_are_one_request(bench: Bench) -> None:
+    with calls(bench.client) as made:
+        assert bench.commit(*(bench.counting(name) for name in "abc")) == [COMMITTED] * 3
+    assert [len(p["TransactItems"]) for _, p in made] == [6]
+    assert amounts(bench.aws) == {"a": 1, "b": 1, "c": 1}
+
+
+def test_no_transactions_are_no_request(bench: Bench) -> None:
+    with calls(bench.client) as made:
+        assert bench.commit() == []
+    assert made == []
+
+
+def test_each_transaction_of_a_request_has_its_own_verdict(bench: Bench) -> None:
+    bench.commit(bench.counting("duplicate"), bench.counting("conflict"))
+    unsendable = bench.transaction("unsendable")
+    unsendable.put(COUNTERS, {"name": "u", "amount": 1.5})
+    verdicts = bench.commit(
+        bench.counting("first"),
+        bench.counting("duplicate"),
+        unsendable,
+        bench.counting("conflict", fingerprint="other"),
+        refusing(bench, "refusing"),
+        bench.counting("last"),
+    )
+    failed, refused_ = Kind.FAILED, Kind.REFUSED
+    assert verdicts[:2] == [INNOCENT, DUPLICATE]
+    assert kinds(verdicts[2:]) == [failed, failed, refused_, Kind.INNOCENT]
+    assert isinstance(verdicts[2].cause, InvalidWrite)
+    assert isinstance(verdicts[3].cause, KeyConflict)
+    assert str(verdicts[4].cause) == "refusing"
+    assert amounts(bench.aws) == {"duplicate": 1, "conflict": 1}
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_a_duplicate_makes_no_duplicates_of_its_neighbours(bench: Bench, position: int) -> None:
+    bench.commit(bench.counting("duplicate"))
+    transactions = [bench.counting(name) for name in "abc"]
+    transactions[position] = bench.counting("duplicate")
+    expected = [INNOCENT] * 3
+    expected[position] = DUPLICATE
+    assert bench.commit(*transactions) == expected
+
+
+def test_the_innocent_are_committed_without_the_guilty(bench: Bench) -> None:
+    innocent = bench.counting("innocent")
+    assert kinds(bench.commit(refusing(bench, "r"), innocent)) == [Kind.REFUSED, Kind.INNOCENT]
+    assert bench.commit(innocent) == [COMMITTED]
+    assert amounts(bench.aws) == {"innocent": 1}
+
+
+def test_contention_is_that_of_the_transaction_that_met_it(bench: Bench) -> None:
+    with inject(bench.client, WRITE, cancelled("None", "None", "None", "TransactionConflict")):
+        verdicts = bench.commit(bench.counting("a"), bench.counting("b"))
+    assert verdicts == [INNOCENT, CONTENDED]
+
+
+def test_reasons_are_told_apart_where_transactions_differ_in_length(bench: Bench) -> None:
+    long = bench.counting("long")
+    long.put(COUNTERS, {"name": "more"})
+    long.put(COUNTERS, {"name": "most"})
+    short, none = bench.transaction("short"), bench.counting("none")
+    codes = ["None", "None", "None", "None", "ThrottlingError", "None", "None"]
+    with inject(bench.client, WRITE, cancelled(*codes)):
+        assert bench.commit(long, short, none) == [INNOCENT, CONTENDED, INNOCENT]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 10])
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+def test_a_request_refused_as_a_whole_is_halved_until_the_guilty_stands_alone(
+    bench: Bench, size: int, place: str
+) -> None:
+    position = {"first": 0, "middle": size // 2, "last": size - 1}[place]
+    transactions = [bench.counting(f"n{i}") for i in range(size)]
+    transactions[position] = guilty(bench, "guilty")
+    with calls(bench.client) as made:
+        verdicts = bench.commit(*transactions)
+    assert isinstance(verdicts[position].cause, InvalidWrite)
+    assert verdicts[:position] + verdicts[position + 1 :] == [COMMITTED] * (size - 1)
+    assert len(made) <= 1 + 2 * (size - 1).bit_length()
+    assert amounts(bench.aws) == {f"n{i}": 1 for i in range(size) if i != position}
+
+
+@pytest.mark.parametrize(("size", "guilt"), [(2, {0, 1}), (5, {0, 4}), (10, {2, 3}), (10, {0, 9})])
+def test_every_guilty_one_is_found(bench: Bench, size: int, guilt: set[int]) -> None:
+    verdicts = bench.commit(
+        *(guilty(bench, f"g{i}") if i in guilt else bench.counting(f"n{i}") for i in range(size))
+    )
+    assert {i for i, v in enumerate(verdicts) if v.kind is Kind.FAILED} == guilt
+    assert len(amounts(bench.aws)) == size - len(guilt)
+
+
+def test_while_halving_each_half_has_its_own_reasons(bench: Bench) -> None:
+    bench.commit(bench.counting("duplicate"))
+    verdicts = bench.commit(
+        guilty(bench, "guilty"),
+        bench.counting("a"),
+        bench.counting("duplicate"),
+        bench.counting("b"),
+    )
+    assert kinds(verdicts) == [Kind.FAILED, Kind.COMMITTED, Kind.DUPLICATE, Kind.INNOCENT]
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "TransactionInProgressException"])
+def test_contention_of_the_request_is_everyones(bench: Bench, code: str) -> None:
+    with inject(bench.client, WRITE, refused(code)):
+        assert bench.commit(bench.counting("a"), bench.counting("b")) == [CONTENDED] * 2
+
+
+def test_a_refusal_that_may_pass_is_everyones(bench: Bench) -> None:
+    with inject(bench.client, WRITE, refused("AccessDeniedException")):
+        verdicts = bench.commit(bench.counting("a"), bench.counting("b"))
+    assert kinds(verdicts) == [Kind.FAILED] * 2
+
+
+def test_without_an_answer_each_record_is_looked_up(bench: Bench) -> None:
+    bench.commit(bench.counting("duplicate"))
+    transactions = [bench.counting("a"), bench.counting("duplicate"), bench.counting("b")]
+    with inject(bench.client, WRITE, never_sent()):
+        assert bench.commit(*transactions) == [CONTENDED, DUPLICATE, CONTENDED]
+
+
+def test_an_answer_that_was_lost_is_everyones_commit(bench: Bench) -> None:
+    with inject(bench.client, WRITE, answer_lost()):
+        assert bench.commit(bench.counting("a"), bench.counting("b")) == [COMMITTED] * 2
+    assert amounts(bench.aws) == {"a": 1, "b": 1}

@@ -1,0 +1,140 @@
+"""Dead letters of the largest messages: the reason has to fit beside the body."""
+
+import gzip
+import json
+import random
+import string
+from time import process_time
+from typing import Any
+
+import pytest
+
+from once.contract import DeadLetter, Limits
+from once.original import Original
+from once.testing import FakeAws, inject, refused
+from tests.unit.conftest import Start
+from tests.unit.support import amounts, consumer_of, facts, invoke, note, record, redriven
+
+CONSUMER = consumer_of()
+RANDOM = random.Random(7)
+ASCII = string.printable[:95]
+CJK = "".join(map(chr, range(0x4E00, 0x9FA5)))
+WIDE = "".join(map(chr, range(0x20000, 0x2A6D6)))
+MIXED = ASCII * 200 + CJK + WIDE
+
+
+def body_of(alphabet: str, size: int) -> str:
+    """Random text of this many bytes: the worst there is to compress."""
+    text = "".join(RANDOM.choices(alphabet, k=size // len(alphabet[-1].encode())))
+    room = text.encode()[:size].decode(errors="ignore")
+    return room + "x" * (size - len(room.encode()))
+
+
+def attribute(value: str) -> dict[str, Any]:
+    return {"stringValue": value, "dataType": "String"}
+
+
+def size_of(letter: dict[str, Any]) -> int:
+    """The size of a message as SQS counts it: body, and attributes with names and types."""
+    return len(letter["Body"].encode()) + sum(
+        len(name.encode())
+        + len(value["DataType"])
+        + len(value.get("BinaryValue") or value["StringValue"].encode())
+        for name, value in letter["MessageAttributes"].items()
+    )
+
+
+def quarantined(aws: FakeAws, body: str, attributes: dict[str, Any]) -> dict[str, Any]:
+    assert invoke(aws, CONSUMER, record(body, "m-1", messageAttributes=attributes)) == []
+    [letter] = aws.dead_letters()
+    return letter
+
+
+def original(letter: dict[str, Any]) -> dict[str, Any]:
+    content = letter["MessageAttributes"][DeadLetter.ORIGINAL_GZIP]
+    assert content["DataType"] == "Binary"
+    found: dict[str, Any] = json.loads(gzip.decompress(content["BinaryValue"]))
+    return found
+
+
+BODIES = {"ASCII": ASCII, "CJK": CJK, "wide": WIDE, "mixed": MIXED}
+
+
+@pytest.mark.parametrize("with_attributes", [False, True])
+@pytest.mark.parametrize("alphabet", BODIES.values(), ids=BODIES)
+def test_the_largest_message_fits_and_is_given_back_byte_for_byte(
+    start: Start, alphabet: str, *, with_attributes: bool
+) -> None:
+    attributes = {f"a{i}": attribute("é" * 500) for i in range(10)} if with_attributes else {}
+    taken = sum(len(n) + len("String") + 1000 for n in attributes)
+    body = body_of(alphabet, Limits.MESSAGE_BYTES - taken)
+    letter = quarantined(start(), body, attributes)
+    assert size_of(letter) <= Limits.MESSAGE_BYTES
+    assert original(letter) == {"body": body, "attributes": attributes}
+    assert facts(letter)["reason"] == "too-large"
+    assert len(letter["MessageAttributes"]) <= 10
+
+
+@pytest.mark.parametrize("alphabet", ["ab", '"\\'])
+def test_making_room_takes_no_time_to_speak_of(alphabet: str) -> None:
+    # On such a text the highest level of compression takes seconds, and the time is up.
+    text = body_of(alphabet, Limits.MESSAGE_BYTES)
+    began = process_time()
+    Original(text, {}).packed()
+    assert process_time() - began < 1
+
+
+def test_the_body_says_where_the_message_is(start: Start) -> None:
+    letter = quarantined(start(), body_of(ASCII, Limits.MESSAGE_BYTES), {})
+    assert letter["Body"] == "The message is in the attribute once-original-gzip"
+
+
+def test_attributes_alone_may_be_too_large(start: Start) -> None:
+    attributes = {"a": attribute(body_of(ASCII, Limits.MESSAGE_BYTES - 100))}
+    letter = quarantined(start(), "{", attributes)
+    assert size_of(letter) <= Limits.MESSAGE_BYTES
+    assert original(letter) == {"body": "{", "attributes": attributes}
+    assert facts(letter)["reason"] == "unparseable"
+
+
+def test_a_message_that_fits_is_sent_as_it_is(start: Start) -> None:
+    body = body_of(ASCII, Limits.MESSAGE_BYTES - 2000)
+    letter = quarantined(start(), body, {})
+    assert letter["Body"] == body
+    assert DeadLetter.ORIGINAL_GZIP not in letter["MessageAttributes"]
+    assert size_of(letter) <= Limits.MESSAGE_BYTES
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+def test_the_last_byte_that_fits_is_used(start: Start, spare: int) -> None:
+    aws = start()
+    explanation = size_of(quarantined(aws, "{", {})) - 1
+    # The error names the size of the body, in digits that an unparseable body does not take.
+    error = len("Unparseable: not JSON: Expecting property name enclosed in double quotes at ")
+    body = "x" * (Limits.MESSAGE_BYTES - explanation - error - 2000 + spare)
+    letter = quarantined(aws, body, {})
+    assert letter["Body"] == body
+
+
+def test_a_redriven_message_keeps_its_compressed_original(start: Start) -> None:
+    aws = start()
+    body = body_of(ASCII, Limits.MESSAGE_BYTES)
+    letter = quarantined(aws, body, {"tenant": attribute("t")})
+    for _ in range(2):
+        letter = quarantined(aws, letter["Body"], redriven(letter))
+    assert original(letter) == {"body": body, "attributes": {"tenant": attribute("t")}}
+    assert facts(letter)["reason"] == "too-large"
+
+
+def test_a_redriven_message_is_read_from_its_compressed_original(start: Start) -> None:
+    aws = start(max_body_bytes=Limits.MESSAGE_BYTES)
+    event = json.dumps(note("a"))
+    body = event + " " * (Limits.MESSAGE_BYTES - len(event))
+    message = record(body, "m-1", receive_count=5)
+    with inject(aws.runtime.dynamodb, "TransactWriteItems", refused("AccessDeniedException")):
+        assert invoke(aws, CONSUMER, message) == []
+    [letter] = aws.dead_letters()
+    again = record(letter["Body"], "m-2", messageAttributes=redriven(letter))
+    assert invoke(aws, CONSUMER, again) == []
+    assert aws.dead_letters() == []
+    assert amounts(aws) == {"a": 1}

@@ -1,0 +1,69 @@
+"""The failure tree: the one in the documentation is the one in the code."""
+
+import inspect
+import re
+
+import pytest
+
+from once import errors
+from once.contract import Reason
+from once.errors import ConfigurationError, OnceError, PermanentError, Unexpected
+
+LINE = re.compile(r"^(?P<lead>[│ ]*(?:[├└]── )?)(?P<name>[A-Z]\w+)", re.MULTILINE)
+
+
+def documented() -> dict[str, str]:
+    """Each class of the docstring's tree, and the one above it."""
+    tree = (errors.__doc__ or "").split("\n\n")[1]
+    parents: dict[str, str] = {}
+    above: list[str] = []
+    for line in LINE.finditer(tree):
+        depth = len(line["lead"]) // 4
+        above[depth:] = [line["name"]]
+        parents[line["name"]] = above[depth - 1] if depth else "Exception"
+    return parents
+
+
+def defined() -> dict[str, str]:
+    classes = (c for _, c in inspect.getmembers(errors, inspect.isclass))
+    return {c.__name__: c.__bases__[0].__name__ for c in classes if c.__module__ == "once.errors"}
+
+
+def test_the_tree_in_the_docstring_is_the_tree_of_classes() -> None:
+    assert documented() == defined()
+
+
+def permanent() -> list[type[PermanentError]]:
+    return [PermanentError, *PermanentError.__subclasses__()]
+
+
+def test_every_permanent_error_has_a_reason_of_its_own() -> None:
+    ours = [kind for kind in permanent() if kind.__module__ == "once.errors"]
+    assert {kind.reason for kind in ours} == set(Reason) - {Reason.RETRIES_EXHAUSTED}
+    assert len(ours) == len({kind.reason for kind in ours})
+
+
+def test_the_summary_of_an_error_does_not_quote_it() -> None:
+    assert PermanentError("secret").summary == "PermanentError"
+
+
+def test_what_was_raised_unexpectedly_is_summed_up_by_its_kind_and_place() -> None:
+    unexpected = Unexpected(_caught())
+    assert re.fullmatch(r"ZeroDivisionError at _caught:\d+", unexpected.summary)
+    assert "secret" in str(Unexpected(ValueError("secret")))
+    assert Unexpected(ValueError("secret")).summary == "ValueError at an unknown place"
+
+
+def _caught() -> Exception:
+    try:
+        return ValueError(1 / 0)
+    except ZeroDivisionError as error:
+        return error
+
+
+@pytest.mark.parametrize("kind", [ConfigurationError, *ConfigurationError.__subclasses__()])
+def test_a_configuration_error_lists_every_fault(kind: type[ConfigurationError]) -> None:
+    error = kind(["one is wrong", "two is wrong"])
+    assert isinstance(error, OnceError)
+    assert error.faults == ("one is wrong", "two is wrong")
+    assert str(error) == f"{kind.heading}:\n  - one is wrong\n  - two is wrong"

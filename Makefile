@@ -17,7 +17,7 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup demo test lint unit synth deploy lock clean
+.PHONY: help setup demo test lint unit synth bootstrap deploy lock clean
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,9 @@ unit: setup ## the tests that need no sockets
 
 synth: setup ## the CloudFormation templates, into cdk.out
 	@cdk synth --quiet
+
+bootstrap: setup ## prepare the AWS account that your credentials name, once
+	cdk bootstrap
 
 deploy: setup ## into the AWS account your credentials name
 	cdk deploy --all

@@ -19,7 +19,7 @@ def test_the_handler_and_its_test_run() -> None:
 def test_the_registry_line_is_one() -> None:
     from stacks.registry import Consumer, Table
 
-    [line] = eval(f"({BLOCKS[2].strip()})", {"Consumer": Consumer, "Table": Table})
+    line = eval(BLOCKS[2], {"Consumer": Consumer, "Table": Table})
     assert line.name == "tickets"
 
 

@@ -3,13 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.backoff import Backoff
 from once.budget import Budget
-from once.dead_letter import Quarantine, key_hash, reason_of
+from once.dead_letter import key_hash, reason_of
 from once.errors import (
     Blocked,
     KeyConflict,
@@ -20,30 +18,21 @@ from once.errors import (
     summary_of,
 )
 from once.intake import Delivery, Intake
-from once.settings import Settings
+from once.runtime import Runtime
 from once.settle import Fate, Result, Settler
 
 
 class Batch:
     """Works on the records of one invocation. Nothing of it outlives the invocation."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        intake: Intake,
-        settler: Settler,
-        quarantine: Quarantine,
-        backoff: Backoff,
-        budget: Budget,
-        logger: Logger,
-    ) -> None:
-        self._settings = settings
+    def __init__(self, runtime: Runtime, intake: Intake, settler: Settler, budget: Budget) -> None:
+        self._last_receive = runtime.settings.max_receive_count
+        self._quarantine = runtime.quarantine
+        self._backoff = runtime.backoff
+        self._logger = runtime.logger
         self._intake = intake
         self._settler = settler
-        self._quarantine = quarantine
-        self._backoff = backoff
         self._budget = budget
-        self._logger = logger
         self._fates: Counter[Fate] = Counter()
         self._committed: dict[str, str] = {}
         self._blocked: set[str] = set()
@@ -80,7 +69,7 @@ class Batch:
         return result
 
     def _dispose(self, delivery: Delivery, error: OnceError) -> Fate:
-        last = delivery.receive_count >= self._settings.max_receive_count
+        last = delivery.receive_count >= self._last_receive
         if (isinstance(error, PermanentError) or last) and self._quarantined(delivery, error):
             return Fate.QUARANTINED
         self._retried.append(delivery.record.message_id)

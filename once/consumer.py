@@ -106,18 +106,15 @@ class Consumer:
         Raises:
             RegistrationError: handlers, tables or name are not those of the runtime's settings.
         """
-        self._check(runtime.settings)
-        intake = Intake(runtime.settings, self.handlers)
-        committer, quarantine, backoff = runtime.committer, runtime.quarantine, runtime.backoff
+        settings = runtime.settings
+        self._check(settings)
+        intake = Intake(settings, self.handlers)
 
         def handle(event: dict[str, Any], context: Context) -> PartialItemFailureResponse:
-            settings = runtime.settings
-            budget = Budget(
-                context.get_remaining_time_in_millis, settings.time_margin_ms, runtime.sleep
-            )
-            settler = Settler(committer, runtime.read, settings.tables, self.rejections, budget)
-            batch = Batch(settings, intake, settler, quarantine, backoff, budget, runtime.logger)
-            return batch.process(SQSEvent(event).records)
+            remaining_ms = context.get_remaining_time_in_millis
+            budget = Budget(remaining_ms, settings.time_margin_ms, runtime.sleep)
+            settler = Settler(runtime, self.rejections, budget)
+            return Batch(runtime, intake, settler, budget).process(SQSEvent(event).records)
 
         return handle
 

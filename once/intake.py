@@ -48,8 +48,9 @@ class Delivery:
 
     @property
     def group(self) -> str | None:
-        """The FIFO message group, or None on a standard queue."""
-        return self.record.attributes.message_group_id
+        """The FIFO message group; None on a standard queue, where groups only share fairly."""
+        is_fifo = self.record.event_source_arn.endswith(".fifo")
+        return self.record.attributes.message_group_id if is_fifo else None
 
 
 class Intake:

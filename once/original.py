@@ -9,11 +9,10 @@ import base64
 import gzip
 import json
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from msgspec import MsgspecError, Struct, convert
 
 from once.contract import DeadLetter, Limits
 
@@ -25,12 +24,14 @@ _GZIP_BITS = 16 + zlib.MAX_WBITS
 _LARGEST = 8 * Limits.MESSAGE_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Original:
+Attributes = dict[str, dict[str, Any]]
+
+
+class Original(Struct, frozen=True, forbid_unknown_fields=True):
     """Body and message attributes, the latter in the form in which Lambda shows them."""
 
     body: str
-    attributes: Mapping[str, Any]
+    attributes: Attributes
 
     @classmethod
     def of(cls, record: SQSRecord) -> "Original":
@@ -39,10 +40,11 @@ class Original:
         own = {name: value for name, value in attributes.items() if not name.startswith(_OWN)}
         try:
             if packed := attributes.get(DeadLetter.ORIGINAL_GZIP):
-                return cls(**json.loads(_inflated(packed["binaryValue"])))
+                return convert(json.loads(_inflated(packed["binaryValue"])), cls)
             if kept := attributes.get(DeadLetter.ATTRIBUTES):
-                return cls(record.body, {**json.loads(kept["stringValue"]), **own})
-        except (KeyError, TypeError, ValueError, zlib.error):
+                earlier = convert(json.loads(kept["stringValue"]), Attributes)
+                return cls(record.body, {**earlier, **own})
+        except (KeyError, TypeError, ValueError, RecursionError, MsgspecError, zlib.error):
             pass  # these attributes are not ours, whatever their names say
         return cls(record.body, own)
 

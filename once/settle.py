@@ -5,12 +5,11 @@ from enum import StrEnum
 from typing import Any
 
 from once.budget import Budget
-from once.commit import Committer
 from once.errors import Contention, OnceError, Refusal, Unexpected, UnhandledRefusal
 from once.handlers import Rejection
 from once.intake import Task
-from once.settings import TableSettings
-from once.transaction import Reader, Transaction
+from once.runtime import Runtime
+from once.transaction import Transaction
 from once.verdict import Kind, Verdict
 
 _MAX_ATTEMPTS = 10
@@ -34,24 +33,20 @@ class Settler:
     """Runs handlers and commits what they wrote.
 
     Args:
-        committer: the way into DynamoDB.
-        read: consistent reads for `Transaction.get`.
-        tables: the consumer's tables by logical name.
+        runtime: the way into DynamoDB, and the consumer's tables.
         rejections: the answers to business refusals.
         budget: the time of this invocation.
     """
 
     def __init__(
         self,
-        committer: Committer,
-        read: Reader,
-        tables: Mapping[str, TableSettings],
+        runtime: Runtime,
         rejections: Mapping[type[Refusal], Rejection],
         budget: Budget,
     ) -> None:
-        self._committer = committer
-        self._read = read
-        self._tables = tables
+        self._committer = runtime.committer
+        self._read = runtime.read
+        self._tables = runtime.settings.tables
         self._rejections = rejections
         self._budget = budget
 

@@ -161,4 +161,5 @@ def _record(event: Any, receive_count: int) -> dict[str, Any]:
             "ApproximateFirstReceiveTimestamp": "1700000000000",
         },
         "messageAttributes": {},
+        "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:probe",
     }

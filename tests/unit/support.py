@@ -84,6 +84,7 @@ def record(
         "attributes": attributes | ({"MessageGroupId": group} if group else {}),
         "messageAttributes": {},
         "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:1:queue" + (".fifo" if group else ""),
         **more,
     }
 

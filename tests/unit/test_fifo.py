@@ -67,6 +67,15 @@ def test_without_groups_nobody_is_blocked(start: Start) -> None:
     assert amounts(aws) == {"x": 1}
 
 
+def test_on_a_standard_queue_a_group_shares_fairly_and_blocks_nobody(start: Start) -> None:
+    # SQS's fair queues: the group is whose message it is, and there is no order to keep.
+    aws = start(CONSUMER)
+    standard = {"eventSourceARN": "arn:aws:sqs:us-east-1:1:queue"}
+    batch = [of_group("tenant", name, **standard) for name in ("bad", "x")]
+    assert invoke(aws, CONSUMER, *batch) == ["bad"]
+    assert amounts(aws) == {"x": 1}
+
+
 def test_a_quarantined_message_blocks_nobody(start: Start) -> None:
     aws = start(CONSUMER)
     batch = [record("{", "unparseable", group="g"), of_group("g", "x")]

@@ -53,9 +53,7 @@ def aws(start: Start, consumer: Consumer) -> FakeAws:
 @pytest.fixture
 def settle(aws: FakeAws, consumer: Consumer) -> Settle:
     runtime = aws.runtime
-    tables, rejections = runtime.settings.tables, consumer.rejections
-    budget = Budget(lambda: 30_000, 0, runtime.sleep)
-    settler = Settler(runtime.committer, runtime.read, tables, rejections, budget)
+    settler = Settler(runtime, consumer.rejections, Budget(lambda: 30_000, 0, runtime.sleep))
 
     def task(name: str) -> Task:
         identity = Identity(f"notes#{name.removesuffix('!')}", name)

@@ -131,7 +131,7 @@ def _stay(aws: EmbeddedAws) -> None:
     aws_cli = f"aws --endpoint-url {aws.endpoint}"
     console.print(f"\nIt is still running. In another shell:\n  source {script}", highlight=False)
     for example in (
-        "python -m ops status",
+        ".venv/bin/python -m ops status",
         f"{aws_cli} sqs list-queues",
         f"{aws_cli} dynamodb list-tables",
         f"{aws_cli} logs tail /aws/lambda/once-inventory",

@@ -11,9 +11,7 @@ from once.errors import SettingsError
 from once.settings import Settings, TableSettings
 from tests.unit.support import quick
 
-WORD = st.text(
-    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters=","), min_size=1
-).filter(str.strip)
+WORD = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
 NUMBER = st.integers(0, 10**9)
 TABLE = st.builds(TableSettings, name=WORD, key=st.lists(WORD, min_size=1, max_size=2).map(tuple))
 SETTINGS = st.builds(

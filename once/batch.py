@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.budget import Budget
-from once.dead_letter import key_hash, reason_of
+from once.dead_letter import key_hash
 from once.errors import (
     Blocked,
     KeyConflict,
@@ -85,14 +85,14 @@ class Batch:
         except Exception as failure:
             self._log(f"not quarantined: {summary_of(failure)}", delivery, error)
             return False
-        self._log("quarantined", delivery, error)
+        self._log("quarantined", delivery, error, reason=error.reason)
         return True
 
-    def _log(self, what: str, delivery: Delivery, error: OnceError) -> None:
+    def _log(self, what: str, delivery: Delivery, error: OnceError, **more: str) -> None:
         facts = {
+            **more,
             "message_id": delivery.record.message_id,
             "receive_count": delivery.receive_count,
-            "reason": reason_of(error),
             "error": error.summary,
         }
         if delivery.pk is not None:

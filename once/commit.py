@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from once.actions import Action
 from once.cancellation import judge, judge_record
@@ -108,11 +109,8 @@ class Committer:
             self._client.transact_write_items(TransactItems=entries)
         except ClientError as error:
             return self._read_refusal(claims, error)
-        except HTTPClientError:
+        except (BotoCoreError, ResponseParserError):
             return [self._look_up(claim) for claim in claims]
-        except BotoCoreError as error:
-            refusal = failed(CommitRefused(f"the request was not sent: {summary_of(error)}"))
-            return [refusal] * len(claims)
         return [COMMITTED] * len(claims)
 
     def _read_refusal(self, claims: list[_Claim], error: ClientError) -> list[Verdict]:
@@ -141,7 +139,7 @@ class Committer:
                 Key=record_key(claim.transaction.identity.pk),
                 ConsistentRead=True,
             )
-        except (ClientError, BotoCoreError) as error:
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
             return failed(OutcomeUnknown(f"no answer, and no record: {summary_of(error)}"))
         if "Item" in answer:
             stored = StoredRecord.read(answer["Item"])

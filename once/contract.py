@@ -62,6 +62,7 @@ class Reason(StrEnum):
     UNHANDLED_REFUSAL = "unhandled-refusal"
     PERMANENT = "permanent"
     RETRIES_EXHAUSTED = "retries-exhausted"
+    NOT_TRIED = "not-tried"
 
 
 class DeadLetter:

@@ -3,10 +3,10 @@
 import re
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from once.contract import DeadLetter, Limits, Reason
-from once.errors import OnceError, PermanentError
+from once.contract import DeadLetter, Limits
+from once.errors import OnceError
 from once.intake import Delivery
 from once.original import MOVED
 from once.settings import Settings
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 _ERROR_CHARACTERS = 1000
 # What SQS refuses in a message: XML 1.0's character range, less what cannot be encoded at all.
 _NOT_ALLOWED = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class _Order(TypedDict, total=False):
+    MessageGroupId: str
+    MessageDeduplicationId: str
 
 
 class Quarantine:
@@ -38,12 +43,15 @@ class Quarantine:
         if _NOT_ALLOWED.search(body) or _bytes(body, attributes) > Limits.MESSAGE_BYTES:
             body, attributes = MOVED, explanation | original.packed()
         self._client.send_message(
-            QueueUrl=self._settings.dead_letter_url, MessageBody=body, MessageAttributes=attributes
+            QueueUrl=self._settings.dead_letter_url,
+            MessageBody=body,
+            MessageAttributes=attributes,
+            **_order(delivery),
         )
 
     def _explanation(self, delivery: Delivery, error: OnceError) -> dict[str, Any]:
         facts = {
-            DeadLetter.REASON: reason_of(error),
+            DeadLetter.REASON: error.reason,
             DeadLetter.ERROR: _described(error),
             DeadLetter.CONSUMER: self._settings.consumer,
             DeadLetter.FIRST_SEEN: _earlier(delivery, DeadLetter.FIRST_SEEN)
@@ -56,9 +64,14 @@ class Quarantine:
         return {name: _text(value) for name, value in facts.items()}
 
 
-def reason_of(error: OnceError) -> Reason:
-    """Return the reason code of a quarantined message."""
-    return error.reason if isinstance(error, PermanentError) else Reason.RETRIES_EXHAUSTED
+def _order(delivery: Delivery) -> "_Order":
+    """What a FIFO queue asks for; its dead-letter queue is one as well."""
+    if delivery.group is None:
+        return {}
+    return {
+        "MessageGroupId": delivery.group,
+        "MessageDeduplicationId": delivery.record.message_id,
+    }
 
 
 def key_hash(pk: str) -> str:

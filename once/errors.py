@@ -32,7 +32,13 @@ from once.contract import Reason
 
 
 class OnceError(Exception):
-    """The root: everything the library raises on purpose."""
+    """The root: everything the library raises on purpose.
+
+    Attributes:
+        reason: why a message that ends with this failure is quarantined.
+    """
+
+    reason = Reason.RETRIES_EXHAUSTED
 
     @property
     def summary(self) -> str:
@@ -169,9 +175,13 @@ class CommitRefused(RetryableError):
 class OutOfTime(RetryableError):
     """The invocation's time was up before the message's turn."""
 
+    reason = Reason.NOT_TRIED
+
 
 class Blocked(RetryableError):
     """An earlier message of the same FIFO group failed, and order must hold."""
+
+    reason = Reason.NOT_TRIED
 
 
 class Refusal(OnceError):

@@ -51,7 +51,8 @@ def read_event(body: str, *, max_bytes: int) -> CloudEvent:
     Raises:
         Unparseable, TooLarge: see `once.strict_json.parse`.
         NoKey: `id` or `source` is missing, null, empty or blank.
-        InvalidEvent: anything else that CloudEvents 1.0 does not allow, or data that is not JSON.
+        InvalidEvent: another required attribute is missing or of another type, or the data is not
+            JSON. What Once makes no use of is not checked.
     """
     tree = parse(body, max_bytes=max_bytes)
     if not isinstance(tree, dict):

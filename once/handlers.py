@@ -32,6 +32,8 @@ class Handler:
             yield f"{place}: the event type is blank; name the CloudEvents `type` it handles"
         if _would_never_run(self.function):
             yield f"{place} would never run; make it a plain function"
+        if not _takes(self.function, 2):
+            yield f"{place} is called with an event and a transaction; give it these two arguments"
         yield from (f"{place} {fault}" for fault in self._key_faults())
         known = _field_names(self.model)
         if known is None:
@@ -64,6 +66,11 @@ class Rejection:
             yield f"{_name(self.function)} rejects {self.refusal!r}; derive it from once.Refusal"
         if _would_never_run(self.function):
             yield f"{_name(self.function)} would never run; make it a plain function"
+        if not _takes(self.function, 3):
+            yield (
+                f"{_name(self.function)} is called with an event, a refusal and a transaction; "
+                "give it these three arguments"
+            )
 
 
 def twice(what: object, first: Callable[..., None], second: Callable[..., None]) -> str:
@@ -78,6 +85,14 @@ def _would_never_run(function: Callable[..., object]) -> bool:
         or inspect.isgeneratorfunction(function)
         or inspect.isasyncgenfunction(function)
     )
+
+
+def _takes(function: Callable[..., object], count: int) -> bool:
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    return True
 
 
 def _field_names(model: type) -> set[str] | None:

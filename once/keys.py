@@ -39,10 +39,11 @@ class Key:
 
     @classmethod
     def attribute(cls, name: str) -> "Key":
-        """Identity by a CloudEvents extension attribute, such as a provider's own event id."""
+        """Identity by `subject`, or an extension attribute such as a provider's own event id."""
 
         def parts(event: CloudEvent, _: str) -> tuple[str, ...]:
-            return "attribute", event.source, name, _scalar(event.extensions.get(name), name)
+            attributes = {"subject": event.subject, **event.extensions}
+            return "attribute", event.source, name, _scalar(attributes.get(name), name)
 
         return cls(parts)
 

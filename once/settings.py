@@ -12,6 +12,9 @@ from typing import Any, Self
 
 from once.errors import SettingsError
 
+TIME_MARGIN_MS = 5000
+"""Kept back of a function's timeout: enough for a call under way to end, and for the answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
@@ -40,7 +43,7 @@ class Settings:
     dedup_window_seconds: int
     max_receive_count: int = 5
     max_body_bytes: int = 256 * 1024
-    time_margin_ms: int = 2000
+    time_margin_ms: int = TIME_MARGIN_MS
     backoff_base_seconds: int = 2
     backoff_cap_seconds: int = 900
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from once.contract import CONSUMER_NAME, Limits
+from once.settings import TIME_MARGIN_MS
 from stacks.config import DAY_SECONDS, Config
 from stacks.registry import FUNCTIONS, Consumer
 
 REGISTRY = "stacks/consumers.py"
-MARGIN_SECONDS = 2
-"""What `once.settings.Settings.time_margin_ms` keeps back of every timeout by default."""
+MARGIN_SECONDS = TIME_MARGIN_MS // 1000
 FUNCTION_SECONDS = 15 * 60
 BATCH_SIZE = 10_000
 BATCH_SIZE_WITHOUT_WINDOW = 10

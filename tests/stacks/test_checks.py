@@ -45,8 +45,8 @@ def test_a_sound_line_has_no_fault(functions: Path) -> None:
         ({"tables": (Table("refunds", ()),)}, "key ()", "name the partition key"),
         ({"tables": (Table("refunds", ("a", "b", "c")),)}, "('a', 'b', 'c')", "give a pair of"),
         ({"tables": (Table("refunds", ("a", "a")),)}, "('a', 'a')", "give a pair of"),
-        ({"timeout_seconds": 2}, "timeout_seconds=2", "choose 3 to 900"),
-        ({"timeout_seconds": 901}, "timeout_seconds=901", "choose 3 to 900"),
+        ({"timeout_seconds": 5}, "timeout_seconds=5", "choose 6 to 900"),
+        ({"timeout_seconds": 901}, "timeout_seconds=901", "choose 6 to 900"),
         ({"effect_timeout_seconds": 30}, "effect_timeout_seconds=30", "raise it above 30"),
         ({"visibility_seconds": 179}, "visibility_seconds=179", "= 180, or leave it out"),
         (
@@ -79,7 +79,7 @@ def test_fault_of_a_line_names_line_culprit_and_remedy(
 @pytest.mark.parametrize(
     "change",
     [
-        {"timeout_seconds": 3},
+        {"timeout_seconds": 6},
         {"timeout_seconds": 900},
         {"effect_timeout_seconds": 29},
         {"visibility_seconds": 180},

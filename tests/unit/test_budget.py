@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.budget import Budget, full_jitter
+from once.settings import TIME_MARGIN_MS
 from once.testing import FakeAws, FakeContext, cancelled, inject, never_sent
 from once.transaction import Transaction
 from tests.unit.conftest import Start
@@ -27,7 +28,7 @@ from tests.unit.support import (
 )
 
 WRITE = "TransactWriteItems"
-MARGIN = 2000
+MARGIN = TIME_MARGIN_MS
 CONFLICT, THROTTLE = cancelled("None", "TransactionConflict"), cancelled("None", "ThrottlingError")
 
 
@@ -35,7 +36,7 @@ def batch_of(*names: str) -> list[dict[str, Any]]:
     return [record(json.dumps(note(name)), f"id of {name}") for name in names]
 
 
-@pytest.mark.parametrize("remaining_ms", [-5, 0, 1999, 2000])
+@pytest.mark.parametrize("remaining_ms", [-5, 0, MARGIN - 1, MARGIN])
 def test_under_the_margin_nothing_is_started(start: Start, remaining_ms: int) -> None:
     aws = start()
     with calls(aws.runtime.dynamodb) as made:

@@ -1,7 +1,9 @@
 """FIFO queues: after a failure, the rest of its message group waits its turn."""
 
 import json
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -126,4 +128,20 @@ def test_at_the_last_receive_what_is_blocked_is_quarantined_with_its_reason(star
     aws = start(CONSUMER)
     blocked = of_group("g", "x", receive_count=5)
     assert invoke(aws, CONSUMER, of_group("g", "bad"), blocked) == ["bad"]
-    assert reasons(aws) == ["retries-exhausted"]
+    assert reasons(aws) == ["not-tried"]
+
+
+ORDER = ("MessageGroupId", "MessageDeduplicationId")
+
+
+@pytest.mark.parametrize(
+    ("group", "order"),
+    [("g", {"MessageGroupId": "g", "MessageDeduplicationId": "bad"}), (None, {})],
+)
+def test_a_dead_letter_stays_in_its_group(start: Start, group: str | None, order: Any) -> None:
+    aws = start(CONSUMER)
+    sent: list[dict[str, Any]] = []
+    client = SimpleNamespace(send_message=lambda **request: sent.append(request))
+    aws.runtime = replace(aws.runtime, sqs=cast("Any", client))
+    assert invoke(aws, CONSUMER, record("{", "bad", group=group)) == []
+    assert {name: value for name, value in sent[0].items() if name in ORDER} == order

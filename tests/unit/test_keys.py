@@ -152,3 +152,10 @@ def test_content_is_the_same_however_it_is_written() -> None:
 def test_another_content_is_another_identity(change: dict[str, Any]) -> None:
     one = {"data": {"a": 1}, "type": "placed", "source": "/s"}
     assert key(Key.content(), event_of(**one)) != key(Key.content(), event_of(**one | change))
+
+
+def test_the_subject_may_be_the_key() -> None:
+    event = event_of(subject="order-7")
+    assert key(Key.attribute("subject"), event) == "notes#attribute#/s#subject#str:order-7"
+    with pytest.raises(NoKey, match="subject is the event's key"):
+        key(Key.attribute("subject"), event_of())

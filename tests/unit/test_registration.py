@@ -194,3 +194,21 @@ def test_a_bad_key_rule_does_not_hide_a_bad_model() -> None:
     consumer = Consumer("notes")
     consumer.handles("noted", dict, key=None)(count)  # type: ignore[arg-type]
     assert len(faults(consumer)) == 2
+
+
+def one_argument(event: Any) -> None: ...
+
+
+def four_arguments(event: Any, refusal: Any, tx: Any, more: Any) -> None: ...
+
+
+@pytest.mark.parametrize("function", [one_argument, four_arguments])
+def test_a_handler_that_cannot_be_called_is_refused(function: Any) -> None:
+    assert "is called with an event and a transaction" in fault(consumer_of(function))
+
+
+@pytest.mark.parametrize("function", [one_argument, four_arguments])
+def test_an_answer_that_cannot_be_called_is_refused(function: Any) -> None:
+    consumer = consumer_of()
+    consumer.rejects(SoldOut)(function)
+    assert "is called with an event, a refusal and a transaction" in fault(consumer)

@@ -14,6 +14,9 @@ from typing import Any
 Manifest = Mapping[str, Any]
 """What was sent: the file that `python -m ops send --manifest` writes."""
 
+WAIT_SECONDS = 1
+"""A queue on AWS may keep silent when asked without a wait, and hold messages all the same."""
+
 BAD_REASONS = ("unparseable", "invalid-event", "invalid-data", "no-key", "too-large")
 
 
@@ -185,7 +188,7 @@ def _receive(sqs: Any, url: str) -> list[Any]:
         MaxNumberOfMessages=10,
         MessageAttributeNames=["All"],
         VisibilityTimeout=120,
-        WaitTimeSeconds=1,
+        WaitTimeSeconds=WAIT_SECONDS,
     )
     return list(answer.get("Messages", []))
 

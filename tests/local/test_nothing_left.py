@@ -1,0 +1,83 @@
+"""However the parent of an embedded AWS ends, neither a process nor a file of it stays."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from local.aws import ROOT
+from local.rest import wait_until
+
+PARENT = """
+import signal, sys
+from local.aws import embedded_aws
+
+# A shell's background jobs inherit an ignored SIGINT; at a terminal, Ctrl-C is what comes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with embedded_aws() as aws:
+    pids = [aws.child.supervisor.pid, *(process.pid for process in aws.child.descendants())]
+    print(aws.state_dir, *pids, flush=True)
+    if sys.argv[1] == "fail":
+        raise RuntimeError("on purpose")
+    signal.pause()
+"""
+
+
+class Parent:
+    """A process of its own that has started an embedded AWS."""
+
+    def __init__(self, how: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PARENT, how],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        state_dir, *pids = self.process.stdout.readline().split()
+        self.state_dir = Path(state_dir)
+        self.pids = [int(pid) for pid in pids]
+
+    @property
+    def is_gone(self) -> bool:
+        return not self.state_dir.exists() and not any(map(_is_running, self.pids))
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture
+def parent(request: pytest.FixtureRequest) -> Iterator[Parent]:
+    started = Parent(request.param)
+    yield started
+    started.close()
+
+
+@pytest.mark.parametrize("parent", ["fail"], indirect=True)
+def test_after_a_failure(parent: Parent) -> None:
+    assert parent.process.wait(timeout=20) == 1
+    wait_until("nothing is left", lambda: parent.is_gone, timeout=20)
+
+
+@pytest.mark.parametrize("parent", ["wait"], indirect=True)
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_after_a_signal(parent: Parent, sent: signal.Signals) -> None:
+    assert len(parent.pids) >= 2
+    assert not parent.is_gone
+    os.kill(parent.process.pid, sent)
+    wait_until("nothing is left", lambda: parent.is_gone, timeout=20)

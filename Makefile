@@ -1,6 +1,5 @@
 # Two commands matter: `make demo` and `make test`. Both set everything up by themselves.
-SHELL := /bin/bash
-.SHELLFLAGS := -eu -o pipefail -c
+.SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3

@@ -32,19 +32,28 @@ def demo(*, keep: bool) -> int:
         keep: leave the embedded AWS running afterwards, until Ctrl-C.
     """
     with embedded_aws() as aws:
-        with _step("deploying: cdk bootstrap, cdk deploy"):
-            started = time.monotonic()
-            bootstrap(aws)
-            outputs = deploy(aws, outputs=aws.state_dir / "outputs.json")
-            deploy_seconds = time.monotonic() - started
-        place = _place(aws, outputs)
-        seconds, manifest = _send(aws, list(_named(outputs, "Queue").values()))
-        with _step("auditing"):
-            findings = audit(manifest, place)
-        _report(findings, seconds, deploy_seconds)
+        try:
+            findings = _deploy_send_audit(aws)
+        except (subprocess.CalledProcessError, TimeoutError) as error:
+            # A function that cannot start says so in the log of the embedded AWS alone.
+            console.print(str(error), str(aws.child.failure("is still running")), sep="\n")
+            return 1
         if keep:
             _stay(aws)
     return 0 if findings.clean else 1
+
+
+def _deploy_send_audit(aws: EmbeddedAws) -> Findings:
+    with _step("deploying: cdk bootstrap, cdk deploy"):
+        started = time.monotonic()
+        bootstrap(aws)
+        outputs = deploy(aws, outputs=aws.state_dir / "outputs.json")
+        deploy_seconds = time.monotonic() - started
+    seconds, manifest = _send(aws, list(_named(outputs, "Queue").values()))
+    with _step("auditing"):
+        findings = audit(manifest, place_of(aws, outputs))
+    _report(findings, seconds, deploy_seconds)
+    return findings
 
 
 def _send(aws: EmbeddedAws, queues: list[str]) -> tuple[float, Mapping[str, Any]]:
@@ -58,7 +67,8 @@ def _send(aws: EmbeddedAws, queues: list[str]) -> tuple[float, Mapping[str, Any]
     return time.monotonic() - started, json.loads(manifest.read_text())
 
 
-def _place(aws: EmbeddedAws, outputs: Outputs) -> Place:
+def place_of(aws: EmbeddedAws, outputs: Outputs) -> Place:
+    """Return where the audit is to look in a deployment."""
     tables = {name.lower(): value for name, value in _named(outputs, "Table").items()}
     functions = _named(outputs, "Function").values()
     return Place(

@@ -14,16 +14,16 @@ class Deployment:
     """The deployed service. Table and consumer names are the logical ones."""
 
     def __init__(self, aws: EmbeddedAws, outputs: Outputs) -> None:
-        self.aws = aws
+        self.aws, self.outputs = aws, outputs
         self.sqs, self.sns = aws.client("sqs"), aws.client("sns")
         self.dynamodb = aws.client("dynamodb")
-        self._outputs = {name: v for stack in outputs.values() for name, v in stack.items()}
+        self._values = {name: v for stack in outputs.values() for name, v in stack.items()}
 
     def publish(self, *events: Any) -> None:
         """Publish events to the topic, as producers do."""
         for event in events:
             self.sns.publish(
-                TopicArn=self._outputs["TopicArn"],
+                TopicArn=self._values["TopicArn"],
                 Message=json.dumps(event),
                 MessageAttributes={"type": {"DataType": "String", "StringValue": event["type"]}},
             )
@@ -38,7 +38,7 @@ class Deployment:
         assert not answer.get("Failed"), answer
 
     def queue(self, consumer: str) -> str:
-        return self._outputs[f"Queue{consumer.capitalize()}"]
+        return self._values[f"Queue{consumer.capitalize()}"]
 
     def wait_at_rest(self, *consumers: str) -> None:
         wait_at_rest(self.sqs, [self.queue(name) for name in consumers], timeout=REST_SECONDS)
@@ -64,7 +64,7 @@ class Deployment:
         found: list[dict[str, Any]] = []
 
         def arrived() -> bool:
-            found.extend(self._take(self._outputs[f"DeadLetters{consumer.capitalize()}"]))
+            found.extend(self._take(self._values[f"DeadLetters{consumer.capitalize()}"]))
             return len(found) >= expected
 
         wait_until(f"{expected} dead letters of {consumer}", arrived, timeout=REST_SECONDS)
@@ -84,7 +84,7 @@ class Deployment:
         return messages
 
     def _table(self, name: str) -> str:
-        return self._outputs[f"Table{name.capitalize()}"]
+        return self._values[f"Table{name.capitalize()}"]
 
 
 def attribute(message: dict[str, Any], name: str) -> str:

@@ -50,7 +50,7 @@ class Batch:
     def _isolated(self, delivery: Delivery) -> Result:
         try:
             return self._decide(delivery)
-        except Exception as error:
+        except Exception as error:  # one message never takes its neighbours along
             return Unexpected(error)
 
     def _decide(self, delivery: Delivery) -> Result:
@@ -82,7 +82,7 @@ class Batch:
     def _quarantined(self, delivery: Delivery, error: OnceError) -> bool:
         try:
             self._quarantine.send(delivery, error)
-        except Exception as failure:
+        except Exception as failure:  # whatever it is: unquarantined is unacknowledged
             self._log(f"not quarantined: {summary_of(failure)}", delivery, error)
             return False
         self._log("quarantined", delivery, error, reason=error.reason)

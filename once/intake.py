@@ -67,7 +67,7 @@ class Intake:
             delivery.work = self._task(delivery)
         except OnceError as error:
             delivery.work = error
-        except Exception as error:
+        except Exception as error:  # one message never takes its neighbours along
             delivery.work = Unexpected(error)
         return delivery
 

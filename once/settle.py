@@ -124,7 +124,7 @@ def _raised_by(function: Callable[..., None], *arguments: Any) -> OnceError | No
         function(*arguments)
     except OnceError as error:
         return error
-    except Exception as error:
+    except Exception as error:  # a handler may raise anything
         return Unexpected(error)
     return None
 

@@ -75,9 +75,10 @@ class World:
         self.dead_letter(BAD_BODY, "unparseable")
         self.dead_letter('{"id": "event-2"}', "key-conflict")
 
-    def audit(self) -> Findings:
+    def audit(self, **others: str) -> Findings:
         tables = {name: name for name in ("orders", "customers", "stock", "reservations")}
-        place = Place(self.dynamodb, self.sqs, self.logs, tables, {"orders": self.queue}, {})
+        letters = {"orders": self.queue, **others}
+        place = Place(self.dynamodb, self.sqs, self.logs, tables, letters, {})
         return audit(MANIFEST, place)
 
     def _create(self, table: str, key: str) -> None:
@@ -173,3 +174,16 @@ def test_what_was_neither_applied_nor_quarantined_is_lost(world: World) -> None:
 
 def test_nothing_at_all_is_not_clean(world: World) -> None:
     assert not Findings(sent=0, distinct=0).clean
+
+
+def test_a_consumer_that_gets_nothing_has_lost_nothing(world: World) -> None:
+    world.explained()
+    other = world.sqs.create_queue(QueueName="others")["QueueUrl"]
+    assert world.audit(tickets=other).clean
+
+
+def test_what_another_consumer_dead_letters_must_be_explained(world: World) -> None:
+    world.explained()
+    other = world.sqs.create_queue(QueueName="others")["QueueUrl"]
+    world.sqs.send_message(QueueUrl=other, MessageBody="x")
+    assert world.audit(tickets=other).unexplained_dead_letters == 1

@@ -39,7 +39,7 @@ def faults(app: cdk.App) -> tuple[str, ...]:
 
 def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Path) -> None:
     app = new_app(tmp_path / "out", dedup_window_days=7, log_level="LOUD")
-    orders, inventory = CONSUMERS
+    orders, inventory, *_ = CONSUMERS
     lines = (replace(orders, max_concurrency=1, batch_size=11), replace(inventory, name="stock"))
     assert assemble(app, lines) == []
     stack = cdk.Stack(app, "mine")

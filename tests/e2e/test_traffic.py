@@ -23,11 +23,26 @@ def place(service: Deployment) -> Place:
     return Place(found.dynamodb, found.sqs, found.logs, found.tables, letters, groups)
 
 
+def ops(service: Deployment, *arguments: str) -> str:
+    """Run the operator's command line, and return what it prints."""
+    command = [sys.executable, "-m", "ops", *arguments]
+    environment = {**os.environ, **service.aws.environment()}
+    done = subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=subprocess.PIPE)
+    return done.stdout.decode()
+
+
+def test_status_shows_every_consumers_queue_and_dead_letters(service: Deployment) -> None:
+    service.send("probe", "{")
+    service.wait_at_rest("probe")
+    rows = {row["consumer"]: row for row in json.loads(ops(service, "status", "--json"))}
+    assert set(rows) == {"orders", "inventory", "probe", "rogue"}
+    assert (rows["probe"]["visible"], rows["probe"]["dead_letters"]) == (0, 1)
+    service.dead_letters("probe", 1)
+
+
 def test_what_the_operator_sends_is_audited_clean(service: Deployment, tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.json"
-    command = [sys.executable, "-m", "ops", "send", *TRAFFIC.split(), "--manifest", str(manifest)]
-    environment = {**os.environ, **service.aws.environment()}
-    subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    ops(service, "send", *TRAFFIC.split(), "--manifest", str(manifest))
     service.wait_at_rest(*CONSUMERS)
     findings = audit(json.loads(manifest.read_text()), place(service))
     assert findings.clean, findings

@@ -4,11 +4,8 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-_COUNTS = (
-    "ApproximateNumberOfMessages",
-    "ApproximateNumberOfMessagesNotVisible",
-    "ApproximateNumberOfMessagesDelayed",
-)
+from ops.queues import depth
+
 _POLL_SECONDS = 0.1
 
 
@@ -30,12 +27,6 @@ def wait_until(what: str, holds: Callable[[], bool], *, timeout: float) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def messages_in(sqs: Any, url: str) -> int:
-    """Return how many messages a queue holds: visible, in flight and delayed."""
-    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=list(_COUNTS))["Attributes"]
-    return sum(int(attributes[name]) for name in _COUNTS)
-
-
 def wait_at_rest(sqs: Any, urls: Collection[str], *, timeout: float) -> None:
     """Block until every queue is empty; `timeout` is in seconds.
 
@@ -44,6 +35,6 @@ def wait_at_rest(sqs: Any, urls: Collection[str], *, timeout: float) -> None:
     """
     wait_until(
         "the queues are empty",
-        lambda: not any(messages_in(sqs, url) for url in urls),
+        lambda: not any(depth(sqs, url).total for url in urls),
         timeout=timeout,
     )

@@ -16,7 +16,9 @@ from local.audit import Findings, Place, audit
 from local.aws import ROOT, EmbeddedAws, embedded_aws
 from local.cdk import Outputs, bootstrap, deploy
 from local.rest import wait_at_rest
+from ops.deployment import Deployment
 
+SERVICE = "once"
 REPORTS = ROOT / "reports"
 TRAFFIC = ("--count", "500", "--duplicates", "30%", "--conflicts", "5", "--malformed", "5",
            "--refusals", "10")  # fmt: skip
@@ -47,11 +49,12 @@ def _deploy_send_audit(aws: EmbeddedAws) -> Findings:
     with _step("deploying: cdk bootstrap, cdk deploy"):
         started = time.monotonic()
         bootstrap(aws)
-        outputs = deploy(aws, outputs=aws.state_dir / "outputs.json")
+        deployment = deployment_of(deploy(aws, outputs=aws.state_dir / "outputs.json"))
         deploy_seconds = time.monotonic() - started
-    seconds, manifest = _send(aws, list(_named(outputs, "Queue").values()))
+    queues = [consumer.queue_url for consumer in deployment.consumers.values()]
+    seconds, manifest = _send(aws, queues)
     with _step("auditing"):
-        findings = audit(manifest, place_of(aws, outputs))
+        findings = audit(manifest, place_of(aws, deployment))
     _report(findings, seconds, deploy_seconds)
     return findings
 
@@ -67,24 +70,22 @@ def _send(aws: EmbeddedAws, queues: list[str]) -> tuple[float, Mapping[str, Any]
     return time.monotonic() - started, json.loads(manifest.read_text())
 
 
-def place_of(aws: EmbeddedAws, outputs: Outputs) -> Place:
+def deployment_of(outputs: Outputs) -> Deployment:
+    """Return the deployment whose stacks have these outputs."""
+    return Deployment.of(SERVICE, {k: v for stack in outputs.values() for k, v in stack.items()})
+
+
+def place_of(aws: EmbeddedAws, deployment: Deployment) -> Place:
     """Return where the audit is to look in a deployment."""
-    tables = {name.lower(): value for name, value in _named(outputs, "Table").items()}
-    functions = _named(outputs, "Function").values()
+    consumers = deployment.consumers.values()
     return Place(
         dynamodb=aws.client("dynamodb"),
         sqs=aws.client("sqs"),
         logs=aws.client("logs"),
-        tables=tables,
-        dead_letters={n.lower(): url for n, url in _named(outputs, "DeadLetters").items()},
-        log_groups={name: f"/aws/lambda/{name}" for name in functions},
+        tables=deployment.tables,
+        dead_letters={c.name: c.dead_letter_url for c in consumers},
+        log_groups={c.name: f"/aws/lambda/{c.function_name}" for c in consumers},
     )
-
-
-def _named(outputs: Outputs, prefix: str) -> dict[str, str]:
-    """Return the outputs of one kind, by what follows the prefix."""
-    every = (output for stack in outputs.values() for output in stack.items())
-    return {name.removeprefix(prefix): v for name, v in every if name.startswith(prefix)}
 
 
 def _report(findings: Findings, seconds: float, deploy_seconds: float) -> None:

@@ -48,7 +48,15 @@ class Deployment:
         """
         cloudformation: CloudFormationClient = client("cloudformation")
         outputs = _outputs(cloudformation, service, "state")
-        outputs |= _outputs(cloudformation, service, "service")
+        return cls.of(service, outputs | _outputs(cloudformation, service, "service"))
+
+    @classmethod
+    def of(cls, service: str, outputs: Mapping[str, str]) -> Self:
+        """Read the outputs of both stacks, by output key.
+
+        Raises:
+            OpsError: an output is not there.
+        """
         try:
             return cls(
                 service=service,

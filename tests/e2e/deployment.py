@@ -5,6 +5,7 @@ from typing import Any
 
 from local.aws import EmbeddedAws
 from local.cdk import Outputs
+from local.demo import deployment_of
 from local.rest import wait_at_rest, wait_until
 
 REST_SECONDS = 90.0
@@ -14,16 +15,15 @@ class Deployment:
     """The deployed service. Table and consumer names are the logical ones."""
 
     def __init__(self, aws: EmbeddedAws, outputs: Outputs) -> None:
-        self.aws, self.outputs = aws, outputs
+        self.aws, self.parts = aws, deployment_of(outputs)
         self.sqs, self.sns = aws.client("sqs"), aws.client("sns")
         self.dynamodb = aws.client("dynamodb")
-        self._values = {name: v for stack in outputs.values() for name, v in stack.items()}
 
     def publish(self, *events: Any) -> None:
         """Publish events to the topic, as producers do."""
         for event in events:
             self.sns.publish(
-                TopicArn=self._values["TopicArn"],
+                TopicArn=self.parts.topic_arn,
                 Message=json.dumps(event),
                 MessageAttributes={"type": {"DataType": "String", "StringValue": event["type"]}},
             )
@@ -38,7 +38,7 @@ class Deployment:
         assert not answer.get("Failed"), answer
 
     def queue(self, consumer: str) -> str:
-        return self._values[f"Queue{consumer.capitalize()}"]
+        return self.parts.consumer(consumer).queue_url
 
     def wait_at_rest(self, *consumers: str) -> None:
         wait_at_rest(self.sqs, [self.queue(name) for name in consumers], timeout=REST_SECONDS)
@@ -64,7 +64,7 @@ class Deployment:
         found: list[dict[str, Any]] = []
 
         def arrived() -> bool:
-            found.extend(self._take(self._values[f"DeadLetters{consumer.capitalize()}"]))
+            found.extend(self._take(self.parts.consumer(consumer).dead_letter_url))
             return len(found) >= expected
 
         wait_until(f"{expected} dead letters of {consumer}", arrived, timeout=REST_SECONDS)
@@ -72,7 +72,9 @@ class Deployment:
 
     def processes(self, consumer: str) -> set[int]:
         """Return the process ids of a consumer's live function processes."""
-        return {p.pid for p in self.aws.function_processes(f"once-{consumer}")}
+        return {
+            p.pid for p in self.aws.function_processes(self.parts.consumer(consumer).function_name)
+        }
 
     def _take(self, url: str) -> list[Any]:
         answer = self.sqs.receive_message(
@@ -84,7 +86,7 @@ class Deployment:
         return messages
 
     def _table(self, name: str) -> str:
-        return self._values[f"Table{name.capitalize()}"]
+        return self.parts.table(name)
 
 
 def attribute(message: dict[str, Any], name: str) -> str:

@@ -17,9 +17,9 @@ CONSUMERS = ("orders", "inventory")
 
 def place(service: Deployment) -> Place:
     """Where the audit looks, without the consumers that this traffic does not reach."""
-    found = place_of(service.aws, service.outputs)
+    found = place_of(service.aws, service.parts)
     letters = {name: found.dead_letters[name] for name in CONSUMERS}
-    groups = {name: f"/aws/lambda/once-{name}" for name in CONSUMERS}
+    groups = {name: found.log_groups[name] for name in CONSUMERS}
     return Place(found.dynamodb, found.sqs, found.logs, found.tables, letters, groups)
 
 

@@ -104,3 +104,19 @@ def test_refusal_of_aws_is_told_with_its_remedy(cloud: Cloud, code: str, remedy:
 
     answer_with("cloudformation.DescribeStacks", refuse)
     assert remedy in failure()
+
+
+def test_names_with_underscores_are_read_back_from_plain_outputs() -> None:
+    outputs = {
+        "TopicArn": "arn",
+        "DedupTable": "dedup",
+        "TableDeadThings": "once-state-deadthings",
+        "FunctionOutboxRelay": "once-outbox_relay",
+        "QueueOutboxRelay": "queue",
+        "DeadLettersOutboxRelay": "letters",
+    }
+    deployment = Deployment.of("once", outputs)
+    assert deployment.table("dead_things") == "once-state-deadthings"
+    assert deployment.consumer("outbox_relay").queue_url == "queue"
+    with pytest.raises(OpsError, match="TopicArn"):
+        Deployment.of("once", {name: v for name, v in outputs.items() if name != "TopicArn"})

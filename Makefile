@@ -48,6 +48,7 @@ deploy: setup ## into the AWS account your credentials name
 
 lock: setup ## resolve the requirements anew, and lock them with hashes
 	@$(LOCK) functions/requirements.in -o functions/requirements.txt
+	@$(LOCK) functions/payments/requirements.in -o functions/payments/requirements.txt
 	@$(LOCK) requirements.in -c functions/requirements.txt -o requirements.txt
 	@$(LOCK) requirements-dev.in -c requirements.txt -o requirements-dev.txt
 	@$(LOCK) local/requirements.in -o local/requirements.txt

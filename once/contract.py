@@ -33,12 +33,33 @@ class Record:
     REFUSAL = "refusal"
     COMMITTED_AT = "committed_at"
     EXPIRES_AT = "expires_at"
+    OUTBOX = "outbox"
+    """The events to publish, as a JSON array of CloudEvents in one text."""
+    EFFECT = "effect"
+    PROVIDER_KEY = "provider_key"
+    REQUEST = "request"
+    KEY_EXPIRES_AT = "key_expires_at"
+    OWNER = "owner"
+    LEASE_UNTIL = "lease_until"
+    STANDING = "standing"
 
 
 class State(StrEnum):
-    """Where a dedup record stands. Only `done` exists until an effect needs `pending`."""
+    """Where a dedup record stands: `pending` while an effect's outcome is not known."""
 
+    PENDING = "pending"
     DONE = "done"
+
+
+class Standing(StrEnum):
+    """What is known of the effect of a pending record."""
+
+    IN_FLIGHT = "in-flight"
+    """Its owner is calling the provider, or died: after the lease it is as good as unknown."""
+    NOT_DONE = "not-done"
+    """The provider has certainly done nothing."""
+    UNKNOWN = "unknown"
+    """The provider may have done it."""
 
 
 class Outcome(StrEnum):
@@ -61,6 +82,8 @@ class Reason(StrEnum):
     INVALID_WRITE = "invalid-write"
     UNHANDLED_REFUSAL = "unhandled-refusal"
     PERMANENT = "permanent"
+    EFFECT_UNKNOWN = "effect-unknown"
+    UNPUBLISHABLE = "unpublishable"
     RETRIES_EXHAUSTED = "retries-exhausted"
     NOT_TRIED = "not-tried"
 
@@ -89,6 +112,9 @@ class Limits:
     ITEM_BYTES = 400 * 1024
     PARTITION_KEY_BYTES = 2048
     MESSAGE_BYTES = 1024 * 1024
+    TOPIC_MESSAGE_BYTES = 256 * 1024
+    """Of one message and of one batch alike, attributes included."""
+    TOPIC_BATCH = 10
     VISIBILITY_SECONDS = 12 * 60 * 60
     MIN_RECEIVE_COUNT = 5
     VISIBILITY_FACTOR = 6

@@ -7,7 +7,7 @@ class on both sides, so that a variable cannot be spelt in two ways. Standard li
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from typing import Any, Self
 
 from once.errors import SettingsError
@@ -24,32 +24,13 @@ class TableSettings:
     key: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Everything a consumer's function needs to know about where it runs.
-
-    `dedup_window_seconds` is how long a key is remembered; `max_body_bytes` the largest body that
-    is read at all; `time_margin_ms` what is kept back of the function's timeout for the answer;
-    `backoff_base_seconds` and `backoff_cap_seconds` bound the delay before a failed message is
-    delivered again.
-    """
-
-    consumer: str
-    event_types: tuple[str, ...]
-    queue_url: str
-    dead_letter_url: str
-    dedup_table: str
-    tables: Mapping[str, TableSettings]
-    dedup_window_seconds: int
-    max_receive_count: int = 5
-    max_body_bytes: int = 256 * 1024
-    time_margin_ms: int = TIME_MARGIN_MS
-    backoff_base_seconds: int = 2
-    backoff_cap_seconds: int = 900
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Settings that travel as environment variables, one for each field."""
 
     def to_env(self) -> dict[str, str]:
         """Return the environment variables that `from_env` reads back to an equal object."""
-        return {_variable(f.name): _WRITE[f.name](getattr(self, f.name)) for f in fields(self)}
+        return {_variable(f.name): _codec(f)[1](getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Self:
@@ -66,12 +47,53 @@ class Settings:
                 faults.append(f"{variable} is missing")
                 continue
             try:
-                values[field.name] = _READ[field.name](env[variable])
+                values[field.name] = _codec(field)[0](env[variable])
             except (ValueError, TypeError, AttributeError, KeyError) as error:
                 faults.append(f"{variable} is malformed ({error!r})")
         if faults:
             raise SettingsError(faults)
         return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(Environment):
+    """Everything a consumer's function needs to know about where it runs.
+
+    `publishes` are the event types it may publish; `dedup_window_seconds` is how long a key is
+    remembered; `max_body_bytes` the largest body that is read at all; `time_margin_ms` what is kept
+    back of the function's timeout for the answer; `backoff_base_seconds` and `backoff_cap_seconds`
+    bound the delay before a failed message is delivered again; `effect_timeout_seconds` is the
+    longest that one call to the outside world may take, 0 for a consumer that makes none.
+    """
+
+    consumer: str
+    event_types: tuple[str, ...]
+    queue_url: str
+    dead_letter_url: str
+    dedup_table: str
+    tables: Mapping[str, TableSettings]
+    dedup_window_seconds: int
+    publishes: tuple[str, ...] = ()
+    max_receive_count: int = 5
+    max_body_bytes: int = 256 * 1024
+    time_margin_ms: int = TIME_MARGIN_MS
+    backoff_base_seconds: int = 2
+    backoff_cap_seconds: int = 900
+    effect_timeout_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelaySettings(Environment):
+    """Everything the outbox relay needs to know about where it runs.
+
+    `service` names the deployment in metrics; `time_margin_ms` is what is kept back of the
+    function's timeout.
+    """
+
+    service: str
+    topic_arn: str
+    dead_letter_url: str
+    time_margin_ms: int = TIME_MARGIN_MS
 
 
 def _variable(field: str) -> str:
@@ -112,12 +134,11 @@ def _tables_text(tables: Mapping[str, TableSettings]) -> str:
 
 _SPECIAL: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     "event_types": (lambda value: _texts(json.loads(value)), json.dumps),
+    "publishes": (lambda value: _texts(json.loads(value)), json.dumps),
     "tables": (_tables, _tables_text),
 }
-_READ: dict[str, Callable[[str], Any]] = {
-    f.name: _SPECIAL[f.name][0] if f.name in _SPECIAL else _whole if f.type is int else _text
-    for f in fields(Settings)
-}
-_WRITE: dict[str, Callable[[Any], str]] = {
-    f.name: _SPECIAL[f.name][1] if f.name in _SPECIAL else str for f in fields(Settings)
-}
+
+
+def _codec(field: "Field[Any]") -> tuple[Callable[[str], Any], Callable[[Any], str]]:
+    """How a field is read from its variable, and how it is written."""
+    return _SPECIAL.get(field.name) or (_whole if field.type is int else _text, str)

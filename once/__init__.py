@@ -9,26 +9,35 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from once.consumer import Consumer
-    from once.errors import PermanentError, Refusal, RetryableError
+    from once.effects import Call, Policy
+    from once.errors import KeySpent, NotDone, PermanentError, Refusal, RetryableError
     from once.events import CloudEvent
     from once.keys import Key
     from once.transaction import Transaction
 
 __all__ = [
+    "Call",
     "CloudEvent",
     "Consumer",
     "Key",
+    "KeySpent",
+    "NotDone",
     "PermanentError",
+    "Policy",
     "Refusal",
     "RetryableError",
     "Transaction",
 ]
 
 _HOME = {
+    "Call": "once.effects",
     "CloudEvent": "once.events",
     "Consumer": "once.consumer",
     "Key": "once.keys",
+    "KeySpent": "once.errors",
+    "NotDone": "once.errors",
     "PermanentError": "once.errors",
+    "Policy": "once.effects",
     "Refusal": "once.errors",
     "RetryableError": "once.errors",
     "Transaction": "once.transaction",

@@ -1,11 +1,12 @@
 """When a failed message comes back: its own visibility timeout, by how often it was received."""
 
+from math import ceil
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.budget import full_jitter
-from once.errors import Blocked, OnceError, OutOfTime, summary_of
+from once.errors import Blocked, InFlight, OnceError, OutOfTime, summary_of
 from once.intake import Delivery
 from once.settings import Settings
 
@@ -36,6 +37,8 @@ class Backoff:
     def _delay(self, delivery: Delivery, error: OnceError) -> int:
         if isinstance(error, OutOfTime | Blocked):
             return 0  # it has not been tried: nothing speaks against trying at once
+        if isinstance(error, InFlight):
+            return ceil(error.seconds)  # before that it would only be found in flight again
         return round(
             full_jitter(
                 delivery.receive_count - 1,

@@ -7,7 +7,6 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.budget import Budget
-from once.dead_letter import key_hash
 from once.errors import (
     Blocked,
     KeyConflict,
@@ -18,6 +17,7 @@ from once.errors import (
     summary_of,
 )
 from once.intake import Delivery, Intake
+from once.keys import key_hash
 from once.runtime import Runtime
 from once.settle import Fate, Result, Settler
 

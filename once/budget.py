@@ -38,6 +38,11 @@ class Budget:
         return (self._remaining_ms() - self._margin_ms) / 1000
 
     @property
+    def seconds_to_the_end(self) -> float:
+        """When Lambda kills the function, in seconds from now; the margin is not kept back."""
+        return self._remaining_ms() / 1000
+
+    @property
     def spent(self) -> bool:
         """Whether nothing more may be started."""
         return self.seconds <= 0

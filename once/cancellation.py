@@ -21,6 +21,7 @@ from once.verdict import (
     STALE,
     Verdict,
     failed,
+    pending,
     refused,
 )
 
@@ -42,6 +43,8 @@ def judge(
         reasons: the cancellation reasons of the record and of the actions, in that order.
     """
     if reasons[0]["Code"] == _CONDITION:
+        if not reasons[0].get("Item"):  # only a pending record that someone deleted
+            return failed(CommitRefused("the effect's record is gone: it will be begun anew"))
         return judge_record(transaction, StoredRecord.read(reasons[0]["Item"]))
     codes = {reason["Code"] for reason in reasons}
     if invalid := codes & _INVALID:
@@ -59,14 +62,14 @@ def judge_record(transaction: Transaction, stored: StoredRecord) -> Verdict:
     """Return the verdict on a transaction whose dedup record is already there."""
     if stored.commit == transaction.commit_id:
         return COMMITTED  # an earlier attempt of ours, whose answer was lost
-    if stored.fingerprint == transaction.identity.fingerprint:
-        return DUPLICATE
-    return failed(
-        KeyConflict(
-            "an event with other content was committed under this key: the producer reused an id, "
-            "or a field that may differ is not declared volatile"
+    if stored.fingerprint != transaction.identity.fingerprint:
+        return failed(
+            KeyConflict(
+                "an event with other content was committed under this key: the producer reused an "
+                "id, or a field that may differ is not declared volatile"
+            )
         )
-    )
+    return DUPLICATE if stored.intent is None else pending(stored.intent)
 
 
 def _judge_conditions(actions: Sequence[Action], reasons: Sequence[Reason]) -> Verdict:

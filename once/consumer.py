@@ -1,20 +1,24 @@
 """A consumer: the handlers of one queue, registered by decorators and checked when they load."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Protocol
 
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
+from msgspec import Struct
 
 from once.batch import Batch
 from once.budget import Budget
 from once.contract import CONSUMER_NAME
+from once.effects import Completion, CompletionFunction, Effect, EffectFunction, Policy
 from once.errors import Refusal, RegistrationError
 from once.handlers import Handler, HandlerFunction, RefusalFunction, Rejection, twice
 from once.intake import Intake
 from once.keys import Key
+from once.perform import Performer
+from once.run import Runner
 from once.runtime import Runtime
 from once.settings import Settings
 from once.settle import Settler
@@ -44,6 +48,8 @@ class Consumer:
         self.name = name
         self.handlers: dict[str, Handler] = {}
         self.rejections: dict[type[Refusal], Rejection] = {}
+        self.effects: dict[str, Effect] = {}
+        self.completions: dict[str, Completion] = {}
         self.tables: set[str] = set()
         self._faults: list[str] = []
 
@@ -85,6 +91,41 @@ class Consumer:
 
         return register
 
+    def effect(
+        self, name: str, model: type[Struct], *, policy: Policy, key_lifetime_seconds: int = 0
+    ) -> Callable[[EffectFunction], Effect]:
+        """Register a call to the outside world; `tx.perform` asks for it.
+
+        Args:
+            name: part of the provider's key. It must never change while effects are pending.
+            model: a msgspec.Struct; the request, as it is kept until there is an outcome.
+            policy: what becomes of the effect when its outcome is not known.
+            key_lifetime_seconds: how long the provider is sure to remember a key, less a margin;
+                with Policy.PROVIDER_KEY alone.
+        """
+
+        def register(function: EffectFunction) -> Effect:
+            effect = Effect(name, model, policy, key_lifetime_seconds, function)
+            first = self.effects.setdefault(name, effect)
+            if first is not effect:
+                self._faults.append(twice(f"the effect {name}", first.function, function))
+            return effect
+
+        return register
+
+    def completes(self, effect: Effect) -> Callable[[CompletionFunction], CompletionFunction]:
+        """Register what writes an effect's outcome down. It commits as the record turns done."""
+
+        def register(function: CompletionFunction) -> CompletionFunction:
+            completion = Completion(effect, function)
+            name = getattr(effect, "name", repr(effect))
+            first = self.completions.setdefault(name, completion)
+            if first is not completion:
+                self._faults.append(twice(f"the outcome of {name}", first.function, function))
+            return function
+
+        return register
+
     @cached_property
     def lambda_handler(self) -> LambdaHandler:
         """The function's entry. Asking for it checks the registration.
@@ -113,10 +154,20 @@ class Consumer:
         def handle(event: dict[str, Any], context: Context) -> PartialItemFailureResponse:
             remaining_ms = context.get_remaining_time_in_millis
             budget = Budget(remaining_ms, settings.time_margin_ms, runtime.sleep)
-            settler = Settler(runtime, self.rejections, budget)
+            settler = self.settler(runtime, budget)
             return Batch(runtime, intake, settler, budget).process(SQSEvent(event).records)
 
         return handle
+
+    def settler(self, runtime: Runtime, budget: Budget) -> Settler:
+        """Return what settles this consumer's messages within one invocation."""
+        timeout = runtime.settings.effect_timeout_seconds
+        return Settler(
+            runtime.committer,
+            Runner(runtime, self.rejections, self.completions),
+            Performer(self.effects, runtime.ledger, budget, timeout),
+            budget,
+        )
 
     def _check(self, settings: Settings | None = None) -> None:
         faults = [*self._faults]
@@ -128,10 +179,22 @@ class Consumer:
             faults.extend(handler.faults())
         for rejection in self.rejections.values():
             faults.extend(rejection.faults())
+        faults.extend(self._effect_faults())
         if settings is not None:
             faults.extend(self._disagreements(settings))
         if faults:
             raise RegistrationError(faults)
+
+    def _effect_faults(self) -> Iterator[str]:
+        for effect in self.effects.values():
+            yield from effect.faults()
+        for completion in self.completions.values():
+            yield from completion.faults()
+        for name in sorted(self.effects.keys() ^ self.completions.keys()):
+            yield (
+                f"the effect {name!r} is declared or completed alone; give it both, "
+                "@consumer.effect and @consumer.completes"
+            )
 
     def _disagreements(self, settings: Settings) -> list[str]:
         line = f'Consumer("{settings.consumer}", …) in stacks/consumers.py'
@@ -148,6 +211,11 @@ class Consumer:
             f"{self.name} uses the table {name!r}, which it may not; add it to tables= of {line}"
             for name in sorted(self.tables - set(settings.tables))
         ]
+        if self.effects and not settings.effect_timeout_seconds:
+            faults.append(
+                f"{self.name} has effects, and no time for them; add effect_timeout_seconds= to "
+                f"{line}"
+            )
         if self.name != settings.consumer:
             faults.append(f"the handler is of {self.name!r}, and the function is {line}")
         return faults

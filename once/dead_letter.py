@@ -2,17 +2,18 @@
 
 import re
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from once.contract import DeadLetter, Limits
 from once.errors import OnceError
 from once.intake import Delivery
+from once.keys import key_hash
 from once.original import MOVED
 from once.settings import Settings
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import MessageAttributeValueTypeDef
 
 _ERROR_CHARACTERS = 1000
 # What SQS refuses in a message: XML 1.0's character range, less what cannot be encoded at all.
@@ -52,7 +53,7 @@ class Quarantine:
     def _explanation(self, delivery: Delivery, error: OnceError) -> dict[str, Any]:
         facts = {
             DeadLetter.REASON: error.reason,
-            DeadLetter.ERROR: _described(error),
+            DeadLetter.ERROR: described(error),
             DeadLetter.CONSUMER: self._settings.consumer,
             DeadLetter.FIRST_SEEN: _earlier(delivery, DeadLetter.FIRST_SEEN)
             or _first_received(delivery),
@@ -61,7 +62,7 @@ class Quarantine:
         }
         if delivery.pk is not None:
             facts[DeadLetter.KEY_HASH] = key_hash(delivery.pk)
-        return {name: _text(value) for name, value in facts.items()}
+        return {name: text(value) for name, value in facts.items()}
 
 
 def _order(delivery: Delivery) -> "_Order":
@@ -74,18 +75,19 @@ def _order(delivery: Delivery) -> "_Order":
     }
 
 
-def key_hash(pk: str) -> str:
-    """Return what stands for a key where the key itself must not be seen: its SHA-256, in hex."""
-    return sha256(pk.encode()).hexdigest()
-
-
-def _text(value: str) -> dict[str, str]:
+def text(value: str) -> "MessageAttributeValueTypeDef":
+    """Return the message attribute that holds a text."""
     return {"DataType": "String", "StringValue": value}
 
 
-def _described(error: OnceError) -> str:
-    text = f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
-    return _NOT_ALLOWED.sub("\ufffd", text)
+def described(error: OnceError) -> str:
+    """Return what a dead letter says of an error."""
+    return allowed(f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS])
+
+
+def allowed(value: str) -> str:
+    """Return a text that SQS takes: what it does not is replaced."""
+    return _NOT_ALLOWED.sub("\ufffd", value)
 
 
 def _first_received(delivery: Delivery) -> str:

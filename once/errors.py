@@ -13,13 +13,19 @@ OnceError
 │   ├── KeyConflict             the key is taken by an event that says something else
 │   ├── TooLarge                over a limit of ours or of AWS
 │   ├── InvalidWrite            a write that DynamoDB can never accept
-│   └── UnhandledRefusal        a refusal that no `@consumer.rejects` answers
+│   ├── UnhandledRefusal        a refusal that no `@consumer.rejects` answers
+│   ├── EffectUnknown           an effect may have happened, and must not be tried again
+│   └── Unpublishable           an outbox event that the topic can never take
 ├── RetryableError              trying again can help: back to the queue, with a delay
 │   ├── Unexpected              something was raised that is not in this tree
 │   ├── ConditionFailed         a handler's condition without `otherwise`
 │   ├── Contention              others kept changing the same items until the time was up
 │   ├── OutcomeUnknown          no answer, and the record could not be read back either
 │   ├── CommitRefused           DynamoDB refused the request for a reason that may pass
+│   ├── NotDone                 an effect certainly did not happen: safe to try again
+│   ├── Unanswered              an effect's outcome is not known yet: tried again with its key
+│   ├── KeySpent                an effect's key brings nothing but a saved error any more
+│   ├── InFlight                another delivery of the event is at its effect right now
 │   ├── OutOfTime               the invocation's time was up before the message's turn
 │   └── Blocked                 an earlier message of its FIFO group failed
 └── Refusal                     a business outcome, not an error: commits its own record
@@ -135,6 +141,18 @@ class UnhandledRefusal(PermanentError):
     reason = Reason.UNHANDLED_REFUSAL
 
 
+class EffectUnknown(PermanentError):
+    """An effect may have happened, and its policy forbids to try again: a person must look."""
+
+    reason = Reason.EFFECT_UNKNOWN
+
+
+class Unpublishable(PermanentError):
+    """An outbox event that cannot be read, or that the topic can never take."""
+
+    reason = Reason.UNPUBLISHABLE
+
+
 class RetryableError(OnceError):
     """Trying again can help. Handlers may raise it, or a subclass, to see the message again."""
 
@@ -170,6 +188,37 @@ class OutcomeUnknown(RetryableError):
 
 class CommitRefused(RetryableError):
     """DynamoDB refused the request for a reason that may pass, such as missing rights."""
+
+
+class NotDone(RetryableError):
+    """An effect certainly did not happen: the provider refused it, or was never reached.
+
+    Effects raise it. What they raise besides, and is no Refusal and no PermanentError, leaves the
+    outcome unknown.
+    """
+
+
+class Unanswered(RetryableError):
+    """An effect's outcome is not known yet. It is tried again with the same key and bytes."""
+
+
+class KeySpent(RetryableError):
+    """The provider's attempt under this key has ended, and all it will ever say is an error.
+
+    Effects raise it for a saved 5xx. It is no outcome: the effect's look-up decides.
+    """
+
+
+class InFlight(RetryableError):
+    """Another delivery of the event is at its effect, or died at it a moment ago.
+
+    Args:
+        seconds: until that can be told.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"another delivery is at its effect for at most {seconds:.0f} s more")
 
 
 class OutOfTime(RetryableError):

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from once.errors import Refusal
+from once.functions import field_names, name_of, takes, would_never_run
 from once.keys import Key
 from once.transaction import Transaction
 
@@ -27,15 +26,15 @@ class Handler:
 
     def faults(self) -> Iterator[str]:
         """Yield what is wrong with the registration, each with its remedy."""
-        place = f"{_name(self.function)} for {self.event_type!r}"
+        place = f"{name_of(self.function)} for {self.event_type!r}"
         if not self.event_type.strip():
             yield f"{place}: the event type is blank; name the CloudEvents `type` it handles"
-        if _would_never_run(self.function):
+        if would_never_run(self.function):
             yield f"{place} would never run; make it a plain function"
-        if not _takes(self.function, 2):
+        if not takes(self.function, 2):
             yield f"{place} is called with an event and a transaction; give it these two arguments"
         yield from (f"{place} {fault}" for fault in self._key_faults())
-        known = _field_names(self.model)
+        known = field_names(self.model)
         if known is None:
             yield f"{place}: {self.model!r} is no model; give a msgspec.Struct"
             return
@@ -63,43 +62,16 @@ class Rejection:
     def faults(self) -> Iterator[str]:
         """Yield what is wrong with the registration, each with its remedy."""
         if not (inspect.isclass(self.refusal) and issubclass(self.refusal, Refusal)):
-            yield f"{_name(self.function)} rejects {self.refusal!r}; derive it from once.Refusal"
-        if _would_never_run(self.function):
-            yield f"{_name(self.function)} would never run; make it a plain function"
-        if not _takes(self.function, 3):
+            yield f"{name_of(self.function)} rejects {self.refusal!r}; derive it from once.Refusal"
+        if would_never_run(self.function):
+            yield f"{name_of(self.function)} would never run; make it a plain function"
+        if not takes(self.function, 3):
             yield (
-                f"{_name(self.function)} is called with an event, a refusal and a transaction; "
+                f"{name_of(self.function)} is called with an event, a refusal and a transaction; "
                 "give it these three arguments"
             )
 
 
 def twice(what: object, first: Callable[..., None], second: Callable[..., None]) -> str:
     """Return the fault of two functions registered for one thing."""
-    return f"{_name(first)} and {_name(second)} both handle {what!r}; keep one of them"
-
-
-def _would_never_run(function: Callable[..., object]) -> bool:
-    """Tell what a call only makes an object of: its event would commit with nothing done."""
-    return (
-        inspect.iscoroutinefunction(function)
-        or inspect.isgeneratorfunction(function)
-        or inspect.isasyncgenfunction(function)
-    )
-
-
-def _takes(function: Callable[..., object], count: int) -> bool:
-    try:
-        inspect.signature(function).bind(*range(count))
-    except TypeError:
-        return False
-    return True
-
-
-def _field_names(model: type) -> set[str] | None:
-    if not (inspect.isclass(model) and issubclass(model, msgspec.Struct)):
-        return None
-    return {field.encode_name for field in msgspec.structs.fields(model)}
-
-
-def _name(function: Callable[..., object]) -> str:
-    return f"{function.__module__}.{function.__qualname__}"
+    return f"{name_of(first)} and {name_of(second)} both handle {what!r}; keep one of them"

@@ -7,6 +7,7 @@ A key's parts are joined by `#` after escaping, so that two different events nev
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from once.contract import Limits
@@ -63,6 +64,11 @@ class Key:
         if (size := len(key.encode())) > Limits.PARTITION_KEY_BYTES:
             raise TooLarge(f"the key has {size} bytes; DynamoDB takes {Limits.PARTITION_KEY_BYTES}")
         return key
+
+
+def key_hash(pk: str) -> str:
+    """Return what stands for a key where the key itself must not be seen: its SHA-256, in hex."""
+    return sha256(pk.encode()).hexdigest()
 
 
 def _field_parts(event: CloudEvent, paths: tuple[str, ...]) -> list[str]:

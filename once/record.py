@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from once.contract import SCHEMA_VERSION, Record, State
+from once.contract import SCHEMA_VERSION, Limits, Record, State
+from once.errors import TooLarge
+from once.intent import Intent
+from once.outbox import written
 from once.settings import Settings
+from once.sizes import item_bytes
 from once.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -17,7 +21,15 @@ CLOCK_SKEW_SECONDS = 300
 # TTL deletes within days, so a record that is past its time may still be there: the condition, and
 # not TTL, is the window. ALL_OLD hands back the record in the way, which tells a duplicate from a
 # conflict without another read.
+# A pending record has no expiry: what may have been done outside is never forgotten by itself.
 _NEW_OR_EXPIRED = f"attribute_not_exists({Record.PK}) OR {Record.EXPIRES_AT} < :expired_before"
+_STILL_MINE = "#state = :pending AND #owner = :owner"
+
+
+class _Condition(TypedDict, total=False):
+    ConditionExpression: str
+    ExpressionAttributeNames: dict[str, str]
+    ExpressionAttributeValues: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +38,23 @@ class StoredRecord:
 
     fingerprint: str
     commit: str
-    expires_at: int
+    expires_at: int | None
+    intent: Intent | None
 
     @classmethod
     def read(cls, item: Mapping[str, Any]) -> "StoredRecord":
         """Read a record from DynamoDB's own JSON form."""
+        expires = item.get(Record.EXPIRES_AT)
         return cls(
             fingerprint=item[Record.FINGERPRINT]["S"],
             commit=item[Record.COMMIT]["S"],
-            expires_at=int(item[Record.EXPIRES_AT]["N"]),
+            expires_at=None if expires is None else int(expires["N"]),
+            intent=Intent.read(item) if item[Record.STATE]["S"] == State.PENDING else None,
         )
 
     def expired(self, now: float) -> bool:
         """Tell whether a new event may take the key, as the condition of the put has it."""
-        return self.expires_at < int(now) - CLOCK_SKEW_SECONDS
+        return self.expires_at is not None and self.expires_at < int(now) - CLOCK_SKEW_SECONDS
 
 
 def record_key(pk: str) -> dict[str, Any]:
@@ -52,36 +67,89 @@ def record_put(
 ) -> "TransactWriteItemTypeDef":
     """Return the entry of TransactItems that claims the event for its consumer.
 
+    The record is pending where an effect is to follow. After it, the record turns done, if the
+    transaction still owns it.
+
     Args:
         transaction: what commits with the record.
         settings: names the table, and says how long keys are remembered.
         now: the time, in seconds since the epoch.
+
+    Raises:
+        InvalidWrite: an event of the outbox that no consumer could read.
+        TooLarge: the record, with the events or the request in it, is over 400 KB.
     """
     return {
         "Put": {
             "TableName": settings.dedup_table,
-            "Item": _item(transaction, settings, now),
-            "ConditionExpression": _NEW_OR_EXPIRED,
-            "ExpressionAttributeValues": {
-                ":expired_before": {"N": str(int(now) - CLOCK_SKEW_SECONDS)}
-            },
+            "Item": _checked(_item(transaction, settings, now)),
+            **_condition(transaction, now),
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
     }
 
 
+def _condition(transaction: Transaction, now: float) -> "_Condition":
+    if transaction.owned is None:
+        expired_before = {"N": str(int(now) - CLOCK_SKEW_SECONDS)}
+        return {
+            "ConditionExpression": _NEW_OR_EXPIRED,
+            "ExpressionAttributeValues": {":expired_before": expired_before},
+        }
+    owner = {"S": transaction.owned.owner}
+    return {
+        "ConditionExpression": _STILL_MINE,
+        "ExpressionAttributeNames": {"#state": Record.STATE, "#owner": Record.OWNER},
+        "ExpressionAttributeValues": {":pending": {"S": State.PENDING}, ":owner": owner},
+    }
+
+
 def _item(transaction: Transaction, settings: Settings, now: float) -> dict[str, Any]:
-    item: dict[str, Any] = {
+    if transaction.intent is not None:
+        return {
+            **_identity(transaction, State.PENDING, now),
+            **transaction.intent.item(),
+        }
+    item = {
+        **_identity(transaction, State.DONE, now),
+        Record.OUTCOME: {"S": transaction.outcome},
+        Record.EXPIRES_AT: {"N": str(int(now) + settings.dedup_window_seconds)},
+    }
+    if transaction.owned is not None:
+        item |= transaction.owned.trail()
+    if transaction.refusal is not None:
+        item[Record.REFUSAL] = {"S": type(transaction.refusal).__name__}
+    if transaction.drafts:
+        item[Record.OUTBOX] = {"S": _outbox(transaction, settings, now)}
+    return item
+
+
+def _identity(transaction: Transaction, state: State, now: float) -> dict[str, Any]:
+    return {
         **record_key(transaction.identity.pk),
         Record.SCHEMA: {"N": str(SCHEMA_VERSION)},
-        Record.STATE: {"S": State.DONE},
+        Record.STATE: {"S": state},
         Record.FINGERPRINT: {"S": transaction.identity.fingerprint},
         Record.COMMIT: {"S": transaction.commit_id},
         Record.EVENT_TYPE: {"S": transaction.event.type},
-        Record.OUTCOME: {"S": transaction.outcome},
         Record.COMMITTED_AT: {"N": str(int(now * 1000))},
-        Record.EXPIRES_AT: {"N": str(int(now) + settings.dedup_window_seconds)},
     }
-    if transaction.refusal is not None:
-        item[Record.REFUSAL] = {"S": type(transaction.refusal).__name__}
+
+
+def _outbox(transaction: Transaction, settings: Settings, now: float) -> str:
+    return written(
+        transaction.drafts,
+        inbound=transaction.event,
+        pk=transaction.identity.pk,
+        consumer=settings.consumer,
+        now=now,
+    )
+
+
+def _checked(item: dict[str, Any]) -> dict[str, Any]:
+    if (size := item_bytes(item)) > Limits.ITEM_BYTES:
+        raise TooLarge(
+            f"the dedup record has {size} bytes, and DynamoDB takes {Limits.ITEM_BYTES}: publish "
+            "less, or publish where the data can be read instead of the data"
+        )
     return item

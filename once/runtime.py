@@ -14,6 +14,7 @@ from once.actions import Item, serialize
 from once.backoff import Backoff
 from once.commit import Committer
 from once.dead_letter import Quarantine
+from once.ledger import Ledger
 from once.settings import Settings, TableSettings
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 # Short, because a call that hangs spends the time of the whole batch, and an unanswered commit is
 # looked up rather than waited for: with its one retry, a call ends within the time margin.
-_CONFIG = Config(
+SDK = Config(
     connect_timeout=1,
     read_timeout=1,
     retries={"mode": "standard", "total_max_attempts": 2},
@@ -49,8 +50,8 @@ class Runtime:
         """Return the runtime of a deployed function, which finds its region in its environment."""
         return cls(
             settings=settings,
-            dynamodb=boto3.client("dynamodb", region, config=_CONFIG),
-            sqs=boto3.client("sqs", region, config=_CONFIG),
+            dynamodb=boto3.client("dynamodb", region, config=SDK),
+            sqs=boto3.client("sqs", region, config=SDK),
             logger=Logger(service=settings.consumer),
         )
 
@@ -58,6 +59,11 @@ class Runtime:
     def committer(self) -> Committer:
         """The way into DynamoDB."""
         return Committer(self.dynamodb, self.settings, self.clock)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where effects are written down."""
+        return Ledger(self.dynamodb, self.settings.dedup_table, self.clock, self.logger)
 
     @property
     def quarantine(self) -> Quarantine:

@@ -1,14 +1,17 @@
 """From a task to its final result: run the handler, commit, and do what the verdict asks for."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from once.budget import Budget
-from once.errors import Contention, OnceError, Refusal, Unexpected, UnhandledRefusal
-from once.handlers import Rejection
+from once.commit import Committer
+from once.errors import Contention, OnceError, Refusal
 from once.intake import Task
-from once.runtime import Runtime
+from once.intent import Intent
+from once.perform import Performer, Turn
+from once.run import Runner, Step, refused_twice
 from once.transaction import Transaction
 from once.verdict import Kind, Verdict
 
@@ -29,25 +32,32 @@ class Fate(StrEnum):
 Result = Fate | OnceError
 
 
+@dataclass(slots=True)
+class _Course:
+    """One task on its way: its next step or its result, and its effect where it has one."""
+
+    task: Task
+    step: Step | Fate
+    turn: Turn | None = None
+    outcome: Any = None
+
+
 class Settler:
-    """Runs handlers and commits what they wrote.
+    """Runs handlers, commits what they wrote, and performs the effects that they ask for.
 
     Args:
-        runtime: the way into DynamoDB, and the consumer's tables.
-        rejections: the answers to business refusals.
+        committer: the way into DynamoDB.
+        runner: the consumer's functions.
+        performer: the consumer's effects.
         budget: the time of this invocation.
     """
 
     def __init__(
-        self,
-        runtime: Runtime,
-        rejections: Mapping[type[Refusal], Rejection],
-        budget: Budget,
+        self, committer: Committer, runner: Runner, performer: Performer, budget: Budget
     ) -> None:
-        self._committer = runtime.committer
-        self._read = runtime.read
-        self._tables = runtime.settings.tables
-        self._rejections = rejections
+        self._committer = committer
+        self._runner = runner
+        self._performer = performer
         self._budget = budget
 
     def settle(self, tasks: Sequence[Task]) -> list[Result]:
@@ -57,83 +67,80 @@ class Settler:
             For each task, in order: COMMITTED, REFUSED or DUPLICATE, or the error that says by its
             class whether trying again can help.
         """
-        steps: list[Transaction | Result] = [self._run(task) for task in tasks]
+        courses = [_Course(task, self._handle(task)) for task in tasks]
         contended = False
         for attempt in range(_MAX_ATTEMPTS + len(tasks)):
-            pending = {i: step for i, step in enumerate(steps) if isinstance(step, Transaction)}
+            pending = [c for c in courses if isinstance(c.step, Transaction)]
             if not pending or (contended and not self._budget.pause(attempt - 1)):
                 break
-            verdicts = self._committer.commit(list(pending.values()))
-            for (i, transaction), verdict in zip(pending.items(), verdicts, strict=True):
-                steps[i] = self._next(tasks[i], transaction, verdict)
+            transactions = [c.step for c in pending if isinstance(c.step, Transaction)]
+            verdicts = self._committer.commit(transactions)
+            for course, done, verdict in zip(pending, transactions, verdicts, strict=True):
+                course.step = self._next(course, done, verdict)
             contended = _contended(verdicts)
-        return [_final(step) for step in steps]
+        return [self._final(course) for course in courses]
 
-    def _next(self, task: Task, done: Transaction, verdict: Verdict) -> Transaction | Result:
+    def _handle(self, task: Task) -> Step:
+        step = self._runner.handle(task)
+        if isinstance(step, Transaction):
+            try:
+                self._performer.intend(step)
+            except OnceError as error:
+                return error
+        return step
+
+    def _next(self, course: _Course, done: Transaction, verdict: Verdict) -> Step | Fate:
         match verdict:
             case Verdict(Kind.COMMITTED):
+                if done.intent is not None:
+                    return self._perform(course, self._performer.begin(done, done.intent))
                 return Fate.COMMITTED if done.refusal is None else Fate.REFUSED
             case Verdict(Kind.DUPLICATE):
                 return Fate.DUPLICATE
+            case Verdict(Kind.PENDING, intent=Intent() as found):
+                return self._resume(course, done, found)
             case Verdict(Kind.REFUSED, Refusal() as refusal):
                 if done.refusal is not None:
-                    return _refused_twice(refusal)
-                return self._refuse(task, done.refused(refusal, keep_reads=False))
+                    return refused_twice(refusal)
+                return self._runner.refuse(course.task, done.refused(refusal, keep_reads=False))
             case Verdict(Kind.STALE):
-                return self._run(task)
+                return self._again(course)
             case Verdict(Kind.FAILED, OnceError() as error):
                 return error
             case _:
                 return done
 
-    def _run(self, task: Task) -> Transaction | Result:
-        transaction = Transaction(task.event, task.identity, tables=self._tables, read=self._read)
-        match _raised_by(task.handler.function, task.data, transaction):
-            case None:
-                return transaction
-            case Refusal() as refusal:
-                return self._refuse(task, transaction.refused(refusal, keep_reads=True))
-            case error:
-                return error
+    def _resume(self, course: _Course, done: Transaction, found: Intent) -> Step:
+        course.turn = None  # if it had one, someone else has it now
+        try:
+            turn = self._performer.resume(done, found)
+        except OnceError as error:
+            return error
+        return self._perform(course, turn)
 
-    def _refuse(self, task: Task, answer: Transaction) -> Transaction | Result:
-        rejection = self._rejection(answer.refusal)
-        if rejection is None:
-            return UnhandledRefusal(
-                f"{answer.refusal!r} has no answer: add @consumer.rejects for its class"
-            )
-        match _raised_by(rejection.function, task.data, answer.refusal, answer):
-            case None:
-                return answer
-            case Refusal() as refusal:
-                return _refused_twice(refusal)
-            case error:
-                return error
+    def _perform(self, course: _Course, turn: Turn) -> Step:
+        course.turn = turn
+        try:
+            course.outcome = self._performer.outcome(turn)
+        except OnceError as error:
+            return error
+        return self._runner.complete(course.task, turn.intent, course.outcome)
 
-    def _rejection(self, refusal: Refusal | None) -> Rejection | None:
-        found = (self._rejections.get(kind) for kind in type(refusal).__mro__)
-        return next((rejection for rejection in found if rejection is not None), None)
+    def _again(self, course: _Course) -> Step:
+        """Decide anew on what has changed; what was called is not called again."""
+        if course.turn is None:
+            return self._handle(course.task)
+        return self._runner.complete(course.task, course.turn.intent, course.outcome)
 
-
-def _refused_twice(refusal: Refusal) -> UnhandledRefusal:
-    return UnhandledRefusal(f"the answer to a refusal was refused itself: {refusal!r}")
-
-
-def _raised_by(function: Callable[..., None], *arguments: Any) -> OnceError | None:
-    try:
-        function(*arguments)
-    except OnceError as error:
-        return error
-    except Exception as error:  # a handler may raise anything
-        return Unexpected(error)
-    return None
+    def _final(self, course: _Course) -> Result:
+        if isinstance(course.step, Fate):
+            return course.step
+        if course.turn is not None:
+            self._performer.give_up(course.turn)
+        if isinstance(course.step, Transaction):
+            return Contention("others kept changing the same items until the time was up")
+        return course.step
 
 
 def _contended(verdicts: Sequence[Verdict]) -> bool:
     return any(verdict.kind in (Kind.CONTENDED, Kind.STALE) for verdict in verdicts)
-
-
-def _final(step: Transaction | Result) -> Result:
-    if isinstance(step, Transaction):
-        return Contention("others kept changing the same items until the time was up")
-    return step

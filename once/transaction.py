@@ -1,16 +1,24 @@
 """What a handler fills: reads and writes that commit with the dedup record, or not at all."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Required, TypedDict, Unpack
 from uuid import uuid4
 
+import msgspec
+from msgspec import Struct
+
 from once.actions import Action, Item, Read
 from once.contract import Limits, Outcome
+from once.effects import Effect
 from once.errors import InvalidWrite, Refusal, TooLarge
 from once.events import CloudEvent
+from once.intent import Intent
+from once.outbox import Draft, draft
 from once.settings import TableSettings
+
+_PUBLISHED_EARLY = "an event beside an effect: publish it in the function that completes the effect"
 
 _Place = tuple[str, tuple[tuple[str, Any], ...]]
 Values = Mapping[str, Any] | None
@@ -55,6 +63,10 @@ class Transaction:
     """The writes of one event. Nothing is sent before the handler has returned.
 
     Values are str, int, Decimal, bool, None, bytes, list, dict or set: never float.
+
+    Attributes:
+        intent: the effect to call once this is committed; the Runner sets it.
+        owned: the intent whose outcome this transaction writes down.
     """
 
     def __init__(
@@ -63,13 +75,20 @@ class Transaction:
         identity: Identity,
         *,
         tables: Mapping[str, TableSettings],
+        publishes: Collection[str],
         read: Reader,
+        owned: Intent | None = None,
     ) -> None:
         self.event = event
         self.identity = identity
         self.commit_id = uuid4().hex
         self.refusal: Refusal | None = None
+        self.drafts: list[Draft] = []
+        self.request: tuple[Effect, bytes] | None = None
+        self.intent: Intent | None = None
+        self.owned = owned
         self._tables = tables
+        self._publishes = publishes
         self._read = read
         self._actions: dict[_Place, Action] = {}
         self._reads: dict[_Place, tuple[Action, dict[str, Any] | None]] = {}
@@ -117,6 +136,46 @@ class Transaction:
         item = self._reads[place][1]
         return None if item is None else dict(item)
 
+    def publish(self, event_type: str, data: Any, *, subject: str | None = None) -> None:
+        """Publish an event, if and when this transaction commits.
+
+        Args:
+            event_type: the CloudEvents `type`, one of the consumer's `publishes=`.
+            data: a msgspec.Struct, or anything that JSON can hold.
+            subject: the CloudEvents `subject`, if the event has one.
+
+        Raises:
+            InvalidWrite: the consumer does not publish this type, the data is no JSON, or an
+                effect is still to be performed.
+        """
+        if event_type not in self._publishes:
+            raise InvalidWrite(
+                f"{event_type} is not among what this consumer publishes: add it to publishes= of "
+                "its line in stacks/consumers.py"
+            )
+        if self.request is not None:
+            raise InvalidWrite(_PUBLISHED_EARLY)
+        self.drafts.append(draft(event_type, data, subject))
+
+    def perform(self, effect: Effect, request: Struct) -> None:
+        """Call the outside world once this transaction is committed, and with it the intent to.
+
+        Args:
+            effect: one of the consumer's effects.
+            request: what to call it with; every attempt is made with these bytes.
+
+        Raises:
+            InvalidWrite: a second effect, an effect in the completion of one or in the answer to
+                a refusal, an event published already, or a request of another model.
+        """
+        if self.request or self.owned or self.refusal:
+            raise InvalidWrite("one effect an event: publish an event, and let it cause the next")
+        if self.drafts:
+            raise InvalidWrite(_PUBLISHED_EARLY)
+        if not isinstance(request, effect.model):
+            raise InvalidWrite(f"the effect {effect.name!r} takes a {effect.model.__name__}")
+        self.request = (effect, msgspec.json.encode(request))
+
     @property
     def outcome(self) -> Outcome:
         """Whether the event was accepted or refused."""
@@ -130,7 +189,14 @@ class Transaction:
             keep_reads: whether the refusal was decided on what this transaction read, and so must
                 not commit if that has changed.
         """
-        answer = Transaction(self.event, self.identity, tables=self._tables, read=self._read)
+        answer = Transaction(
+            self.event,
+            self.identity,
+            tables=self._tables,
+            publishes=self._publishes,
+            read=self._read,
+            owned=self.owned,
+        )
         answer.refusal = refusal
         if keep_reads:
             answer._reads = self._reads

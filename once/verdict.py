@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from once.errors import OnceError, Refusal
+from once.intent import Intent
 
 
 class Kind(Enum):
@@ -15,6 +16,8 @@ class Kind(Enum):
     """The event was committed before: acknowledge."""
     REFUSED = auto()
     """A condition with `otherwise` failed: run the refusal, commit that."""
+    PENDING = auto()
+    """The event's effect was begun before: find out whether it may go on."""
     STALE = auto()
     """An item has changed since the handler read it: run the handler again."""
     CONTENDED = auto()
@@ -27,10 +30,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One transaction's result. `cause` is set for REFUSED and FAILED."""
+    """One transaction's result. `cause` is set for REFUSED and FAILED, `intent` for PENDING."""
 
     kind: Kind
     cause: OnceError | None = None
+    intent: Intent | None = None
 
 
 COMMITTED = Verdict(Kind.COMMITTED)
@@ -38,6 +42,11 @@ DUPLICATE = Verdict(Kind.DUPLICATE)
 STALE = Verdict(Kind.STALE)
 CONTENDED = Verdict(Kind.CONTENDED)
 INNOCENT = Verdict(Kind.INNOCENT)
+
+
+def pending(intent: Intent) -> Verdict:
+    """Return the verdict for an event whose effect has begun."""
+    return Verdict(Kind.PENDING, intent=intent)
 
 
 def refused(refusal: Refusal) -> Verdict:

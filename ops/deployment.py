@@ -31,6 +31,7 @@ class Deployment:
 
     service: str
     topic_arn: str
+    relay_dead_letter_url: str
     dedup_table: str
     tables: Mapping[str, str]
     consumers: Mapping[str, Consumer]
@@ -61,6 +62,7 @@ class Deployment:
             return cls(
                 service=service,
                 topic_arn=outputs["TopicArn"],
+                relay_dead_letter_url=outputs["RelayDeadLetters"],
                 dedup_table=outputs["DedupTable"],
                 tables=_tables(outputs),
                 consumers=_consumers(outputs, service),

@@ -34,6 +34,7 @@ def manifest(plan: Plan, *, topic: str, consumers: Iterable[str], seconds: float
 def _order(order: Order, sends: int, conflicts: int) -> dict[str, Any]:
     return {
         **asdict(order),
+        "declined": order.declined,
         "source": SOURCE,
         "total": order.total,
         "sends": sends,

@@ -12,6 +12,10 @@ from ops.malformed import malformed_bodies
 SOURCE = "/ops/send"
 EVENT_TYPE = "order.placed"
 CURRENCY = "EUR"
+CARD = "pm_card_visa"
+DECLINED_CARD = "pm_card_visa_chargeDeclined"
+"""Cards by the names that Stripe gives them in its test mode."""
+
 SHARED_ARTICLES = 5
 PLENTY = 1_000_000
 """Initial stock, far above what is ordered: an effect that happens twice shows in the figure, and
@@ -33,9 +37,16 @@ class Order:
 
     order_id: str
     customer_id: str
+    email: str
     event_id: str
     lines: tuple[Line, ...]
     refused: bool
+    payment_method: str
+
+    @property
+    def declined(self) -> bool:
+        """Whether the order carries a card that is declined."""
+        return self.payment_method == DECLINED_CARD
 
     @property
     def total(self) -> int:
@@ -55,6 +66,8 @@ class Order:
             "data": {
                 "order_id": self.order_id,
                 "customer_id": self.customer_id,
+                "email": self.email,
+                "payment_method": self.payment_method,
                 "currency": CURRENCY,
                 "lines": [asdict(line) for line in self.lines],
             },
@@ -106,7 +119,14 @@ class Plan:
 
 
 def plan(
-    *, count: int, duplicates: int, conflicts: int, malformed: int, refusals: int, seed: int
+    *,
+    count: int,
+    duplicates: int,
+    conflicts: int,
+    malformed: int,
+    refusals: int,
+    declines: int,
+    seed: int,
 ) -> Plan:
     """Plan sample traffic.
 
@@ -119,16 +139,19 @@ def plan(
         conflicts: events that contradict an order under its own event id.
         malformed: bodies that cannot be read.
         refusals: how many of the orders ask for an article that is out of stock.
+        declines: how many of the others carry a card that is declined.
         seed: part of every id; 0 or more.
 
     Raises:
-        ValueError: more refusals than orders.
+        ValueError: more refusals and declines than orders.
     """
-    if refusals > count:
-        raise ValueError(f"{refusals} refusals of {count} orders")
+    accepted = count - refusals - declines
+    if accepted < 0:
+        raise ValueError(f"{refusals} refusals and {declines} declines of {count} orders")
     random = Random(f"{seed}/choice")
-    orders = [_accepted(seed, number) for number in range(1, count - refusals + 1)]
+    orders = [_accepted(seed, number) for number in range(1, accepted + 1)]
     orders += [_refused(seed, number) for number in range(1, refusals + 1)]
+    orders += [_declined(seed, number) for number in range(1, declines + 1)]
     again = _pick(orders, duplicates, random)
     return Plan(
         seed=seed,
@@ -148,10 +171,7 @@ def _pick(orders: Sequence[Order], count: int, random: Random) -> list[Order]:
 
 
 def _accepted(seed: int, number: int) -> Order:
-    random = Random(f"{seed}/accepted/{number}")
-    name = str(number)
-    shared = f"shared-{seed:x}-{random.randint(1, SHARED_ARTICLES)}"
-    return _order(seed, name, (_own(seed, name, random), _line(shared, random)))
+    return _in_stock(seed, str(number), Random(f"{seed}/accepted/{number}"))
 
 
 def _refused(seed: int, number: int) -> Order:
@@ -161,13 +181,25 @@ def _refused(seed: int, number: int) -> Order:
     return replace(_order(seed, name, lines), refused=True)
 
 
+def _declined(seed: int, number: int) -> Order:
+    order = _in_stock(seed, f"declined-{number}", Random(f"{seed}/declined/{number}"))
+    return replace(order, payment_method=DECLINED_CARD)
+
+
+def _in_stock(seed: int, name: str, random: Random) -> Order:
+    shared = f"shared-{seed:x}-{random.randint(1, SHARED_ARTICLES)}"
+    return _order(seed, name, (_own(seed, name, random), _line(shared, random)))
+
+
 def _order(seed: int, name: str, lines: tuple[Line, ...]) -> Order:
     return Order(
         order_id=f"order-{seed:x}-{name}",
         customer_id=f"customer-{seed:x}-{name}",
+        email=f"customer-{seed:x}-{name}@example.com",
         event_id=f"placed-{seed:x}-{name}",
         lines=lines,
         refused=False,
+        payment_method=CARD,
     )
 
 

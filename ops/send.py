@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
 from rich.table import Table
 
 from ops import publish
@@ -17,6 +16,7 @@ from ops.rest import wait_until_empty
 from ops.send_options import (
     Conflicts,
     Count,
+    Declines,
     Duplicates,
     Malformed,
     Manifest,
@@ -25,6 +25,7 @@ from ops.send_options import (
     Seed,
     Stock,
     Timeout,
+    check_faults,
     read_duplicates,
 )
 from ops.stock import put_on_shelf
@@ -42,6 +43,7 @@ def send(
     conflicts: Conflicts = 0,
     malformed: Malformed = 0,
     refusals: Refusals = 0,
+    declines: Declines = 0,
     seed: Seed = None,
     stock: Stock = True,
     queue: Queue = None,
@@ -53,14 +55,14 @@ def send(
 
     Late duplicates and conflicts wait until the consumers' queues are empty.
     """
-    if refusals > count:
-        raise typer.BadParameter(f"at most --count, which is {count}", param_hint="--refusals")
+    check_faults(refusals=refusals, declines=declines, count=count)
     planned = plan(
         count=count,
         duplicates=read_duplicates(duplicates, count),
         conflicts=conflicts,
         malformed=malformed,
         refusals=refusals,
+        declines=declines,
         seed=secrets.randbits(SEED_BITS) if seed is None else seed,
     )
     deployment = Deployment.find(service)
@@ -112,8 +114,9 @@ def _summary(planned: Plan, seconds: float) -> Table:
     table = Table("sent", title=f"seed {planned.seed}", title_justify="left")
     table.add_column("messages", justify="right")
     refused = sum(order.refused for order in planned.orders)
+    declined = sum(order.declined for order in planned.orders)
     rows = {
-        f"orders ({refused} of them to be refused)": len(planned.orders),
+        f"orders ({refused} of them to be refused, {declined} declined)": len(planned.orders),
         "again, in the same call": len(planned.at_once),
         "again, in parallel": len(planned.parallel),
         "again, once worked off": len(planned.late),

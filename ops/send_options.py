@@ -22,6 +22,9 @@ Malformed = Annotated[int, Option(min=0, max=MOST, help="Bodies that cannot be r
 Refusals = Annotated[
     int, Option(min=0, max=MOST, help="How many of the orders are for what is out of stock.")
 ]
+Declines = Annotated[
+    int, Option(min=0, max=MOST, help="How many of the others carry a card that is declined.")
+]
 Seed = Annotated[
     int | None,
     Option(min=0, help="The same seed sends the very same events; without one, all are new."),
@@ -36,6 +39,23 @@ Timeout = Annotated[
 ]
 
 _DUPLICATES = re.compile(r"(?P<share>\d{1,9}(\.\d{1,9})?)%|(?P<count>\d{1,9})", re.ASCII)
+
+
+def check_faults(*, refusals: int, declines: int, count: int) -> None:
+    """See to it that every order to be refused or declined is among those asked for.
+
+    Args:
+        refusals: orders to be refused.
+        declines: orders to be declined.
+        count: orders in all.
+
+    Raises:
+        typer.BadParameter: there are more of them than orders.
+    """
+    if refusals + declines > count:
+        raise BadParameter(
+            f"together at most --count, which is {count}", param_hint="--refusals, --declines"
+        )
 
 
 def read_duplicates(text: str, count: int) -> int:

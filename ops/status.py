@@ -21,18 +21,23 @@ if TYPE_CHECKING:
 
 WATCH_SECONDS = 2.0
 UNKNOWN = "–"
+RELAY = "outbox_relay"
+"""It reads a stream and has no queue, yet what it gave up waits to be seen like any dead letter."""
 
 app = commands()
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One consumer: messages in its queue, the oldest one's age, and its dead letters."""
+    """One consumer: messages in its queue, the oldest one's age, and its dead letters.
+
+    None stands for what is not known, or for a queue that is not there.
+    """
 
     consumer: str
-    visible: int
-    in_flight: int
-    delayed: int
+    visible: int | None
+    in_flight: int | None
+    delayed: int | None
     oldest_seconds: int | None
     dead_letters: int
 
@@ -70,7 +75,7 @@ def _repeat(show: Callable[[], None]) -> None:
 
 
 def look(deployment: Deployment) -> list[Row]:
-    """Ask every queue of a deployment.
+    """Ask every queue of a deployment; the relay's dead letters come last.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: a queue cannot be asked, or is gone.
@@ -78,7 +83,7 @@ def look(deployment: Deployment) -> list[Row]:
     sqs: SQSClient = client("sqs")
     consumers = list(deployment.consumers.values())
     ages = oldest_seconds(client("cloudwatch"), [consumer.queue_url for consumer in consumers])
-    return [
+    rows = [
         Row(
             consumer.name,
             **asdict(depth(sqs, consumer.queue_url)),
@@ -87,6 +92,8 @@ def look(deployment: Deployment) -> list[Row]:
         )
         for consumer, age in zip(consumers, ages, strict=True)
     ]
+    given_up = depth(sqs, deployment.relay_dead_letter_url).total
+    return [*rows, Row(RELAY, None, None, None, None, dead_letters=given_up)]
 
 
 def _table(rows: Sequence[Row]) -> Table:
@@ -96,12 +103,16 @@ def _table(rows: Sequence[Row]) -> Table:
     for row in rows:
         table.add_row(
             row.consumer,
-            *(str(number) for number in (row.visible, row.in_flight, row.delayed)),
+            *map(_number, (row.visible, row.in_flight, row.delayed)),
             _age(row.oldest_seconds),
             str(row.dead_letters),
             style="red" if row.dead_letters else None,
         )
     return table
+
+
+def _number(number: int | None) -> str:
+    return UNKNOWN if number is None else str(number)
 
 
 def _age(seconds: int | None) -> str:

@@ -40,12 +40,13 @@ def assemble(
     Raises:
         SynthError: a function's package cannot be built.
     """
-    config = Config.from_context(app.node)
+    asked = (name for consumer in consumers for name in consumer.parameters)
+    config = Config.from_context(app.node, asked)
     faults = faults_of(consumers, config, functions)
     app.node.add_validation(Faults(app, faults))
     if faults:
         return []
-    state = StateStack(app, f"{config.service}-state", consumers)
+    state = StateStack(app, f"{config.service}-state", consumers, config)
     name = f"{config.service}-service"
     return [ServiceStack(app, name, consumers, config=config, state=state)]
 

@@ -8,19 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from once.contract import CONSUMER_NAME, Limits
-from once.settings import TIME_MARGIN_MS
+from once.contract import Limits
 from stacks.config import DAY_SECONDS, Config
-from stacks.registry import FUNCTIONS, Consumer
+from stacks.line_checks import line_faults
+from stacks.registry import FUNCTIONS, RELAY, Consumer
 
 REGISTRY = "stacks/consumers.py"
-MARGIN_SECONDS = TIME_MARGIN_MS // 1000
-FUNCTION_SECONDS = 15 * 60
-BATCH_SIZE = 10_000
-BATCH_SIZE_WITHOUT_WINDOW = 10
-BATCH_WINDOW_SECONDS = 300
-CONCURRENCY = range(2, 1001)
-MEMORY_MB = range(128, 10_241)
 
 
 def faults_of(
@@ -30,7 +23,7 @@ def faults_of(
     return [
         *config.faults,
         *_window_faults(config),
-        *(f"{c.name}: {fault} ({REGISTRY})" for c in consumers for fault in _line_faults(c)),
+        *(f"{c.name}: {fault} ({REGISTRY})" for c in consumers for fault in line_faults(c, config)),
         *_names_taken_twice(consumers),
         *_tables_with_two_keys(consumers),
         *_lines_and_folders(consumers, functions),
@@ -50,85 +43,6 @@ def _window_faults(config: Config) -> Iterator[str]:
             f"dedup_window_days={days}: a provider still sends for provider_retry_days="
             f"{config.provider_retry_days} what is forgotten here; raise it to "
             f"{config.provider_retry_days} (cdk.json)"
-        )
-
-
-def _line_faults(consumer: Consumer) -> Iterator[str]:
-    if not CONSUMER_NAME.fullmatch(consumer.name):
-        yield (
-            f"the name {consumer.name!r} cannot be part of dedup keys and import paths; use at "
-            "most 40 lower-case letters, digits and underscores, a letter first"
-        )
-    yield from _event_faults(consumer)
-    yield from _table_faults(consumer)
-    yield from _time_faults(consumer)
-    yield from _batch_faults(consumer)
-
-
-def _event_faults(consumer: Consumer) -> Iterator[str]:
-    if isinstance(consumer.events, str) or not consumer.events:
-        yield f"events={consumer.events!r}; give a tuple of types, such as ('order.placed',)"
-        return
-    for event in consumer.events:
-        if not event.strip() or "," in event:
-            yield f"the event type {event!r} cannot be told from others; give one without commas"
-
-
-def _table_faults(consumer: Consumer) -> Iterator[str]:
-    for table in consumer.tables:
-        if not CONSUMER_NAME.fullmatch(table.name):
-            yield f"the table name {table.name!r}; use lower-case letters, digits and underscores"
-        if len(table.keys) not in {1, 2} or len(set(table.keys)) < len(table.keys):
-            yield (
-                f"the key {table.key!r} of table {table.name!r}; name the partition key, or give "
-                "a pair of partition and sort key"
-            )
-
-
-def _time_faults(consumer: Consumer) -> Iterator[str]:
-    timeout, effects = consumer.timeout_seconds, consumer.effect_timeout_seconds
-    least = consumer.least_visibility_seconds
-    if not MARGIN_SECONDS < timeout <= FUNCTION_SECONDS:
-        yield (
-            f"timeout_seconds={timeout}; choose {MARGIN_SECONDS + 1} to {FUNCTION_SECONDS}: "
-            f"{MARGIN_SECONDS} s are kept back for the answer, and Lambda ends at the latter"
-        )
-    if timeout <= effects:
-        yield (
-            f"timeout_seconds={timeout} would kill an effect half-way, which may take "
-            f"effect_timeout_seconds={effects}; raise it above {effects}"
-        )
-    if consumer.visibility < least:
-        yield (
-            f"visibility_seconds={consumer.visibility} delivers again what is still at work; raise "
-            f"it to 6 × timeout + batch window = {least}, or leave it out"
-        )
-    if consumer.visibility > Limits.VISIBILITY_SECONDS:
-        yield (
-            f"visibility of {consumer.visibility} s; SQS takes at most "
-            f"{Limits.VISIBILITY_SECONDS}: lower visibility_seconds or timeout_seconds"
-        )
-
-
-def _batch_faults(consumer: Consumer) -> Iterator[str]:
-    size, window = consumer.batch_size, consumer.batch_window_seconds
-    if not 1 <= size <= BATCH_SIZE:
-        yield f"batch_size={size}; choose 1 to {BATCH_SIZE}"
-    if not 0 <= window <= BATCH_WINDOW_SECONDS:
-        yield f"batch_window_seconds={window}; choose 0 to {BATCH_WINDOW_SECONDS}"
-    if size > BATCH_SIZE_WITHOUT_WINDOW and window < 1:
-        yield (
-            f"batch_size={size} needs time to gather; set batch_window_seconds to 1 or more, or "
-            f"batch_size to {BATCH_SIZE_WITHOUT_WINDOW}"
-        )
-    if consumer.max_concurrency not in CONCURRENCY:
-        yield f"max_concurrency={consumer.max_concurrency}; choose 2 to 1000"
-    if consumer.memory_mb not in MEMORY_MB:
-        yield f"memory_mb={consumer.memory_mb}; choose 128 to 10240"
-    if consumer.max_receive_count < Limits.MIN_RECEIVE_COUNT:
-        yield (
-            f"max_receive_count={consumer.max_receive_count} dead-letters sound messages, since "
-            f"throttles spend receives too; raise it to {Limits.MIN_RECEIVE_COUNT}"
         )
 
 
@@ -156,9 +70,13 @@ def _lines_and_folders(consumers: Sequence[Consumer], functions: Path) -> Iterat
                 f"{consumer.name}: its line has no folder; add "
                 f"{source.parent.name}/{source.name}/handler.py, or delete the line ({REGISTRY})"
             )
-    lines = {consumer.name for consumer in consumers}
+    if not (functions / RELAY / "handler.py").is_file():
+        yield (
+            f"functions/{RELAY}/handler.py is missing, and nothing would be published; put it back"
+        )
+    known = {RELAY, *(consumer.name for consumer in consumers)}
     for handler in sorted(functions.glob("*/handler.py")):
-        if handler.parent.name not in lines:
+        if handler.parent.name not in known:
             yield (
                 f"functions/{handler.parent.name}: its folder has no line; add "
                 f'Consumer("{handler.parent.name}", …) to {REGISTRY}, or delete the folder'

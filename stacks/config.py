@@ -1,14 +1,16 @@
 """What a deployment may be told through CDK context: `cdk.json`, or `-c key=value`."""
 
+import json
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from aws_cdk import aws_lambda as lambda_
 from constructs import Node
 
+from once.settings import TIME_MARGIN_MS
 from stacks.registry import Consumer
 
 DAY_SECONDS = 24 * 60 * 60
@@ -36,8 +38,10 @@ class Config:
     `service` prefixes every name. `local` deploys into the embedded AWS: wheels of this machine,
     and short times so that a retry can be watched. `dedup_window_days` is how long a key is
     remembered, `redrives` how often a dead letter may be sent back, `provider_retry_days` how long
-    a webhook provider keeps trying. `python_runtime` is the Lambda runtime; by default the minor
-    version of the Python that synthesizes, which is the one the tests ran on.
+    a webhook provider keeps trying. `email_sender` is the address that e-mail comes from.
+    `python_runtime` is the Lambda runtime; by default the minor version of the Python that
+    synthesizes, which is the one the tests ran on. `parameters` are the further values that lines
+    of the registry ask for, by name.
     """
 
     service: str = "once"
@@ -46,22 +50,32 @@ class Config:
     redrives: int = 1
     provider_retry_days: int = 3
     log_level: str = "INFO"
+    email_sender: str = "orders@example.com"
     python_runtime: str = _this_python()
+    parameters: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
 
     @classmethod
-    def from_context(cls, node: Node) -> Self:
-        """Read the context. What is malformed keeps its default and is listed in `faults`."""
+    def from_context(cls, node: Node, parameters: Iterable[str] = ()) -> Self:
+        """Read the context. What is malformed keeps its default and is listed in `faults`.
+
+        Args:
+            node: any node of the app.
+            parameters: names of further values to read; those without a value are left out.
+        """
+        context: Mapping[str, Any] = node.get_all_context()
         values: dict[str, Any] = {}
         faults: list[str] = []
-        for field in fields(cls):
-            given = node.try_get_context(field.name)
-            if given is None or field.name == "faults":
+        for name, read in _READ.items():
+            given = context.get(name)
+            if given is None:
                 continue
             try:
-                values[field.name] = _READ[field.name](str(given))
+                values[name] = read(str(given))
             except ValueError as error:
-                faults.append(f"context {field.name}={given!r}: {error} (cdk.json, or -c)")
+                faults.append(f"context {name}={given!r}: {error} (cdk.json, or -c)")
+        told = {name: _text(context.get(name)) for name in parameters}
+        values["parameters"] = {name: text for name, text in told.items() if text.strip()}
         return cls(**values, faults=tuple(faults))
 
     @property
@@ -76,19 +90,31 @@ class Config:
         return known
 
     @property
-    def times(self) -> dict[str, int]:
+    def time_margin_ms(self) -> int:
+        """What a function keeps back of its timeout, in milliseconds."""
+        return 1000 if self.local else TIME_MARGIN_MS
+
+    @property
+    def relay_timeout_seconds(self) -> int:
+        """How long the outbox relay may take over one batch."""
+        return 10 if self.local else 60
+
+    @property
+    def backoff(self) -> dict[str, int]:
         """The settings that differ on the embedded AWS, where nobody wants to wait minutes."""
         if self.local:
-            return {"time_margin_ms": 1000, "backoff_base_seconds": 1, "backoff_cap_seconds": 5}
+            return {"backoff_base_seconds": 1, "backoff_cap_seconds": 5}
         return {}
 
     def adapt(self, consumer: Consumer) -> Consumer:
         """Return the consumer as it is deployed here: on the embedded AWS, with short times."""
         if not self.local:
             return consumer
+        effects = min(consumer.effect_timeout_seconds, 2)
         return replace(
             consumer,
-            timeout_seconds=min(consumer.timeout_seconds, 5 + consumer.effect_timeout_seconds),
+            effect_timeout_seconds=effects,
+            timeout_seconds=min(consumer.timeout_seconds, 5 + consumer.batch_size * effects),
             visibility_seconds=None,
             max_concurrency=min(consumer.max_concurrency, 3),
         )
@@ -123,6 +149,19 @@ def _level(value: str) -> str:
     return value
 
 
+def _address(value: str) -> str:
+    if not re.fullmatch(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", value):
+        raise ValueError("give an e-mail address, such as orders@example.com")
+    return value
+
+
+def _text(value: Any) -> str:
+    """A value as `-c` would have given it: cdk.json may also hold numbers and the like."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value)
+
+
 def _python(value: str) -> str:
     known = [f"3.{minor}" for minor in KNOWN_PYTHONS]
     if value not in known:
@@ -137,5 +176,6 @@ _READ: dict[str, Callable[[str], Any]] = {
     "redrives": _count,
     "provider_retry_days": _count,
     "log_level": _level,
+    "email_sender": _address,
     "python_runtime": _python,
 }

@@ -1,13 +1,11 @@
 """The construct behind every line of the registry."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Validations
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
@@ -16,9 +14,10 @@ from constructs import Construct
 from once.contract import EVENT_TYPE_ATTRIBUTE, Limits
 from once.settings import Settings, TableSettings
 from stacks.config import Config
+from stacks.function import make_function, make_log_group
 from stacks.monitoring import add_alarms, dashboard_row
-from stacks.package import package
-from stacks.permissions import function_role
+from stacks.permissions import consumer_role
+from stacks.queues import make_dead_letters, make_queue
 from stacks.registry import Consumer
 from stacks.strays import MARK
 
@@ -36,6 +35,7 @@ class IdempotentConsumer(Construct):
         topic: where its events are published.
         dedup_table: the table of dedup records.
         tables: the business tables it may write, by the name its handlers use.
+        secrets: the ARNs of the secrets it may read, by the name its line uses.
 
     Raises:
         SynthError: the function's package cannot be built.
@@ -50,23 +50,23 @@ class IdempotentConsumer(Construct):
         topic: sns.ITopic,
         dedup_table: dynamodb.ITable,
         tables: Mapping[str, dynamodb.ITable],
+        secrets: Mapping[str, str],
     ) -> None:
         super().__init__(scope, consumer.name)
         self.node.add_metadata(MARK, consumer.name)
         self.line = config.adapt(consumer)
         self._config = config
         self._name = f"{config.service}-{consumer.name}"
-        self.dead_letters = self._make_queue(
-            "DeadLetters", f"{self._name}-dead-letters", Limits.DEAD_LETTER_RETENTION_SECONDS
-        )
-        self.queue = self._make_queue(
+        self.dead_letters = make_dead_letters(self, self._name)
+        self.queue = make_queue(
+            self,
             "Queue",
             self._name,
             Limits.QUEUE_RETENTION_SECONDS,
             visibility_timeout=Duration.seconds(self.line.visibility),
             dead_letter_queue=self._redrive(),
         )
-        self.function = self._make_function(dedup_table, tables)
+        self.function = self._make_function(dedup_table, tables, secrets)
         self._map()
         self._subscribe(topic)
         add_alarms(self, self._name, self.queue, self.dead_letters)
@@ -75,17 +75,6 @@ class IdempotentConsumer(Construct):
         """Return this consumer's widgets."""
         return dashboard_row(self.line.name, self.queue, self.dead_letters, self.function)
 
-    def _make_queue(self, part: str, name: str, retention: int, **extra: Any) -> sqs.Queue:
-        return sqs.Queue(
-            self,
-            part,
-            queue_name=name,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=Duration.seconds(retention),
-            **extra,
-        )
-
     def _redrive(self) -> sqs.DeadLetterQueue:
         # The net under the library, which dead-letters with a reason before this comes to it.
         return sqs.DeadLetterQueue(
@@ -93,52 +82,38 @@ class IdempotentConsumer(Construct):
         )
 
     def _make_function(
-        self, dedup_table: dynamodb.ITable, tables: Mapping[str, dynamodb.ITable]
+        self,
+        dedup_table: dynamodb.ITable,
+        tables: Mapping[str, dynamodb.ITable],
+        secrets: Mapping[str, str],
     ) -> lambda_.Function:
-        log_group = logs.LogGroup(
+        log_group = make_log_group(self, self._name)
+        role = consumer_role(
             self,
-            "Log",
-            log_group_name=f"/aws/lambda/{self._name}",
-            retention=logs.RetentionDays.ONE_MONTH,
-            # Its name is fixed: kept, it would be in the way of the next deployment.
-            removal_policy=RemovalPolicy.DESTROY,
-        )
-        function = lambda_.Function(
-            self,
-            "Function",
-            function_name=self._name,
-            runtime=self._config.runtime,
-            architecture=lambda_.Architecture.ARM_64,
-            handler=f"functions.{self.line.name}.handler.lambda_handler",
-            # Whoever imports from the staged folder leaves bytecode in it.
-            code=lambda_.Code.from_asset(
-                str(package(self.line, self._config)), exclude=["**/__pycache__"]
-            ),
-            timeout=Duration.seconds(self.line.timeout_seconds),
-            memory_size=self.line.memory_mb,
+            tables=[dedup_table, *tables.values()],
+            queue=self.queue,
+            dead_letters=self.dead_letters,
             log_group=log_group,
-            role=function_role(
-                self,
-                tables=[dedup_table, *tables.values()],
-                queue=self.queue,
-                dead_letters=self.dead_letters,
-                log_group=log_group,
-            ),
-            environment=self._environment(dedup_table, tables),
+            secret_arns=list(secrets.values()),
+            sender=self._config.email_sender if self.line.sends_email else None,
+            local=self._config.local,
         )
-        Validations.of(function).acknowledge(
-            Acknowledgment(
-                id="AwsSolutions-L1",
-                reason="The runtime is the Python version that the tests ran on, which "
-                "may be older than the newest that Lambda offers.",
-            )
+        return make_function(
+            self,
+            self.line.name,
+            self.line.source,
+            config=self._config,
+            role=role,
+            log_group=log_group,
+            timeout_seconds=self.line.timeout_seconds,
+            memory_mb=self.line.memory_mb,
+            environment={**self._settings(dedup_table, tables).to_env(), **self._told(secrets)},
         )
-        return function
 
-    def _environment(
+    def _settings(
         self, dedup_table: dynamodb.ITable, tables: Mapping[str, dynamodb.ITable]
-    ) -> dict[str, str]:
-        settings = Settings(
+    ) -> Settings:
+        return Settings(
             consumer=self.line.name,
             event_types=self.line.events,
             queue_url=self.queue.queue_url,
@@ -149,13 +124,20 @@ class IdempotentConsumer(Construct):
                 for table in self.line.tables
             },
             dedup_window_seconds=self._config.dedup_window_seconds,
+            publishes=self.line.publishes,
             max_receive_count=self.line.max_receive_count,
-            **self._config.times,
+            time_margin_ms=self._config.time_margin_ms,
+            effect_timeout_seconds=self.line.effect_timeout_seconds,
+            **self._config.backoff,
         )
+
+    def _told(self, secrets: Mapping[str, str]) -> dict[str, str]:
+        """What the function itself needs to know, where the library only passes it on."""
+        sender = {"EMAIL_SENDER": self._config.email_sender} if self.line.sends_email else {}
         return {
-            **settings.to_env(),
-            "POWERTOOLS_SERVICE_NAME": self._name,
-            "POWERTOOLS_LOG_LEVEL": self._config.log_level,
+            **{f"SECRET_{name.upper()}": arn for name, arn in secrets.items()},
+            **{name.upper(): self._config.parameters[name] for name in self.line.parameters},
+            **sender,
         }
 
     def _map(self) -> None:

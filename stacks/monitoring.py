@@ -1,4 +1,4 @@
-"""What a consumer shows: two alarms, and one row of the dashboard."""
+"""What consumers and the relay show: alarms, and a row of the dashboard each."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -12,16 +12,43 @@ MINUTE = Duration.minutes(1)
 MAXIMUM = "Maximum"
 AGE_ALARM_SECONDS = Limits.QUEUE_RETENTION_SECONDS // 2
 """Half the retention: what reaches the end of it is deleted, and a weekend must fit in between."""
+STREAM_AGE_ALARM_MS = 60 * 60 * 1000
+"""An hour, of the 24 that the stream keeps: long before the relay gives a batch up for its age."""
 
 
 def add_alarms(scope: Construct, name: str, queue: sqs.IQueue, dead_letters: sqs.IQueue) -> None:
     """Alarm when a message was dead-lettered, and when one may soon be lost by retention."""
+    age = queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
+    _alarm_on_dead_letters(scope, name, dead_letters)
+    _alarm(scope, "AgeAlarm", age, AGE_ALARM_SECONDS, f"{name}: SQS will soon delete messages")
+
+
+def add_relay_alarms(
+    scope: Construct,
+    name: str,
+    dead_letters: sqs.IQueue,
+    function: lambda_.IFunction,
+    mapping: lambda_.IEventSourceMapping,
+) -> None:
+    """Alarm when an event was dead-lettered, a batch given up, and when publishing falls behind."""
+    age = function.metric("IteratorAge", period=MINUTE, statistic=MAXIMUM)
+    given_up = cloudwatch.Metric(
+        namespace="AWS/Lambda",
+        metric_name="OnFailureDestinationDeliveredEventCount",
+        dimensions_map={"EventSourceMappingUUID": mapping.event_source_mapping_id},
+        period=MINUTE,
+        statistic="Sum",
+    )
+    _alarm_on_dead_letters(scope, name, dead_letters)
+    _alarm(scope, "AgeAlarm", age, STREAM_AGE_ALARM_MS, f"{name}: events are published late")
+    _alarm(scope, "FailuresAlarm", given_up, 1, f"{name}: unpublished records lie in the bucket")
+
+
+def _alarm_on_dead_letters(scope: Construct, name: str, dead_letters: sqs.IQueue) -> None:
     dead = dead_letters.metric_approximate_number_of_messages_visible(
         period=MINUTE, statistic=MAXIMUM
     )
-    age = queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
     _alarm(scope, "DeadLettersAlarm", dead, 1, f"{name}: dead letters wait for a decision")
-    _alarm(scope, "AgeAlarm", age, AGE_ALARM_SECONDS, f"{name}: SQS will soon delete messages")
 
 
 def _alarm(
@@ -47,6 +74,24 @@ def dashboard_row(
     return [
         _graph(f"{name}: waiting", queue.metric_approximate_number_of_messages_visible()),
         _graph(f"{name}: oldest, seconds", queue.metric_approximate_age_of_oldest_message()),
+        *_dead_letters_and_function(name, dead_letters, function),
+    ]
+
+
+def relay_row(
+    name: str, dead_letters: sqs.IQueue, function: lambda_.IFunction
+) -> list[cloudwatch.IWidget]:
+    """Return the relay's row: how late it publishes, dead letters, function."""
+    return [
+        _graph(f"{name}: behind, ms", function.metric("IteratorAge", statistic=MAXIMUM)),
+        *_dead_letters_and_function(name, dead_letters, function),
+    ]
+
+
+def _dead_letters_and_function(
+    name: str, dead_letters: sqs.IQueue, function: lambda_.IFunction
+) -> list[cloudwatch.IWidget]:
+    return [
         _graph(
             f"{name}: dead letters", dead_letters.metric_approximate_number_of_messages_visible()
         ),

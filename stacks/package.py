@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stacks.config import Config
 from stacks.folders import digest, publish
-from stacks.registry import FUNCTIONS, ROOT, Consumer
+from stacks.registry import FUNCTIONS, ROOT
 from stacks.wheels import site
 
 STAGED = ROOT / "build"
@@ -18,34 +18,39 @@ ONCE = ROOT / "once"
 SKIP = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".DS_Store"})
 
 
-def package(consumer: Consumer, config: Config) -> Path:
-    """Return the staged folder of this consumer's function.
+def package(name: str, source: Path, config: Config) -> Path:
+    """Return the staged folder of the function that is imported as `functions.<name>`.
+
+    Args:
+        name: the function's, as its import path has it.
+        source: the folder that holds its `handler.py`.
+        config: the deployment.
 
     Raises:
         SynthError: its wheels cannot be installed.
     """
-    wheels = site(locks_of(consumer), config)
-    ours = dict(_ours(consumer))
-    contents = [part for name in sorted(ours) for part in (name.encode(), ours[name].read_bytes())]
+    wheels = site(locks_of(source), config)
+    ours = dict(_ours(name, source))
+    contents = [part for path in sorted(ours) for part in (path.encode(), ours[path].read_bytes())]
     recipe = [Path(__file__).read_bytes(), wheels.name.encode()]
-    target = STAGED / f"{consumer.name}-{digest([*recipe, *contents])}"
+    target = STAGED / f"{name}-{digest([*recipe, *contents])}"
     return publish(target, lambda folder: _fill(folder, wheels, ours))
 
 
-def locks_of(consumer: Consumer) -> list[Path]:
+def locks_of(source: Path) -> list[Path]:
     """Return what every function has, and what this one adds, if it has a lock of its own."""
-    own = consumer.source / "requirements.txt"
+    own = source / "requirements.txt"
     return [FUNCTIONS / "requirements.txt", *([own] if own.exists() else [])]
 
 
-def _ours(consumer: Consumer) -> Iterator[tuple[str, Path]]:
+def _ours(name: str, source: Path) -> Iterator[tuple[str, Path]]:
     """Path inside the package → file, for everything that is not a wheel."""
     for path in _files(ONCE):
         if not path.is_relative_to(ONCE / "testing"):
             yield f"once/{path.relative_to(ONCE).as_posix()}", path
     yield "functions/__init__.py", FUNCTIONS / "__init__.py"
-    for path in _files(consumer.source):
-        yield f"functions/{consumer.name}/{path.relative_to(consumer.source).as_posix()}", path
+    for path in _files(source):
+        yield f"functions/{name}/{path.relative_to(source).as_posix()}", path
 
 
 def _files(folder: Path) -> Iterator[Path]:

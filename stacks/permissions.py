@@ -1,66 +1,149 @@
-"""What a consumer's function may do, and nothing else.
+"""What a function may do, and nothing else.
 
 IAM has no permission for transactions: each write in one is checked as the plain write it is. The
 condition on `dynamodb:EnclosingOperation` turns that round and refuses the plain write.
 `ForAnyValue` is the form to use: `ForAllValues` is also true when the key is missing, which is what
 a plain `PutItem` looks like. `ConditionCheckItem` stands alone, without the condition, because it
 exists in transactions only.
+
+Policies are inline, so that a role never exists without them: an event source mapping is refused
+when it comes before the rights to read its source.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
+
+from stacks.rules import acknowledge
 
 ONLY_IN_TRANSACTIONS = {
     "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
 }
 
-TABLE_ACTIONS: Mapping[str, Sequence[str]] = {
-    "WriteInTransactions": ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"),
-    "CheckInTransactions": ("dynamodb:ConditionCheckItem",),
-    "Read": ("dynamodb:GetItem", "dynamodb:BatchGetItem"),
-}
+WRITES = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem")
 QUEUE_ACTIONS = (
     *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),  # the mapping's
     "sqs:ChangeMessageVisibility",  # the function's own, to delay a retry
 )
+STREAM_ACTIONS = (
+    *("dynamodb:GetRecords", "dynamodb:GetShardIterator"),
+    *("dynamodb:DescribeStream", "dynamodb:ListStreams"),
+)
+LOG_ACTIONS = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 
-def function_role(
+def consumer_role(
     scope: Construct,
     *,
     tables: Sequence[dynamodb.ITable],
     queue: sqs.IQueue,
     dead_letters: sqs.IQueue,
     log_group: logs.ILogGroup,
+    secret_arns: Sequence[str],
+    sender: str | None,
+    local: bool,
 ) -> iam.Role:
     """Return the role of the function that reads `queue` and writes `tables`.
 
-    Its policy is inline, so that the role never exists without it: an event source mapping is
-    refused when it comes before the rights to read the queue.
+    It may read those secrets, and send e-mail from the address `sender` if there is one.
     """
     arns = [table.table_arn for table in tables]
     statements = [
-        *(_allow(sid, actions, *arns) for sid, actions in TABLE_ACTIONS.items()),
+        _allow("WriteInTransactions", WRITES, *arns, conditions=ONLY_IN_TRANSACTIONS),
+        _allow("CheckInTransactions", ["dynamodb:ConditionCheckItem"], *arns),
+        _allow("Read", ["dynamodb:GetItem", "dynamodb:BatchGetItem"], *arns),
         _allow("ConsumeOwnQueue", QUEUE_ACTIONS, queue.queue_arn),
         _allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
-        _allow("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], log_group.log_group_arn),
+        _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
+    if secret_arns:
+        statements.append(_allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
+    if sender is not None:
+        statements.append(_send_email(scope, sender, local=local))
+    role = _role(scope, "Consumer", statements)
+    if sender is not None:
+        acknowledge(
+            role,
+            "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:identity/*]",
+            "SES may also check the identity of who receives, as its sandbox does; the condition "
+            "holds the sender to one address.",
+        )
+    return role
+
+
+def relay_role(
+    scope: Construct,
+    *,
+    stream_arn: str,
+    topic: sns.ITopic,
+    dead_letters: sqs.IQueue,
+    failures: s3.IBucket,
+    log_group: logs.ILogGroup,
+    local: bool,
+) -> iam.Role:
+    """Return the role of the function that publishes a stream's records to `topic`.
+
+    Lambda itself writes with it into `failures`, whole batches that were given up.
+    """
+    objects = failures.arn_for_objects("*")
+    ours = {"StringEquals": {"s3:ResourceAccount": Stack.of(scope).account}}
+    keep = ["s3:PutObject", "s3:ListBucket"]
+    # On AWS the right to publish is also that to publish in batches; the embedded one has two.
+    publish = ["sns:Publish", *(["sns:PublishBatch"] if local else [])]
+    statements = [
+        _allow("ReadStream", STREAM_ACTIONS, stream_arn),
+        _allow("Publish", publish, topic.topic_arn),
+        _allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
+        _allow("KeepFailures", keep, failures.bucket_arn, objects, conditions=ours),
+        _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+    ]
+    role = _role(scope, "Relay", statements)
+    acknowledge(
+        role,
+        f"AwsSolutions-IAM5[Resource::{_exported(failures)}/*]",
+        "Lambda itself names the objects that it writes into the bucket.",
+    )
+    return role
+
+
+def _send_email(scope: Construct, sender: str, *, local: bool) -> iam.PolicyStatement:
+    if local:  # the embedded AWS looks at neither identities nor the sender
+        return _allow("SendEmail", ["ses:SendEmail"], "*")
+    identities = Stack.of(scope).format_arn(service="ses", resource="identity", resource_name="*")
+    only_as_sender = {"StringEquals": {"ses:FromAddress": sender}}
+    return _allow("SendEmail", ["ses:SendEmail"], identities, conditions=only_as_sender)
+
+
+def _exported(bucket: s3.IBucket) -> str:
+    """Return the name under which the bucket's stack exports its ARN: findings go by it."""
+    value = bucket.stack.export_value(bucket.bucket_arn)
+    return str(bucket.stack.resolve(value)["Fn::ImportValue"])
+
+
+def _role(scope: Construct, policy: str, statements: Sequence[iam.PolicyStatement]) -> iam.Role:
     return iam.Role(
         scope,
         "Role",
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-        inline_policies={"Consumer": iam.PolicyDocument(statements=statements)},
+        inline_policies={policy: iam.PolicyDocument(statements=statements)},
     )
 
 
-def _allow(sid: str, actions: Sequence[str], *resources: str) -> iam.PolicyStatement:
-    # Statements with a name are never merged: the condition stays with the writes alone.
-    conditions = ONLY_IN_TRANSACTIONS if sid == "WriteInTransactions" else None
+def _allow(
+    sid: str,
+    actions: Sequence[str],
+    *resources: str,
+    conditions: Mapping[str, Any] | None = None,
+) -> iam.PolicyStatement:
+    # Statements with a name are never merged: a condition stays with its own actions.
     return iam.PolicyStatement(
         sid=sid, actions=list(actions), resources=list(resources), conditions=conditions
     )

@@ -7,6 +7,8 @@ from once.contract import Limits
 
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTIONS = ROOT / "functions"
+RELAY = "outbox_relay"
+"""The one function that has a folder and no line here: it consumes a stream, not a queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,19 @@ class Consumer:
     """One consumer: queue, dead letters, function, rights, alarms and dashboard row follow from it.
 
     Times are seconds, memory is megabytes. `events` are the CloudEvents types it subscribes to,
-    `tables` the business tables it may write. Without `visibility_seconds`, the least that AWS
-    recommends is taken. `effect_timeout_seconds` is the longest its calls to the outside world
-    may take together. `folder` is where its `handler.py` lies, if not in `functions/<name>`.
+    `tables` the business tables it may write, `publishes` the types it may publish. Without
+    `visibility_seconds`, the least that AWS recommends is taken. `effect_timeout_seconds` is the
+    longest that one call to the outside world may take, 0 if it makes none. `secrets` are the
+    secrets its function may read: it finds the ARN of `stripe_key` in `SECRET_STRIPE_KEY`.
+    `parameters` are values of the CDK context that it is told: `payment_api` as `PAYMENT_API`.
+    With `sends_email` it may send e-mail from the deployment's one address, `EMAIL_SENDER`.
+    `folder` is where its `handler.py` lies, if not in `functions/<name>`.
     """
 
     name: str
     events: tuple[str, ...]
     tables: tuple[Table, ...] = ()
+    publishes: tuple[str, ...] = field(default=(), kw_only=True)
     timeout_seconds: int = field(default=30, kw_only=True)
     visibility_seconds: int | None = field(default=None, kw_only=True)
     batch_size: int = field(default=10, kw_only=True)
@@ -46,6 +53,9 @@ class Consumer:
     max_concurrency: int = field(default=10, kw_only=True)
     max_receive_count: int = field(default=5, kw_only=True)
     effect_timeout_seconds: int = field(default=0, kw_only=True)
+    secrets: tuple[str, ...] = field(default=(), kw_only=True)
+    parameters: tuple[str, ...] = field(default=(), kw_only=True)
+    sends_email: bool = field(default=False, kw_only=True)
     memory_mb: int = field(default=512, kw_only=True)
     folder: Path | None = field(default=None, kw_only=True)
 

@@ -10,19 +10,20 @@ from constructs import Construct
 
 from stacks.config import Config
 from stacks.idempotent_consumer import IdempotentConsumer
+from stacks.outbox_relay import OutboxRelay
 from stacks.registry import Consumer, words
 from stacks.state import StateStack
 
 
 class ServiceStack(Stack):
-    """One topic, one `IdempotentConsumer` per line of the registry, and their dashboard.
+    """One topic, an `IdempotentConsumer` per line of the registry, the relay, and the dashboard.
 
     Args:
         scope: the app.
         name: the stack's name.
         consumers: the lines of the registry.
         config: the deployment.
-        state: the stack that holds their tables.
+        state: the stack that holds their tables and secrets.
 
     Raises:
         SynthError: a function's package cannot be built.
@@ -50,11 +51,22 @@ class ServiceStack(Stack):
                 topic=self.topic,
                 dedup_table=state.dedup_table,
                 tables=state.tables_of(line),
+                secrets=state.secrets_of(line),
             )
             for line in consumers
         ]
+        self.relay = OutboxRelay(
+            self,
+            config=config,
+            topic=self.topic,
+            dedup_table=state.dedup_table,
+            failures=state.relay_failures,
+        )
         for consumer in self.consumers:
             self._add_outputs(consumer)
+        # Not `Function…`: each output of that name is a consumer's.
+        CfnOutput(self, "RelayFunction", value=self.relay.function.function_name)
+        CfnOutput(self, "RelayDeadLetters", value=self.relay.dead_letters.queue_url)
         if not config.local:  # the embedded AWS has no metrics to show
             self._add_dashboard(config.service)
 
@@ -65,5 +77,8 @@ class ServiceStack(Stack):
         CfnOutput(self, f"Function{name}", value=consumer.function.function_name)
 
     def _add_dashboard(self, name: str) -> None:
-        rows = [consumer.dashboard_row() for consumer in self.consumers]
+        rows = [
+            *(consumer.dashboard_row() for consumer in self.consumers),
+            self.relay.dashboard_row(),
+        ]
         cloudwatch.Dashboard(self, "Dashboard", dashboard_name=name, widgets=rows)

@@ -1,14 +1,21 @@
 """The stack of state: what must survive any deployment of code."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from aws_cdk import CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
+from aws_cdk import aws_ses as ses
 from constructs import Construct
 
 from once.contract import Record
-from stacks.registry import Consumer, Table, words
+from stacks.config import Config
+from stacks.registry import Consumer, words
+from stacks.rules import acknowledge
+
+T = TypeVar("T")
 
 DEDUP = "dedup-records"
 """Construct id of the dedup table. It and the tables' names make logical ids: renaming one of them
@@ -16,15 +23,23 @@ makes CloudFormation put an empty table in the place of the full one."""
 
 
 class StateStack(Stack):
-    """The dedup table and every business table of the registry.
+    """The dedup table, and the registry's tables, secrets and sender of e-mail.
 
     Tables are on demand, retained, protected from deletion and recoverable to any second of the
     last 35 days. Their physical names are generated, so that a restored table can take the place
-    of a damaged one.
+    of a damaged one. `relay_failures` is the bucket for what the relay has given up.
+
+    Args:
+        scope: the app.
+        name: the stack's name.
+        consumers: the lines of the registry.
+        config: the deployment.
     """
 
-    def __init__(self, scope: Construct, name: str, consumers: Iterable[Consumer]) -> None:
-        super().__init__(scope, name, description="Once: dedup records and business tables")
+    def __init__(
+        self, scope: Construct, name: str, consumers: Sequence[Consumer], config: Config
+    ) -> None:
+        super().__init__(scope, name, description="Once: dedup records, business tables, secrets")
         self.dedup_table = self._make_table(
             DEDUP,
             (Record.PK,),
@@ -34,14 +49,26 @@ class StateStack(Stack):
         )
         CfnOutput(self, "DedupTable", value=self.dedup_table.table_name)
         self._tables = {
-            table.name: self._make_table(table.name, table.keys) for table in _union(consumers)
+            table.name: self._make_table(table.name, table.keys)
+            for table in _union(consumer.tables for consumer in consumers)
         }
         for table_name, table in self._tables.items():
             CfnOutput(self, f"Table{words(table_name)}", value=table.table_name)
+        self._secrets = {
+            secret: self._make_secret(secret)
+            for secret in _union(consumer.secrets for consumer in consumers)
+        }
+        self.relay_failures = self._make_failures()
+        if any(consumer.sends_email for consumer in consumers):
+            self._make_sender(config.email_sender)
 
     def tables_of(self, consumer: Consumer) -> Mapping[str, dynamodb.ITable]:
         """Return the tables that this consumer writes, by the name its handlers use."""
         return {table.name: self._tables[table.name] for table in consumer.tables}
+
+    def secrets_of(self, consumer: Consumer) -> Mapping[str, str]:
+        """Return the ARNs of the secrets that this consumer reads, by the name its line uses."""
+        return {name: self._secrets[name] for name in consumer.secrets}
 
     def _make_table(self, name: str, keys: tuple[str, ...], **extra: Any) -> dynamodb.Table:
         partition, *sort = (
@@ -62,6 +89,46 @@ class StateStack(Stack):
             **extra,
         )
 
+    def _make_secret(self, name: str) -> str:
+        secret = secretsmanager.Secret(
+            self,
+            f"secret-{name}",
+            # CloudFormation puts a random text there, which no provider accepts.
+            description="Once: set its value with `aws secretsmanager put-secret-value`",
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        acknowledge(
+            secret,
+            "AwsSolutions-SMG4",
+            "Its value is a provider's key, which only the owner of that account can exchange.",
+        )
+        # `Id` is the ARN on the embedded AWS too, where a `Ref` is the name.
+        arn = cast(secretsmanager.CfnSecret, secret.node.default_child).attr_id
+        CfnOutput(self, f"Secret{words(name)}", value=arn)
+        return arn
 
-def _union(consumers: Iterable[Consumer]) -> list[Table]:
-    return list(dict.fromkeys(table for consumer in consumers for table in consumer.tables))
+    def _make_failures(self) -> s3.Bucket:
+        bucket = s3.Bucket(
+            self,
+            "relay-failures",
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        acknowledge(
+            bucket,
+            "AwsSolutions-S1",
+            "Only Lambda writes there and only an operator reads: a log of it would tell nothing.",
+        )
+        CfnOutput(self, "RelayFailures", value=bucket.bucket_name)
+        return bucket
+
+    def _make_sender(self, address: str) -> None:
+        # An address is verified by a person once; made anew it would have to be verified again.
+        identity = ses.EmailIdentity(self, "sender", identity=ses.Identity.email(address))
+        identity.apply_removal_policy(RemovalPolicy.RETAIN)
+
+
+def _union(parts: Iterable[Iterable[T]]) -> list[T]:
+    return list(dict.fromkeys(each for part in parts for each in part))

@@ -14,7 +14,7 @@ from stacks.registry import ROOT
 
 SITES = ROOT / ".cache" / "site"
 
-AWS_SERVICES = frozenset({"dynamodb", "sqs"})
+AWS_SERVICES = frozenset({"dynamodb", "secretsmanager", "sesv2", "sns", "sqs"})
 """The services whose models stay in the package. All of them together weigh some 25 MB."""
 
 INSTALL = (

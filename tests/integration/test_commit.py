@@ -60,6 +60,7 @@ def _transaction(bench: Bench, name: str, fingerprint: str = "f", **change: Any)
         read_event(json.dumps(event("added", name)), max_bytes=1000),
         Identity(f"probe#{name}", fingerprint),
         tables=bench.settings.tables,
+        publishes=(),
         read=no_reads,
     )
     key, values = {"id": name}, change.pop("values", {":by": 1})

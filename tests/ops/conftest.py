@@ -9,7 +9,7 @@ import pytest
 from botocore.session import Session
 from moto import mock_aws
 
-from ops import publish, stock
+from ops import publish, republish, stock
 from tests.ops.support import REGION, Cloud, describe_stacks
 
 # What the SDK reads of each service takes 50 ms, and can be shared.
@@ -33,6 +33,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A deployment of both consumers. AWS in memory is for one thread only."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     monkeypatch.setattr(publish, "THREADS", 1)
+    monkeypatch.setattr(republish, "THREADS", 1)
     monkeypatch.setattr(stock, "THREADS", 1)
     with mock_aws():
         session = _quick_session()

@@ -51,7 +51,7 @@ def describe_stacks(outputs: Outputs) -> Any:
 
 @dataclass
 class Cloud:
-    """Topic, queues and stock table, as two stacks would deploy them."""
+    """Topic, queues, stock and dedup table, as two stacks would deploy them."""
 
     outputs: Outputs = field(default_factory=lambda: {"once-state": {}, "once-service": {}})
     worked_off: dict[str, Counter[str]] = field(default_factory=dict)
@@ -63,17 +63,31 @@ class Cloud:
         service["TopicArn"] = self.sns.create_topic(Name="topic")["TopicArn"]
         for name in CONSUMERS:
             service |= self._consumer(name, service["TopicArn"])
+        service |= {
+            "RelayDeadLetters": self._queue("once-relay-dead-letters"),
+            "RelayFunction": "once-outbox_relay",
+        }
+        state |= {
+            "DedupTable": self._table("physical-dedup", "pk"),
+            "TableStock": self._table("physical-stock", "sku"),
+            "SecretStripeKey": "physical-stripe-key",
+            "RelayFailures": "physical-relay-failures",
+        }
+
+    def _queue(self, name: str) -> str:
+        return str(self.sqs.create_queue(QueueName=name)["QueueUrl"])
+
+    def _table(self, name: str, key: str) -> str:
         self.dynamodb.create_table(
-            TableName="physical-stock",
-            KeySchema=[{"AttributeName": "sku", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "sku", "AttributeType": "S"}],
+            TableName=name,
+            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
             BillingMode="PAY_PER_REQUEST",
         )
-        state |= {"DedupTable": "physical-dedup", "TableStock": "physical-stock"}
+        return name
 
     def _consumer(self, name: str, topic: str) -> dict[str, str]:
-        queue = self.sqs.create_queue(QueueName=f"once-{name}")["QueueUrl"]
-        dead = self.sqs.create_queue(QueueName=f"once-{name}-dead-letters")["QueueUrl"]
+        queue, dead = self._queue(f"once-{name}"), self._queue(f"once-{name}-dead-letters")
         self.sns.subscribe(
             TopicArn=topic,
             Protocol="sqs",

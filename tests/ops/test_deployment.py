@@ -25,17 +25,18 @@ def test_topic_and_tables_are_found(cloud: Cloud) -> None:
     found = Deployment.find()
     assert found.topic_arn == cloud.outputs["once-service"]["TopicArn"]
     assert found.dedup_table == "physical-dedup"
+    assert found.relay_dead_letter_url == cloud.outputs["once-service"]["RelayDeadLetters"]
     assert found.tables == {"stock": "physical-stock", "order_lines": "physical-order-lines"}
     assert found.table("stock") == "physical-stock"
 
 
 def test_consumers_name_is_kept_to_the_letter(cloud: Cloud) -> None:
     cloud.outputs["once-service"] |= {
-        "QueueOutboxRelay2": "queue",
-        "DeadLettersOutboxRelay2": "dead-letters",
-        "FunctionOutboxRelay2": "once-outbox_relay_2",
+        "QueueRelayedMail2": "queue",
+        "DeadLettersRelayedMail2": "dead-letters",
+        "FunctionRelayedMail2": "once-relayed_mail_2",
     }
-    assert "outbox_relay_2" in Deployment.find().consumers
+    assert "relayed_mail_2" in Deployment.find().consumers
 
 
 def test_another_service_is_another_pair_of_stacks(cloud: Cloud) -> None:
@@ -61,7 +62,7 @@ def test_missing_stack_says_to_deploy_or_to_name_the_service(cloud: Cloud) -> No
     assert "--service" in str(error.value)
 
 
-@pytest.mark.parametrize("output", ["TopicArn", "DeadLettersOrders"])
+@pytest.mark.parametrize("output", ["TopicArn", "DeadLettersOrders", "RelayDeadLetters"])
 def test_missing_output_says_to_deploy_again(cloud: Cloud, output: str) -> None:
     del cloud.outputs["once-service"][output]
     with pytest.raises(OpsError, match=f"no output '{output}': deploy them again"):
@@ -109,14 +110,15 @@ def test_refusal_of_aws_is_told_with_its_remedy(cloud: Cloud, code: str, remedy:
 def test_names_with_underscores_are_read_back_from_plain_outputs() -> None:
     outputs = {
         "TopicArn": "arn",
+        "RelayDeadLetters": "relay-letters",
         "DedupTable": "dedup",
         "TableDeadThings": "once-state-deadthings",
-        "FunctionOutboxRelay": "once-outbox_relay",
-        "QueueOutboxRelay": "queue",
-        "DeadLettersOutboxRelay": "letters",
+        "FunctionRelayedMail": "once-relayed_mail",
+        "QueueRelayedMail": "queue",
+        "DeadLettersRelayedMail": "letters",
     }
     deployment = Deployment.of("once", outputs)
     assert deployment.table("dead_things") == "once-state-deadthings"
-    assert deployment.consumer("outbox_relay").queue_url == "queue"
+    assert deployment.consumer("relayed_mail").queue_url == "queue"
     with pytest.raises(OpsError, match="TopicArn"):
         Deployment.of("once", {name: v for name, v in outputs.items() if name != "TopicArn"})

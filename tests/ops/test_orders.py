@@ -9,13 +9,13 @@ from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.events import read_event
 from once.fingerprint import fingerprint
-from ops.orders import PLENTY, SOURCE, Order, Plan, plan
+from ops.orders import CARD, DECLINED_CARD, PLENTY, SOURCE, Order, Plan, plan
 
 MAX_BYTES = 256 * 1024
 
 
 def traffic(*, seed: int = 1, **numbers: int) -> Plan:
-    none = {"duplicates": 0, "conflicts": 0, "malformed": 0, "refusals": 0}
+    none = {"duplicates": 0, "conflicts": 0, "malformed": 0, "refusals": 0, "declines": 0}
     return plan(**{"count": 20, **none, **numbers}, seed=seed)
 
 
@@ -28,28 +28,32 @@ def own_sku(order: Order) -> str:
 
 
 def test_same_seed_plans_the_very_same_traffic() -> None:
-    asked = {"duplicates": 7, "conflicts": 3, "malformed": 5, "refusals": 2}
+    asked = {"duplicates": 7, "conflicts": 3, "malformed": 5, "refusals": 2, "declines": 2}
     assert traffic(**asked) == traffic(**asked)
 
 
 def test_two_seeds_share_no_order_customer_event_or_article() -> None:
-    one, other = traffic(seed=1, refusals=5), traffic(seed=2, refusals=5)
+    one, other = (traffic(seed=seed, refusals=5, declines=5) for seed in (1, 2))
     assert {o.order_id for o in one.orders}.isdisjoint(o.order_id for o in other.orders)
     assert {o.customer_id for o in one.orders}.isdisjoint(o.customer_id for o in other.orders)
+    assert {o.email for o in one.orders}.isdisjoint(o.email for o in other.orders)
     assert {o.event_id for o in one.orders}.isdisjoint(o.event_id for o in other.orders)
     assert skus(one).isdisjoint(skus(other))
 
 
 def test_plans_of_one_seed_never_contradict_each_other() -> None:
-    small = {order.event_id: order for order in traffic(count=10, refusals=3).orders}
-    large = {order.event_id: order for order in traffic(count=60, refusals=9, conflicts=4).orders}
+    small = {order.event_id: order for order in traffic(count=10, refusals=3, declines=2).orders}
+    asked = {"refusals": 9, "declines": 7, "conflicts": 4}
+    large = {order.event_id: order for order in traffic(count=60, **asked).orders}
     assert small.items() <= large.items()
 
 
 def test_orders_and_messages_add_up() -> None:
-    planned = traffic(count=50, duplicates=15, conflicts=5, malformed=4, refusals=10)
+    planned = traffic(count=50, duplicates=15, conflicts=5, malformed=4, refusals=10, declines=8)
     assert len(planned.orders) == 50
     assert sum(order.refused for order in planned.orders) == 10
+    assert sum(order.declined for order in planned.orders) == 8
+    assert not any(order.refused and order.declined for order in planned.orders)
     assert planned.sends.total() == 65
     assert planned.messages == 50 + 15 + 5 + 4
     assert set(planned.sends) == set(planned.orders)
@@ -67,8 +71,9 @@ def test_every_order_is_duplicated_once_before_any_is_duplicated_twice() -> None
 
 
 def test_every_order_has_a_customer_and_an_article_of_its_own() -> None:
-    planned = traffic(count=200, refusals=20)
+    planned = traffic(count=200, refusals=20, declines=20)
     assert len({order.customer_id for order in planned.orders}) == 200
+    assert len({order.email for order in planned.orders}) == 200
     assert len({own_sku(order) for order in planned.orders}) == 200
     lines = Counter(line.sku for order in planned.orders for line in order.lines)
     assert all(lines[own_sku(order)] == 1 for order in planned.orders)
@@ -85,6 +90,15 @@ def test_refused_order_asks_for_its_own_article_and_for_one_out_of_stock() -> No
     for order in planned.orders:
         available = [planned.stock[line.sku] for line in order.lines]
         assert available == ([PLENTY, 0] if order.refused else [PLENTY, PLENTY])
+
+
+def test_declined_order_differs_from_an_accepted_one_by_its_card_alone() -> None:
+    planned = traffic(count=10, declines=4)
+    for order in planned.orders:
+        data = order.event["data"]
+        assert data["payment_method"] == (DECLINED_CARD if order.declined else CARD)
+        assert data["email"] == f"{order.customer_id}@example.com"
+        assert [planned.stock[line.sku] for line in order.lines] == [PLENTY, PLENTY]
 
 
 def test_stock_is_far_above_all_that_could_be_taken_twice() -> None:
@@ -118,6 +132,6 @@ def test_conflict_has_the_same_key_and_another_fingerprint() -> None:
     convert(conflict.data, orders.OrderPlaced)
 
 
-def test_more_refusals_than_orders_cannot_be_planned() -> None:
-    with pytest.raises(ValueError, match="6 refusals of 5 orders"):
-        traffic(count=5, refusals=6)
+def test_more_refusals_and_declines_than_orders_cannot_be_planned() -> None:
+    with pytest.raises(ValueError, match="3 refusals and 3 declines of 5 orders"):
+        traffic(count=5, refusals=3, declines=3)

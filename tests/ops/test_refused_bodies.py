@@ -1,5 +1,6 @@
 """Sample events and malformed bodies, as the two consumers themselves judge them."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from functions.orders import handler as orders
 from once.contract import DeadLetter
 from once.testing import FakeAws
 from ops.malformed import KINDS, malformed_bodies
-from ops.orders import plan
+from ops.orders import CARD, DECLINED_CARD, plan
 
 EVENTS = Path(__file__).parents[2] / "events"
 REASONS = {
@@ -22,7 +23,7 @@ REASONS = {
     "no-id.json": "no-key",
     "invalid-data.json": "invalid-data",
 }
-SOUND = ("order-placed.json", "order-refused.json")
+SOUND = ("order-placed.json", "order-refused.json", "order-declined.json")
 MALFORMED = {
     "not-json": "unparseable",
     "no-id": "no-key",
@@ -92,6 +93,14 @@ def test_every_sample_is_tested_and_explained() -> None:
     assert all(f"| `{name}` |" in readme for name in files)
 
 
+def test_sound_samples_have_the_fields_and_the_cards_of_orders_that_are_sent() -> None:
+    data = {name: json.loads(sample(name))["data"] for name in SOUND}
+    for fields in data.values():
+        assert fields.keys() == plan_of_one_event()["data"].keys()
+    cards = {name: fields["payment_method"] for name, fields in data.items()}
+    assert cards == {**dict.fromkeys(SOUND, CARD), "order-declined.json": DECLINED_CARD}
+
+
 def test_bad_samples_are_dead_lettered_with_the_reason_that_the_readme_names(aws: FakeAws) -> None:
     readme = (EVENTS / "README.md").read_text().splitlines()
     aws.deliver(sample("order-placed.json"))
@@ -136,6 +145,6 @@ def test_a_few_malformed_bodies_already_show_several_reasons() -> None:
 
 
 def plan_of_one_event() -> dict[str, Any]:
-    nothing = {"duplicates": 0, "conflicts": 0, "malformed": 0, "refusals": 0}
+    nothing = {"duplicates": 0, "conflicts": 0, "malformed": 0, "refusals": 0, "declines": 0}
     [order] = plan(count=1, **nothing, seed=1).orders
     return order.event

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ops.orders import PLENTY, plan
+from ops.orders import CARD, DECLINED_CARD, PLENTY, plan
 from ops.send_options import read_duplicates
 from tests.ops.support import OK, Cloud, answer_with, run
 
-FAULTS = ("--duplicates", "50%", "--conflicts", 3, "--malformed", 4, "--refusals", 5)
+FAULTS = ("--duplicates=50%", "--conflicts=3", "--malformed=4", "--refusals=5", "--declines=3")
 
 
 def sent_with_faults(cloud: Cloud, folder: Path, *options: object) -> dict[str, Any]:
@@ -56,7 +56,10 @@ def test_manifest_adds_up(at_work: Cloud, tmp_path: Path) -> None:
     assert sum(order["sends"] for order in orders) == 45
     assert sum(order["conflicts"] for order in orders) == 3
     assert sum(order["refused"] for order in orders) == 5
+    assert sum(order["declined"] for order in orders) == 3
     for order in orders:
+        assert order["payment_method"] == (DECLINED_CARD if order["declined"] else CARD)
+        assert order["email"] == f"{order['customer_id']}@example.com"
         assert order["total"] == sum(
             line["quantity"] * line["unit_price"] for line in order["lines"]
         )
@@ -69,7 +72,7 @@ def test_manifest_adds_up(at_work: Cloud, tmp_path: Path) -> None:
 
 def test_late_messages_wait_until_the_others_are_worked_off(at_work: Cloud, tmp_path: Path) -> None:
     sent_with_faults(at_work, tmp_path)
-    numbers = {"duplicates": 15, "conflicts": 3, "malformed": 4, "refusals": 5}
+    numbers = {"duplicates": 15, "conflicts": 3, "malformed": 4, "refusals": 5, "declines": 3}
     planned = plan(count=30, **numbers, seed=5)
     late = Counter(order.body for order in planned.late)
     late += Counter(order.in_conflict().body for order in planned.conflicts)
@@ -84,8 +87,9 @@ def test_articles_are_on_the_shelf_before_anything_is_sent(cloud: Cloud) -> None
         found.append(cloud.stock())
 
     answer_with("sns.PublishBatch", look)
-    assert run("send", "--count", 4, "--refusals", 1, "--seed", 5).exit_code == 0
-    numbers = {"duplicates": 0, "conflicts": 0, "malformed": 0, "refusals": 1}
+    faults = ("--refusals", 1, "--declines", 1)
+    assert run("send", "--count", 4, *faults, "--seed", 5).exit_code == 0
+    numbers = {"duplicates": 0, "conflicts": 0, "malformed": 0, "refusals": 1, "declines": 1}
     assert found == [plan(count=4, **numbers, seed=5).stock]
 
 
@@ -129,7 +133,7 @@ def test_two_runs_without_a_seed_share_no_event(cloud: Cloud) -> None:
 def test_summary_names_the_seed_and_the_numbers(at_work: Cloud) -> None:
     output = run("send", "--count", 30, *FAULTS, "--seed", 5).stdout
     assert "seed 5" in output
-    assert "orders (5 of them to be refused) │       30" in output
+    assert "orders (5 of them to be refused, 3 declined) │       30" in output
     assert "52" in output.splitlines()[-2]
     assert "\x1b" not in output
 
@@ -152,7 +156,8 @@ def test_other_duplicates_are_refused_with_the_forms_allowed(text: str) -> None:
     ("options", "said"),
     [
         (("--count", 5, "--duplicates", "51"), "more than 10 for each of 5 orders"),
-        (("--count", 5, "--refusals", 6), "at most --count, which is 5"),
+        (("--count", 5, "--refusals", 6), "together at most --count, which is 5"),
+        (("--count", 5, "--refusals", 3, "--declines", 3), "--refusals, --declines"),
         (("--count", 0), "greater than or equal to 1"),
         (("--conflicts", -1), "greater than or equal to 0"),
         (("--seed", "x"), "valid int"),

@@ -10,6 +10,7 @@ from ops.orders import Plan, plan
 from ops.waves import BATCH_SIZE, Batch, first_wave, late_wave
 
 CALL_BYTES = 256 * 1024
+NO_FAULTS = {"conflicts": 0, "malformed": 0, "refusals": 0, "declines": 0}
 
 quick = settings(deadline=None, database=None, max_examples=60)
 
@@ -17,12 +18,14 @@ quick = settings(deadline=None, database=None, max_examples=60)
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     count = draw(st.integers(1, 40))
+    refusals = draw(st.integers(0, count))
     return plan(
         count=count,
         duplicates=draw(st.integers(0, 10 * count)),
         conflicts=draw(st.integers(0, 30)),
         malformed=draw(st.integers(0, 40)),
-        refusals=draw(st.integers(0, count)),
+        refusals=refusals,
+        declines=draw(st.integers(0, count - refusals)),
         seed=draw(st.integers(0, 2**64)),
     )
 
@@ -52,7 +55,7 @@ def test_no_call_is_empty_or_over_the_limits_of_sns_and_sqs(planned: Plan) -> No
 
 
 def test_at_once_duplicate_shares_the_call_of_its_original() -> None:
-    planned = plan(count=30, duplicates=90, conflicts=0, malformed=0, refusals=0, seed=3)
+    planned = plan(count=30, duplicates=90, **NO_FAULTS, seed=3)
     assert planned.at_once
     copies = Counter(order.body for order in planned.at_once)
     batches = list(first_wave(planned))
@@ -61,7 +64,7 @@ def test_at_once_duplicate_shares_the_call_of_its_original() -> None:
 
 
 def test_parallel_duplicates_follow_in_the_next_call() -> None:
-    planned = plan(count=30, duplicates=9, conflicts=0, malformed=0, refusals=0, seed=3)
+    planned = plan(count=30, duplicates=9, **NO_FAULTS, seed=3)
     batches = list(first_wave(planned))
     for body in {order.body for order in planned.parallel}:
         first, second = (index for index, batch in enumerate(batches) if body in batch)
@@ -69,14 +72,14 @@ def test_parallel_duplicates_follow_in_the_next_call() -> None:
 
 
 def test_same_seed_sends_in_the_same_order() -> None:
-    numbers = {"duplicates": 9, "conflicts": 2, "malformed": 4, "refusals": 3}
+    numbers = {"duplicates": 9, "conflicts": 2, "malformed": 4, "refusals": 3, "declines": 2}
     one, other = (plan(count=30, **numbers, seed=3) for _ in range(2))
     assert list(first_wave(one)) == list(first_wave(other))
     assert late_wave(one) == late_wave(other)
 
 
 def test_malformed_bodies_travel_among_sound_ones() -> None:
-    planned = plan(count=45, duplicates=0, conflicts=0, malformed=5, refusals=0, seed=3)
+    planned = plan(count=45, duplicates=0, **(NO_FAULTS | {"malformed": 5}), seed=3)
     malformed = set(planned.malformed)
     batches = [batch for batch in first_wave(planned) if malformed & set(batch)]
     assert batches

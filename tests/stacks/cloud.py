@@ -73,14 +73,20 @@ class Cloud:
         properties: Json = self.resource(path)["Properties"]
         return properties
 
-    def of(self, consumer: Consumer, part: str) -> Json:
-        """Return the properties of a part of a consumer, such as `Queue`."""
-        return self.properties(f"once-service/{consumer.name}/{part}")
+    def of(self, owner: Consumer | str, part: str) -> Json:
+        """Return the properties of a part of a consumer, or of the relay, such as `Function`."""
+        return self.properties(f"once-service/{name_of(owner)}/{part}")
 
-    def arn(self, consumer: Consumer, part: str) -> Json:
-        """Return how the template refers to the ARN of a part of a consumer."""
-        logical_id = self.logical_id(f"once-service/{consumer.name}/{part}")
+    def arn(self, owner: Consumer | str, part: str) -> Json:
+        """Return how the template refers to the ARN of a part of a consumer, or of the relay."""
+        logical_id = self.logical_id(f"once-service/{name_of(owner)}/{part}")
         return {"Fn::GetAtt": [logical_id, "Arn"]}
+
+    def exported(self, value: Json) -> str:
+        """Return what the state stack exports under the name that `value` imports, as text."""
+        outputs = self.state["Outputs"].values()
+        exports = {flat(o["Export"]["Name"]): flat(o["Value"]) for o in outputs if "Export" in o}
+        return exports[value["Fn::ImportValue"]]
 
     def types(self, template: Json) -> set[str]:
         return {resource["Type"] for resource in template["Resources"].values()}
@@ -88,6 +94,30 @@ class Cloud:
     def _template(self, stack: str) -> Json:
         template: Json = json.loads((self.directory / f"{stack}.template.json").read_text())
         return template
+
+
+def name_of(owner: Consumer | str) -> str:
+    return owner if isinstance(owner, str) else owner.name
+
+
+def listed(value: Any) -> list[Any]:
+    """Return what a template holds as one value or as a list of them."""
+    return value if isinstance(value, list) else [value]
+
+
+def statements(cloud: Cloud, owner: Consumer | str) -> list[Json]:
+    """Return what the role of a function allows."""
+    role = cloud.of(owner, "Role")
+    return [s for policy in role["Policies"] for s in policy["PolicyDocument"]["Statement"]]
+
+
+def denies_plain_http(policy: Json) -> bool:
+    """Tell whether a queue's, a topic's or a bucket's policy insists on TLS."""
+    return any(
+        statement["Effect"] == "Deny"
+        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+        for statement in policy["PolicyDocument"]["Statement"]
+    )
 
 
 def flat(value: Any) -> str:
@@ -106,7 +136,7 @@ def flat(value: Any) -> str:
     raise AssertionError(f"unknown form in a template: {value!r}")
 
 
-def environment(cloud: Cloud, consumer: Consumer) -> dict[str, str]:
-    """Return the variables of a consumer's function, references as placeholders."""
-    variables = cloud.of(consumer, "Function")["Environment"]["Variables"]
+def environment(cloud: Cloud, owner: Consumer | str) -> dict[str, str]:
+    """Return the variables of a function, references as placeholders."""
+    variables = cloud.of(owner, "Function")["Environment"]["Variables"]
     return {name: flat(value) for name, value in variables.items()}

@@ -38,9 +38,13 @@ def faults(app: cdk.App) -> tuple[str, ...]:
 
 
 def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Path) -> None:
-    app = new_app(tmp_path / "out", dedup_window_days=7, log_level="LOUD")
-    orders, inventory, *_ = CONSUMERS
-    lines = (replace(orders, max_concurrency=1, batch_size=11), replace(inventory, name="stock"))
+    app = new_app(tmp_path / "out", dedup_window_days=7, log_level="LOUD", payment_api="")
+    orders, inventory, *others = CONSUMERS
+    lines = (
+        replace(orders, max_concurrency=1, batch_size=11, publishes=("order.placed",)),
+        replace(inventory, name="stock"),
+        *others,
+    )
     assert assemble(app, lines) == []
     stack = cdk.Stack(app, "mine")
     queue = sqs.Queue(stack, "Queue")
@@ -51,6 +55,8 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
         "dedup_window_days=7",
         "orders: batch_size=11",
         "orders: max_concurrency=1",
+        "orders: it publishes 'order.placed' into its own queue",
+        "payments: the parameter 'payment_api' has no value",
         "stock: its line has no folder",
         "functions/inventory: its folder has no line",
         f"mine/Function/Mapping/Resource: {STRAY}",

@@ -2,13 +2,14 @@
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
 
 from stacks.config import KNOWN_PYTHONS, Config
+from stacks.consumers import CONSUMERS
 from stacks.registry import ROOT, Consumer
 
 LINE = Consumer("refunds", events=("order.refunded",), visibility_seconds=400, max_concurrency=50)
@@ -20,9 +21,14 @@ def read(**context: Any) -> Config:
 
 def test_cdk_json_shows_the_defaults() -> None:
     shown = json.loads((ROOT / "cdk.json").read_text())["context"]
-    ours = {name: value for name, value in shown.items() if not name.startswith("@aws-cdk/")}
+    parameters = {name for line in CONSUMERS for name in line.parameters}
+    ours = {
+        name: value
+        for name, value in shown.items()
+        if not name.startswith("@aws-cdk/") and name not in parameters
+    }
     assert ours == {name: value for name, value in asdict(Config()).items() if name in ours}
-    assert asdict(Config()).keys() - ours.keys() == {"python_runtime", "faults"}
+    assert asdict(Config()).keys() - ours.keys() == {"python_runtime", "parameters", "faults"}
 
 
 def test_the_command_line_gives_text_and_cdk_json_gives_values() -> None:
@@ -40,6 +46,10 @@ def test_the_command_line_gives_text_and_cdk_json_gives_values() -> None:
         ("redrives", -1, "give a whole number"),
         ("provider_retry_days", 1.5, "give a whole number"),
         ("log_level", "LOUD", "use one of DEBUG, INFO"),
+        ("email_sender", "Orders", "give an e-mail address"),
+        ("email_sender", "a@b", "give an e-mail address"),
+        ("email_sender", "a b@example.com", "give an e-mail address"),
+        ("email_sender", "Shop <a@example.com>", "give an e-mail address"),
         ("python_runtime", "3.10", "use one of 3.11, 3.12"),
     ],
 )
@@ -69,6 +79,27 @@ def test_known_pythons_start_with_the_librarys_oldest() -> None:
 
 def test_aws_gets_the_line_as_it_stands() -> None:
     assert read().adapt(LINE) == LINE
+
+
+def test_parameters_are_read_as_the_command_line_would_give_them() -> None:
+    node = cdk.App(context={"bank": "https://example.com", "tries": 3, "blank": " "}).node
+    told = Config.from_context(node, ["bank", "tries", "blank", "missing"]).parameters
+    assert told == {"bank": "https://example.com", "tries": "3"}
+
+
+@pytest.mark.parametrize(("given", "effect", "timeout"), [(8, 2, 7), (1, 1, 6)])
+def test_a_killed_effect_comes_back_soon_on_the_embedded_aws(
+    given: int, effect: int, timeout: int
+) -> None:
+    line = replace(LINE, effect_timeout_seconds=given, batch_size=1)
+    adapted = read(local=True).adapt(line)
+    assert (adapted.effect_timeout_seconds, adapted.timeout_seconds) == (effect, timeout)
+    assert adapted.visibility == 6 * timeout
+
+
+def test_every_message_of_a_batch_may_need_a_call_on_the_embedded_aws_too() -> None:
+    line = replace(LINE, effect_timeout_seconds=2, batch_size=4, timeout_seconds=60)
+    assert read(local=True).adapt(line).timeout_seconds == 5 + 4 * 2
 
 
 def test_the_embedded_aws_gets_short_times_and_derived_visibility() -> None:

@@ -4,18 +4,10 @@ import json
 import sys
 
 from stacks.consumers import CONSUMERS
-from stacks.registry import Consumer, words
-from tests.stacks.cloud import Cloud, Json, flat
+from stacks.registry import RELAY, Consumer, words
+from tests.stacks.cloud import Cloud, denies_plain_http, flat
 
 DAY = 24 * 60 * 60
-
-
-def denies_plain_http(policy: Json) -> bool:
-    return any(
-        statement["Effect"] == "Deny"
-        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-        for statement in policy["PolicyDocument"]["Statement"]
-    )
 
 
 def test_queue_is_a_standard_one_that_keeps_messages_four_days(
@@ -157,5 +149,6 @@ def test_operator_finds_every_part_in_the_outputs(cloud: Cloud, consumer: Consum
 
 
 def test_functions_do_not_share_an_asset(cloud: Cloud) -> None:
-    assets = {cloud.of(line, "Function")["Code"]["S3Key"] for line in CONSUMERS}
-    assert len(assets) == len(CONSUMERS)
+    functions = [*(line.name for line in CONSUMERS), RELAY]
+    assets = {cloud.of(function, "Function")["Code"]["S3Key"] for function in functions}
+    assert len(assets) == len(functions)

@@ -2,7 +2,7 @@
 
 from once.settings import Settings
 from stacks.registry import Consumer
-from tests.stacks.cloud import Cloud, environment
+from tests.stacks.cloud import CONTEXT, Cloud, environment
 
 DAY = 24 * 60 * 60
 
@@ -11,6 +11,8 @@ def test_environment_goes_back_through_settings(cloud: Cloud, consumer: Consumer
     settings = Settings.from_env(environment(cloud, consumer))
     assert settings.consumer == consumer.name
     assert settings.event_types == consumer.events
+    assert settings.publishes == consumer.publishes
+    assert settings.effect_timeout_seconds == consumer.effect_timeout_seconds
     assert settings.max_receive_count == consumer.max_receive_count
     assert settings.dedup_window_seconds == 30 * DAY
 
@@ -35,6 +37,36 @@ def test_time_is_left_for_the_answer(cloud: Cloud, local_cloud: Cloud, consumer:
     for each in (cloud, local_cloud):
         settings = Settings.from_env(environment(each, consumer))
         assert settings.time_margin_ms < 1000 * each.of(consumer, "Function")["Timeout"]
+
+
+def test_a_function_finds_its_secrets(cloud: Cloud, consumer: Consumer) -> None:
+    variables = cloud.of(consumer, "Function")["Environment"]["Variables"]
+    found = {name: cloud.exported(v) for name, v in variables.items() if name.startswith("SECRET_")}
+    assert found == {
+        f"SECRET_{name.upper()}": f"<{cloud.logical_id(f'once-state/secret-{name}')}.Id>"
+        for name in consumer.secrets
+    }
+
+
+def test_a_function_is_told_the_parameters_of_its_line(cloud: Cloud, consumer: Consumer) -> None:
+    variables = environment(cloud, consumer)
+    for name in consumer.parameters:
+        assert variables[name.upper()] == CONTEXT[name]
+
+
+def test_who_sends_email_knows_from_which_address(cloud: Cloud, consumer: Consumer) -> None:
+    sender = environment(cloud, consumer).get("EMAIL_SENDER")
+    assert sender == ("orders@example.com" if consumer.sends_email else None)
+
+
+def test_a_function_is_told_nothing_else(cloud: Cloud, consumer: Consumer) -> None:
+    told = {
+        *(f"SECRET_{name.upper()}" for name in consumer.secrets),
+        *(name.upper() for name in consumer.parameters),
+        *(["EMAIL_SENDER"] if consumer.sends_email else []),
+    }
+    ours = ("ONCE_", "POWERTOOLS_")
+    assert {v for v in environment(cloud, consumer) if not v.startswith(ours)} == told
 
 
 def test_logs_name_the_function(cloud: Cloud, consumer: Consumer) -> None:

@@ -1,20 +1,23 @@
-"""The embedded AWS gets what AWS gets, but for short times."""
+"""The embedded AWS gets what AWS gets, but for short times and two rights it sees differently."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from stacks.registry import Consumer
-from tests.stacks.cloud import Cloud
+from stacks.consumers import CONSUMERS
+from stacks.registry import RELAY, Consumer
+from tests.stacks.cloud import Cloud, statements
 
 SHORTER = {
     "VisibilityTimeout",
     "Timeout",
     "MaximumConcurrency",
+    "ONCE_EFFECT_TIMEOUT_SECONDS",
     "ONCE_TIME_MARGIN_MS",
     "ONCE_BACKOFF_BASE_SECONDS",
     "ONCE_BACKOFF_CAP_SECONDS",
 }
 WHEELS_OF_THIS_MACHINE = {"S3Key"}
+RIGHTS = {"Policies"}
 
 
 def differences(one: Any, other: Any, name: str = "") -> Iterator[str]:
@@ -29,16 +32,36 @@ def test_state_is_the_same(cloud: Cloud, local_cloud: Cloud) -> None:
     assert local_cloud.state == cloud.state
 
 
-def test_service_differs_in_times_wheels_and_the_dashboard(
+def test_service_differs_in_times_wheels_rights_and_the_dashboard(
     cloud: Cloud, local_cloud: Cloud
 ) -> None:
     dashboard = cloud.logical_id("once-service/Dashboard")
     found = set(differences(cloud.service, local_cloud.service))
-    assert found == SHORTER | WHEELS_OF_THIS_MACHINE | {dashboard}
+    assert found == SHORTER | WHEELS_OF_THIS_MACHINE | RIGHTS | {dashboard}
     assert "AWS::CloudWatch::Dashboard" not in local_cloud.types(local_cloud.service)
 
 
+def test_rights_differ_in_sending_email_and_in_publishing_batches(
+    cloud: Cloud, local_cloud: Cloud
+) -> None:
+    # It checks neither identities nor senders, and has a right of its own for a batch.
+    everybody = [*(line.name for line in CONSUMERS), RELAY]
+    known = [statement for owner in everybody for statement in statements(cloud, owner)]
+    others = [
+        (statement["Sid"], statement["Action"], statement["Resource"])
+        for owner in everybody
+        for statement in statements(local_cloud, owner)
+        if statement not in known
+    ]
+    topic = {"Ref": cloud.logical_id("once-service/Topic")}
+    assert others == [
+        ("SendEmail", "ses:SendEmail", "*"),
+        ("Publish", ["sns:Publish", "sns:PublishBatch"], topic),
+    ]
+
+
 def test_a_retry_can_be_watched(local_cloud: Cloud, consumer: Consumer) -> None:
-    assert local_cloud.of(consumer, "Function")["Timeout"] == 5
-    assert local_cloud.of(consumer, "Queue")["VisibilityTimeout"] == 30
+    timeout = 7 if consumer.effect_timeout_seconds else 5
+    assert local_cloud.of(consumer, "Function")["Timeout"] == timeout
+    assert local_cloud.of(consumer, "Queue")["VisibilityTimeout"] == 6 * timeout
     assert local_cloud.of(consumer, "Mapping")["ScalingConfig"]["MaximumConcurrency"] == 3

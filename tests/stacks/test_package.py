@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -14,26 +13,22 @@ import pytest
 from stacks import package as package_module
 from stacks import wheels as wheels_module
 from stacks.config import Config
-from stacks.consumers import CONSUMERS
-from stacks.errors import SynthError
 from stacks.package import locks_of, package
-from stacks.registry import FUNCTIONS, ROOT, Consumer
+from stacks.registry import ROOT
 from stacks.wheels import AWS_SERVICES, site
 from tests.stacks.cloud import Cloud, environment
+from tests.stacks.packages import EVERY, HERE, LOCK, Function, names, tree
 
-LOCK = FUNCTIONS / "requirements.txt"
-HERE = Config(local=True)
+LARGE = {"payments": 30_000_000}
+"""Bytes. Stripe's library has a file for each of its types, and weighs more than all the rest."""
 AARCH64 = 183
 """The machine's number in an ELF header."""
 
 
-def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+@pytest.fixture(params=EVERY, ids=lambda function: str(function.name))
+def function(request: pytest.FixtureRequest) -> Function:
+    found: Function = request.param
+    return found
 
 
 @pytest.fixture(params=[Config(), HERE], ids=["aws", "local"])
@@ -42,56 +37,59 @@ def config(request: pytest.FixtureRequest) -> Config:
     return found
 
 
-def test_package_is_wheels_library_and_its_own_folder(consumer: Consumer, config: Config) -> None:
-    folder = package(consumer, config)
-    assert names(folder) == names(site([LOCK], config)) | {"once", "functions"}
-    assert names(folder / "functions") == {"__init__.py", consumer.name}
-    assert tree(folder / "functions" / consumer.name) == {
+def test_package_is_wheels_library_and_its_own_folder(function: Function, config: Config) -> None:
+    folder = package(*function, config)
+    assert names(folder) == names(site(locks_of(function.source), config)) | {"once", "functions"}
+    assert names(folder / "functions") == {"__init__.py", function.name}
+    assert tree(folder / "functions" / function.name) == {
         name: content
-        for name, content in tree(consumer.source).items()
+        for name, content in tree(function.source).items()
         if "__pycache__" not in name
     }
 
 
-def test_library_comes_without_its_testing_part(consumer: Consumer, config: Config) -> None:
-    folder = package(consumer, config) / "once"
+def test_library_comes_without_its_testing_part(function: Function, config: Config) -> None:
+    folder = package(*function, config) / "once"
     modules = {path.name for path in (ROOT / "once").glob("*.py")}
     assert modules <= names(folder)
     assert "testing" not in names(folder)
 
 
-def test_wheels_are_those_of_the_lock(config: Config) -> None:
-    locked = re.findall(r"^([a-z0-9-]+)==([^ ]+)", LOCK.read_text(), re.MULTILINE)
-    found = {path.name.lower() for path in site([LOCK], config).glob("*.dist-info")}
+def test_wheels_are_those_of_its_locks(function: Function, config: Config) -> None:
+    locks = locks_of(function.source)
+    text = "".join(lock.read_text() for lock in locks)
+    locked = re.findall(r"^([a-z0-9-]+)==([^ ]+)", text, re.MULTILINE)
+    found = {path.name.lower() for path in site(locks, config).glob("*.dist-info")}
     assert found == {f"{name.replace('-', '_')}-{version}.dist-info" for name, version in locked}
 
 
-def test_package_is_trimmed(consumer: Consumer, config: Config) -> None:
-    folder = package(consumer, config)
+def test_package_is_trimmed(function: Function, config: Config) -> None:
+    folder = package(*function, config)
     assert "bin" not in names(folder)
     assert not list(folder.rglob("__pycache__"))
     assert not list(folder.glob("*.dist-info/RECORD"))
     models = {path.name for path in (folder / "botocore" / "data").iterdir() if path.is_dir()}
     assert models == AWS_SERVICES
-    assert sum(len(content) for content in tree(folder).values()) < 15_000_000
+    size = sum(len(content) for content in tree(folder).values())
+    assert size < LARGE.get(function.name, 15_000_000)
 
 
-def test_aws_gets_binaries_for_arm(consumer: Consumer) -> None:
-    libraries = list(package(consumer, Config()).rglob("*.so"))
+def test_aws_gets_binaries_for_arm(function: Function) -> None:
+    libraries = list(package(*function, Config()).rglob("*.so"))
     assert libraries
     for library in libraries:
         assert int.from_bytes(library.read_bytes()[18:20], "little") == AARCH64
 
 
 def test_everybody_may_read_the_package_whatever_the_umask(
-    consumer: Consumer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    function: Function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
     monkeypatch.setattr(wheels_module, "SITES", tmp_path / "site")
     monkeypatch.setattr(wheels_module, "_fill", lambda folder, *_: (folder / "six.py").touch())
     before = os.umask(0o077)
     try:
-        folder = package(consumer, HERE)
+        folder = package(*function, HERE)
     finally:
         os.umask(before)
     assert (folder / "six.py").exists()
@@ -112,40 +110,29 @@ def import_handler(path: Path, name: str, env: dict[str, str]) -> subprocess.Com
     )
 
 
-def test_handler_loads_from_its_package_alone(local_cloud: Cloud, consumer: Consumer) -> None:
-    env = environment(local_cloud, consumer)
-    done = import_handler(package(consumer, HERE), consumer.name, env)
+def test_handler_loads_from_its_package_alone(local_cloud: Cloud, function: Function) -> None:
+    env = environment(local_cloud, function.name)
+    done = import_handler(package(*function, HERE), function.name, env)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_handler_does_not_load_without_its_wheels(local_cloud: Cloud, consumer: Consumer) -> None:
-    done = import_handler(ROOT, consumer.name, environment(local_cloud, consumer))
+def test_handler_does_not_load_without_its_wheels(local_cloud: Cloud, function: Function) -> None:
+    done = import_handler(ROOT, function.name, environment(local_cloud, function.name))
     assert "ModuleNotFoundError" in done.stderr
 
 
 def test_handler_does_not_load_in_another_consumers_place(local_cloud: Cloud) -> None:
-    one, other, *_ = CONSUMERS
-    done = import_handler(package(one, HERE), one.name, environment(local_cloud, other))
+    one, other, *_ = EVERY
+    done = import_handler(package(*one, HERE), one.name, environment(local_cloud, other.name))
     assert "RegistrationError" in done.stderr
 
 
 def test_the_same_input_gives_the_same_package(
-    consumer: Consumer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    function: Function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = package(consumer, HERE)
+    first = package(*function, HERE)
     monkeypatch.setattr(package_module, "STAGED", tmp_path)
-    second = package(consumer, HERE)
-    assert first != second
-    assert first.name == second.name
-    assert tree(first) == tree(second)
-
-
-def test_the_same_lock_gives_the_same_wheels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = site([LOCK], HERE)
-    monkeypatch.setattr(wheels_module, "SITES", tmp_path)
-    second = site([LOCK], HERE)
+    second = package(*function, HERE)
     assert first != second
     assert first.name == second.name
     assert tree(first) == tree(second)
@@ -155,42 +142,28 @@ def test_bytecode_left_in_the_package_does_not_change_the_asset(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
-    left = package(CONSUMERS[0], Config()) / "once" / "__pycache__"
+    left = package(*EVERY[0], Config()) / "once" / "__pycache__"
     left.mkdir()
     (left / "commit.pyc").touch()
     again = Cloud.synthesize(tmp_path / "out")
-    assert again.of(CONSUMERS[0], "Function")["Code"] == cloud.of(CONSUMERS[0], "Function")["Code"]
+    assert (
+        again.of(EVERY[0].name, "Function")["Code"] == cloud.of(EVERY[0].name, "Function")["Code"]
+    )
 
 
 def test_a_changed_line_of_code_changes_its_own_package_only(
-    consumer: Consumer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    function: Function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
     folder = tmp_path / "source"
-    shutil.copytree(consumer.source, folder)
-    copy = replace(consumer, folder=folder)
-    before = package(copy, HERE)
-    assert before == package(consumer, HERE)
+    shutil.copytree(function.source, folder)
+    copy = function._replace(source=folder)
+    before = package(*copy, HERE)
+    assert before == package(*function, HERE)
     with (folder / "handler.py").open("a") as handler:
         handler.write("# another line\n")
-    assert package(copy, HERE) != before
-    assert package(consumer, HERE) == before
-
-
-def test_another_lock_python_or_machine_gives_another_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wheels_module, "SITES", tmp_path / "site")
-    monkeypatch.setattr(wheels_module, "_fill", lambda *_: None)
-    own = tmp_path / "requirements.txt"
-    own.touch()
-    locks_and_configs = [
-        ([LOCK], Config(python_runtime="3.11")),
-        ([LOCK], Config(python_runtime="3.12")),
-        ([LOCK], HERE),
-        ([LOCK, own], HERE),
-    ]
-    assert len({site(locks, config) for locks, config in locks_and_configs}) == 4
+    assert package(*copy, HERE) != before
+    assert package(*function, HERE) == before
 
 
 @pytest.mark.parametrize("module", [package_module, wheels_module], ids=["package", "wheels"])
@@ -200,24 +173,19 @@ def test_another_recipe_gives_another_package(
     monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
     monkeypatch.setattr(wheels_module, "SITES", tmp_path / "site")
     monkeypatch.setattr(wheels_module, "_fill", lambda *_: None)
-    before = package(CONSUMERS[0], HERE)
+    before = package(*EVERY[0], HERE)
     changed = tmp_path / "recipe.py"
     changed.write_text("# another recipe\n")
     monkeypatch.setattr(module, "__file__", str(changed))
-    assert package(CONSUMERS[0], HERE) != before
+    assert package(*EVERY[0], HERE) != before
 
 
-def test_a_functions_own_lock_comes_on_top(consumer: Consumer, tmp_path: Path) -> None:
-    assert locks_of(consumer) == [LOCK]
+def test_a_functions_own_lock_comes_on_top(tmp_path: Path) -> None:
+    assert locks_of(tmp_path) == [LOCK]
     own = tmp_path / "requirements.txt"
     own.touch()
-    assert locks_of(replace(consumer, folder=tmp_path)) == [LOCK, own]
+    assert locks_of(tmp_path) == [LOCK, own]
 
 
-def test_a_lock_that_cannot_be_installed_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    lock = tmp_path / "requirements.txt"
-    lock.write_text("six==1.17.0\n")
-    with pytest.raises(SynthError, match="run `make setup`") as caught:
-        site([lock], HERE)
-    assert str(lock) in str(caught.value)
-    assert "--require-hashes" in str(caught.value)
+def test_only_payments_carries_stripe(function: Function) -> None:
+    assert ("stripe" in names(package(*function, HERE))) == (function.name == "payments")

@@ -3,21 +3,12 @@
 import json
 
 from stacks.registry import Consumer
-from tests.stacks.cloud import Cloud, Json, flat
+from tests.stacks.cloud import Cloud, Json, flat, listed, statements
 
 IN_TRANSACTIONS_ONLY = {
     "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
 }
 PLAIN_WRITES = {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"}
-
-
-def listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
-
-
-def statements(cloud: Cloud, consumer: Consumer) -> list[Json]:
-    role = cloud.of(consumer, "Role")
-    return [s for policy in role["Policies"] for s in policy["PolicyDocument"]["Statement"]]
 
 
 def actions(statement: Json) -> set[str]:
@@ -58,13 +49,10 @@ def test_nothing_else_of_dynamodb_is_allowed(cloud: Cloud, consumer: Consumer) -
 
 
 def test_tables_are_its_own_and_the_dedup_table(cloud: Cloud, consumer: Consumer) -> None:
-    outputs = cloud.state["Outputs"].values()
-    exports = {flat(o["Export"]["Name"]): flat(o["Value"]) for o in outputs if "Export" in o}
     names = ["dedup-records", *(table.name for table in consumer.tables)]
     wanted = {f"<{cloud.logical_id(f'once-state/{name}')}.Arn>" for name in names}
     for statement in allowing(cloud, consumer, "dynamodb:PutItem", "dynamodb:GetItem"):
-        resources = [r["Fn::ImportValue"] for r in listed(statement["Resource"])]  # type: ignore[index]
-        assert {exports[name] for name in resources} == wanted
+        assert {cloud.exported(resource) for resource in listed(statement["Resource"])} == wanted
 
 
 def test_it_sends_to_its_own_dead_letters_only(cloud: Cloud, consumer: Consumer) -> None:
@@ -90,8 +78,30 @@ def test_it_writes_its_own_log_only(cloud: Cloud, consumer: Consumer) -> None:
     assert log["Resource"] == cloud.arn(consumer, "Log")
 
 
-def test_no_statement_has_a_wildcard(cloud: Cloud, consumer: Consumer) -> None:
-    assert "*" not in json.dumps(statements(cloud, consumer))
+def test_it_reads_the_secrets_of_its_line_only(cloud: Cloud, consumer: Consumer) -> None:
+    reads = [s for s in statements(cloud, consumer) if "secretsmanager" in json.dumps(s["Action"])]
+    assert all(actions(read) == {"secretsmanager:GetSecretValue"} for read in reads)
+    found = {cloud.exported(arn) for read in reads for arn in listed(read["Resource"])}
+    ids = [cloud.logical_id(f"once-state/secret-{name}") for name in consumer.secrets]
+    assert found == {f"<{logical_id}.Id>" for logical_id in ids}
+
+
+def test_it_sends_email_from_the_one_address_if_its_line_says_so(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    sends = [s for s in statements(cloud, consumer) if "ses:" in json.dumps(s["Action"])]
+    assert len(sends) == consumer.sends_email
+    for send in sends:
+        assert actions(send) == {"ses:SendEmail"}
+        assert flat(send["Resource"]) == (
+            "arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:identity/*"
+        )
+        assert send["Condition"] == {"StringEquals": {"ses:FromAddress": "orders@example.com"}}
+
+
+def test_no_other_statement_has_a_wildcard(cloud: Cloud, consumer: Consumer) -> None:
+    others = [s for s in statements(cloud, consumer) if s["Action"] != "ses:SendEmail"]
+    assert "*" not in json.dumps(others)
 
 
 def test_only_lambda_takes_the_role_and_nothing_adds_to_it(

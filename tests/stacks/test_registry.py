@@ -5,14 +5,15 @@ import pytest
 from stacks.checks import faults_of
 from stacks.config import Config
 from stacks.consumers import CONSUMERS
-from stacks.registry import FUNCTIONS, Consumer, Table, words
+from stacks.registry import FUNCTIONS, RELAY, Consumer, Table, words
+from tests.stacks.cloud import CONTEXT
 
 
 def test_folder_exists_where_a_line_exists_and_only_there() -> None:
     # A fault says which line or which folder to add.
-    assert faults_of(CONSUMERS, Config()) == []
+    assert faults_of(CONSUMERS, Config(parameters=CONTEXT)) == []
     folders = {path.parent.name for path in FUNCTIONS.glob("*/handler.py")}
-    assert folders == {line.name for line in CONSUMERS}
+    assert folders == {line.name for line in CONSUMERS} | {RELAY}
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,18 @@
 """What a bad deployment of code cannot endanger."""
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
+from stacks.config import Config
 from stacks.consumers import CONSUMERS
 from stacks.registry import Table, words
-from stacks.state import DEDUP
-from tests.stacks.cloud import Cloud
+from stacks.state import DEDUP, StateStack
+from tests.stacks.cloud import Cloud, denies_plain_http, new_app
 
 TABLES = tuple({table: None for line in CONSUMERS for table in line.tables})
+SECRETS = tuple({name: None for line in CONSUMERS for name in line.secrets})
 EVERY = (DEDUP, *(table.name for table in TABLES))
 
 
@@ -16,18 +21,26 @@ def path(request: pytest.FixtureRequest) -> str:
     return f"once-state/{request.param}"
 
 
-def test_state_stack_holds_tables_and_nothing_else(cloud: Cloud) -> None:
-    assert cloud.types(cloud.state) == {"AWS::DynamoDB::Table"}
-    assert len(cloud.state["Resources"]) == len(EVERY)
+def test_state_stack_holds_what_must_survive_and_nothing_else(cloud: Cloud) -> None:
+    kinds = Counter(resource["Type"] for resource in cloud.state["Resources"].values())
+    assert kinds == {
+        "AWS::DynamoDB::Table": len(EVERY),
+        "AWS::SecretsManager::Secret": len(SECRETS),
+        "AWS::SES::EmailIdentity": 1,
+        "AWS::S3::Bucket": 1,
+        "AWS::S3::BucketPolicy": 1,
+    }
 
 
-def test_service_stack_holds_no_table(cloud: Cloud) -> None:
-    assert "AWS::DynamoDB::Table" not in cloud.types(cloud.service)
+def test_service_stack_holds_none_of_it(cloud: Cloud) -> None:
+    assert cloud.types(cloud.state).isdisjoint(cloud.types(cloud.service))
 
 
-def test_table_outlives_its_stack(cloud: Cloud, path: str) -> None:
-    table = cloud.resource(path)
-    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
+def test_everything_outlives_its_stack(cloud: Cloud) -> None:
+    for resource in cloud.state["Resources"].values():
+        if resource["Type"] != "AWS::S3::BucketPolicy":
+            assert resource["DeletionPolicy"] == "Retain"
+            assert resource["UpdateReplacePolicy"] == "Retain"
 
 
 def test_table_is_protected_from_deletion(cloud: Cloud, path: str) -> None:
@@ -82,3 +95,45 @@ def test_operator_finds_every_table_in_the_outputs(cloud: Cloud) -> None:
     for table in TABLES:
         reference = {"Ref": cloud.logical_id(f"once-state/{table.name}")}
         assert outputs[f"Table{words(table.name)}"]["Value"] == reference
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_operator_finds_every_secret_in_the_outputs(cloud: Cloud, name: str) -> None:
+    arn = {"Fn::GetAtt": [cloud.logical_id(f"once-state/secret-{name}"), "Id"]}
+    assert cloud.state["Outputs"][f"Secret{words(name)}"]["Value"] == arn
+
+
+def test_no_secrets_value_stands_in_the_template(cloud: Cloud) -> None:
+    for name in SECRETS:
+        assert "SecretString" not in cloud.properties(f"once-state/secret-{name}")
+
+
+def test_email_comes_from_the_address_of_the_context(cloud: Cloud) -> None:
+    sender = cloud.properties("once-state/sender")
+    assert sender["EmailIdentity"] == "orders@example.com"
+
+
+def test_no_address_is_claimed_where_nobody_sends_email(tmp_path: Path) -> None:
+    app = new_app(tmp_path)
+    silent = [line for line in CONSUMERS if not line.sends_email]
+    StateStack(app, "once-state", silent, Config())
+    app.synth()
+    cloud = Cloud(tmp_path)
+    assert "AWS::SES::EmailIdentity" not in cloud.types(cloud.state)
+
+
+def test_what_the_relay_gave_up_is_encrypted_and_private(cloud: Cloud) -> None:
+    bucket = cloud.properties("once-state/relay-failures")
+    (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert len(bucket["PublicAccessBlockConfiguration"]) == 4
+
+
+def test_the_relays_bucket_refuses_plain_http(cloud: Cloud) -> None:
+    assert denies_plain_http(cloud.properties("once-state/relay-failures/Policy"))
+
+
+def test_operator_finds_the_relays_bucket_in_the_outputs(cloud: Cloud) -> None:
+    reference = {"Ref": cloud.logical_id("once-state/relay-failures")}
+    assert cloud.state["Outputs"]["RelayFailures"]["Value"] == reference

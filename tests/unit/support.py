@@ -22,6 +22,7 @@ from once.transaction import Identity, Table, Transaction
 from once.verdict import Verdict
 
 COUNTERS = Table("counters")
+PUBLISHES = ("counted",)
 TABLES = {"counters": TableSettings("counters", ("name",))}
 
 quick = settings(deadline=None, database=None, max_examples=100)
@@ -65,7 +66,9 @@ def offline(
 ) -> Transaction:
     """A transaction whose reads all find the same item."""
     identity = Identity(pk, fingerprint)
-    return Transaction(event_of(), identity, tables=TABLES, read=lambda table, key: item)
+    return Transaction(
+        event_of(), identity, tables=TABLES, publishes=PUBLISHES, read=lambda table, key: item
+    )
 
 
 def record(
@@ -169,7 +172,10 @@ class Bench:
     def transaction(self, name: str = "a", *, fingerprint: str = "f") -> Transaction:
         """An event's transaction, still empty; `name` is its identity."""
         identity = Identity(f"notes#{name}", fingerprint)
-        return Transaction(event_of(id=name), identity, tables=TABLES, read=self.aws.runtime.read)
+        read = self.aws.runtime.read
+        return Transaction(
+            event_of(id=name), identity, tables=TABLES, publishes=PUBLISHES, read=read
+        )
 
     def counting(self, name: str = "a", *, fingerprint: str = "f") -> Transaction:
         """A transaction that counts under its own name."""

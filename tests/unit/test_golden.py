@@ -71,7 +71,9 @@ REFUSED = ACCEPTED | {"outcome": {"S": "refused"}, "refusal": {"S": "SoldOut"}}
 
 def stored(refusal: SoldOut | None) -> dict[str, Any]:
     identity = Identity("orders#event#/s#e", "f")
-    tx = Transaction(EVENT, identity, tables={}, read=lambda table, key: None)
+    tx = Transaction(
+        EVENT, identity, tables={}, publishes=("order.stored",), read=lambda table, key: None
+    )
     if refusal is not None:
         tx = tx.refused(refusal, keep_reads=False)
     tx.commit_id = "c"

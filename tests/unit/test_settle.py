@@ -9,7 +9,7 @@ from once.budget import Budget
 from once.consumer import Consumer
 from once.errors import InvalidWrite, KeyConflict, OnceError, Unexpected
 from once.intake import Task
-from once.settle import Fate, Result, Settler
+from once.settle import Fate, Result
 from once.testing import FakeAws, cancelled, inject
 from once.transaction import Identity, Transaction
 from tests.unit.conftest import Start
@@ -53,7 +53,7 @@ def aws(start: Start, consumer: Consumer) -> FakeAws:
 @pytest.fixture
 def settle(aws: FakeAws, consumer: Consumer) -> Settle:
     runtime = aws.runtime
-    settler = Settler(runtime, consumer.rejections, Budget(lambda: 30_000, 0, runtime.sleep))
+    settler = consumer.settler(runtime, Budget(lambda: 30_000, 0, runtime.sleep))
 
     def task(name: str) -> Task:
         identity = Identity(f"notes#{name.removesuffix('!')}", name)

@@ -1,0 +1,23 @@
+"""Publishes to the topic what commits in the dedup table: `once.relay` on the table's stream."""
+
+import os
+from functools import cache
+from typing import Any
+
+from once.consumer import Context
+from once.relay import Relay
+from once.settings import RelaySettings
+
+
+@cache
+def _relay() -> Relay:
+    return Relay.of(RelaySettings.from_env())
+
+
+def lambda_handler(event: dict[str, Any], context: Context) -> None:
+    """Publish the events of a batch of stream records."""
+    _relay().handle(event, context)
+
+
+if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+    _relay()  # what is missing shows when the function starts, and not with the first event

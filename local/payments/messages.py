@@ -1,0 +1,54 @@
+"""What the sandbox is asked and what it answers, apart from any socket."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request, as far as the sandbox looks at it.
+
+    Attributes:
+        method: such as `POST`.
+        target: the path with its query.
+        authorization: the header of that name; empty without one.
+        idempotency_key: the header of that name; None without one.
+        body: form-encoded.
+        client_port: the TCP port that the client sends from.
+    """
+
+    method: str
+    target: str
+    authorization: str
+    idempotency_key: str | None
+    body: str
+    client_port: int
+
+    @property
+    def path(self) -> str:
+        """The target without its query."""
+        return urlsplit(self.target).path
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The parameters in the target."""
+        return _fields(urlsplit(self.target).query)
+
+    @property
+    def form(self) -> dict[str, str]:
+        """The parameters in the body, under names such as `metadata[order_id]`."""
+        return _fields(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One HTTP answer: its status, what becomes its JSON, and whether it was saved earlier."""
+
+    status: int
+    body: Any
+    replayed: bool = False
+
+
+def _fields(encoded: str) -> dict[str, str]:
+    return dict(parse_qsl(encoded, keep_blank_values=True))

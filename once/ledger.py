@@ -1,0 +1,179 @@
+"""The effect ledger: what becomes of a pending record until its effect is done.
+
+Every change is a step of the record's owner, and is fenced by the owner's token: whoever was
+overtaken finds the token changed, and neither calls nor writes any more. Each is a transaction of
+one action, because the function's role allows no other kind of write.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
+from once.contract import Record, Standing, State
+from once.effects import Effect, Policy
+from once.errors import EffectUnknown, InFlight, Unanswered, summary_of
+from once.intent import Intent
+from once.keys import key_hash
+from once.record import record_key
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_OWNED = "#state = :pending AND #owner = :owner AND #standing = :standing"
+_MILLISECONDS = 1000
+
+
+class Ledger:
+    """Opens, takes over and hands back the effects of one consumer.
+
+    Args:
+        client: a DynamoDB client.
+        table: the table of dedup records.
+        clock: the time, in seconds since the epoch.
+        logger: told of what could not be handed back.
+    """
+
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        table: str,
+        clock: Callable[[], float],
+        logger: "Logger",
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._clock = clock
+        self._logger = logger
+
+    def open(self, effect: Effect, request: bytes, pk: str, lease_seconds: float) -> Intent:
+        """Return the intent that is to be committed before the first call.
+
+        The provider's key derives from the event's: even without the record it would be the same.
+
+        Args:
+            effect: the effect.
+            request: the bytes to call it with.
+            pk: the partition key of the dedup record.
+            lease_seconds: by when this function has ended.
+        """
+        return Intent(
+            effect=effect.name,
+            provider_key=f"once-{key_hash(pk)}-{effect.name}-1",
+            request=request,
+            key_expires_at=self._key_expiry(effect),
+            owner=uuid4().hex,
+            lease_until=self._lease(lease_seconds),
+            standing=Standing.IN_FLIGHT,
+        )
+
+    def take_over(self, effect: Effect, pk: str, found: Intent, lease_seconds: float) -> Intent:
+        """Make a pending effect this delivery's own, where it may be called once more.
+
+        Raises:
+            InFlight: its owner may still be at it, or someone else took it over first.
+            EffectUnknown: it may have been done, and must not be called again.
+            Unanswered: DynamoDB did not say whether it is ours now.
+        """
+        self._check_lease(found)
+        fresh = found.standing is Standing.NOT_DONE
+        if not fresh:
+            self._check_policy(effect, found)
+        mine = replace(
+            found,
+            owner=uuid4().hex,
+            lease_until=self._lease(lease_seconds),
+            standing=Standing.IN_FLIGHT,
+            key_expires_at=self._key_expiry(effect) if fresh else found.key_expires_at,
+        )
+        self._change(pk, found, mine)
+        return mine
+
+    def renew_key(self, effect: Effect, pk: str, mine: Intent) -> Intent:
+        """Put a new provider key in place of one that brings nothing but a saved error.
+
+        Only after the provider was asked, and has certainly done nothing under the old one.
+
+        Raises:
+            InFlight: someone else took the effect over.
+            Unanswered: DynamoDB did not say whether the new key is written down.
+        """
+        stem, _, number = mine.provider_key.rpartition("-")
+        renewed = replace(
+            mine,
+            provider_key=f"{stem}-{int(number) + 1}",
+            key_expires_at=self._key_expiry(effect),
+        )
+        self._change(pk, mine, renewed)
+        return renewed
+
+    def hand_back(self, pk: str, mine: Intent, standing: Standing) -> None:
+        """Give an effect up, so that the next delivery need not wait for the lease to end.
+
+        Failing to is no fault: the lease ends by itself, and the effect then counts as unknown.
+        """
+        try:
+            self._change(pk, mine, replace(mine, standing=standing))
+        except (InFlight, Unanswered) as failure:
+            self._logger.warning("effect not handed back", extra={"error": failure.summary})
+
+    def _check_lease(self, found: Intent) -> None:
+        remaining = found.lease_until / _MILLISECONDS - self._clock()
+        if found.standing is Standing.IN_FLIGHT and remaining > 0:
+            raise InFlight(remaining)
+
+    def _check_policy(self, effect: Effect, found: Intent) -> None:
+        if effect.policy is Policy.AT_MOST_ONCE:
+            raise EffectUnknown(
+                f"the effect {effect.name!r} may have happened, and is done at most once: find out "
+                "outside whether it did"
+            )
+        if found.key_expires_at is not None and self._clock() >= found.key_expires_at:
+            raise EffectUnknown(
+                f"the effect {effect.name!r} may have happened, and the provider may have "
+                f"forgotten the key {found.provider_key}: look it up there"
+            )
+
+    def _key_expiry(self, effect: Effect) -> int | None:
+        if effect.policy is not Policy.PROVIDER_KEY:
+            return None
+        return int(self._clock()) + effect.key_lifetime_seconds
+
+    def _lease(self, seconds: float) -> int:
+        return int((self._clock() + seconds) * _MILLISECONDS)
+
+    def _change(self, pk: str, before: Intent, after: Intent) -> None:
+        try:
+            self._client.transact_write_items(
+                TransactItems=[{"Update": _update(self._table, pk, before, after)}]  # type: ignore[typeddict-item]
+            )
+        except ClientError as error:
+            reasons = error.response.get("CancellationReasons", [])
+            if any(reason["Code"] == "ConditionalCheckFailed" for reason in reasons):
+                raise InFlight(0) from None
+            raise Unanswered(f"the effect could not be claimed: {summary_of(error)}") from None
+        except (BotoCoreError, ResponseParserError) as error:
+            raise Unanswered(f"the effect could not be claimed: {summary_of(error)}") from None
+
+
+def _update(table: str, pk: str, before: Intent, after: Intent) -> Mapping[str, Any]:
+    """Set every attribute of the intent, if it is as it was found."""
+    values = after.item()
+    names = {f"#{name}": name for name in values} | {"#state": Record.STATE}
+    return {
+        "TableName": table,
+        "Key": record_key(pk),
+        "UpdateExpression": "SET " + ", ".join(f"#{name} = :new_{name}" for name in values),
+        "ConditionExpression": _OWNED,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": {
+            **{f":new_{name}": value for name, value in values.items()},
+            ":pending": {"S": State.PENDING},
+            ":owner": {"S": before.owner},
+            ":standing": {"S": before.standing},
+        },
+    }

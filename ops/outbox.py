@@ -1,0 +1,91 @@
+"""`outbox republish`: brings events out that the relay never published."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from rich.table import Table
+from typer import BadParameter, Option
+
+from once.publisher import Publisher
+from ops.aws import client
+from ops.cli import Service, commands, console, progress
+from ops.deployment import Deployment
+from ops.errors import OpsError
+from ops.records import Choice, approximate_count, with_outbox
+from ops.republish import Publish, Result, count_only, patiently, republish
+from ops.when import FORMS, read_when
+
+app = commands(help="The events that consumers commit with their state.")
+
+
+@app.command("republish")
+def republish_command(
+    since: Annotated[str, Option(metavar="WHEN", help=f"Committed since then: {FORMS}.")],
+    until: Annotated[
+        str | None, Option(metavar="WHEN", help="Committed before then; up to now without it.")
+    ] = None,
+    consumer: Annotated[str | None, Option(help="Committed by this consumer alone.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Publish nothing, only count.")] = False,
+    service: Service = "once",
+) -> None:
+    """Publish committed events again: after a stream outage of over 24 h, or lost by the relay.
+
+    Too much does no harm: an event keeps its id, and consumers deduplicate. The
+    whole dedup table is read, so this is for a mishap and no routine. Records
+    past their time, which TTL is about to remove, are left out.
+    """
+    choice = _choice(since, until, consumer)
+    deployment = Deployment.find(service)
+    if consumer:
+        deployment.consumer(consumer)
+    publish = count_only if dry_run else patiently(_publisher(deployment))
+    result = _walk(deployment.dedup_table, choice, publish)
+    console.print(_summary(result, dry_run=dry_run))
+    if result.faults:
+        raise OpsError(_told(result.faults))
+
+
+def _choice(since: str, until: str | None, consumer: str | None) -> Choice:
+    now = datetime.now(UTC)
+    start = read_when(since, now=now, option="--since")
+    end = read_when(until, now=now, option="--until") if until else None
+    if start >= (end or now):
+        raise BadParameter(
+            f"{start.isoformat()} is not before {'--until' if end else 'now'}: nothing was "
+            "committed in between",
+            param_hint="--since",
+        )
+    return Choice(since=start, until=end, consumer=consumer)
+
+
+def _publisher(deployment: Deployment) -> Publisher:
+    return Publisher(client("sns"), deployment.topic_arn)
+
+
+def _walk(table: str, choice: Choice, publish: Publish) -> Result:
+    dynamodb = client("dynamodb")
+    pages = with_outbox(dynamodb, table, choice)
+    with progress() as bar:
+        total = approximate_count(dynamodb, table) or None  # a new table does not know it yet
+        task = bar.add_task("records looked at", total=total)
+        return republish(pages, publish, lambda count: bar.advance(task, count))
+
+
+def _summary(result: Result, *, dry_run: bool) -> Table:
+    table = Table("only counted" if dry_run else "published")
+    table.add_column("number", justify="right")
+    table.add_row("records read", str(result.records))
+    table.add_section()
+    for event_type, number in sorted(result.events.items()):
+        table.add_row(event_type, str(number))
+    table.add_section()
+    table.add_row("events", str(result.events.total()))
+    return table
+
+
+def _told(faults: list[str]) -> str:
+    lines = "\n".join(f"  {fault}" for fault in faults)
+    return (
+        "these records cannot be published, and all others are done; they are named by the SHA-256 "
+        f"of their key, as in logs and dead letters, and what they hold is to be seen to:\n{lines}"
+    )

@@ -1,0 +1,40 @@
+"""Points in time, as an operator writes them: a date, a date-time, or an age."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from typer import BadParameter
+
+FORMS = (
+    "a date (2026-07-30), a date-time (2026-07-30T14:00, in UTC unless it has an offset), or an "
+    "age (90m, 26h, 2d)"
+)
+
+_AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[mhd])", re.ASCII)
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+
+
+def read_when(text: str, *, now: datetime, option: str) -> datetime:
+    """Return the point in time that is meant, with its offset from UTC.
+
+    Args:
+        text: an ISO 8601 date or date-time, in UTC unless it has an offset; or an age, in minutes,
+            hours or days.
+        now: what an age counts back from.
+        option: what the text was given to, such as `--since`.
+
+    Raises:
+        typer.BadParameter: it is neither, or before or after all that a calendar holds.
+    """
+    try:
+        return _read(text.strip(), now)
+    except (ValueError, OverflowError):
+        message = f"{text!r} is no point in time: give {FORMS}"
+        raise BadParameter(message, param_hint=option) from None
+
+
+def _read(text: str, now: datetime) -> datetime:
+    if age := _AGE.fullmatch(text):
+        return now - int(age["number"]) * _UNITS[age["unit"]]
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

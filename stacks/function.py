@@ -1,0 +1,74 @@
+"""A function as all of them are made: packaged, on arm64, with a stable name and its own log."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from stacks.config import Config
+from stacks.package import package
+from stacks.rules import acknowledge
+
+
+def make_log_group(scope: Construct, name: str) -> logs.LogGroup:
+    """Return the log of the function with this physical name."""
+    return logs.LogGroup(
+        scope,
+        "Log",
+        log_group_name=f"/aws/lambda/{name}",
+        retention=logs.RetentionDays.ONE_MONTH,
+        # Its name is fixed: kept, it would be in the way of the next deployment.
+        removal_policy=RemovalPolicy.DESTROY,
+    )
+
+
+def make_function(
+    scope: Construct,
+    name: str,
+    source: Path,
+    *,
+    config: Config,
+    role: iam.IRole,
+    log_group: logs.ILogGroup,
+    timeout_seconds: int,
+    memory_mb: int,
+    environment: Mapping[str, str],
+) -> lambda_.Function:
+    """Return the function that is imported as `functions.<name>` and lies in `source`.
+
+    Raises:
+        SynthError: its package cannot be built.
+    """
+    full_name = f"{config.service}-{name}"
+    function = lambda_.Function(
+        scope,
+        "Function",
+        function_name=full_name,
+        runtime=config.runtime,
+        architecture=lambda_.Architecture.ARM_64,
+        handler=f"functions.{name}.handler.lambda_handler",
+        # Whoever imports from the staged folder leaves bytecode in it.
+        code=lambda_.Code.from_asset(
+            str(package(name, source, config)), exclude=["**/__pycache__"]
+        ),
+        timeout=Duration.seconds(timeout_seconds),
+        memory_size=memory_mb,
+        log_group=log_group,
+        role=role,
+        environment={
+            **environment,
+            "POWERTOOLS_SERVICE_NAME": full_name,
+            "POWERTOOLS_LOG_LEVEL": config.log_level,
+        },
+    )
+    acknowledge(
+        function,
+        "AwsSolutions-L1",
+        "The runtime is the Python version that the tests ran on, which may be older than the "
+        "newest that Lambda offers.",
+    )
+    return function

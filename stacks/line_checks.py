@@ -1,0 +1,150 @@
+"""What one line of the registry must hold before anything is built from it."""
+
+from collections.abc import Iterator
+
+from once.contract import CONSUMER_NAME, Limits
+from once.settings import TIME_MARGIN_MS
+from stacks.config import Config
+from stacks.registry import RELAY, Consumer
+
+MARGIN_SECONDS = TIME_MARGIN_MS // 1000
+FUNCTION_SECONDS = 15 * 60
+BATCH_SIZE = 10_000
+BATCH_SIZE_WITHOUT_WINDOW = 10
+BATCH_WINDOW_SECONDS = 300
+CONCURRENCY = range(2, 1001)
+MEMORY_MB = range(128, 10_241)
+TAKEN_VARIABLES = ("once_", "aws_", "secret_", "powertools_")
+"""How variables begin that a function has from elsewhere."""
+NAME_RULE = "use at most 40 lower-case letters, digits and underscores, a letter first"
+
+
+def line_faults(consumer: Consumer, config: Config) -> Iterator[str]:
+    """Yield every fault of one line, without the line's name."""
+    if not CONSUMER_NAME.fullmatch(consumer.name):
+        yield f"the name {consumer.name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
+    if consumer.name == RELAY:
+        yield "the name is that of the outbox relay, which is no consumer; choose another"
+    yield from _event_faults(consumer)
+    yield from _loops(consumer)
+    yield from _table_faults(consumer)
+    yield from _secret_faults(consumer)
+    yield from _parameter_faults(consumer, config)
+    yield from _time_faults(consumer)
+    yield from _batch_faults(consumer)
+
+
+def _event_faults(consumer: Consumer) -> Iterator[str]:
+    for name, types in (("events", consumer.events), ("publishes", consumer.publishes)):
+        if isinstance(types, str) or (name == "events" and not types):
+            yield f"{name}={types!r}; give a tuple of types, such as ('order.placed',)"
+            continue
+        for event in types:
+            if not event.strip() or "," in event:
+                yield f"{name} has {event!r}, which no queue can select; give one without commas"
+
+
+def _loops(consumer: Consumer) -> Iterator[str]:
+    if isinstance(consumer.events, str) or isinstance(consumer.publishes, str):
+        return
+    for event in dict.fromkeys(consumer.publishes):
+        if event in consumer.events:
+            yield (
+                f"it publishes {event!r} into its own queue, a loop that AWS stops at about 16 "
+                "rounds; take the type out of events or of publishes, or publish another one"
+            )
+
+
+def _table_faults(consumer: Consumer) -> Iterator[str]:
+    for table in consumer.tables:
+        if not CONSUMER_NAME.fullmatch(table.name):
+            yield f"the table name {table.name!r}; use lower-case letters, digits and underscores"
+        if len(table.keys) not in {1, 2} or len(set(table.keys)) < len(table.keys):
+            yield (
+                f"the key {table.key!r} of table {table.name!r}; name the partition key, or give "
+                "a pair of partition and sort key"
+            )
+
+
+def _secret_faults(consumer: Consumer) -> Iterator[str]:
+    if isinstance(consumer.secrets, str):
+        yield f"secrets={consumer.secrets!r}; give a tuple of names, such as ('stripe_key',)"
+        return
+    for name in consumer.secrets:
+        if not CONSUMER_NAME.fullmatch(name):
+            yield f"the secret's name {name!r} makes no variable; {NAME_RULE}"
+
+
+def _parameter_faults(consumer: Consumer, config: Config) -> Iterator[str]:
+    if isinstance(consumer.parameters, str):
+        yield f"parameters={consumer.parameters!r}; give a tuple of names, such as ('payment_api',)"
+        return
+    for name in consumer.parameters:
+        if not CONSUMER_NAME.fullmatch(name):
+            yield f"the parameter {name!r} makes no variable; {NAME_RULE}"
+        elif name.startswith(TAKEN_VARIABLES):
+            yield (
+                f"the parameter {name!r} would hide a variable that the function has from "
+                f"elsewhere; begin it with none of {', '.join(TAKEN_VARIABLES)}"
+            )
+        elif name not in config.parameters:
+            yield (
+                f"the parameter {name!r} has no value; give it one in the context of cdk.json, or "
+                f"with -c {name}=…"
+            )
+
+
+def _time_faults(consumer: Consumer) -> Iterator[str]:
+    timeout, least = consumer.timeout_seconds, consumer.least_visibility_seconds
+    if not MARGIN_SECONDS < timeout <= FUNCTION_SECONDS:
+        yield (
+            f"timeout_seconds={timeout}; choose {MARGIN_SECONDS + 1} to {FUNCTION_SECONDS}: "
+            f"{MARGIN_SECONDS} s are kept back for the answer, and Lambda ends at the latter"
+        )
+    yield from _effect_faults(consumer)
+    if consumer.visibility < least:
+        yield (
+            f"visibility_seconds={consumer.visibility} delivers again what is still at work; raise "
+            f"it to 6 × timeout + batch window = {least}, or leave it out"
+        )
+    if consumer.visibility > Limits.VISIBILITY_SECONDS:
+        yield (
+            f"visibility of {consumer.visibility} s; SQS takes at most "
+            f"{Limits.VISIBILITY_SECONDS}: lower visibility_seconds or timeout_seconds"
+        )
+
+
+def _effect_faults(consumer: Consumer) -> Iterator[str]:
+    effect, size = consumer.effect_timeout_seconds, consumer.batch_size
+    if effect < 0:
+        yield f"effect_timeout_seconds={effect}; give seconds, or 0 if it makes no calls"
+    # A message whose call no longer fits goes back untried, and has spent a receive.
+    need = MARGIN_SECONDS + size * effect
+    if effect > 0 and consumer.timeout_seconds <= need:
+        yield (
+            f"timeout_seconds={consumer.timeout_seconds} does not hold batch_size={size} calls of "
+            f"effect_timeout_seconds={effect} and {MARGIN_SECONDS} s for the answer; raise it to "
+            f"{need + 1}, or lower batch_size"
+        )
+
+
+def _batch_faults(consumer: Consumer) -> Iterator[str]:
+    size, window = consumer.batch_size, consumer.batch_window_seconds
+    if not 1 <= size <= BATCH_SIZE:
+        yield f"batch_size={size}; choose 1 to {BATCH_SIZE}"
+    if not 0 <= window <= BATCH_WINDOW_SECONDS:
+        yield f"batch_window_seconds={window}; choose 0 to {BATCH_WINDOW_SECONDS}"
+    if size > BATCH_SIZE_WITHOUT_WINDOW and window < 1:
+        yield (
+            f"batch_size={size} needs time to gather; set batch_window_seconds to 1 or more, or "
+            f"batch_size to {BATCH_SIZE_WITHOUT_WINDOW}"
+        )
+    if consumer.max_concurrency not in CONCURRENCY:
+        yield f"max_concurrency={consumer.max_concurrency}; choose 2 to 1000"
+    if consumer.memory_mb not in MEMORY_MB:
+        yield f"memory_mb={consumer.memory_mb}; choose 128 to 10240"
+    if consumer.max_receive_count < Limits.MIN_RECEIVE_COUNT:
+        yield (
+            f"max_receive_count={consumer.max_receive_count} dead-letters sound messages, since "
+            f"throttles spend receives too; raise it to {Limits.MIN_RECEIVE_COUNT}"
+        )

@@ -1,0 +1,47 @@
+"""The third-party part of a package: installed once for each lock, Python and machine."""
+
+from pathlib import Path
+
+import pytest
+
+from stacks import wheels as wheels_module
+from stacks.config import Config
+from stacks.errors import SynthError
+from stacks.wheels import site
+from tests.stacks.packages import HERE, LOCK, tree
+
+
+def test_the_same_lock_gives_the_same_wheels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = site([LOCK], HERE)
+    monkeypatch.setattr(wheels_module, "SITES", tmp_path)
+    second = site([LOCK], HERE)
+    assert first != second
+    assert first.name == second.name
+    assert tree(first) == tree(second)
+
+
+def test_another_lock_python_or_machine_gives_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wheels_module, "SITES", tmp_path / "site")
+    monkeypatch.setattr(wheels_module, "_fill", lambda *_: None)
+    own = tmp_path / "requirements.txt"
+    own.touch()
+    locks_and_configs = [
+        ([LOCK], Config(python_runtime="3.11")),
+        ([LOCK], Config(python_runtime="3.12")),
+        ([LOCK], HERE),
+        ([LOCK, own], HERE),
+    ]
+    assert len({site(locks, config) for locks, config in locks_and_configs}) == 4
+
+
+def test_a_lock_that_cannot_be_installed_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    lock = tmp_path / "requirements.txt"
+    lock.write_text("six==1.17.0\n")
+    with pytest.raises(SynthError, match="run `make setup`") as caught:
+        site([lock], HERE)
+    assert str(lock) in str(caught.value)
+    assert "--require-hashes" in str(caught.value)

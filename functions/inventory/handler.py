@@ -1,4 +1,4 @@
-"""Reserves stock for every line of an order, or refuses the whole order."""
+"""Reserves stock for an order, and sells or releases it when the payment has come to its end."""
 
 from collections import Counter
 from typing import Annotated
@@ -13,17 +13,44 @@ RESERVATIONS = consumer.table("reservations")
 
 
 class Line(Struct, frozen=True):
-    """One line of an order; what it costs is no matter of the stock."""
+    """One line of an order. `unit_price` is in minor units of the order's currency."""
 
     sku: str
     quantity: Annotated[int, Meta(ge=1)]
+    unit_price: Annotated[int, Meta(ge=0)]
 
 
 class OrderPlaced(Struct, frozen=True):
     """A customer has placed an order."""
 
     order_id: str
+    email: str
+    payment_method: str
+    currency: str
     lines: Annotated[tuple[Line, ...], Meta(min_length=1)]
+
+
+class StockReserved(Struct, frozen=True):
+    """Everything is there. `amount` is to be paid now, in minor units of the currency."""
+
+    order_id: str
+    email: str
+    payment_method: str
+    currency: str
+    amount: int
+
+
+class StockRefused(Struct, frozen=True):
+    """Something is not there, and nothing of the order was reserved."""
+
+    order_id: str
+    email: str
+
+
+class PaymentEnded(Struct, frozen=True):
+    """What became of the payment; the event's type says which."""
+
+    order_id: str
 
 
 class OutOfStock(Refusal):
@@ -37,7 +64,8 @@ class OutOfStock(Refusal):
 @consumer.handles("order.placed", OrderPlaced)
 def reserve(event: OrderPlaced, tx: Transaction) -> None:
     """Take every article of the order out of stock; the condition is the check."""
-    for sku, quantity in _quantities(event).items():
+    quantities = _quantities(event)
+    for sku, quantity in quantities.items():
         tx.update(
             STOCK,
             {"sku": sku},
@@ -46,7 +74,16 @@ def reserve(event: OrderPlaced, tx: Transaction) -> None:
             condition="available >= :quantity",
             otherwise=OutOfStock(sku),
         )
-    tx.put(RESERVATIONS, {"order_id": event.order_id, "status": "reserved"})
+    tx.put(
+        RESERVATIONS,
+        {"order_id": event.order_id, "status": "reserved", "quantities": dict(quantities)},
+    )
+    amount = sum(line.quantity * line.unit_price for line in event.lines)
+    tx.publish(
+        "stock.reserved",
+        StockReserved(event.order_id, event.email, event.payment_method, event.currency, amount),
+        subject=event.order_id,
+    )
 
 
 @consumer.rejects(OutOfStock)
@@ -55,6 +92,35 @@ def refuse(event: OrderPlaced, refusal: OutOfStock, tx: Transaction) -> None:
     tx.put(
         RESERVATIONS,
         {"order_id": event.order_id, "status": "refused", "out_of_stock": refusal.sku},
+    )
+    tx.publish("stock.refused", StockRefused(event.order_id, event.email), subject=event.order_id)
+
+
+@consumer.handles("payment.captured", PaymentEnded)
+def sell(event: PaymentEnded, tx: Transaction) -> None:
+    """What was reserved is sold."""
+    _end(event, "sold", tx)
+
+
+@consumer.handles("payment.declined", PaymentEnded)
+def release(event: PaymentEnded, tx: Transaction) -> None:
+    """What was reserved goes back on the shelf, once: the reservation must still hold it."""
+    reservation = tx.get(RESERVATIONS, {"order_id": event.order_id}) or {}
+    _end(event, "released", tx)
+    for sku, quantity in reservation.get("quantities", {}).items():
+        tx.update(
+            STOCK, {"sku": sku}, "SET available = available + :quantity", {":quantity": quantity}
+        )
+
+
+def _end(event: PaymentEnded, status: str, tx: Transaction) -> None:
+    tx.update(
+        RESERVATIONS,
+        {"order_id": event.order_id},
+        "SET #status = :status",
+        {":status": status, ":reserved": "reserved"},
+        names={"#status": "status"},
+        condition="#status = :reserved",
     )
 
 

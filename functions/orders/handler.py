@@ -1,4 +1,4 @@
-"""Stores an order, and keeps its customer's account of how much was ordered."""
+"""Stores an order, keeps its customer's account, and follows the order to its end."""
 
 from typing import Annotated
 
@@ -33,15 +33,65 @@ class OrderPlaced(Struct, frozen=True):
         return sum(line.quantity * line.unit_price for line in self.lines)
 
 
+class OrderEnded(Struct, frozen=True):
+    """What became of an order; the event's type says which end it is."""
+
+    order_id: str
+
+
 @consumer.handles("order.placed", OrderPlaced)
 def store(event: OrderPlaced, tx: Transaction) -> None:
-    """Store the order, and count it for its customer."""
-    tx.put(ORDERS, {**to_builtins(event), "total": event.total, "status": "placed"})
+    """Store the order, and count it for its customer.
+
+    Events overtake each other: an order may have come to its end before it is stored here.
+    """
+    tx.update(
+        ORDERS,
+        {"order_id": event.order_id},
+        "SET customer_id = :customer, currency = :currency, lines = :lines, total = :total,"
+        " #status = if_not_exists(#status, :placed)",
+        {
+            ":customer": event.customer_id,
+            ":currency": event.currency,
+            ":lines": to_builtins(event.lines),
+            ":total": event.total,
+            ":placed": "placed",
+        },
+        names={"#status": "status"},
+    )
     tx.update(
         CUSTOMERS,
         {"customer_id": event.customer_id},
         "ADD orders_placed :one, amount_ordered :total",
         {":one": 1, ":total": event.total},
+    )
+
+
+@consumer.handles("payment.captured", OrderEnded)
+def paid(event: OrderEnded, tx: Transaction) -> None:
+    """The order is paid."""
+    _end(event, "paid", tx)
+
+
+@consumer.handles("payment.declined", OrderEnded)
+def declined(event: OrderEnded, tx: Transaction) -> None:
+    """The card was declined."""
+    _end(event, "declined", tx)
+
+
+@consumer.handles("stock.refused", OrderEnded)
+def refused(event: OrderEnded, tx: Transaction) -> None:
+    """There was not enough in stock."""
+    _end(event, "refused", tx)
+
+
+def _end(event: OrderEnded, status: str, tx: Transaction) -> None:
+    tx.update(
+        ORDERS,
+        {"order_id": event.order_id},
+        "SET #status = :status",
+        {":status": status},
+        names={"#status": "status"},
     )
 
 

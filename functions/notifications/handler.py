@@ -1,0 +1,80 @@
+"""Tells a customer by e-mail how an order ended: at most once, because SES knows no key.
+
+Where nobody knows whether a message was sent, it is not sent again. The event is dead-lettered as
+`effect-unknown`, and a person decides: that is what the policy costs.
+"""
+
+from msgspec import Struct
+
+from functions.notifications import mail
+from once import Call, Consumer, Key, Policy, Transaction
+
+consumer = Consumer("notifications")
+NOTIFICATIONS = consumer.table("notifications")
+
+
+class PaymentEnded(Struct, frozen=True):
+    """A payment has come to its end. `amount` is in minor units of the currency."""
+
+    order_id: str
+    email: str
+    currency: str
+    amount: int
+
+
+class StockRefused(Struct, frozen=True):
+    """An order cannot be delivered."""
+
+    order_id: str
+    email: str
+
+
+class Message(Struct, frozen=True):
+    """An e-mail."""
+
+    to: str
+    subject: str
+    text: str
+
+
+class Sent(Struct, frozen=True):
+    """SES has taken the message."""
+
+    message_id: str
+
+
+@consumer.effect("email", Message, policy=Policy.AT_MOST_ONCE)
+def send(request: Message, call: Call) -> Sent:
+    """Send the message."""
+    return Sent(mail.send(to=request.to, subject=request.subject, text=request.text, call=call))
+
+
+@consumer.handles("payment.captured", PaymentEnded, key=Key.field("order_id"))
+def receipt(event: PaymentEnded, tx: Transaction) -> None:
+    """Thank for an order that is paid."""
+    amount = f"{event.amount / 100:.2f} {event.currency}"
+    text = f"Thank you. We have received {amount} for your order {event.order_id}."
+    tx.perform(send, Message(event.email, f"Your order {event.order_id}", text))
+
+
+@consumer.handles("payment.declined", PaymentEnded, key=Key.field("order_id"))
+def apologise_for_the_card(event: PaymentEnded, tx: Transaction) -> None:
+    """Tell of a card that was declined."""
+    text = f"Your card was declined, and your order {event.order_id} is cancelled. We are sorry."
+    tx.perform(send, Message(event.email, f"Your order {event.order_id}", text))
+
+
+@consumer.handles("stock.refused", StockRefused, key=Key.field("order_id"))
+def apologise_for_the_stock(event: StockRefused, tx: Transaction) -> None:
+    """Tell of an article that ran out."""
+    text = f"Your order {event.order_id} asks for more than we have in stock. We are sorry."
+    tx.perform(send, Message(event.email, f"Your order {event.order_id}", text))
+
+
+@consumer.completes(send)
+def sent(event: PaymentEnded | StockRefused, outcome: Sent, tx: Transaction) -> None:
+    """Write down that the customer was told."""
+    tx.put(NOTIFICATIONS, {"order_id": event.order_id, "message_id": outcome.message_id})
+
+
+lambda_handler = consumer.lambda_handler

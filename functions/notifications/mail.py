@@ -1,0 +1,67 @@
+"""Amazon SES, and what its errors mean for an effect that must not happen twice."""
+
+import os
+from functools import cache
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
+
+from once import Call, NotDone, PermanentError
+
+if TYPE_CHECKING:
+    from mypy_boto3_sesv2 import SESV2Client
+
+_REFUSED = {"MessageRejected", "BadRequestException", "NotFoundException"}
+
+
+def send(*, to: str, subject: str, text: str, call: Call) -> str:
+    """Send an e-mail; return SES's id of it.
+
+    Args:
+        to: the address.
+        subject: the subject line.
+        text: the body.
+        call: the time there is.
+
+    Raises:
+        NotDone: nothing was sent, and a later attempt may be.
+        PermanentError: nothing was sent, and never will be by this request.
+        Exception: nobody knows.
+    """
+    try:
+        answer = _client(max(1, int(call.timeout_seconds))).send_email(
+            FromEmailAddress=os.environ["EMAIL_SENDER"],
+            Destination={"ToAddresses": [to]},
+            Content={"Simple": {"Subject": {"Data": subject}, "Body": {"Text": {"Data": text}}}},
+        )
+    except (ConnectTimeoutError, EndpointConnectionError) as error:
+        raise NotDone(f"SES was not reached: {type(error).__name__}") from error
+    except ClientError as error:
+        raise _meaning(error) from error
+    return answer["MessageId"]
+
+
+def _meaning(error: ClientError) -> Exception:
+    """What an error answer says of whether the message was sent."""
+    code = error.response["Error"]["Code"]
+    if code in _REFUSED:
+        return PermanentError(f"SES refuses the message: {code}")
+    if error.response["ResponseMetadata"]["HTTPStatusCode"] < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return NotDone(f"SES did not take the message: {code}")
+    return error
+
+
+@cache
+def _client(timeout_seconds: int) -> "SESV2Client":
+    """A client that calls once: the SDK's own retry of a lost answer would send a second e-mail."""
+    config = Config(
+        connect_timeout=timeout_seconds,
+        read_timeout=timeout_seconds,
+        retries={"total_max_attempts": 1},
+        parameter_validation=False,
+    )
+    client: SESV2Client = boto3.client("sesv2", config=config)
+    return client

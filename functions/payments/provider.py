@@ -1,0 +1,141 @@
+"""Stripe, through its own library: what its answers and its errors mean for an effect."""
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+import requests
+import stripe
+from aws_lambda_powertools.utilities import parameters
+from urllib3.exceptions import NewConnectionError
+
+from once import Call, KeySpent, NotDone, PermanentError
+
+SECRET_SECONDS = 300
+"""How long the key is kept in memory: a key that was exchanged is in use after that."""
+
+_REPLAYED = "idempotent-replayed"
+
+
+class NotKnownYet(Exception):
+    """Stripe itself does not know the outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a charge; `decline_code` is set where it was not paid."""
+
+    charge_id: str
+    paid: bool
+    decline_code: str = ""
+
+
+def charge(*, amount: int, currency: str, payment_method: str, order_id: str, call: Call) -> Result:
+    """Charge a card, or learn what an earlier attempt under the same key came to.
+
+    Args:
+        amount: in minor units of the currency.
+        currency: the ISO code.
+        payment_method: Stripe's id of the customer's card.
+        order_id: names the order at Stripe, and groups its charges.
+        call: the idempotency key, and the time there is.
+
+    Raises:
+        NotDone: nothing was charged, and a later attempt may be.
+        PermanentError: nothing was charged, and never will be by this request.
+        KeySpent: an earlier attempt ended in a server error, which is all that Stripe remembers.
+        Exception: nobody knows.
+    """
+    try:
+        intent = _client(call).v1.payment_intents.create(
+            params={
+                "amount": amount,
+                "currency": currency.lower(),
+                "payment_method": payment_method,
+                "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
+                "confirm": True,
+                "transfer_group": order_id,
+                "metadata": {"order_id": order_id},
+            },
+            options={"idempotency_key": call.key},
+        )
+    except stripe.CardError as error:
+        return Result(charge_id="", paid=False, decline_code=_decline_code(error))
+    except stripe.StripeError as error:
+        raise _meaning(error) from error
+    if intent.status == "processing":
+        raise NotKnownYet(f"Stripe is still processing {intent.id}")
+    if intent.status != "succeeded":  # such as requires_action: nobody is there to act
+        return Result(charge_id="", paid=False, decline_code=intent.status)
+    return Result(charge_id=str(intent.latest_charge), paid=True)
+
+
+def find_charge(*, order_id: str, call: Call) -> Result | None:
+    """Return what an order was charged, or why not; None where Stripe never tried.
+
+    A list is read consistently at Stripe; a search is not.
+    """
+    charges = _client(call).v1.charges.list(params={"transfer_group": order_id, "limit": 100})
+    found = sorted(charges.data, key=lambda charge: not charge.paid)
+    if not found:
+        return None
+    return Result(found[0].id, paid=found[0].paid, decline_code=found[0].failure_code or "")
+
+
+def _meaning(error: stripe.StripeError) -> Exception:
+    """What an error says of whether the card was charged."""
+    match error:
+        case stripe.RateLimitError() | stripe.AuthenticationError() | stripe.PermissionError():
+            return NotDone(f"Stripe did not take the request: {type(error).__name__}")
+        case stripe.APIConnectionError() if _never_connected(error.__cause__):
+            return NotDone("Stripe was not reached")
+        case stripe.IdempotencyError():
+            return error  # the key was used with other bytes, and so perhaps for a charge
+        case stripe.InvalidRequestError():
+            return PermanentError(f"Stripe refuses the request: {error.code or error.param}")
+    headers: Any = error.headers or {}
+    status = error.http_status or 0
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR and headers.get(_REPLAYED) == "true":
+        return KeySpent(f"Stripe remembers nothing but a {status}")
+    return error
+
+
+def _never_connected(cause: BaseException | None) -> bool:
+    """Tell a connection that was refused from one that broke, when the request may have arrived."""
+    if isinstance(cause, requests.ConnectTimeout):
+        return True
+    return isinstance(cause, requests.ConnectionError) and isinstance(
+        getattr(cause.args[0], "reason", None), NewConnectionError
+    )
+
+
+def _decline_code(error: stripe.CardError) -> str:
+    return str(error.code or "card_declined")
+
+
+def _client(call: Call) -> stripe.StripeClient:
+    """A client for one call: its timeout is what this invocation has left.
+
+    Stripe's library would try again by itself, and the ledger does so already, with a plan.
+    """
+    return stripe.StripeClient(
+        _api_key(),
+        base_addresses={"api": os.environ["PAYMENT_API"]},
+        max_network_retries=0,
+        http_client=stripe.RequestsClient(timeout=call.timeout_seconds, session=_session()),
+    )
+
+
+def _api_key() -> str:
+    secret = parameters.get_secret(os.environ["SECRET_STRIPE_KEY"], max_age=SECRET_SECONDS)
+    if not secret:
+        raise NotDone("there is no key in SECRET_STRIPE_KEY: put Stripe's secret key into it")
+    return str(secret)
+
+
+@cache
+def _session() -> requests.Session:
+    """The connections, which outlive a call and an invocation."""
+    return requests.Session()

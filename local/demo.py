@@ -2,29 +2,54 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
 
 from rich.console import Console
-from rich.table import Table
 
-from local.audit import Findings, Place, audit
+from local.audit import Findings, Manifest, audit, on_their_way
 from local.aws import ROOT, EmbeddedAws, embedded_aws
-from local.cdk import Outputs, bootstrap, deploy
-from local.rest import wait_at_rest
+from local.kills import killing
+from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
+from local.report import report
+from local.rest import wait_until
+from local.service import deploy_service, place_of
 from ops.deployment import Deployment
+from ops.queues import depth
 
-SERVICE = "once"
-REPORTS = ROOT / "reports"
 TRAFFIC = ("--count", "500", "--duplicates", "30%", "--conflicts", "5", "--malformed", "5",
-           "--refusals", "10")  # fmt: skip
+           "--refusals", "10", "--declines", "15")  # fmt: skip
+SHARES = {
+    Fault.DROP: 0.18,
+    Fault.DROP_BEFORE: 0.03,
+    Fault.DELAY: 0.03,
+    Fault.ERROR_BEFORE: 0.03,
+    Fault.ERROR_AFTER: 0.03,
+    Fault.UNAVAILABLE: 0.03,
+    Fault.RATE_LIMITED: 0.03,
+    Fault.HOLD_BEFORE: 0.05,
+    Fault.HOLD_AFTER: 0.05,
+}
+"""How many of the charges meet which fault; those that are held lose the process that waits."""
+
+KILLS = {Fault.HOLD_BEFORE: 12, Fault.HOLD_AFTER: 12}
 REST_SECONDS = 300.0
 
 console = Console()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was sent, and what the run did to it."""
+
+    manifest: Manifest
+    seconds: float
+    killed: int
 
 
 def demo(*, keep: bool) -> int:
@@ -33,9 +58,10 @@ def demo(*, keep: bool) -> int:
     Args:
         keep: leave the embedded AWS running afterwards, until Ctrl-C.
     """
-    with embedded_aws() as aws:
+    faults = Faults(seed=secrets.randbits(32), shares=SHARES, most=KILLS)
+    with payment_sandbox(faults) as sandbox, embedded_aws() as aws:
         try:
-            findings = _deploy_send_audit(aws)
+            findings = _deploy_send_audit(aws, sandbox)
         except (subprocess.CalledProcessError, TimeoutError) as error:
             # A function that cannot start says so in the log of the embedded AWS alone.
             console.print(str(error), str(aws.child.failure("is still running")), sep="\n")
@@ -45,95 +71,56 @@ def demo(*, keep: bool) -> int:
     return 0 if findings.clean else 1
 
 
-def _deploy_send_audit(aws: EmbeddedAws) -> Findings:
+def _deploy_send_audit(aws: EmbeddedAws, sandbox: PaymentSandbox) -> Findings:
     with _step("deploying: cdk bootstrap, cdk deploy"):
         started = time.monotonic()
-        bootstrap(aws)
-        deployment = deployment_of(deploy(aws, outputs=aws.state_dir / "outputs.json"))
+        deployment = deploy_service(aws, sandbox.url)
         deploy_seconds = time.monotonic() - started
-    queues = [consumer.queue_url for consumer in deployment.consumers.values()]
-    seconds, manifest = _send(aws, queues)
+    run = _send(aws, sandbox, deployment)
     with _step("auditing"):
-        findings = audit(manifest, place_of(aws, deployment))
-    _report(findings, seconds, deploy_seconds)
+        findings = audit(run.manifest, place_of(aws, deployment, sandbox.url))
+    more = {
+        "quarantined": findings.quarantined,
+        "charge_answers_dropped": sandbox.fired[Fault.DROP],
+        "functions_killed": run.killed,
+        "messages_per_second": round(findings.deliveries / run.seconds, 1),
+        "deploy_seconds": round(deploy_seconds, 1),
+    }
+    report(findings, more, console)
     return findings
 
 
-def _send(aws: EmbeddedAws, queues: list[str]) -> tuple[float, Mapping[str, Any]]:
+def _send(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> Run:
     """Send the orders with the operator's own command, and wait until they are worked off."""
     manifest = aws.state_dir / "manifest.json"
     command = [sys.executable, "-m", "ops", "send", *TRAFFIC, "--manifest", str(manifest)]
+    names = {name: consumer.function_name for name, consumer in deployment.consumers.items()}
+    charging = names.pop("payments")
+    relay = f"{deployment.service}-outbox_relay"
     started = time.monotonic()
-    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **aws.environment()})
-    with _step("waiting until everything is at rest"):
-        wait_at_rest(aws.client("sqs"), queues, timeout=REST_SECONDS)
-    return time.monotonic() - started, json.loads(manifest.read_text())
+    with killing(aws, sandbox, charging, [relay, *names.values()]) as killer:
+        subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **aws.environment()})
+        with _step("waiting until everything is at rest"):
+            wait_at_rest(aws, deployment, sandbox.url)
+    seconds = time.monotonic() - started
+    return Run(json.loads(manifest.read_text()), seconds, killer.killed.total())
 
 
-def deployment_of(outputs: Outputs) -> Deployment:
-    """Return the deployment whose stacks have these outputs."""
-    return Deployment.of(SERVICE, {k: v for stack in outputs.values() for k, v in stack.items()})
+def wait_at_rest(aws: EmbeddedAws, deployment: Deployment, payment_api: str) -> None:
+    """Block until every queue is empty, and every event has arrived that was published.
 
+    Raises:
+        TimeoutError: something is still on its way.
+    """
+    sqs, place = aws.client("sqs"), place_of(aws, deployment, payment_api)
+    queues = [consumer.queue_url for consumer in deployment.consumers.values()]
 
-def place_of(aws: EmbeddedAws, deployment: Deployment) -> Place:
-    """Return where the audit is to look in a deployment."""
-    consumers = deployment.consumers.values()
-    return Place(
-        dynamodb=aws.client("dynamodb"),
-        sqs=aws.client("sqs"),
-        logs=aws.client("logs"),
-        tables=deployment.tables,
-        dead_letters={c.name: c.dead_letter_url for c in consumers},
-        log_groups={c.name: f"/aws/lambda/{c.function_name}" for c in consumers},
-    )
+    def at_rest() -> bool:
+        return not any(depth(sqs, url).total for url in queues) and not on_their_way(place)
 
-
-def _report(findings: Findings, seconds: float, deploy_seconds: float) -> None:
-    report = {
-        "sent": findings.sent,
-        "distinct": findings.distinct,
-        "deliveries": findings.deliveries,
-        "effects": findings.effects,
-        "refused": findings.refused,
-        "quarantined": findings.quarantined,
-        "lost": findings.lost,
-        "doubled": findings.doubled,
-        "balance_error": findings.balance_error,
-        "unexplained_dead_letters": findings.unexplained_dead_letters,
-        "messages_per_second": round(findings.deliveries / seconds, 1),
-        "deploy_seconds": round(deploy_seconds, 1),
-    }
-    REPORTS.mkdir(exist_ok=True)
-    (REPORTS / "demo.json").write_text(json.dumps(report, indent=2) + "\n")
-    console.print(_table(findings, report))
-
-
-def _table(findings: Findings, report: Mapping[str, float]) -> Table:
-    table = Table(title="Audit, from the tables and queues", show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    rows: dict[str, object] = {
-        "messages sent": findings.sent,
-        "distinct orders": findings.distinct,
-        "deliveries to consumers": findings.deliveries,
-        "orders stored": findings.orders_stored,
-        "stock moved (pieces)": findings.stock_moved,
-        "effects": findings.effects,
-        "orders refused": findings.refused,
-    }
-    for reason, count in sorted(findings.quarantined_by_reason.items()):
-        rows[f"quarantined: {reason}"] = count
-    rows["unexplained dead letters"] = findings.unexplained_dead_letters
-    rows["balance error"] = findings.balance_error
-    rows["messages per second"] = report["messages_per_second"]
-    for name, value in rows.items():
-        table.add_row(name, str(value))
-    table.add_section()
-    for name in ("lost", "doubled"):
-        table.add_row(
-            f"[bold]{name}", f"[bold {'green' if not report[name] else 'red'}]{report[name]}"
-        )
-    return table
+    # Between two looks an event may just be in the stream: it is at rest when it was so twice.
+    for _ in range(2):
+        wait_until("everything is at rest", at_rest, timeout=REST_SECONDS)
 
 
 def _stay(aws: EmbeddedAws) -> None:
@@ -143,9 +130,10 @@ def _stay(aws: EmbeddedAws) -> None:
     console.print(f"\nIt is still running. In another shell:\n  source {script}", highlight=False)
     for example in (
         ".venv/bin/python -m ops status",
+        ".venv/bin/python -m ops outbox republish --since 1h --dry-run",
         f"{aws_cli} sqs list-queues",
         f"{aws_cli} dynamodb list-tables",
-        f"{aws_cli} logs tail /aws/lambda/once-inventory",
+        f"{aws_cli} logs tail /aws/lambda/once-payments",
     ):
         console.print(f"  {example}", highlight=False, soft_wrap=True)
     console.print("Ctrl-C ends it.")

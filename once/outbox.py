@@ -100,18 +100,19 @@ def written(
             **passed_on(inbound.extensions, event_id=event_id, root=root),
             "data": event.data,
         }
-        bodies.append(_checked(json.dumps(envelope, separators=(",", ":")), event.type))
+        bodies.append(_body(envelope))
     return f"[{','.join(bodies)}]"
 
 
-def _checked(body: str, event_type: str) -> str:
+def _body(envelope: Mapping[str, Any]) -> str:
     """What is published is what our own consumers read: better refused here than by all of them."""
     try:
+        body = json.dumps(envelope, separators=(",", ":"))
         read_event(body, max_bytes=Limits.TOPIC_MESSAGE_BYTES - _ENVELOPE_BYTES)
     except TooLarge as error:
-        raise TooLarge(f"{event_type} is too large for the topic: {error}") from None
-    except OnceError as error:
-        raise InvalidWrite(f"{event_type} could be read by no consumer: {error}") from None
+        raise TooLarge(f"{envelope['type']} is too large for the topic: {error}") from None
+    except (OnceError, TypeError, ValueError, RecursionError) as error:
+        raise InvalidWrite(f"{envelope['type']} could be read by no consumer: {error}") from None
     return body
 
 

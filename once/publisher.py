@@ -26,6 +26,7 @@ _PERMANENT = {
     "InvalidParameterValue",
     "ParameterValueInvalid",
     "ValidationError",
+    "ValidationException",
     "BatchRequestTooLong",
 }
 

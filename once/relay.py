@@ -110,9 +110,10 @@ class Relay:
             for failure in permanent:
                 self._dead_letter(sources[failure.event.id], failure.event.body, _error(failure))
             letters += len(permanent)
-            events = [failure.event for failure in left if not failure.permanent]
-            if events and not budget.pause(attempt):
-                raise NotRelayed(f"{len(events)} events are not published: {left[0].error}")
+            waiting = [failure for failure in left if not failure.permanent]
+            events = [failure.event for failure in waiting]
+            if waiting and not budget.pause(attempt):
+                raise NotRelayed(f"{len(waiting)} events are not published: {waiting[0].error}")
             attempt += 1
         return letters
 
@@ -139,8 +140,8 @@ class Relay:
         )
 
     def _report(self, sources: Iterable[Source], *, published: int) -> None:
-        oldest = min((source.committed_at for source in sources), default=None)
-        if oldest is not None:
+        if published:
+            oldest = min(source.committed_at for source in sources)
             lag = max(0, self.clock() * 1000 - oldest)
             self.metrics.add_metric(name=LAG, unit=MetricUnit.Milliseconds, value=lag)
             self.metrics.add_metric(name="EventsPublished", unit=MetricUnit.Count, value=published)

@@ -48,7 +48,7 @@ def store(event: OrderPlaced, tx: Transaction) -> None:
     tx.update(
         ORDERS,
         {"order_id": event.order_id},
-        "SET customer_id = :customer, currency = :currency, lines = :lines, total = :total,"
+        "SET customer_id = :customer, currency = :currency, #lines = :lines, #total = :total,"
         " #status = if_not_exists(#status, :placed)",
         {
             ":customer": event.customer_id,
@@ -57,7 +57,7 @@ def store(event: OrderPlaced, tx: Transaction) -> None:
             ":total": event.total,
             ":placed": "placed",
         },
-        names={"#status": "status"},
+        names={"#lines": "lines", "#total": "total", "#status": "status"},
     )
     tx.update(
         CUSTOMERS,

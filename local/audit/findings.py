@@ -1,0 +1,62 @@
+"""What the audit found."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Findings:
+    """The audit's result. Lost = accepted - effects - quarantined; doubled = what is over one.
+
+    An effect is what an event should have changed once: an order stored, stock moved, a card
+    charged, a customer written to. `unfinished` counts orders that are at no end, or at the wrong
+    one. `stock_balance_error` is what available, reserved and sold do not add up to, in pieces;
+    `balance_error` the same for what was ordered and paid, in minor units, and for stock against
+    what should have moved, in pieces.
+    """
+
+    sent: int
+    distinct: int
+    deliveries: int = 0
+    orders_stored: int = 0
+    orders_paid: int = 0
+    orders_refused: int = 0
+    orders_declined: int = 0
+    unfinished: int = 0
+    stock_moved: int = 0
+    stock_balance_error: int = 0
+    charges: int = 0
+    double_charges: int = 0
+    emails: int = 0
+    effects: int = 0
+    refused: int = 0
+    lost: int = 0
+    doubled: int = 0
+    balance_error: int = 0
+    unexplained_dead_letters: int = 0
+    quarantined_by_reason: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def quarantined(self) -> int:
+        """How many messages were quarantined, each counted once for each consumer."""
+        return self.quarantined_by_reason.total()
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is lost, doubled, unfinished or unexplained, and everything adds up."""
+        faults = (
+            self.lost,
+            self.doubled,
+            self.double_charges,
+            self.unfinished,
+            self.balance_error,
+            self.stock_balance_error,
+            self.unexplained_dead_letters,
+        )
+        return self.effects > 0 and not any(faults)
+
+    def count(self, found: int, expected: int = 1) -> None:
+        """Count one effect that should have happened `expected` times."""
+        self.effects += min(found, expected)
+        self.lost += max(0, expected - found)
+        self.doubled += max(0, found - expected)

@@ -1,0 +1,87 @@
+"""Where the audit looks, and how it reads there."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Manifest = Mapping[str, Any]
+Item = Mapping[str, Any]
+
+WAIT_SECONDS = 1
+"""A queue on AWS may keep silent when asked without a wait, and hold messages all the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where to look: boto3 clients; tables by logical name, `dedup` among them; queue URLs by
+    consumer; the payment provider's own book of charges; and the e-mails that were sent.
+    """
+
+    dynamodb: Any
+    sqs: Any
+    logs: Any
+    tables: Mapping[str, str]
+    dead_letters: Mapping[str, str]
+    log_groups: Mapping[str, str]
+    charges: Sequence[Mapping[str, Any]]
+    emails: Sequence[Mapping[str, Any]]
+
+    def items(self, table: str) -> Iterator[Item]:
+        """Read a whole table, in DynamoDB's own JSON form."""
+        pages = self.dynamodb.get_paginator("scan").paginate(
+            TableName=self.tables[table], ConsistentRead=True
+        )
+        return (item for page in pages for item in page["Items"])
+
+    def by_key(self, table: str, key: str) -> dict[str, Item]:
+        """Read a whole table, by its partition key."""
+        return {item[key]["S"]: item for item in self.items(table)}
+
+    def messages(self, url: str) -> Iterator[dict[str, Any]]:
+        """Read a queue to its end, and let every message be seen again afterwards."""
+        seen = []
+        while batch := self._receive(url):
+            seen += batch
+        for message in seen:
+            self.sqs.change_message_visibility(
+                QueueUrl=url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
+            )
+            yield message
+
+    def _receive(self, url: str) -> list[Any]:
+        answer = self.sqs.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=10,
+            MessageAttributeNames=["All"],
+            VisibilityTimeout=120,
+            WaitTimeSeconds=WAIT_SECONDS,
+        )
+        return list(answer.get("Messages", []))
+
+
+def text(item: Item, name: str) -> str:
+    """Return a text of an item, empty where there is none."""
+    return str(item.get(name, {}).get("S", ""))
+
+
+def number(item: Item, name: str) -> int:
+    """Return a number of an item, 0 where there is none."""
+    return int(item.get(name, {"N": "0"})["N"])
+
+
+def delivered(logs: Any, group: str) -> int:
+    """Count the messages that a function says it was handed, from its log lines."""
+    pages = logs.get_paginator("filter_log_events").paginate(logGroupName=group)
+    lines = [event["message"] for page in pages for event in page["events"]]
+    return sum(sum(fates.values()) for fates in map(_fates, lines))
+
+
+def _fates(line: str) -> Mapping[str, int]:
+    start = line.find("{")
+    try:
+        entry = json.loads(line[start:]) if start >= 0 else {}
+    except json.JSONDecodeError:
+        return {}
+    fates: Mapping[str, int] = entry.get("fates", {}) if isinstance(entry, dict) else {}
+    return fates

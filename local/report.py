@@ -1,0 +1,72 @@
+"""What a demo run shows: a table for people, and `reports/demo.json` for machines."""
+
+import json
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+from local.audit import Findings
+from local.aws import ROOT
+
+REPORTS = ROOT / "reports"
+
+FIGURES = {
+    "sent": "messages sent",
+    "distinct": "distinct orders",
+    "deliveries": "deliveries to consumers",
+    "orders_paid": "orders paid",
+    "orders_refused": "orders refused",
+    "orders_declined": "orders declined",
+    "effects": "effects",
+    "refused": "reservations refused",
+    "charges": "cards charged",
+    "charge_answers_dropped": "charge answers dropped",
+    "functions_killed": "function processes killed",
+    "emails": "e-mails sent",
+    "quarantined": "quarantined",
+}
+FAULTS = {
+    "lost": "lost",
+    "doubled": "doubled",
+    "double_charges": "double charges",
+    "unfinished": "unfinished",
+    "stock_balance_error": "stock balance error",
+    "balance_error": "balance error",
+    "unexplained_dead_letters": "unexplained dead letters",
+}
+"""What must be 0."""
+
+Figures = Mapping[str, float]
+
+
+def report(findings: Findings, more: Figures, console: Console) -> None:
+    """Write the report and print it.
+
+    Args:
+        findings: what the audit found.
+        more: figures of the run itself, by their key in the report.
+        console: where to print.
+    """
+    names = (*FIGURES, *FAULTS)
+    figures = {name: getattr(findings, name) for name in names if hasattr(findings, name)}
+    figures |= more
+    REPORTS.mkdir(exist_ok=True)
+    (REPORTS / "demo.json").write_text(json.dumps(figures, indent=2) + "\n")
+    console.print(_table(findings, figures))
+
+
+def _table(findings: Findings, figures: Figures) -> Table:
+    table = Table(title="Audit, from tables, queues, provider and mailboxes", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, label in FIGURES.items():
+        table.add_row(label, str(figures[name]))
+    for reason, count in sorted(findings.quarantined_by_reason.items()):
+        table.add_row(f"  {reason}", str(count))
+    table.add_row("messages per second", str(figures["messages_per_second"]))
+    table.add_section()
+    for name, label in FAULTS.items():
+        colour = "red" if figures[name] else "green"
+        table.add_row(f"[bold]{label}", f"[bold {colour}]{figures[name]}")
+    return table

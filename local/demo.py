@@ -12,15 +12,14 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from local.audit import Findings, Manifest, audit, on_their_way
+from local.audit import Findings, Manifest, audit
 from local.aws import ROOT, EmbeddedAws, embedded_aws
 from local.kills import killing
 from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
 from local.report import report
-from local.rest import wait_until
+from local.rest import wait_at_rest
 from local.service import deploy_service, place_of
 from ops.deployment import Deployment
-from ops.queues import depth
 
 TRAFFIC = ("--count", "500", "--duplicates", "30%", "--conflicts", "5", "--malformed", "5",
            "--refusals", "10", "--declines", "15")  # fmt: skip
@@ -101,26 +100,10 @@ def _send(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> 
     with killing(aws, sandbox, charging, [relay, *names.values()]) as killer:
         subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **aws.environment()})
         with _step("waiting until everything is at rest"):
-            wait_at_rest(aws, deployment, sandbox.url)
+            queues = [consumer.queue_url for consumer in deployment.consumers.values()]
+            wait_at_rest(place_of(aws, deployment, sandbox.url), queues, timeout=REST_SECONDS)
     seconds = time.monotonic() - started
     return Run(json.loads(manifest.read_text()), seconds, killer.killed.total())
-
-
-def wait_at_rest(aws: EmbeddedAws, deployment: Deployment, payment_api: str) -> None:
-    """Block until every queue is empty, and every event has arrived that was published.
-
-    Raises:
-        TimeoutError: something is still on its way.
-    """
-    sqs, place = aws.client("sqs"), place_of(aws, deployment, payment_api)
-    queues = [consumer.queue_url for consumer in deployment.consumers.values()]
-
-    def at_rest() -> bool:
-        return not any(depth(sqs, url).total for url in queues) and not on_their_way(place)
-
-    # Between two looks an event may just be in the stream: it is at rest when it was so twice.
-    for _ in range(2):
-        wait_until("everything is at rest", at_rest, timeout=REST_SECONDS)
 
 
 def _stay(aws: EmbeddedAws) -> None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
+from local.audit import Place, on_their_way
 from ops.queues import depth
 
 _POLL_SECONDS = 0.1
@@ -27,14 +28,34 @@ def wait_until(what: str, holds: Callable[[], bool], *, timeout: float) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def wait_at_rest(sqs: Any, urls: Collection[str], *, timeout: float) -> None:
+def wait_until_empty(sqs: Any, urls: Collection[str], *, timeout: float) -> None:
     """Block until every queue is empty; `timeout` is in seconds.
 
     Raises:
         TimeoutError: a queue still holds messages.
     """
-    wait_until(
-        "the queues are empty",
-        lambda: not any(depth(sqs, url).total for url in urls),
-        timeout=timeout,
-    )
+    wait_until("the queues are empty", lambda: _are_empty(sqs, urls), timeout=timeout)
+
+
+def wait_at_rest(place: Place, urls: Collection[str], *, timeout: float) -> None:
+    """Block until every queue is empty, and every event has arrived that was published.
+
+    Args:
+        place: where the dedup records are.
+        urls: the queues of all subscribers.
+        timeout: how long to wait, in seconds.
+
+    Raises:
+        TimeoutError: something is still on its way.
+    """
+    # An event may be in the stream between two looks: it is at rest when it was so twice.
+    for _ in range(2):
+        wait_until(
+            "everything is at rest",
+            lambda: _are_empty(place.sqs, urls) and not on_their_way(place),
+            timeout=timeout,
+        )
+
+
+def _are_empty(sqs: Any, urls: Collection[str]) -> bool:
+    return not any(depth(sqs, url).total for url in urls)

@@ -1,14 +1,17 @@
 """The service, deployed once for all tests by the real `cdk deploy`."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from local.aws import EmbeddedAws
-from local.cdk import bootstrap, deploy
+from local.payments import payment_sandbox
+from local.service import deploy_service
 from tests.e2e.deployment import Deployment
 
 
 @pytest.fixture(scope="session")
-def service(aws: EmbeddedAws) -> Deployment:
-    bootstrap(aws)
-    outputs = deploy(aws, app="python3 -m tests.e2e.app", outputs=aws.state_dir / "outputs.json")
-    return Deployment(aws, outputs)
+def service(aws: EmbeddedAws) -> Iterator[Deployment]:
+    with payment_sandbox() as sandbox:
+        parts = deploy_service(aws, sandbox.url, app="python3 -m tests.e2e.app")
+        yield Deployment(aws, parts, sandbox)

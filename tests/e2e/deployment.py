@@ -3,19 +3,22 @@
 import json
 from typing import Any
 
+from local.audit import Place
 from local.aws import EmbeddedAws
-from local.cdk import Outputs
-from local.demo import deployment_of
-from local.rest import wait_at_rest, wait_until
+from local.payments import PaymentSandbox
+from local.rest import wait_at_rest, wait_until, wait_until_empty
+from local.service import emails, place_of
+from ops.deployment import Deployment as Parts
 
-REST_SECONDS = 90.0
+SAGA = ("orders", "inventory", "payments", "notifications")
+REST_SECONDS = 120.0
 
 
 class Deployment:
     """The deployed service. Table and consumer names are the logical ones."""
 
-    def __init__(self, aws: EmbeddedAws, outputs: Outputs) -> None:
-        self.aws, self.parts = aws, deployment_of(outputs)
+    def __init__(self, aws: EmbeddedAws, parts: Parts, sandbox: PaymentSandbox) -> None:
+        self.aws, self.parts, self.sandbox = aws, parts, sandbox
         self.sqs, self.sns = aws.client("sqs"), aws.client("sns")
         self.dynamodb = aws.client("dynamodb")
 
@@ -40,8 +43,26 @@ class Deployment:
     def queue(self, consumer: str) -> str:
         return self.parts.consumer(consumer).queue_url
 
-    def wait_at_rest(self, *consumers: str) -> None:
-        wait_at_rest(self.sqs, [self.queue(name) for name in consumers], timeout=REST_SECONDS)
+    def place(self) -> Place:
+        """Where an audit looks."""
+        return place_of(self.aws, self.parts, self.sandbox.url)
+
+    def wait_until_empty(self, *consumers: str) -> None:
+        """Wait until consumers that publish nothing have worked off their queues."""
+        wait_until_empty(self.sqs, [self.queue(name) for name in consumers], timeout=REST_SECONDS)
+
+    def wait_at_rest(self) -> None:
+        """Wait until every order has come to an end of the saga."""
+        wait_at_rest(self.place(), [self.queue(name) for name in SAGA], timeout=REST_SECONDS)
+
+    def charges(self, order: str) -> list[dict[str, Any]]:
+        """Return what the provider's book says of an order."""
+        book = self.sandbox.charges()
+        return [charge for charge in book if charge["metadata"].get("order_id") == order]
+
+    def emails(self, address: str) -> list[str]:
+        """Return the texts that were sent to an address."""
+        return [mail["BodyText"] for mail in emails(self.aws) if address in mail["To"]]
 
     def put(self, table: str, **attributes: str | int) -> None:
         item = {
@@ -62,9 +83,14 @@ class Deployment:
     def dead_letters(self, consumer: str, expected: int) -> list[dict[str, Any]]:
         """Wait for dead letters, and take them out of their queue."""
         found: list[dict[str, Any]] = []
+        url = (
+            self.parts.relay_dead_letter_url
+            if consumer == "outbox_relay"
+            else self.parts.consumer(consumer).dead_letter_url
+        )
 
         def arrived() -> bool:
-            found.extend(self._take(self.parts.consumer(consumer).dead_letter_url))
+            found.extend(self._take(url))
             return len(found) >= expected
 
         wait_until(f"{expected} dead letters of {consumer}", arrived, timeout=REST_SECONDS)

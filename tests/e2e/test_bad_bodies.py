@@ -40,7 +40,7 @@ def test_a_bad_body_is_quarantined_and_its_neighbours_commit(
     before, after = f"before {name}", f"after {name}"
     service.send("probe", counted(before), body, counted(after))
     [letter] = service.dead_letters("probe", 1)
-    service.wait_at_rest("probe")
+    service.wait_until_empty("probe")
     assert letter["Body"] == body
     assert attribute(letter, "once-reason") == reason
     assert attribute(letter, "once-receive-count") == "1"
@@ -54,5 +54,5 @@ def test_a_body_as_large_as_sqs_takes_is_quarantined_whole(service: Deployment) 
     assert attribute(letter, "once-reason") == "too-large"
     assert "once-original-gzip" in letter["MessageAttributes"]
     service.send("probe", counted("after a large one"))
-    service.wait_at_rest("probe")
+    service.wait_until_empty("probe")
     assert service.get("counters", id="after a large one")["amount"] == "1"

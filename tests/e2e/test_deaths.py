@@ -15,7 +15,7 @@ def test_a_function_that_ends_in_mid_batch_counts_every_message_once(
 ) -> None:
     counters = [f"{fault}-{n}" for n in range(BATCH)]
     service.send("probe", cloud_event("probe.asked", {"counter": f"{fault}-warm"}))
-    service.wait_at_rest("probe")
+    service.wait_until_empty("probe")
     seen = service.processes("probe")
     service.put("controls", id=f"{fault}-5", fault=fault)
     service.send("probe", *(cloud_event("probe.asked", {"counter": c}) for c in counters))
@@ -24,7 +24,7 @@ def test_a_function_that_ends_in_mid_batch_counts_every_message_once(
     assert amounts[5] is None
     assert "1" in amounts
     service.put("controls", id=f"{fault}-5", fault="none")
-    service.wait_at_rest("probe")
+    service.wait_until_empty("probe")
     amounts = [service.get("counters", id=counter).get("amount") for counter in counters]
     assert amounts == ["1"] * BATCH
 

@@ -4,23 +4,26 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from local.audit import Place, audit
+from local.audit import Manifest, Place, audit
 from local.aws import ROOT
-from local.demo import place_of
-from tests.e2e.deployment import Deployment
+from tests.e2e.deployment import SAGA, Deployment
 
-TRAFFIC = "--count 40 --duplicates 50% --conflicts 2 --malformed 3 --refusals 2"
-CONSUMERS = ("orders", "inventory")
+TRAFFIC = "--count 40 --duplicates 50% --conflicts 2 --malformed 3 --refusals 2 --declines 3"
 
 
-def place(service: Deployment) -> Place:
-    """Where the audit looks, without the consumers that this traffic does not reach."""
-    found = place_of(service.aws, service.parts)
-    letters = {name: found.dead_letters[name] for name in CONSUMERS}
-    groups = {name: found.log_groups[name] for name in CONSUMERS}
-    return Place(found.dynamodb, found.sqs, found.logs, found.tables, letters, groups)
+def place(service: Deployment, manifest: Manifest) -> Place:
+    """Where the audit looks, without what other tests have left there."""
+    found = service.place()
+    orders = {order["order_id"] for order in manifest["orders"]}
+    return replace(
+        found,
+        dead_letters={name: found.dead_letters[name] for name in (*SAGA, "outbox_relay")},
+        log_groups={name: found.log_groups[name] for name in SAGA},
+        charges=[c for c in found.charges if c["metadata"]["order_id"] in orders],
+    )
 
 
 def ops(service: Deployment, *arguments: str) -> str:
@@ -33,19 +36,21 @@ def ops(service: Deployment, *arguments: str) -> str:
 
 def test_status_shows_every_consumers_queue_and_dead_letters(service: Deployment) -> None:
     service.send("probe", "{")
-    service.wait_at_rest("probe")
+    service.wait_until_empty("probe")
     rows = {row["consumer"]: row for row in json.loads(ops(service, "status", "--json"))}
-    assert set(rows) == {"orders", "inventory", "probe", "rogue"}
+    assert set(rows) == {*SAGA, "outbox_relay", "probe", "rogue"}
     assert (rows["probe"]["visible"], rows["probe"]["dead_letters"]) == (0, 1)
     service.dead_letters("probe", 1)
 
 
 def test_what_the_operator_sends_is_audited_clean(service: Deployment, tmp_path: Path) -> None:
-    manifest = tmp_path / "manifest.json"
-    ops(service, "send", *TRAFFIC.split(), "--manifest", str(manifest))
-    service.wait_at_rest(*CONSUMERS)
-    findings = audit(json.loads(manifest.read_text()), place(service))
+    file = tmp_path / "manifest.json"
+    ops(service, "send", *TRAFFIC.split(), "--manifest", str(file))
+    service.wait_at_rest()
+    manifest = json.loads(file.read_text())
+    findings = audit(manifest, place(service, manifest))
     assert findings.clean, findings
-    assert (findings.sent, findings.distinct, findings.refused) == (65, 40, 2)
-    assert findings.quarantined == (2 + 3) * len(CONSUMERS)
+    assert (findings.sent, findings.distinct) == (65, 40)
+    assert (findings.refused, findings.charges) == (2, 35)
+    assert findings.quarantined == (2 + 3) * 2  # orders and inventory get all that is sent
     assert findings.deliveries >= 2 * 65

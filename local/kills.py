@@ -44,19 +44,22 @@ class Killer:
 
     def _kill_client(self, port: int) -> None:
         for process in self._aws.function_processes(self._charging):
-            if port in _local_ports(process):
-                self._kill(self._charging, process)
-                if self.killed[self._charging] % EVERY == 0:
-                    self._kill_another(next(self._others))
+            if port in _local_ports(process) and self._kill(self._charging, process):
+                self._maybe_kill_another()
 
-    def _kill_another(self, function: str) -> None:
-        for process in self._aws.function_processes(function)[:1]:
-            self._kill(function, process)
+    def _maybe_kill_another(self) -> None:
+        if self.killed[self._charging] % EVERY == 0:
+            function = next(self._others)
+            for process in self._aws.function_processes(function)[:1]:
+                self._kill(function, process)
 
-    def _kill(self, function: str, process: psutil.Process) -> None:
+    def _kill(self, function: str, process: psutil.Process) -> bool:
+        """Kill a process, if it is still there; tell whether it was."""
         with suppress(psutil.NoSuchProcess):
             process.kill()
             self.killed[function] += 1
+            return True
+        return False
 
 
 @contextmanager

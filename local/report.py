@@ -37,6 +37,11 @@ FAULTS = {
 }
 """What must be 0."""
 
+PACE = {
+    "messages_per_second": "messages per second",
+    "deploy_seconds": "seconds to deploy",
+}
+
 Figures = Mapping[str, float]
 
 
@@ -64,7 +69,8 @@ def _table(findings: Findings, figures: Figures) -> Table:
         table.add_row(label, str(figures[name]))
     for reason, count in sorted(findings.quarantined_by_reason.items()):
         table.add_row(f"  {reason}", str(count))
-    table.add_row("messages per second", str(figures["messages_per_second"]))
+    for name, label in PACE.items():
+        table.add_row(label, str(figures[name]))
     table.add_section()
     for name, label in FAULTS.items():
         colour = "red" if figures[name] else "green"

@@ -69,7 +69,11 @@ def judge_record(transaction: Transaction, stored: StoredRecord) -> Verdict:
                 "id, or a field that may differ is not declared volatile"
             )
         )
-    return DUPLICATE if stored.intent is None else pending(stored.intent)
+    if stored.intent is None:
+        return DUPLICATE
+    if transaction.owned is not None and transaction.owned.owner == stored.intent.owner:
+        return CONTENDED  # our own completion, which has not arrived: it goes again
+    return pending(stored.intent)
 
 
 def _judge_conditions(actions: Sequence[Action], reasons: Sequence[Reason]) -> Verdict:

@@ -69,7 +69,7 @@ class Performer:
 
         Raises:
             OutOfTime: a call would not fit into this invocation any more.
-            InvalidWrite: the effect is none of this consumer's.
+            InvalidWrite: the effect is none of this consumer's, or its request breaks its model.
         """
         if transaction.request is None:
             return
@@ -80,6 +80,12 @@ class Performer:
                 f"the effect {effect.name!r} is none of this consumer's: declare it with "
                 "@consumer.effect"
             )
+        try:
+            _decoded(effect, request)  # what is not read back now would be pending for good
+        except msgspec.ValidationError as error:
+            raise InvalidWrite(
+                f"the request of {effect.name!r} breaks its model: {error}"
+            ) from None
         lease = self._budget.seconds_to_the_end
         transaction.intent = self._ledger.open(effect, request, transaction.identity.pk, lease)
 
@@ -105,7 +111,8 @@ class Performer:
             OnceError: there is none, and the error says by its class whether the effect may be
                 tried again.
         """
-        request = msgspec.json.decode(turn.intent.request, type=turn.effect.model)
+        request = self._request(turn)
+        self._check_time()  # the intent may have taken long
         attempt = 0
         while True:
             try:
@@ -141,6 +148,8 @@ class Performer:
                 f"the effect {turn.effect.name!r} ended in an error that says nothing of its "
                 "outcome, and has no look-up: find out outside what became of it"
             )
+        if self._budget.spent:
+            raise Unanswered(f"no time was left to look the effect {turn.effect.name!r} up")
         try:
             found = turn.effect.look_up(request, self._terms(turn))
         except Refusal as refusal:
@@ -152,6 +161,15 @@ class Performer:
         turn.intent = self._ledger.renew_key(turn.effect, turn.pk, turn.intent)
         turn.clean = True
         raise NotDone("the provider's attempt ended in an error, and did nothing")
+
+    def _request(self, turn: Turn) -> Any:
+        try:
+            return _decoded(turn.effect, turn.intent.request)
+        except msgspec.ValidationError as error:
+            raise EffectUnknown(
+                f"the pending request of {turn.effect.name!r} does not fit its model any more: "
+                f"bring the model back, or find out outside what became of it: {error}"
+            ) from None
 
     def _effect(self, intent: Intent) -> Effect:
         if intent.effect not in self._effects:
@@ -170,6 +188,10 @@ class Performer:
     def _check_time(self) -> None:
         if self._budget.seconds < self._timeout:
             raise OutOfTime("a call to the outside world would not fit into this invocation")
+
+
+def _decoded(effect: Effect, request: bytes) -> Any:
+    return msgspec.json.decode(request, type=effect.model)
 
 
 def _unanswered(turn: Turn, error: Exception) -> OnceError:

@@ -29,6 +29,8 @@ _PERMANENT = {
     "ValidationException",
     "BatchRequestTooLong",
 }
+_MAY_PASS = ("Throttl", "KMS", "Authorization", "AccessDenied")
+"""What SNS also calls the sender's fault, and what is no fault of the event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ def _refused(batch: Sequence[OutgoingEvent], answer: Any) -> Iterator[Unpublishe
         if str(number) not in successful:
             entry = failed.get(str(number), {})
             error = entry.get("Code", "no answer for this entry")
-            yield Unpublished(event, error, permanent=bool(entry.get("SenderFault")))
+            permanent = bool(entry.get("SenderFault")) and not error.startswith(_MAY_PASS)
+            yield Unpublished(event, error, permanent)
 
 
 def _all(batch: Sequence[OutgoingEvent], error: str, *, permanent: bool) -> list[Unpublished]:

@@ -23,7 +23,9 @@ from stacks.rules import acknowledge
 
 MEMORY_MB = 512
 BATCH_SIZE = 100
-RETRIES = 10
+RETRIES = 100
+"""Each waits out the function's own time: hours of a topic that takes nothing, before a batch is
+given up. What is poison in itself is dead-lettered by the function, without a retry."""
 MAX_AGE = Duration.hours(12)
 """Half of what the stream keeps: a batch is given up, and kept, well before it would be lost."""
 

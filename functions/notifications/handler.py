@@ -4,6 +4,8 @@ Where nobody knows whether a message was sent, it is not sent again. The event i
 `effect-unknown`, and a person decides: that is what the policy costs.
 """
 
+from decimal import Decimal
+
 from msgspec import Struct
 
 from functions.notifications import mail
@@ -52,8 +54,8 @@ def send(request: Message, call: Call) -> Sent:
 @consumer.handles("payment.captured", PaymentEnded, key=Key.field("order_id"))
 def receipt(event: PaymentEnded, tx: Transaction) -> None:
     """Thank for an order that is paid."""
-    amount = f"{event.amount / 100:.2f} {event.currency}"
-    text = f"Thank you. We have received {amount} for your order {event.order_id}."
+    amount = Decimal(event.amount).scaleb(-2)
+    text = f"Thank you. We have received {amount} {event.currency} for your order {event.order_id}."
     tx.perform(send, Message(event.email, f"Your order {event.order_id}", text))
 
 

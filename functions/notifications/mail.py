@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
 
 from once import Call, NotDone, PermanentError
 
 if TYPE_CHECKING:
     from mypy_boto3_sesv2 import SESV2Client
 
+_NEVER_SENT = (
+    *(ConnectTimeoutError, EndpointConnectionError),
+    *(NoCredentialsError, PartialCredentialsError, CredentialRetrievalError),
+)
 _REFUSED = {"MessageRejected", "BadRequestException", "NotFoundException"}
 
 
@@ -37,7 +48,7 @@ def send(*, to: str, subject: str, text: str, call: Call) -> str:
             Destination={"ToAddresses": [to]},
             Content={"Simple": {"Subject": {"Data": subject}, "Body": {"Text": {"Data": text}}}},
         )
-    except (ConnectTimeoutError, EndpointConnectionError) as error:
+    except _NEVER_SENT as error:
         raise NotDone(f"SES was not reached: {type(error).__name__}") from error
     except ClientError as error:
         raise _meaning(error) from error
@@ -58,8 +69,8 @@ def _meaning(error: ClientError) -> Exception:
 def _client(timeout_seconds: int) -> "SESV2Client":
     """A client that calls once: the SDK's own retry of a lost answer would send a second e-mail."""
     config = Config(
-        connect_timeout=timeout_seconds,
-        read_timeout=timeout_seconds,
+        connect_timeout=timeout_seconds / 4,
+        read_timeout=timeout_seconds * 3 / 4,
         retries={"total_max_attempts": 1},
         parameter_validation=False,
     )

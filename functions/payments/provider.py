@@ -9,6 +9,7 @@ from typing import Any
 import requests
 import stripe
 from aws_lambda_powertools.utilities import parameters
+from botocore.config import Config
 from urllib3.exceptions import NewConnectionError
 
 from once import Call, KeySpent, NotDone, PermanentError
@@ -16,6 +17,7 @@ from once import Call, KeySpent, NotDone, PermanentError
 SECRET_SECONDS = 300
 """How long the key is kept in memory: a key that was exchanged is in use after that."""
 
+_QUICK = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 2})
 _REPLAYED = "idempotent-replayed"
 
 
@@ -76,8 +78,13 @@ def find_charge(*, order_id: str, call: Call) -> Result | None:
     """Return what an order was charged, or why not; None where Stripe never tried.
 
     A list is read consistently at Stripe; a search is not.
+
+    Raises:
+        NotKnownYet: a charge is still pending.
     """
     charges = _client(call).v1.charges.list(params={"transfer_group": order_id, "limit": 100})
+    if any(charge.status == "pending" for charge in charges.data):
+        raise NotKnownYet(f"Stripe is still at a charge of {order_id}")
     found = sorted(charges.data, key=lambda charge: not charge.paid)
     if not found:
         return None
@@ -107,7 +114,7 @@ def _never_connected(cause: BaseException | None) -> bool:
     if isinstance(cause, requests.ConnectTimeout):
         return True
     return isinstance(cause, requests.ConnectionError) and isinstance(
-        getattr(cause.args[0], "reason", None), NewConnectionError
+        getattr(next(iter(cause.args), None), "reason", None), NewConnectionError
     )
 
 
@@ -124,15 +131,30 @@ def _client(call: Call) -> stripe.StripeClient:
         _api_key(),
         base_addresses={"api": os.environ["PAYMENT_API"]},
         max_network_retries=0,
-        http_client=stripe.RequestsClient(timeout=call.timeout_seconds, session=_session()),
+        http_client=stripe.RequestsClient(timeout=_timeouts(call), session=_session()),
     )
 
 
+def _timeouts(call: Call) -> tuple[float, float]:
+    """To connect, and to be answered: together they are what the call may take."""
+    connect = call.timeout_seconds / 4
+    return connect, call.timeout_seconds - connect
+
+
 def _api_key() -> str:
-    secret = parameters.get_secret(os.environ["SECRET_STRIPE_KEY"], max_age=SECRET_SECONDS)
+    try:
+        secret = _secrets().get(os.environ["SECRET_STRIPE_KEY"], max_age=SECRET_SECONDS)
+    except parameters.GetParameterError as error:
+        raise NotDone("the secret in SECRET_STRIPE_KEY could not be read") from error
     if not secret:
         raise NotDone("there is no key in SECRET_STRIPE_KEY: put Stripe's secret key into it")
     return str(secret)
+
+
+@cache
+def _secrets() -> parameters.SecretsProvider:
+    """Remembers the key for a while, and is quick to say that it cannot be had."""
+    return parameters.SecretsProvider(boto_config=_QUICK)
 
 
 @cache

@@ -17,18 +17,19 @@ BAD_REASONS = ("unparseable", "invalid-event", "invalid-data", "no-key", "too-la
 
 def audit_dead_letters(manifest: Manifest, place: Place, findings: Findings) -> set[str]:
     """Explain every dead letter; return the orders of which nobody knows if an e-mail was sent."""
+    orders = {order["order_id"] for order in manifest["orders"]}
     unsent: set[str] = set()
     for consumer, url in place.dead_letters.items():
         due = _due(manifest)
         for letter in place.messages(url):
             order = _unsent_order(consumer, letter)
-            if order:
+            if order in orders:
                 unsent.add(order)
-                findings.quarantined_by_reason["effect-unknown"] += 1
             else:
                 _explain(consumer, letter, due, findings)
         if consumer in AUDITED:
             findings.lost += due.total()
+    findings.quarantined_by_reason += Counter({"effect-unknown": len(unsent)})
     return unsent
 
 

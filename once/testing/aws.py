@@ -13,6 +13,7 @@ from moto import mock_aws
 from once.actions import serialize
 from once.consumer import Consumer
 from once.contract import Record
+from once.outbox import events_in
 from once.runtime import Runtime
 from once.settings import Settings, TableSettings
 from once.testing.events import FakeContext, sqs_record
@@ -84,6 +85,11 @@ class FakeAws:
             {name: _DESERIALIZER.deserialize(value) for name, value in item.items()}
             for item in self.dynamodb.scan(TableName=table)["Items"]
         ]
+
+    def published(self) -> list[dict[str, Any]]:
+        """Return the events that committed with their records, as the relay will publish them."""
+        records = self.dynamodb.scan(TableName="dedup")["Items"]
+        return [json.loads(event.body) for record in records for event in events_in(record)]
 
     def dead_letters(self) -> list[dict[str, Any]]:
         """Take every dead letter out of its queue, in the form of SQS's ReceiveMessage."""

@@ -65,7 +65,9 @@ def inventory_aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAws]:
 
 
 def _inventory() -> FakeAws:
-    return FakeAws(inventory.consumer, {"stock": "sku", "reservations": "order_id"})
+    tables = {"stock": "sku", "reservations": "order_id"}
+    publishes = ("stock.reserved", "stock.refused")
+    return FakeAws(inventory.consumer, tables, publishes=publishes)
 
 
 def sample(name: str) -> str:

@@ -47,7 +47,7 @@ def test_it_gets_records_with_an_outbox_that_are_put_or_changed(mapping: Json) -
 
 def test_a_poison_record_is_cornered_and_given_up(mapping: Json) -> None:
     assert mapping["BisectBatchOnFunctionError"] is True
-    assert mapping["MaximumRetryAttempts"] == 10
+    assert mapping["MaximumRetryAttempts"] == 100
 
 
 def test_a_batch_is_given_up_well_before_the_stream_forgets_it(mapping: Json) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.errors import RetryableError
+from once.errors import InFlight, RetryableError
 from once.testing import Fault, inject, never_sent, refused
 from once.transaction import Transaction
 from tests.unit.conftest import Start
@@ -59,6 +59,23 @@ def test_a_delay_is_random_between_zero_and_its_bound(
     found = delays(start, *[receive_count] * 60)
     assert all(isinstance(delay, int) and 0 <= delay <= bound for delay in found)
     assert len(set(found)) > 1
+
+
+@pytest.mark.parametrize(
+    ("lease", "delay"), [(0, 0), (0.001, 1), (29.5, 30), (30, 30), (900, 900), (901, 901)]
+)
+@pytest.mark.parametrize("receive_count", [1, 4])
+def test_what_is_in_flight_comes_back_when_its_lease_is_over(
+    start: Start, lease: float, delay: int, receive_count: int
+) -> None:
+    def in_flight(event: Note, tx: Transaction) -> None:
+        raise InFlight(lease)
+
+    consumer = consumer_of(in_flight)
+    aws = start(consumer)
+    with calls(aws.runtime.sqs) as made:
+        assert invoke(aws, consumer, message("m", receive_count)) == ["m"]
+    assert [parameters["VisibilityTimeout"] for _, parameters in made] == [delay]
 
 
 def test_only_failed_messages_are_delayed(start: Start) -> None:

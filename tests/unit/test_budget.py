@@ -188,3 +188,8 @@ def test_a_pause_that_would_take_the_rest_of_the_time_is_not_begun(
     slept: list[float] = []
     assert Budget(lambda: remaining_ms, 100, slept.append).pause(0) is paused
     assert len(slept) == paused
+
+
+def test_the_end_is_where_lambda_ends_the_function_and_not_where_the_budget_does() -> None:
+    budget = Budget(lambda: 12_345, 5_000)
+    assert (budget.seconds, budget.seconds_to_the_end) == (7.345, 12.345)

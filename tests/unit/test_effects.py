@@ -1,6 +1,5 @@
 """An effect from its intent to its outcome: the same key and bytes always, and one charge."""
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from tests.unit.provider import (
     Till,
     after,
     consumer_of,
-    kill,
 )
 from tests.unit.support import COUNTERS, Note, amounts, calls, note, reasons
 
@@ -167,14 +165,16 @@ def test_x1_two_events_are_two_charges_under_two_keys(start: Start, provider: Pr
 
 def test_x1_a_record_that_was_deleted_is_begun_anew_under_the_same_key(till: Till) -> None:
     event = note()
-    pk = {"pk": {"S": ""}}
 
     def delete() -> None:
-        pk["pk"]["S"] = till.record["pk"]
-        till.aws.dynamodb.delete_item(TableName="dedup", Key=pk)
+        key = {"pk": {"S": till.record["pk"]}}
+        till.aws.dynamodb.delete_item(TableName="dedup", Key=key)
 
     till.provider.plan = [delete]
-    assert not till.deliver(event)
+    with calls(till.aws.runtime.dynamodb) as made:
+        assert not till.deliver(event)
+    # The intent, the completion, and the hand-back: nothing that would try in vain.
+    assert [name for name, _ in made if name == WRITE] == [WRITE] * 3
     assert till.aws.items("dedup") == till.aws.items("counters") == []
     assert till.deliver(event)
     assert till.provider.keys == ["1", "1"]
@@ -193,56 +193,6 @@ def test_x1_another_event_under_a_pending_key_is_quarantined_and_disturbs_nothin
     assert reasons(till.aws) == ["key-conflict"]
     assert till.record == pending
     assert len(till.provider.calls) == 1
-
-
-def at_dynamodb(till: Till, nth: int, *, done: bool) -> AbstractContextManager[None]:
-    return kill(till.aws.runtime.dynamodb, nth, done=done)
-
-
-def at_provider(till: Till, *, done: bool) -> AbstractContextManager[None]:
-    till.provider.plan = [after(Killed()) if done else Killed()]
-    return nullcontext()
-
-
-DEATHS: dict[str, Any] = {
-    "before the first write": lambda till: at_dynamodb(till, 1, done=False),
-    "after the first write": lambda till: at_dynamodb(till, 1, done=True),
-    "before the charge": lambda till: at_provider(till, done=False),
-    "after the charge": lambda till: at_provider(till, done=True),
-    "before the second write": lambda till: at_dynamodb(till, 2, done=False),
-    "after the second write": lambda till: at_dynamodb(till, 2, done=True),
-}
-
-
-@pytest.mark.parametrize("first", DEATHS)
-@pytest.mark.parametrize("second", DEATHS)
-def test_x1_a_function_that_is_killed_anywhere_twice_charges_once_and_completes_once(
-    till: Till, first: str, second: str
-) -> None:
-    event = note("a", 7)
-    for death in (first, second):
-        with DEATHS[death](till):
-            till.killed(event)
-        till.provider.plan = []
-        till.later()
-    assert till.deliver(event)
-    assert len(till.provider.charges) == 1
-    assert len(set(till.provider.calls)) == 1
-    assert amounts(till.aws) == {"a": 7}
-    assert (till.standing, till.published) == ("done", ["paid"])
-
-
-def test_x1_before_the_lease_is_over_the_effect_of_a_dead_function_is_left_alone(
-    till: Till,
-) -> None:
-    event = note()
-    till.provider.plan = [after(Killed())]
-    assert till.killed(event)
-    till.later(LEASE - 1)
-    assert not till.deliver(event)
-    assert len(till.provider.calls) == 1
-    till.later(1)
-    assert till.deliver(event)
 
 
 def test_what_was_certainly_not_done_is_tried_three_times_and_then_by_redelivery(

@@ -83,7 +83,7 @@ def test_x1_an_owner_that_was_overtaken_completes_nothing(till: Till) -> None:
 def test_x1_the_late_completion_of_one_whose_successor_is_still_at_it_is_in_flight(
     till: Till,
 ) -> None:
-    event = note()
+    event, log = note(), Log(till.aws)
 
     def overtake() -> None:
         till.later()
@@ -96,6 +96,7 @@ def test_x1_the_late_completion_of_one_whose_successor_is_still_at_it_is_in_flig
     assert [parameters["VisibilityTimeout"] for _, parameters in made] == [LEASE]
     assert amounts(till.aws) == {}
     assert till.standing == "in-flight"
+    assert "not handed back" not in log.text()  # what is not its own it does not even try to
     till.later()
     assert till.deliver(event)
     assert amounts(till.aws) == {"a": 1}

@@ -2,12 +2,23 @@
 
 import inspect
 import re
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from once import errors
 from once.contract import Reason
-from once.errors import ConfigurationError, OnceError, PermanentError, Unexpected
+from once.errors import (
+    ConfigurationError,
+    InFlight,
+    OnceError,
+    PermanentError,
+    Refusal,
+    RetryableError,
+    Unexpected,
+    summary_of,
+)
 
 LINE = re.compile(r"^(?P<lead>[│ ]*(?:[├└]── )?)(?P<name>[A-Z]\w+)", re.MULTILINE)
 
@@ -60,6 +71,37 @@ def _caught() -> Exception:
         return ValueError(1 / 0)
     except ZeroDivisionError as error:
         return error
+
+
+@pytest.mark.parametrize(
+    ("response", "summary"),
+    [
+        ({"Error": {"Code": "Throttled", "Message": "secret"}}, "ClientError Throttled"),
+        ({"Error": {}}, "ClientError"),
+        ({}, "ClientError"),
+    ],
+)
+def test_the_summary_of_an_aws_error_has_its_code_and_not_its_text(
+    response: Any, summary: str
+) -> None:
+    assert summary_of(ClientError(response, "Put")) == summary
+
+
+def test_the_summary_of_an_error_that_had_no_response_is_its_kind() -> None:
+    # Such as those of requests, whose response may be None.
+    error = ValueError("secret")
+    error.response = None  # type: ignore[attr-defined]
+    assert summary_of(error) == "ValueError"
+
+
+def test_in_flight_says_for_how_long_at_most() -> None:
+    error = InFlight(29.6)
+    assert error.seconds == 29.6
+    assert str(error) == "another delivery is at its effect for at most 30 s more"
+
+
+def test_a_refusal_is_no_failure() -> None:
+    assert not issubclass(Refusal, PermanentError | RetryableError)
 
 
 @pytest.mark.parametrize("kind", [ConfigurationError, *ConfigurationError.__subclasses__()])

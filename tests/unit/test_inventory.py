@@ -1,5 +1,7 @@
-"""The inventory consumer: a whole order is reserved, or nothing of it, once."""
+"""The inventory consumer: a whole order is reserved, or nothing of it; then sold or released."""
 
+import json
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,15 +14,36 @@ from tests.unit.support import calls, facts, failures
 
 @pytest.fixture
 def aws() -> Iterator[FakeAws]:
-    with FakeAws(consumer, {"stock": "sku", "reservations": "order_id"}) as fake:
+    publishes = ("stock.reserved", "stock.refused")
+    tables = {"stock": "sku", "reservations": "order_id"}
+    with FakeAws(consumer, tables, publishes=publishes) as fake:
         for sku in ("tea", "cup"):
             fake.put("stock", {"sku": sku, "available": 10})
         yield fake
 
 
+PRICES = defaultdict(lambda: 1, tea=350, cup=1200)
+
+
 def placed(*lines: tuple[str, int], order_id: str = "o-1") -> dict[str, Any]:
-    data = {"order_id": order_id, "lines": [{"sku": s, "quantity": q} for s, q in lines]}
+    data = {
+        "order_id": order_id,
+        "email": "a@example.com",
+        "payment_method": "pm_1",
+        "currency": "EUR",
+        "lines": [{"sku": sku, "quantity": q, "unit_price": PRICES[sku]} for sku, q in lines],
+    }
     return cloud_event("order.placed", data)
+
+
+def ended(event_type: str, order_id: str = "o-1") -> dict[str, Any]:
+    return cloud_event(event_type, {"order_id": order_id, "more": "is passed over"})
+
+
+def published(aws: FakeAws) -> list[tuple[str, str, Any]]:
+    """What the outboxes of all records say: type, subject and data of each event."""
+    events = [e for record in aws.items("dedup") for e in json.loads(record.get("outbox", "[]"))]
+    return [(event["type"], event["subject"], event["data"]) for event in events]
 
 
 def stock(aws: FakeAws) -> dict[str, int]:
@@ -108,3 +131,61 @@ def test_an_order_of_more_articles_than_a_transaction_takes_is_quarantined(aws: 
     aws.deliver(placed(*((f"sku-{i}", 1) for i in range(99))))
     [letter] = aws.dead_letters()
     assert facts(letter)["reason"] == "too-large"
+
+
+def test_what_is_reserved_is_told_with_what_there_is_to_pay(aws: FakeAws) -> None:
+    event = placed(("tea", 2), ("cup", 1), ("tea", 1))
+    aws.deliver(event, event)
+    told = {
+        "order_id": "o-1",
+        "email": "a@example.com",
+        "payment_method": "pm_1",
+        "currency": "EUR",
+        "amount": 3 * 350 + 1200,
+    }
+    assert published(aws) == [("stock.reserved", "o-1", told)]
+
+
+def test_what_is_refused_is_told_and_nothing_else(aws: FakeAws) -> None:
+    event = placed(("tea", 11))
+    aws.deliver(event, event)
+    told = {"order_id": "o-1", "email": "a@example.com"}
+    assert published(aws) == [("stock.refused", "o-1", told)]
+
+
+def test_a_paid_order_is_sold_once(aws: FakeAws) -> None:
+    aws.deliver(placed(("tea", 3)))
+    event = ended("payment.captured")
+    assert failures(aws.deliver(event, event)) == []
+    assert failures(aws.deliver(event)) == []
+    assert stock(aws) == {"tea": 7, "cup": 10}
+    assert reservations(aws) == {"o-1": "sold "}
+
+
+def test_a_declined_order_goes_back_on_the_shelf_once(aws: FakeAws) -> None:
+    aws.deliver(placed(("tea", 3), ("cup", 1), ("tea", 1)), placed(("tea", 2), order_id="o-2"))
+    event = ended("payment.declined")
+    assert failures(aws.deliver(event, event)) == []
+    assert failures(aws.deliver(event)) == []
+    assert stock(aws) == {"tea": 8, "cup": 10}
+    assert reservations(aws) == {"o-1": "released ", "o-2": "reserved "}
+
+
+@pytest.mark.parametrize("event_type", ["payment.captured", "payment.declined"])
+@pytest.mark.parametrize("before", ["payment.captured", "payment.declined"])
+def test_another_event_of_the_same_end_moves_nothing_more(
+    aws: FakeAws, before: str, event_type: str
+) -> None:
+    aws.deliver(placed(("tea", 3)))
+    aws.deliver(ended(before))
+    found = stock(aws), reservations(aws)
+    assert len(failures(aws.deliver(ended(event_type)))) == 1
+    assert (stock(aws), reservations(aws)) == found
+
+
+@pytest.mark.parametrize("event_type", ["payment.captured", "payment.declined"])
+def test_the_end_of_what_was_never_reserved_is_tried_again(aws: FakeAws, event_type: str) -> None:
+    aws.deliver(placed(("tea", 11)))  # refused
+    assert len(failures(aws.deliver(ended(event_type), ended(event_type, "o-9")))) == 2
+    assert stock(aws) == {"tea": 10, "cup": 10}
+    assert reservations(aws) == {"o-1": "refused tea"}

@@ -1,4 +1,4 @@
-"""The orders consumer: an order is stored, and counted for its customer, once."""
+"""The orders consumer: an order is stored and counted once, and followed to its end."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,6 +28,17 @@ def placed(order: str = "o-1", *lines: dict[str, Any], **changes: Any) -> dict[s
         "lines": list(lines) or [line(), line("cup", 1, 1200)],
     }
     return cloud_event("order.placed", data | changes)
+
+
+def ended(event_type: str = "payment.captured", order: str = "o-1") -> dict[str, Any]:
+    return cloud_event(event_type, {"order_id": order, "more": "is passed over"})
+
+
+ENDS = {"payment.captured": "paid", "payment.declined": "declined", "stock.refused": "refused"}
+
+
+def statuses(aws: FakeAws) -> dict[str, str]:
+    return {item["order_id"]: item["status"] for item in aws.items("orders")}
 
 
 def customers(aws: FakeAws) -> dict[str, tuple[int, int]]:
@@ -104,3 +115,39 @@ def test_an_order_without_an_id_of_its_own_is_quarantined(aws: FakeAws) -> None:
     assert failures(aws.deliver(placed(""))) == []
     assert aws.items("orders") == aws.items("customers") == []
     assert len(aws.dead_letters()) == 1
+
+
+@pytest.mark.parametrize("event_type", ENDS)
+def test_an_order_is_followed_to_its_end(aws: FakeAws, event_type: str) -> None:
+    aws.deliver(placed())
+    assert failures(aws.deliver(ended(event_type))) == []
+    assert statuses(aws) == {"o-1": ENDS[event_type]}
+    [order] = aws.items("orders")
+    assert order["total"] == 1900
+
+
+@pytest.mark.parametrize("event_type", ENDS)
+def test_an_end_that_overtakes_its_order_is_not_forgotten(aws: FakeAws, event_type: str) -> None:
+    event = ended(event_type)
+    assert failures(aws.deliver(event)) == []
+    assert failures(aws.deliver(placed())) == []
+    assert failures(aws.deliver(event)) == []
+    [order] = aws.items("orders")
+    assert (order["status"], order["total"], order["customer_id"]) == (
+        ENDS[event_type],
+        1900,
+        "c-1",
+    )
+    assert customers(aws) == {"c-1": (1, 1900)}
+
+
+def test_orders_come_to_their_ends_each_by_itself(aws: FakeAws) -> None:
+    aws.deliver(placed("o-1"), ended("payment.declined", "o-2"), placed("o-2"), placed("o-3"))
+    aws.deliver(ended("stock.refused", "o-3"))
+    assert statuses(aws) == {"o-1": "placed", "o-2": "declined", "o-3": "refused"}
+
+
+def test_the_end_of_no_order_is_quarantined(aws: FakeAws) -> None:
+    assert failures(aws.deliver(ended(order=""))) == []
+    [letter] = aws.dead_letters()
+    assert facts(letter)["reason"] == "invalid-write"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.errors import SettingsError
-from once.settings import Settings, TableSettings
+from once.settings import RelaySettings, Settings, TableSettings
 from tests.unit.support import quick
 
 WORD = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
@@ -23,11 +23,16 @@ SETTINGS = st.builds(
     dedup_table=WORD,
     tables=st.dictionaries(WORD, TABLE, max_size=3),
     dedup_window_seconds=NUMBER,
+    publishes=st.lists(WORD, max_size=3).map(tuple),
     max_receive_count=NUMBER,
     max_body_bytes=NUMBER,
     time_margin_ms=NUMBER,
     backoff_base_seconds=NUMBER,
     backoff_cap_seconds=NUMBER,
+    effect_timeout_seconds=NUMBER,
+)
+RELAY_SETTINGS = st.builds(
+    RelaySettings, service=WORD, topic_arn=WORD, dead_letter_url=WORD, time_margin_ms=NUMBER
 )
 EXAMPLE = Settings(
     consumer="notes",
@@ -44,6 +49,12 @@ EXAMPLE = Settings(
 @given(SETTINGS)
 def test_what_is_written_is_read_back(settings: Settings) -> None:
     assert Settings.from_env(settings.to_env()) == settings
+
+
+@quick
+@given(RELAY_SETTINGS)
+def test_what_is_written_for_the_relay_is_read_back(settings: RelaySettings) -> None:
+    assert RelaySettings.from_env(settings.to_env()) == settings
 
 
 def test_an_event_type_with_a_comma_is_read_back() -> None:
@@ -91,6 +102,11 @@ def test_missing_and_malformed_variables_are_named_together_with_the_remedy() ->
         ("ONCE_CONSUMER", ""),
         ("ONCE_QUEUE_URL", "  "),
         ("ONCE_EVENT_TYPES", "noted,,erased"),
+        ("ONCE_PUBLISHES", "counted"),
+        ("ONCE_PUBLISHES", '"counted"'),
+        ("ONCE_PUBLISHES", '["counted", " "]'),
+        ("ONCE_EFFECT_TIMEOUT_SECONDS", "-1"),
+        ("ONCE_EFFECT_TIMEOUT_SECONDS", "soon"),
         ("ONCE_DEDUP_WINDOW_SECONDS", "-1"),
         ("ONCE_DEDUP_WINDOW_SECONDS", "1.5"),
         ("ONCE_TIME_MARGIN_MS", ""),
@@ -108,6 +124,16 @@ def test_a_malformed_variable_is_called_malformed(variable: str, value: str) -> 
         Settings.from_env(EXAMPLE.to_env() | {variable: value})
     [fault] = raised.value.faults
     assert fault.startswith(f"{variable} is malformed")
+
+
+def test_all_that_the_relay_is_not_told_is_named_at_once() -> None:
+    with pytest.raises(SettingsError) as raised:
+        RelaySettings.from_env({"ONCE_SERVICE": "once", "ONCE_TIME_MARGIN_MS": "-1"})
+    assert raised.value.faults == (
+        "ONCE_TOPIC_ARN is missing",
+        "ONCE_DEAD_LETTER_URL is missing",
+        "ONCE_TIME_MARGIN_MS is malformed (ValueError('-1 is negative'))",
+    )
 
 
 def test_a_key_that_is_one_text_is_not_read_letter_by_letter() -> None:

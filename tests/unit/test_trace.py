@@ -41,7 +41,9 @@ def test_the_state_of_a_trace_goes_with_it() -> None:
 INVALID = {
     "missing": None,
     "empty": "",
-    "uppercase": INBOUND.upper(),
+    "uppercase trace": f"00-{TRACE.upper()}-{SPAN}-01",
+    "uppercase span": f"00-{TRACE}-{SPAN.upper()}-01",
+    "uppercase flags": f"00-{TRACE}-{SPAN}-0A",
     "no trace": f"00-{'0' * 32}-{SPAN}-01",
     "no span": f"00-{TRACE}-{'0' * 16}-01",
     "another version": f"01-{TRACE}-{SPAN}-01",

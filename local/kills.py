@@ -48,8 +48,8 @@ class Killer:
                 self._maybe_kill_another()
 
     def _maybe_kill_another(self) -> None:
-        if self.killed[self._charging] % EVERY == 0:
-            function = next(self._others)
+        function = next(self._others, None) if self.killed[self._charging] % EVERY == 0 else None
+        if function is not None:
             for process in self._aws.function_processes(function)[:1]:
                 self._kill(function, process)
 
@@ -75,7 +75,7 @@ def killing(
         others: functions of which a process is killed now and then.
     """
     killer = Killer(aws, sandbox, charging, others)
-    thread = Thread(target=killer.work, name="killer")
+    thread = Thread(target=killer.work, name="killer", daemon=True)
     thread.start()
     try:
         yield killer

@@ -83,5 +83,5 @@ def _fates(line: str) -> Mapping[str, int]:
         entry = json.loads(line[start:]) if start >= 0 else {}
     except json.JSONDecodeError:
         return {}
-    fates: Mapping[str, int] = entry.get("fates", {}) if isinstance(entry, dict) else {}
+    fates: Mapping[str, int] = entry.get("fates", {})
     return fates

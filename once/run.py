@@ -35,14 +35,7 @@ class Runner:
 
     def handle(self, task: Task) -> Step:
         """Run the handler of a task's event; a refusal that it raises is answered at once."""
-        transaction = self._transaction(task)
-        match _raised_by(task.handler.function, task.data, transaction):
-            case None:
-                return transaction
-            case Refusal() as refusal:
-                return self.refuse(task, transaction.refused(refusal, keep_reads=True))
-            case error:
-                return error
+        return self._fill(task, self._transaction(task), task.handler.function, task.data)
 
     def complete(self, task: Task, owned: Intent, outcome: Any) -> Step:
         """Write an effect's outcome down; a Refusal among the outcomes is answered."""
@@ -50,13 +43,7 @@ class Runner:
         if isinstance(outcome, Refusal):
             return self.refuse(task, transaction.refused(outcome, keep_reads=False))
         function = self._completions[owned.effect].function
-        match _raised_by(function, task.data, outcome, transaction):
-            case None:
-                return transaction
-            case Refusal() as refusal:
-                return self.refuse(task, transaction.refused(refusal, keep_reads=True))
-            case error:
-                return error
+        return self._fill(task, transaction, function, task.data, outcome)
 
     def refuse(self, task: Task, answer: Transaction) -> Step:
         """Run the answer to a refusal, on the transaction that is to hold it."""
@@ -70,6 +57,17 @@ class Runner:
                 return answer
             case Refusal() as refusal:
                 return refused_twice(refusal)
+            case error:
+                return error
+
+    def _fill(
+        self, task: Task, transaction: Transaction, function: Callable[..., None], *arguments: Any
+    ) -> Step:
+        match _raised_by(function, *arguments, transaction):
+            case None:
+                return transaction
+            case Refusal() as refusal:
+                return self.refuse(task, transaction.refused(refusal, keep_reads=True))
             case error:
                 return error
 

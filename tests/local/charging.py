@@ -8,6 +8,8 @@ import pytest
 
 from functions.payments import provider
 from functions.payments.handler import consumer
+from local.audit import Findings, Place
+from local.audit.payments import audit_payments
 from local.payments import PaymentSandbox, payment_sandbox
 from once.testing import FakeAws, cloud_event
 
@@ -92,6 +94,25 @@ def killed_after_the_charge() -> Iterator[None]:
         patch.setattr(provider, "charge", dying)
         yield
     assert deaths == []
+
+
+def audited(aws: FakeAws, sandbox: PaymentSandbox) -> Findings:
+    """Return what the audit finds of three orders that were all to be paid."""
+    names = [{"order_id": f"o-{n}", "total": 700} for n in (1, 2, 3)]
+    orders = [{**name, "refused": False, "declined": False} for name in names]
+    place = Place(
+        dynamodb=aws.dynamodb,
+        sqs=aws.sqs,
+        logs=None,
+        tables={"payments": "payments"},
+        dead_letters={},
+        log_groups={},
+        charges=sandbox.charges(),
+        emails=[],
+    )
+    findings = Findings(sent=3, distinct=3)
+    audit_payments({"orders": orders}, place, findings)
+    return findings
 
 
 def statuses(sandbox: PaymentSandbox) -> list[str]:

@@ -1,6 +1,5 @@
 """The payments function against a real provider on this machine: whatever it does, one charge."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ from msgspec import convert, json
 
 from functions.payments import provider
 from functions.payments.handler import KEY_LIFETIME_SECONDS, StockReserved, consumer
+from local.audit import Findings
 from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
 from local.rest import wait_until
 from once import Call, NotDone, PermanentError, Transaction
@@ -20,6 +20,7 @@ from once.perform import Performer
 from once.testing import FakeAws
 from tests.local.charging import (
     DECLINED,
+    audited,
     aws_of_payments,
     is_done,
     killed_after_the_charge,
@@ -214,25 +215,29 @@ def call_at_once(performer: Performer, transaction: Transaction) -> None:
     consumer.completions[effect.name].function(event, outcome, transaction)
 
 
-def bad_traffic(aws: FakeAws, sandbox: PaymentSandbox) -> Counter[str]:
-    """Order `o-1` loses an answer, in `o-2` the function is killed; return the charges of each."""
+def bad_traffic(aws: FakeAws, sandbox: PaymentSandbox) -> Findings:
+    """Order `o-1` loses an answer, in `o-2` the function is killed; return what an audit finds."""
     sandbox.script(Fault.DROP)
     until_done(aws, reserved("o-1"))
     with killed_after_the_charge():
         until_done(aws, reserved("o-2"))
     until_done(aws, reserved("o-3"))
     assert paid(aws) == [(order, "captured") for order in ("o-1", "o-2", "o-3")]
-    return Counter(c["transfer_group"] for c in sandbox.charges() if c["status"] == "succeeded")
+    return audited(aws, sandbox)
 
 
 def test_x1_without_the_intent_step_the_book_shows_double_charges(
     aws: FakeAws, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Performer, "intend", call_at_once)
-    assert bad_traffic(aws, sandbox) == {"o-1": 2, "o-2": 2, "o-3": 1}
+    findings = bad_traffic(aws, sandbox)
+    assert (findings.charges, findings.double_charges, findings.doubled) == (5, 2, 2)
+    assert not findings.clean
 
 
 def test_x1_with_the_intent_step_the_same_traffic_is_one_charge_an_order(
     aws: FakeAws, sandbox: PaymentSandbox
 ) -> None:
-    assert bad_traffic(aws, sandbox) == {"o-1": 1, "o-2": 1, "o-3": 1}
+    findings = bad_traffic(aws, sandbox)
+    assert (findings.charges, findings.double_charges, findings.doubled) == (3, 0, 0)
+    assert findings.clean

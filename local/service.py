@@ -3,7 +3,8 @@
 import json
 import ssl
 import urllib.request
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from local.audit import Place
 from local.aws import EmbeddedAws
 from local.cdk import Outputs, bootstrap, deploy
 from ops.deployment import Deployment
+from stacks.consumers import CONSUMERS
+from stacks.registry import Consumer
 
 SERVICE = "once"
 STRIPE_KEY = "sk_test_sandbox"
@@ -51,9 +54,19 @@ def place_of(aws: EmbeddedAws, deployment: Deployment, payment_api: str) -> Plac
         tables={**deployment.tables, "dedup": deployment.dedup_table},
         dead_letters={**letters, "outbox_relay": deployment.relay_dead_letter_url},
         log_groups={c.name: f"/aws/lambda/{c.function_name}" for c in consumers},
+        subscribers=subscribers(CONSUMERS),
         charges=_json(f"{payment_api}/sandbox/charges"),
         emails=emails(aws),
     )
+
+
+def subscribers(consumers: Iterable[Consumer]) -> dict[str, list[str]]:
+    """Return the names of the consumers that subscribe to each event type."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for consumer in consumers:
+        for event_type in consumer.events:
+            found[event_type].append(consumer.name)
+    return found
 
 
 def emails(aws: EmbeddedAws) -> list[Mapping[str, Any]]:

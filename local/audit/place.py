@@ -1,7 +1,7 @@
 """Where the audit looks, and how it reads there."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,11 @@ WAIT_SECONDS = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where to look: boto3 clients; tables by logical name, `dedup` among them; queue URLs by
-    consumer; the payment provider's own book of charges; and the e-mails that were sent.
+    """Where to look.
+
+    boto3 clients; tables by logical name, `dedup` among them; queue URLs by consumer; consumers by
+    the event type that they subscribe to; the payment provider's own book of charges; and the
+    e-mails that were sent.
     """
 
     dynamodb: Any
@@ -24,6 +27,7 @@ class Place:
     tables: Mapping[str, str]
     dead_letters: Mapping[str, str]
     log_groups: Mapping[str, str]
+    subscribers: Mapping[str, Collection[str]]
     charges: Sequence[Mapping[str, Any]]
     emails: Sequence[Mapping[str, Any]]
 

@@ -6,13 +6,6 @@ from collections import Counter
 from local.audit.findings import Findings
 from local.audit.place import Place, text
 
-SUBSCRIBERS = {
-    "stock.reserved": ("payments",),
-    "stock.refused": ("orders", "notifications"),
-    "payment.captured": ("orders", "inventory", "notifications"),
-    "payment.declined": ("orders", "inventory", "notifications"),
-}
-
 
 def audit_steps(place: Place, findings: Findings) -> None:
     """What was published and is known to no subscriber is lost between two steps."""
@@ -29,5 +22,5 @@ def on_their_way(place: Place) -> int:
     return sum(
         max(0, count - recorded[consumer, event_type])
         for event_type, count in published.items()
-        for consumer in SUBSCRIBERS.get(event_type, ())
+        for consumer in place.subscribers.get(event_type, ())
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from local.audit import Manifest, Place, audit
 from local.aws import ROOT
+from stacks.consumers import CONSUMERS
 from tests.e2e.deployment import SAGA, Deployment
 
 TRAFFIC = "--count 40 --duplicates 50% --conflicts 2 --malformed 3 --refusals 2 --declines 3"
@@ -38,7 +39,7 @@ def test_status_shows_every_consumers_queue_and_dead_letters(service: Deployment
     service.send("probe", "{")
     service.wait_until_empty("probe")
     rows = {row["consumer"]: row for row in json.loads(ops(service, "status", "--json"))}
-    assert set(rows) == {*SAGA, "outbox_relay", "probe", "rogue"}
+    assert set(rows) == {*(c.name for c in CONSUMERS), "outbox_relay", "probe", "rogue"}
     assert (rows["probe"]["visible"], rows["probe"]["dead_letters"]) == (0, 1)
     service.dead_letters("probe", 1)
 

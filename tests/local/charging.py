@@ -107,6 +107,7 @@ def audited(aws: FakeAws, sandbox: PaymentSandbox) -> Findings:
         tables={"payments": "payments"},
         dead_letters={},
         log_groups={},
+        subscribers={},
         charges=sandbox.charges(),
         emails=[],
     )

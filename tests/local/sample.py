@@ -38,6 +38,12 @@ def order(number: int) -> dict[str, Any]:
 
 
 NUMBERS = (PAID, IN_CONFLICT, REFUSED, DECLINED)
+SUBSCRIBERS = {
+    "stock.reserved": ["payments"],
+    "stock.refused": ["orders", "notifications"],
+    "payment.captured": ["orders", "inventory", "notifications"],
+    "payment.declined": ["orders", "inventory", "notifications"],
+}
 MANIFEST = {
     "sent": 9,
     "stock": {**{f"own-{number}": 100 for number in NUMBERS}, "shared": 100, "scarce": 0},

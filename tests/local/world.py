@@ -19,6 +19,7 @@ from tests.local.sample import (
     PAID,
     REFUSED,
     SHARED,
+    SUBSCRIBERS,
     TOTAL,
     email,
 )
@@ -137,6 +138,7 @@ class World:
             logs=self.logs,
             tables={name: name for name in TABLES},
             dead_letters=self.queues,
+            subscribers=SUBSCRIBERS,
             log_groups=self.log_groups,
             charges=self.charges,
             emails=self.emails,

@@ -46,6 +46,8 @@ def judge(
         if not reasons[0].get("Item"):  # only a pending record that someone deleted
             return failed(CommitRefused("the effect's record is gone: it will be begun anew"))
         return judge_record(transaction, StoredRecord.read(reasons[0]["Item"]))
+    if reasons[0]["Code"] in _CONTENTION:
+        return CONTENDED  # perhaps an earlier attempt of ours, which the other reasons then echo
     codes = {reason["Code"] for reason in reasons}
     if invalid := codes & _INVALID:
         return failed(InvalidWrite(f"DynamoDB refuses a write: {', '.join(sorted(invalid))}"))

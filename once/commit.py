@@ -90,6 +90,14 @@ class Committer:
         answers = iter(self._attempt(claims) if claims else ())
         return [verdicts.get(i) or next(answers) for i in range(len(transactions))]
 
+    def known(self, transaction: Transaction) -> Verdict | None:
+        """Return the verdict on an event that was committed before, without committing anything.
+
+        None stands for an event that is new.
+        """
+        verdict = self._look_up(transaction)
+        return None if verdict is CONTENDED else verdict
+
     def _claim(self, transaction: Transaction) -> _Claim:
         actions = transaction.actions()
         entries = [
@@ -110,7 +118,7 @@ class Committer:
         except ClientError as error:
             return self._read_refusal(claims, error)
         except (BotoCoreError, ResponseParserError):
-            return [self._look_up(claim) for claim in claims]
+            return [self._look_up(claim.transaction) for claim in claims]
         return [COMMITTED] * len(claims)
 
     def _read_refusal(self, claims: list[_Claim], error: ClientError) -> list[Verdict]:
@@ -122,7 +130,7 @@ class Committer:
         if code in _CONTENTION:
             return [CONTENDED] * len(claims)
         if error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500:
-            return [self._look_up(claim) for claim in claims]
+            return [self._look_up(claim.transaction) for claim in claims]
         return [failed(CommitRefused(f"DynamoDB refused the commit: {code}"))] * len(claims)
 
     def _isolate(self, claims: list[_Claim], error: ClientError) -> list[Verdict]:
@@ -131,12 +139,12 @@ class Committer:
         half = len(claims) // 2
         return self._attempt(claims[:half]) + self._attempt(claims[half:])
 
-    def _look_up(self, claim: _Claim) -> Verdict:
+    def _look_up(self, transaction: Transaction) -> Verdict:
         """Find out what became of a commit that was not answered."""
         try:
             answer = self._client.get_item(
                 TableName=self._settings.dedup_table,
-                Key=record_key(claim.transaction.identity.pk),
+                Key=record_key(transaction.identity.pk),
                 ConsistentRead=True,
             )
         except (ClientError, BotoCoreError, ResponseParserError) as error:
@@ -144,7 +152,7 @@ class Committer:
         if "Item" in answer:
             stored = StoredRecord.read(answer["Item"])
             if not stored.expired(self._clock()):
-                return judge_record(claim.transaction, stored)
+                return judge_record(transaction, stored)
         # Not committed, or not yet: the same transaction goes again, and its record decides.
         return CONTENDED
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _OWNED = "#state = :pending AND #owner = :owner AND #standing = :standing"
 _MILLISECONDS = 1000
+_HAND_BACKS = 3
 
 
 class Ledger:
@@ -90,7 +91,12 @@ class Ledger:
             standing=Standing.IN_FLIGHT,
             key_expires_at=self._key_expiry(effect) if fresh else found.key_expires_at,
         )
-        self._change(pk, found, mine)
+        try:
+            self._change(pk, found, mine)
+        except Unanswered:
+            if fresh:  # it may be ours now, and nobody has called
+                self.hand_back(pk, mine, Standing.NOT_DONE)
+            raise
         return mine
 
     def renew_key(self, effect: Effect, pk: str, mine: Intent) -> Intent:
@@ -116,10 +122,17 @@ class Ledger:
 
         Failing to is no fault: the lease ends by itself, and the effect then counts as unknown.
         """
-        try:
-            self._change(pk, mine, replace(mine, standing=standing))
-        except (InFlight, Unanswered) as failure:
-            self._logger.warning("effect not handed back", extra={"error": failure.summary})
+        summary = ""
+        for _ in range(_HAND_BACKS):
+            try:
+                self._change(pk, mine, replace(mine, standing=standing))
+            except InFlight:
+                return  # it is somebody else's, or an attempt unheard of has handed it back
+            except Unanswered as failure:
+                summary = failure.summary
+            else:
+                return
+        self._logger.warning("effect not handed back", extra={"error": summary})
 
     def _check_lease(self, found: Intent) -> None:
         remaining = found.lease_until / _MILLISECONDS - self._clock()

@@ -133,9 +133,12 @@ class Performer:
             return turn.effect.function(request, self._terms(turn))
         except Refusal as refusal:
             return refusal
-        except (NotDone, PermanentError):
+        except NotDone:
             turn.clean = clean
             raise
+        except PermanentError as error:
+            turn.clean = clean
+            raise _refused(turn, error) from error
         except KeySpent:
             return self._look_up(turn, request)
         except Exception as error:  # an effect may raise anything, and it may have happened
@@ -192,6 +195,16 @@ class Performer:
 
 def _decoded(effect: Effect, request: bytes) -> Any:
     return msgspec.json.decode(request, type=effect.model)
+
+
+def _refused(turn: Turn, error: PermanentError) -> OnceError:
+    """What this attempt certainly did not do, an earlier one may have done all the same."""
+    if turn.clean:
+        return error
+    return EffectUnknown(
+        f"the effect {turn.effect.name!r} may have happened in an earlier attempt, and now the "
+        f"provider refuses it for good: look it up there: {error}"
+    )
 
 
 def _unanswered(turn: Turn, error: Exception) -> OnceError:

@@ -35,11 +35,11 @@ class Runner:
 
     def handle(self, task: Task) -> Step:
         """Run the handler of a task's event; a refusal that it raises is answered at once."""
-        return self._fill(task, self._transaction(task), task.handler.function, task.data)
+        return self._fill(task, self.empty(task), task.handler.function, task.data)
 
     def complete(self, task: Task, owned: Intent, outcome: Any) -> Step:
         """Write an effect's outcome down; a Refusal among the outcomes is answered."""
-        transaction = self._transaction(task, owned)
+        transaction = self.empty(task, owned)
         if isinstance(outcome, Refusal):
             return self.refuse(task, transaction.refused(outcome, keep_reads=False))
         function = self._completions[owned.effect].function
@@ -71,7 +71,8 @@ class Runner:
             case error:
                 return error
 
-    def _transaction(self, task: Task, owned: Intent | None = None) -> Transaction:
+    def empty(self, task: Task, owned: Intent | None = None) -> Transaction:
+        """Return a transaction that holds nothing yet."""
         return Transaction(
             task.event,
             task.identity,

@@ -67,9 +67,11 @@ class Settler:
             For each task, in order: COMMITTED, REFUSED or DUPLICATE, or the error that says by its
             class whether trying again can help.
         """
-        courses = [_Course(task, self._handle(task)) for task in tasks]
-        contended = False
-        for attempt in range(_MAX_ATTEMPTS + len(tasks)):
+        courses = [_Course(task, self._runner.empty(task)) for task in tasks]
+        for course in courses:
+            course.step = self._handle(course)
+        contended, attempt, performed = False, 0, 0
+        while attempt < _MAX_ATTEMPTS + len(tasks):
             pending = [c for c in courses if isinstance(c.step, Transaction)]
             if not pending or (contended and not self._budget.pause(attempt - 1)):
                 break
@@ -78,16 +80,26 @@ class Settler:
             for course, done, verdict in zip(pending, transactions, verdicts, strict=True):
                 course.step = self._next(course, done, verdict)
             contended = _contended(verdicts)
+            attempt += 1
+            if performed != (performed := sum(course.turn is not None for course in courses)):
+                attempt = 0  # what was done outside deserves all attempts to be written down
         return [self._final(course) for course in courses]
 
-    def _handle(self, task: Task) -> Step:
-        step = self._runner.handle(task)
-        if isinstance(step, Transaction):
-            try:
-                self._performer.intend(step)
-            except OnceError as error:
-                return error
+    def _handle(self, course: _Course) -> Step | Fate:
+        step = self._runner.handle(course.task)
+        if isinstance(step, OnceError):
+            return self._unless_known(course, step)
+        try:
+            self._performer.intend(step)
+        except OnceError as error:
+            return error
         return step
+
+    def _unless_known(self, course: _Course, error: OnceError) -> Step | Fate:
+        """A handler may fail on what its own commit changed: the record decides, not the error."""
+        transaction = self._runner.empty(course.task)
+        known = self._committer.known(transaction)
+        return error if known is None else self._next(course, transaction, known)
 
     def _next(self, course: _Course, done: Transaction, verdict: Verdict) -> Step | Fate:
         match verdict:
@@ -126,10 +138,10 @@ class Settler:
             return error
         return self._runner.complete(course.task, turn.intent, course.outcome)
 
-    def _again(self, course: _Course) -> Step:
+    def _again(self, course: _Course) -> Step | Fate:
         """Decide anew on what has changed; what was called is not called again."""
         if course.turn is None:
-            return self._handle(course.task)
+            return self._handle(course)
         return self._runner.complete(course.task, course.turn.intent, course.outcome)
 
     def _final(self, course: _Course) -> Result:

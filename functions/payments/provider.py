@@ -18,6 +18,7 @@ SECRET_SECONDS = 300
 """How long the key is kept in memory: a key that was exchanged is in use after that."""
 
 _QUICK = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 2})
+_PROCESSING = "processing"
 _REPLAYED = "idempotent-replayed"
 
 
@@ -51,7 +52,8 @@ def charge(*, amount: int, currency: str, payment_method: str, order_id: str, ca
         Exception: nobody knows.
     """
     try:
-        intent = _client(call).v1.payment_intents.create(
+        client = _client(call)
+        intent = client.v1.payment_intents.create(
             params={
                 "amount": amount,
                 "currency": currency.lower(),
@@ -63,11 +65,13 @@ def charge(*, amount: int, currency: str, payment_method: str, order_id: str, ca
             },
             options={"idempotency_key": call.key},
         )
+        if intent.status == _PROCESSING:  # saved under the key, and so never heard to change
+            intent = client.v1.payment_intents.retrieve(intent.id)
     except stripe.CardError as error:
         return Result(charge_id="", paid=False, decline_code=_decline_code(error))
     except stripe.StripeError as error:
         raise _meaning(error) from error
-    if intent.status == "processing":
+    if intent.status == _PROCESSING:
         raise NotKnownYet(f"Stripe is still processing {intent.id}")
     if intent.status != "succeeded":  # such as requires_action: nobody is there to act
         return Result(charge_id="", paid=False, decline_code=intent.status)

@@ -210,3 +210,10 @@ def test_a_stale_item_comes_before_a_refusal_on_another() -> None:
     terms: Any = {"condition": "attribute_exists(amount)", "otherwise": SoldOut()}
     tx.delete(COUNTERS, {"name": "other"}, **terms)
     assert verdict(tx, NONE, reason(FAILED), reason(FAILED, item("second"))) == STALE
+
+
+@pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError"])
+def test_contention_at_the_record_decides_before_a_failed_condition(code: str) -> None:
+    """An earlier attempt of ours may hold the record, and have changed what the condition asks."""
+    assert verdict(writing(None), reason(code), reason(FAILED)) == CONTENDED
+    assert verdict(writing(SoldOut("x")), reason(code), reason(FAILED)) == CONTENDED

@@ -220,7 +220,7 @@ def test_what_an_answer_to_a_takeover_means(
 def test_a_hand_back_that_fails_is_logged_by_its_kind_alone(bench: Bench) -> None:
     log = Log(bench.aws)
     mine = opened(bench)
-    with inject(bench.client, WRITE, refused("AccessDeniedException")):
+    with inject(bench.client, WRITE, *[refused("AccessDeniedException")] * 3):
         bench.aws.runtime.ledger.hand_back(PK, mine, Standing.UNKNOWN)
     [line] = log.lines()
     assert (line["message"], line["error"]) == ("effect not handed back", "Unanswered")

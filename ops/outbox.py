@@ -32,7 +32,8 @@ def republish_command(
 
     Too much does no harm: an event keeps its id, and consumers deduplicate. The
     whole dedup table is read, so this is for a mishap and no routine. Records
-    past their time, which TTL is about to remove, are left out.
+    with less than 28 days left are too old: a message can live so long, and
+    consumers must not have forgotten its event by then.
     """
     choice = _choice(since, until, consumer)
     deployment = Deployment.find(service)
@@ -75,6 +76,7 @@ def _summary(result: Result, *, dry_run: bool) -> Table:
     table = Table("only counted" if dry_run else "published")
     table.add_column("number", justify="right")
     table.add_row("records read", str(result.records))
+    table.add_row("records left out as too old", str(result.too_old))
     table.add_section()
     for event_type, number in sorted(result.events.items()):
         table.add_row(event_type, str(number))

@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from once.contract import Record
+from once.contract import Limits, Record
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-# A record past its time counts as gone, although TTL may take days: what its consumers remembered
-# of its events may be gone as well, and they would take them for new ones.
-_FILTER = (
-    f"attribute_exists({Record.OUTBOX}) AND {Record.EXPIRES_AT} > :now"
-    f" AND {Record.COMMITTED_AT} >= :since"
-)
+MESSAGE_LIFE_SECONDS = 2 * Limits.DEAD_LETTER_RETENTION_SECONDS
+"""How long a message that is published now may come back: as a dead letter, and redriven once.
+
+Consumers forget an event about when its record here expires. A record with less time left than this
+is too old: its events could arrive when nobody knows them any more, and be taken for new ones."""
+
+_FILTER = f"attribute_exists({Record.OUTBOX}) AND {Record.COMMITTED_AT} >= :since"
 _UNTIL = f" AND {Record.COMMITTED_AT} < :until"
 _CONSUMER = f" AND begins_with({Record.PK}, :consumer)"
 
@@ -31,10 +32,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one call found: the chosen records, in DynamoDB's own JSON form, of all it looked at."""
+    """What one call found: the chosen records, in DynamoDB's own JSON form, of all it looked at.
+
+    `too_old` counts those that were chosen, and may not be published any more.
+    """
 
     items: list[Mapping[str, Any]]
     looked_at: int
+    too_old: int
 
 
 def with_outbox(dynamodb: "DynamoDBClient", table: str, choice: Choice) -> Iterator[Page]:
@@ -47,12 +52,14 @@ def with_outbox(dynamodb: "DynamoDBClient", table: str, choice: Choice) -> Itera
     pages = dynamodb.get_paginator("scan").paginate(
         TableName=table,
         ConsistentRead=True,
-        ProjectionExpression=f"{Record.PK}, {Record.OUTBOX}",
+        ProjectionExpression=f"{Record.PK}, {Record.OUTBOX}, {Record.EXPIRES_AT}",
         FilterExpression=condition,
         ExpressionAttributeValues=values,
     )
+    end = datetime.now(UTC).timestamp() + MESSAGE_LIFE_SECONDS
     for page in pages:
-        yield Page([*page["Items"]], page["ScannedCount"])
+        items = [item for item in page["Items"] if int(item[Record.EXPIRES_AT]["N"]) > end]
+        yield Page([*items], page["ScannedCount"], too_old=len(page["Items"]) - len(items))
 
 
 def approximate_count(dynamodb: "DynamoDBClient", table: str) -> int:
@@ -66,8 +73,7 @@ def approximate_count(dynamodb: "DynamoDBClient", table: str) -> int:
 
 def _terms(choice: Choice) -> tuple[str, dict[str, Any]]:
     condition = _FILTER
-    now = int(datetime.now(UTC).timestamp())
-    values: dict[str, Any] = {":now": {"N": str(now)}, ":since": _milliseconds(choice.since)}
+    values: dict[str, Any] = {":since": _milliseconds(choice.since)}
     if choice.until:
         condition += _UNTIL
         values[":until"] = _milliseconds(choice.until)

@@ -23,13 +23,16 @@ Publish = Callable[[Sequence[OutgoingEvent]], Sequence[Unpublished]]
 
 @dataclass(slots=True)
 class Result:
-    """What was published: records that were read, and events by type; and what could not be.
+    """What was published: records that were read, and events by type; and what was not.
+
+    `too_old` counts records whose consumers may soon have forgotten their events.
 
     `faults` are one line each. They name a record by the hash of its key, as logs and dead letters
     do.
     """
 
     records: int = 0
+    too_old: int = 0
     events: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
@@ -54,6 +57,7 @@ def republish(pages: Iterable[Page], publish: Publish, seen: Callable[[int], obj
                 for entry in refused:
                     result.events[entry.event.type] -= 1
                     result.faults.append(f"{owners[entry.event]}: the topic refuses {entry.error}")
+            result.too_old += page.too_old
             seen(page.looked_at)
     return result
 

@@ -46,7 +46,7 @@ class Config:
 
     service: str = "once"
     local: bool = False
-    dedup_window_days: int = 30
+    dedup_window_days: int = 45
     redrives: int = 1
     provider_retry_days: int = 3
     log_level: str = "INFO"

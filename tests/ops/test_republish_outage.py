@@ -38,7 +38,11 @@ def reserve(order: Order, tx: Transaction) -> None:
 @pytest.fixture
 def aws(cloud: Cloud) -> Iterator[FakeAws]:
     """The consumer that publishes, and its records in the table of the deployment."""
-    with FakeAws(UPSTREAM, {"stock": "sku"}, publishes=("order.placed",)) as fake:
+    settings: dict[str, Any] = {
+        "publishes": ("order.placed",),
+        "dedup_window_seconds": 45 * 24 * 60 * 60,
+    }
+    with FakeAws(UPSTREAM, {"stock": "sku"}, **settings) as fake:
         cloud.outputs["once-state"]["DedupTable"] = "dedup"
         yield fake
 

@@ -14,7 +14,7 @@ def test_environment_goes_back_through_settings(cloud: Cloud, consumer: Consumer
     assert settings.publishes == consumer.publishes
     assert settings.effect_timeout_seconds == consumer.effect_timeout_seconds
     assert settings.max_receive_count == consumer.max_receive_count
-    assert settings.dedup_window_seconds == 30 * DAY
+    assert settings.dedup_window_seconds == 45 * DAY
 
 
 def test_settings_name_the_consumers_own_queues(cloud: Cloud, consumer: Consumer) -> None:

@@ -148,7 +148,7 @@ def test_where_the_record_cannot_be_read_a_failing_handler_is_no_verdict(start: 
         status = {"ResponseMetadata": {"HTTPStatusCode": 500}}
         return None if next(calls) else (SimpleNamespace(status_code=500), error | status)
 
-    events = aws.runtime.dynamodb.meta.events
+    events: Any = aws.runtime.dynamodb.meta.events
     events.register("before-call.dynamodb.GetItem", refuse)
     assert invoke(aws, consumer, record(json.dumps(note()), "m")) == ["m"]
     events.unregister("before-call.dynamodb.GetItem", refuse)

@@ -48,7 +48,7 @@ deploy: setup ## into the AWS account your credentials name
 
 lock: setup ## resolve the requirements anew, and lock them with hashes
 	@$(LOCK) functions/requirements.in -o functions/requirements.txt
-	@$(LOCK) functions/payments/requirements.in -o functions/payments/requirements.txt
+	@for own in functions/*/requirements.in; do $(LOCK) $$own -o $${own%.in}.txt; done
 	@$(LOCK) requirements.in -c functions/requirements.txt -o requirements.txt
 	@$(LOCK) requirements-dev.in -c requirements.txt -o requirements-dev.txt
 	@$(LOCK) local/requirements.in -o local/requirements.txt

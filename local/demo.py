@@ -16,6 +16,7 @@ from local.audit import Manifest, audit
 from local.aws import ROOT, EmbeddedAws, embedded_aws
 from local.kills import killing
 from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
+from local.processes import ProcessFailed
 from local.report import report
 from local.rest import wait_at_rest
 from local.service import deploy_service, place_of
@@ -62,7 +63,7 @@ def demo(*, keep: bool) -> int:
     with payment_sandbox(faults) as sandbox, embedded_aws() as aws:
         try:
             good = _deploy_send_audit(aws, sandbox)
-        except subprocess.CalledProcessError as error:
+        except (subprocess.CalledProcessError, ProcessFailed) as error:
             _explain(aws, error)
             return 1
         if keep:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from once.contract import CONSUMER_NAME
 from once.functions import field_names, name_of, takes, would_never_run
 
 if TYPE_CHECKING:
     import msgspec
-
-_NAME_CHARACTERS = 40
 
 
 class Policy(StrEnum):
@@ -33,7 +32,7 @@ class Call:
     """What an effect is told about this attempt.
 
     Attributes:
-        key: the idempotency key, the same on every attempt; at most 255 characters.
+        key: the idempotency key, the same on every attempt until a spent one is replaced.
         timeout_seconds: how long the call may take. The function is killed not long after.
     """
 
@@ -78,8 +77,8 @@ class Effect:
     def faults(self) -> Iterator[str]:
         """Yield what is wrong with the declaration, each with its remedy."""
         place = f"the effect {self.name!r}"
-        if not self.name.strip() or len(self.name) > _NAME_CHARACTERS:
-            yield f"{place}: give it a name of 1 to {_NAME_CHARACTERS} characters"
+        if not CONSUMER_NAME.fullmatch(self.name):  # it travels in a header, as part of the key
+            yield f"{place}: its name does not match {CONSUMER_NAME.pattern}"
         if not isinstance(self.policy, Policy):
             yield f"{place} has no policy; state one of once.Policy"
         if (self.policy is Policy.PROVIDER_KEY) != (self.key_lifetime_seconds > 0):
@@ -89,6 +88,8 @@ class Effect:
             )
         if field_names(self.model) is None:
             yield f"{place}: {self.model!r} is no model; give a msgspec.Struct"
+        if self.look_up is not None and self.policy is not Policy.PROVIDER_KEY:
+            yield f"{place}: a look-up serves Policy.PROVIDER_KEY alone; take it out"
         for function in filter(None, (self.function, self.look_up)):
             if would_never_run(function) or not takes(function, 2):
                 yield (

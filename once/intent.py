@@ -13,7 +13,7 @@ class Intent:
 
     Attributes:
         effect: the effect's name.
-        provider_key: the idempotency key of every attempt.
+        provider_key: the idempotency key of every attempt, until a spent one is replaced.
         request: the bytes of every attempt: the request's model as JSON.
         key_expires_at: when the provider may forget the key, in seconds since the epoch; None
             where there is none to forget.

@@ -168,9 +168,13 @@ class Ledger:
             reasons = error.response.get("CancellationReasons", [])
             if any(reason["Code"] == "ConditionalCheckFailed" for reason in reasons):
                 raise InFlight(0) from None
-            raise Unanswered(f"the effect could not be claimed: {summary_of(error)}") from None
+            raise Unanswered(
+                f"the pending record could not be changed: {summary_of(error)}"
+            ) from None
         except (BotoCoreError, ResponseParserError) as error:
-            raise Unanswered(f"the effect could not be claimed: {summary_of(error)}") from None
+            raise Unanswered(
+                f"the pending record could not be changed: {summary_of(error)}"
+            ) from None
 
 
 def _update(table: str, pk: str, before: Intent, after: Intent) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from once.errors import (
     PermanentError,
     Refusal,
     Unanswered,
-    summary_of,
+    Unexpected,
 )
 from once.intent import Intent
 from once.ledger import Ledger
@@ -146,7 +146,7 @@ class Performer:
 
     def _look_up(self, turn: Turn, request: Any) -> Any:
         """Decide what a saved error means; only the provider knows."""
-        if turn.effect.look_up is None or turn.effect.policy is not Policy.PROVIDER_KEY:
+        if turn.effect.look_up is None:
             raise EffectUnknown(
                 f"the effect {turn.effect.name!r} ended in an error that says nothing of its "
                 "outcome, and has no look-up: find out outside what became of it"
@@ -209,7 +209,7 @@ def _refused(turn: Turn, error: PermanentError) -> OnceError:
 
 def _unanswered(turn: Turn, error: Exception) -> OnceError:
     """What an unknown outcome is for this effect's policy."""
-    what = f"the effect {turn.effect.name!r} brought no outcome: {summary_of(error)}"
+    what = f"the effect {turn.effect.name!r} brought no outcome: {Unexpected(error).summary}"
     if turn.effect.policy is Policy.AT_MOST_ONCE:
         return EffectUnknown(f"{what}; it is done at most once: find out outside whether it was")
     return Unanswered(what)

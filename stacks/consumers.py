@@ -27,6 +27,7 @@ CONSUMERS = (
         tables=(PAYMENTS,),
         publishes=("payment.captured", "payment.declined"),
         batch_size=1,  # one charge an invocation
+        max_receive_count=10,  # a provider may be down for a while
         effect_timeout_seconds=8,
         timeout_seconds=30,
         secrets=("stripe_key",),

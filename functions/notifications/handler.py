@@ -13,6 +13,8 @@ from once import Call, Consumer, Key, Policy, Transaction
 
 consumer = Consumer("notifications")
 NOTIFICATIONS = consumer.table("notifications")
+DECIMALS = {"JPY": 0, "KRW": 0}
+"""Currencies whose minor unit is no hundredth."""
 
 
 class PaymentEnded(Struct, frozen=True):
@@ -54,7 +56,7 @@ def send(request: Message, call: Call) -> Sent:
 @consumer.handles("payment.captured", PaymentEnded, key=Key.field("order_id"))
 def receipt(event: PaymentEnded, tx: Transaction) -> None:
     """Thank for an order that is paid."""
-    amount = Decimal(event.amount).scaleb(-2)
+    amount = Decimal(event.amount).scaleb(-DECIMALS.get(event.currency, 2))
     text = f"Thank you. We have received {amount} {event.currency} for your order {event.order_id}."
     tx.perform(send, Message(event.email, f"Your order {event.order_id}", text))
 

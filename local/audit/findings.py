@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Findings:
-    """The audit's result. Lost = accepted - effects - quarantined; doubled = what is over one.
+    """The audit's result.
 
     An effect is what an event should have changed once: an order stored, stock moved, a card
-    charged, a customer written to. `unfinished` counts orders that are at no end, or at the wrong
-    one. `stock_balance_error` is what available, reserved and sold do not add up to, in pieces;
-    `balance_error` the same for what was ordered and paid, in minor units, and for stock against
-    what should have moved, in pieces.
+    charged, a customer written to. Lost is what is short of that, and neither quarantined nor
+    refused; doubled is what is over it. `unfinished` counts the places in which an order is at no
+    end, or at the wrong one: the order itself, its reservation, its payment. `stock_balance_error`
+    is what available, reserved and sold do not add up to, in pieces; `balance_error` the same for
+    what was ordered and paid, in minor units, and for stock against what should have moved.
     """
 
     sent: int

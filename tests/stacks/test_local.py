@@ -55,13 +55,16 @@ def test_rights_differ_in_sending_email_and_in_publishing_batches(
     ]
     topic = {"Ref": cloud.logical_id("once-service/Topic")}
     assert others == [
-        ("SendEmail", "ses:SendEmail", "*"),
+        *[("SendEmail", "ses:SendEmail", "*")] * sum(line.sends_email for line in CONSUMERS),
         ("Publish", ["sns:Publish", "sns:PublishBatch"], topic),
     ]
 
 
 def test_a_retry_can_be_watched(local_cloud: Cloud, consumer: Consumer) -> None:
-    timeout = 7 if consumer.effect_timeout_seconds else 5
+    calls = consumer.batch_size * min(consumer.effect_timeout_seconds, 2)
+    timeout = min(consumer.timeout_seconds, 5 + calls)
     assert local_cloud.of(consumer, "Function")["Timeout"] == timeout
     assert local_cloud.of(consumer, "Queue")["VisibilityTimeout"] == 6 * timeout
-    assert local_cloud.of(consumer, "Mapping")["ScalingConfig"]["MaximumConcurrency"] == 3
+    assert local_cloud.of(consumer, "Mapping")["ScalingConfig"]["MaximumConcurrency"] == min(
+        consumer.max_concurrency, 3
+    )

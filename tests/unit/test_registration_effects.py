@@ -90,9 +90,9 @@ def test_a_lifetime_belongs_to_a_provider_that_knows_keys(policy: Policy, lifeti
     assert text.endswith("give it with Policy.PROVIDER_KEY, and with no other")
 
 
-@pytest.mark.parametrize("name", ["", " ", "n" * 41])
+@pytest.mark.parametrize("name", ["", " ", "n" * 41, "überweisung\n"])
 def test_an_effect_has_a_name_that_fits_into_a_key(name: str) -> None:
-    assert fault(with_effect(name=name)).endswith("give it a name of 1 to 40 characters")
+    assert "its name does not match" in fault(with_effect(name=name))
 
 
 @pytest.mark.parametrize("model", [dict, int, None, "Charge", Charge("a", 1)])
@@ -198,3 +198,12 @@ def test_effects_with_time_for_them_are_accepted(start: Start) -> None:
 def test_all_faults_of_an_effect_are_reported_together() -> None:
     consumer = with_effect(one_argument, name="", model=dict, policy=None, completion=two_arguments)
     assert len(faults(consumer)) == 6
+
+
+@pytest.mark.parametrize("policy", [Policy.AT_LEAST_ONCE, Policy.AT_MOST_ONCE])
+def test_a_look_up_that_is_never_asked_is_refused(policy: Policy) -> None:
+    effect = with_effect(policy=policy, lifetime=0).effects["charge"]
+    effect.looks_up(lambda request, call: None)
+    assert [*effect.faults()] == [
+        f"the effect {effect.name!r}: a look-up serves Policy.PROVIDER_KEY alone; take it out"
+    ]

@@ -5,9 +5,9 @@ overtaken finds the token changed, and neither calls nor writes any more. Each i
 one action, because the function's role allows no other kind of write.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -23,6 +23,7 @@ from once.record import record_key
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import UpdateTypeDef
 
 _OWNED = "#state = :pending AND #owner = :owner AND #standing = :standing"
 _MILLISECONDS = 1000
@@ -160,24 +161,23 @@ class Ledger:
         return int((self._clock() + seconds) * _MILLISECONDS)
 
     def _change(self, pk: str, before: Intent, after: Intent) -> None:
+        update = _update(self._table, pk, before, after)
         try:
-            self._client.transact_write_items(
-                TransactItems=[{"Update": _update(self._table, pk, before, after)}]  # type: ignore[typeddict-item]
-            )
-        except ClientError as error:
-            reasons = error.response.get("CancellationReasons", [])
-            if any(reason["Code"] == "ConditionalCheckFailed" for reason in reasons):
+            self._client.transact_write_items(TransactItems=[{"Update": update}])
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
+            if isinstance(error, ClientError) and _was_overtaken(error):
                 raise InFlight(0) from None
             raise Unanswered(
                 f"the pending record could not be changed: {summary_of(error)}"
             ) from None
-        except (BotoCoreError, ResponseParserError) as error:
-            raise Unanswered(
-                f"the pending record could not be changed: {summary_of(error)}"
-            ) from None
 
 
-def _update(table: str, pk: str, before: Intent, after: Intent) -> Mapping[str, Any]:
+def _was_overtaken(error: ClientError) -> bool:
+    reasons = error.response.get("CancellationReasons", [])
+    return any(reason["Code"] == "ConditionalCheckFailed" for reason in reasons)
+
+
+def _update(table: str, pk: str, before: Intent, after: Intent) -> "UpdateTypeDef":
     """Set every attribute of the intent, if it is as it was found."""
     values = after.item()
     names = {f"#{name}": name for name in values} | {"#state": Record.STATE}

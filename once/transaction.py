@@ -65,7 +65,7 @@ class Transaction:
     Values are str, int, Decimal, bool, None, bytes, list, dict or set: never float.
 
     Attributes:
-        intent: the effect to call once this is committed; the Runner sets it.
+        intent: the effect to call once this is committed; the Performer sets it.
         owned: the intent whose outcome this transaction writes down.
     """
 

@@ -1,10 +1,12 @@
-"""The audit's world, new for each test."""
+"""What several tests here start with, new for each of them."""
 
 from collections.abc import Iterator
 
 import pytest
 from moto import mock_aws
 
+from local.payments import PaymentSandbox, payment_sandbox
+from tests.local.customer import Customer, customer_of
 from tests.local.world import World
 
 
@@ -13,3 +15,15 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr("local.audit.place.WAIT_SECONDS", 0)
     with mock_aws():
         yield World()
+
+
+@pytest.fixture
+def sandbox() -> Iterator[PaymentSandbox]:
+    with payment_sandbox() as running:
+        yield running
+
+
+@pytest.fixture
+def customer(sandbox: PaymentSandbox) -> Iterator[Customer]:
+    with customer_of(sandbox) as client:
+        yield client

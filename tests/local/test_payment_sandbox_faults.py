@@ -10,7 +10,7 @@ import stripe
 
 from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
 from local.rest import wait_until
-from tests.local.test_payment_sandbox import DECLINED, Customer, customer_of
+from tests.local.customer import DECLINED, Customer, customer_of
 
 FOREVER = 3600.0
 Outcome = tuple[type[Exception], int | None]
@@ -36,12 +36,6 @@ AT_ONCE = Faults(delay_seconds=0, hold_seconds=0)
 def sandbox() -> Iterator[PaymentSandbox]:
     with payment_sandbox(AT_ONCE) as running:
         yield running
-
-
-@pytest.fixture
-def customer(sandbox: PaymentSandbox) -> Iterator[Customer]:
-    with customer_of(sandbox) as client:
-        yield client
 
 
 def outcome(customer: Customer, key: str = "key-1", **changes: Any) -> Outcome | str:

@@ -1,32 +1,19 @@
 """The payment sandbox keeps Stripe's promises about idempotency keys."""
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 import stripe
 
 from local.payments import PaymentSandbox, payment_sandbox
-from tests.local.test_payment_sandbox import DECLINED, Customer, ask, customer_of
+from tests.local.customer import DECLINED, Customer, ask, customer_of
 
 DAY = 86_400
 
 
-@pytest.fixture
-def sandbox() -> Iterator[PaymentSandbox]:
-    with payment_sandbox() as running:
-        yield running
-
-
-@pytest.fixture
-def customer(sandbox: PaymentSandbox) -> Iterator[Customer]:
-    with customer_of(sandbox) as client:
-        yield client
-
-
 def replayed(answer: Any) -> str | None:
-    headers: Mapping[str, str] = answer.headers
-    return headers.get("Idempotent-Replayed")
+    found: str | None = answer.headers.get("Idempotent-Replayed")
+    return found
 
 
 def test_the_same_request_again_gets_the_saved_answer(

@@ -1,25 +1,12 @@
 """What was charged can be looked up in the payment sandbox, as at Stripe, and by the audit."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import stripe
 
-from local.payments import PaymentSandbox, payment_sandbox
-from tests.local.test_payment_sandbox import DECLINED, Customer, ask, customer_of
-
-
-@pytest.fixture
-def sandbox() -> Iterator[PaymentSandbox]:
-    with payment_sandbox() as running:
-        yield running
-
-
-@pytest.fixture
-def customer(sandbox: PaymentSandbox) -> Iterator[Customer]:
-    with customer_of(sandbox) as client:
-        yield client
+from local.payments import PaymentSandbox
+from tests.local.customer import DECLINED, Customer, ask
 
 
 def test_charges_are_found_by_their_transfer_group_newest_first(

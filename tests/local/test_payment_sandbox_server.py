@@ -17,7 +17,7 @@ import stripe
 from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
 from local.payments.holds import Held
 from local.rest import wait_until
-from tests.local.test_payment_sandbox import PARAMETERS, customer_of
+from tests.local.customer import PARAMETERS, customer_of
 
 LOCALHOST = "127.0.0.1"
 LONG_SECONDS = 3600.0

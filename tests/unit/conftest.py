@@ -13,6 +13,7 @@ from moto.core.base_backend import BackendDict
 
 from once.consumer import Consumer
 from once.testing import FakeAws
+from tests.unit.provider import Provider, Till, start_till
 from tests.unit.support import Bench, consumer_of
 
 Start = Callable[..., FakeAws]
@@ -73,6 +74,17 @@ def start() -> Iterator[Start]:
 @pytest.fixture
 def bench(start: Start) -> Bench:
     return Bench(start())
+
+
+@pytest.fixture
+def provider() -> Provider:
+    return Provider()
+
+
+@pytest.fixture
+def till(start: Start, provider: Provider) -> Till:
+    """A consumer with an effect, and the provider that it calls."""
+    return start_till(start, provider)
 
 
 @pytest.fixture

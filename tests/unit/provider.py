@@ -183,3 +183,9 @@ def kill(client: Any, nth: int, *, done: bool) -> Iterator[None]:
         yield
     finally:
         client.meta.events.unregister(hook, end)
+
+
+def start_till(start: Callable[..., FakeAws], provider: Provider, **options: Any) -> Till:
+    """Start the function with an effect at this provider; options are those of `consumer_of`."""
+    consumer = consumer_of(provider, **options)
+    return Till(start(consumer, **SETTINGS), consumer, provider)

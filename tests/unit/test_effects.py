@@ -27,17 +27,6 @@ from tests.unit.support import COUNTERS, Note, amounts, calls, note, reasons
 WRITE = "TransactWriteItems"
 
 
-@pytest.fixture
-def provider() -> Provider:
-    return Provider()
-
-
-@pytest.fixture
-def till(start: Start, provider: Provider) -> Till:
-    consumer = consumer_of(provider)
-    return Till(start(consumer, **SETTINGS), consumer, provider)
-
-
 def test_an_effect_is_called_and_its_outcome_commits_with_state_and_events(till: Till) -> None:
     with calls(till.aws.runtime.dynamodb) as made:
         assert till.deliver(note("a", 7))

@@ -8,7 +8,14 @@ from once.effects import Policy
 from once.errors import NotDone
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent
 from tests.unit.conftest import Start
-from tests.unit.provider import LEASE, SETTINGS, Killed, Provider, Till, after, consumer_of
+from tests.unit.provider import (
+    LEASE,
+    Killed,
+    Provider,
+    Till,
+    after,
+    start_till,
+)
 from tests.unit.support import Log, amounts, note, reasons
 
 WRITE = "TransactWriteItems"
@@ -19,17 +26,7 @@ POLICIES = pytest.mark.parametrize("policy", Policy)
 
 @pytest.fixture
 def make(start: Start) -> Make:
-    def made(policy: Policy = Policy.PROVIDER_KEY) -> Till:
-        provider = Provider()
-        consumer = consumer_of(provider, policy=policy)
-        return Till(start(consumer, **SETTINGS), consumer, provider)
-
-    return made
-
-
-@pytest.fixture
-def till(make: Make) -> Till:
-    return make(Policy.PROVIDER_KEY)
+    return lambda policy: start_till(start, Provider(), policy=policy)
 
 
 @LOST

@@ -5,31 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.unit.conftest import Start
 from tests.unit.provider import (
     LEASE,
-    SETTINGS,
     Killed,
-    Provider,
     Till,
     after,
-    consumer_of,
     kill,
 )
 from tests.unit.support import amounts, note
 
 WRITE = "TransactWriteItems"
-
-
-@pytest.fixture
-def provider() -> Provider:
-    return Provider()
-
-
-@pytest.fixture
-def till(start: Start, provider: Provider) -> Till:
-    consumer = consumer_of(provider)
-    return Till(start(consumer, **SETTINGS), consumer, provider)
 
 
 def at_dynamodb(till: Till, nth: int, *, done: bool) -> AbstractContextManager[None]:

@@ -9,33 +9,17 @@ from once.testing import cancelled, inject
 from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.provider import (
-    SETTINGS,
     Charge,
     Declined,
     Paid,
     Provider,
     Till,
     captured,
-    consumer_of,
+    start_till,
 )
 from tests.unit.support import COUNTERS, Note, SoldOut, amounts, note, reasons
 
 WRITE = "TransactWriteItems"
-
-
-@pytest.fixture
-def provider() -> Provider:
-    return Provider()
-
-
-def start_till(start: Start, provider: Provider, **options: Any) -> Till:
-    consumer = consumer_of(provider, **options)
-    return Till(start(consumer, **SETTINGS), consumer, provider)
-
-
-@pytest.fixture(name="till")
-def _till(start: Start, provider: Provider) -> Till:
-    return start_till(start, provider)
 
 
 def test_a_refusal_of_the_provider_is_an_outcome_and_stays_one(till: Till) -> None:

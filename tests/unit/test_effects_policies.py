@@ -11,12 +11,11 @@ from tests.unit.conftest import Start
 from tests.unit.provider import (
     LIFETIME,
     NOW,
-    SETTINGS,
     Killed,
     Provider,
     Till,
     after,
-    consumer_of,
+    start_till,
 )
 from tests.unit.support import amounts, facts, note, reasons
 
@@ -27,17 +26,7 @@ DAY = 24 * 60 * 60
 
 @pytest.fixture
 def make(start: Start) -> Make:
-    def made(policy: Policy) -> Till:
-        provider = Provider()
-        consumer = consumer_of(provider, policy=policy)
-        return Till(start(consumer, **SETTINGS), consumer, provider)
-
-    return made
-
-
-@pytest.fixture
-def till(make: Make) -> Till:
-    return make(Policy.PROVIDER_KEY)
+    return lambda policy: start_till(start, Provider(), policy=policy)
 
 
 @pytest.mark.parametrize(

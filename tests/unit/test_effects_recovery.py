@@ -5,14 +5,19 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from once.effects import Policy
 from once.errors import NotDone, PermanentError
 from once.testing import answer_lost, cancelled, inject
 from once.transaction import Transaction
 from tests.unit.conftest import Start
-from tests.unit.provider import SETTINGS, Charge, Killed, Provider, Till, after, consumer_of
+from tests.unit.provider import (
+    Charge,
+    Killed,
+    Provider,
+    Till,
+    after,
+    start_till,
+)
 from tests.unit.support import (
     COUNTERS,
     Note,
@@ -30,16 +35,6 @@ CONFLICT = cancelled("TransactionConflict")
 Handler = Callable[[Note, Transaction], None]
 
 
-@pytest.fixture
-def provider() -> Provider:
-    return Provider()
-
-
-def till_of(start: Start, provider: Provider, policy: Policy, **more: Any) -> Till:
-    consumer = consumer_of(provider, policy=policy, **more)
-    return Till(start(consumer, **SETTINGS), consumer, provider)
-
-
 def assert_done_once(till: Till) -> None:
     assert reasons(till.aws) == []
     assert till.standing == "done"
@@ -49,7 +44,7 @@ def assert_done_once(till: Till) -> None:
 def test_contention_at_the_intent_leaves_the_completion_all_its_attempts(
     start: Start, provider: Provider
 ) -> None:
-    till = till_of(start, provider, Policy.AT_MOST_ONCE)
+    till = start_till(start, provider, policy=Policy.AT_MOST_ONCE)
     at_completion = cancelled("TransactionConflict", "None")
     with inject(till.aws.runtime.dynamodb, WRITE, *[CONFLICT] * 10, None, at_completion) as left:
         assert till.deliver(note())
@@ -58,7 +53,7 @@ def test_contention_at_the_intent_leaves_the_completion_all_its_attempts(
 
 
 def test_a_hand_back_that_others_disturb_is_tried_again(start: Start, provider: Provider) -> None:
-    till, event = till_of(start, provider, Policy.AT_MOST_ONCE), note()
+    till, event = start_till(start, provider, policy=Policy.AT_MOST_ONCE), note()
     provider.plan = [NotDone()] * 3
     with inject(till.aws.runtime.dynamodb, WRITE, None, CONFLICT):
         assert not till.deliver(event)
@@ -70,7 +65,7 @@ def test_a_hand_back_that_others_disturb_is_tried_again(start: Start, provider: 
 def test_a_takeover_without_an_answer_hands_back_what_nobody_has_called(
     start: Start, provider: Provider
 ) -> None:
-    till, event = till_of(start, provider, Policy.AT_MOST_ONCE), note()
+    till, event = start_till(start, provider, policy=Policy.AT_MOST_ONCE), note()
     provider.plan = [NotDone()] * 3
     assert not till.deliver(event)
     with inject(till.aws.runtime.dynamodb, WRITE, None, answer_lost()):
@@ -83,7 +78,7 @@ def test_a_takeover_without_an_answer_hands_back_what_nobody_has_called(
 def test_a_permanent_error_after_an_unknown_attempt_is_not_taken_for_nothing_done(
     start: Start, provider: Provider
 ) -> None:
-    till = till_of(start, provider, Policy.PROVIDER_KEY)
+    till = start_till(start, provider, policy=Policy.PROVIDER_KEY)
     provider.plan = [after(TimeoutError()), PermanentError("no such address")]
     assert till.deliver(note())
     [letter] = till.aws.dead_letters()
@@ -107,7 +102,7 @@ def test_a_handler_that_fails_on_its_own_intent_does_not_keep_the_effect_from_go
 ) -> None:
     box: dict[str, Any] = {}
     handler = sees_its_own_commit(provider, box)
-    till, event = till_of(start, provider, Policy.PROVIDER_KEY, handler=handler), note()
+    till, event = start_till(start, provider, policy=Policy.PROVIDER_KEY, handler=handler), note()
     box["effect"] = till.consumer.effects["charge"]
     provider.plan = [after(Killed())]
     assert till.killed(event)

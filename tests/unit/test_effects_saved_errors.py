@@ -9,14 +9,13 @@ from once.errors import KeySpent, NotDone, PermanentError
 from once.testing import inject, never_sent
 from tests.unit.conftest import Start
 from tests.unit.provider import (
-    SETTINGS,
     Charge,
     Declined,
     Killed,
     Paid,
     Provider,
     Till,
-    consumer_of,
+    start_till,
 )
 from tests.unit.support import amounts, note, reasons
 
@@ -25,21 +24,6 @@ WRITE = "TransactWriteItems"
 
 class StillRunning(Exception):
     """The provider is at an earlier attempt under the key: Stripe's 409."""
-
-
-@pytest.fixture
-def provider() -> Provider:
-    return Provider()
-
-
-def start_till(start: Start, provider: Provider, **options: Any) -> Till:
-    consumer = consumer_of(provider, **options)
-    return Till(start(consumer, **SETTINGS), consumer, provider)
-
-
-@pytest.fixture(name="till")
-def _till(start: Start, provider: Provider) -> Till:
-    return start_till(start, provider)
 
 
 def test_x2_still_running_is_tried_again_in_place(till: Till) -> None:

@@ -11,13 +11,6 @@ from tests.unit.provider import LEASE, NOW, SETTINGS, Killed, Provider, Till, af
 from tests.unit.support import Log, amounts, calls, note, reasons
 
 
-@pytest.fixture
-def till(start: Start) -> Till:
-    provider = Provider()
-    consumer = consumer_of(provider)
-    return Till(start(consumer, **SETTINGS), consumer, provider)
-
-
 def test_x1_two_deliveries_at_once_are_one_call(till: Till) -> None:
     event, second = note(), []
     till.provider.plan = [lambda: second.append(till.deliver(event))]

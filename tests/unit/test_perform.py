@@ -11,7 +11,6 @@ from once.settings import TIME_MARGIN_MS
 from once.testing import cancelled, inject
 from tests.unit.conftest import Start
 from tests.unit.provider import (
-    SETTINGS,
     TIMEOUT,
     Charge,
     Killed,
@@ -20,26 +19,12 @@ from tests.unit.provider import (
     Till,
     after,
     consumer_of,
+    start_till,
 )
 from tests.unit.support import amounts, calls, facts, note, reasons
 
 JUST_ENOUGH = TIME_MARGIN_MS + TIMEOUT * 1000
 WRITE = "TransactWriteItems"
-
-
-@pytest.fixture
-def provider() -> Provider:
-    return Provider()
-
-
-def start_till(start: Start, provider: Provider, **options: Any) -> Till:
-    consumer = consumer_of(provider, **options)
-    return Till(start(consumer, **SETTINGS), consumer, provider)
-
-
-@pytest.fixture
-def till(start: Start, provider: Provider) -> Till:
-    return start_till(start, provider)
 
 
 def passing(till: Till, milliseconds: int) -> Any:

@@ -1,0 +1,67 @@
+"""Stripe's own client at the payment sandbox: what the sandbox's tests share."""
+
+import http.client
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import stripe
+
+from local.payments import PaymentSandbox
+
+PARAMETERS: dict[str, Any] = {
+    "amount": 700,
+    "currency": "EUR",
+    "confirm": True,
+    "payment_method": "pm_card_visa",
+    "payment_method_types": ["card"],
+    "receipt_email": "customer@example.com",
+    "transfer_group": "order-1",
+    "metadata": {"order_id": "order-1", "consumer": "payments"},
+}
+DECLINED = "pm_card_visa_chargeDeclined"
+
+
+class Customer:
+    """Stripe's client, as the payments function uses it."""
+
+    def __init__(self, stripe_client: stripe.StripeClient) -> None:
+        self.stripe = stripe_client
+
+    def pay(self, key: str = "key-1", **changes: Any) -> stripe.PaymentIntent:
+        changed = PARAMETERS | changes
+        parameters: Any = {name: value for name, value in changed.items() if value is not None}
+        return self.stripe.v1.payment_intents.create(parameters, {"idempotency_key": key})
+
+    def charges(self, **parameters: Any) -> list[stripe.Charge]:
+        wanted: Any = parameters
+        return self.stripe.v1.charges.list(wanted).data
+
+
+@contextmanager
+def customer_of(sandbox: PaymentSandbox, *, timeout: float = 20) -> Iterator[Customer]:
+    with closing(stripe.RequestsClient(timeout=timeout)) as connection:
+        yield Customer(
+            stripe.StripeClient(
+                "sk_test_x",
+                base_addresses={"api": sandbox.url},
+                max_network_retries=0,
+                http_client=connection,
+            )
+        )
+
+
+def ask(
+    sandbox: PaymentSandbox, method: str, path: str, body: str = "", **headers: str
+) -> tuple[int, Mapping[str, str], Any]:
+    """Ask past Stripe's client, for what that would never send."""
+    connection = http.client.HTTPConnection(urlsplit(sandbox.url).netloc)
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    try:
+        connection.request(method, path, body, names)
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), json.load(answer)
+    finally:
+        connection.close()

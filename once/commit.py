@@ -5,34 +5,23 @@ twice. All that can be uncertain is whether we *heard* of the commit: then the r
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.actions import Action
 from once.cancellation import judge, judge_record
-from once.contract import Limits
-from once.errors import (
-    CommitRefused,
-    InvalidWrite,
-    OutcomeUnknown,
-    PermanentError,
-    TooLarge,
-    summary_of,
-)
-from once.record import StoredRecord, record_key, record_put
+from once.claim import Claim
+from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown
+from once.look_up import look_up
 from once.settings import Settings
-from once.sizes import entry_bytes
 from once.transaction import Transaction
-from once.verdict import COMMITTED, CONTENDED, Verdict, failed
+from once.verdict import BUSY, COMMITTED, INNOCENT, Verdict, failed
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
 
-_CONTENTION = {
+_BUSY = {
     "TransactionInProgressException",
     "TransactionConflictException",
     "ThrottlingException",
@@ -44,15 +33,7 @@ _PERMANENT = {
     "ResourceNotFoundException",
     "ItemCollectionSizeLimitExceededException",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """A transaction as it is sent: the dedup record first, then its actions."""
-
-    transaction: Transaction
-    actions: list[Action]
-    entries: list["TransactWriteItemTypeDef"]
+_NAMES_NOBODY = _PERMANENT | {"AccessDeniedException"}
 
 
 class Committer:
@@ -71,98 +52,82 @@ class Committer:
         self._settings = settings
         self._clock = clock
 
-    def commit(self, transactions: Sequence[Transaction]) -> list[Verdict]:
-        """Try once to commit transactions together, in one request.
+    def claim(self, transaction: Transaction) -> Claim:
+        """Return a transaction as it is sent.
 
-        The transactions must touch disjoint items, and fit in one request. A request that DynamoDB
-        refuses as a whole, naming nobody, is halved until the guilty one stands alone.
+        Raises:
+            PermanentError: DynamoDB can never take it; see `once.claim`.
+        """
+        return Claim.of(transaction, self._settings, self._clock())
+
+    def commit(self, claims: Sequence[Claim]) -> list[Verdict]:
+        """Try once to commit claims together, in one request.
+
+        They must be about disjoint items, and fit in one request. A request that DynamoDB refuses
+        as a whole, naming nobody, is halved until the guilty one stands alone.
 
         Returns:
-            One verdict for each transaction, in their order.
+            One verdict for each claim, in their order.
         """
-        verdicts: dict[int, Verdict] = {}
-        claims: list[_Claim] = []
-        for position, transaction in enumerate(transactions):
-            try:
-                claims.append(self._claim(transaction))
-            except PermanentError as error:
-                verdicts[position] = failed(error)
-        answers = iter(self._attempt(claims) if claims else ())
-        return [verdicts.get(i) or next(answers) for i in range(len(transactions))]
-
-    def known(self, transaction: Transaction) -> Verdict | None:
-        """Return the verdict on an event that was committed before, without committing anything.
-
-        None stands for an event that is new.
-        """
-        verdict = self._look_up(transaction)
-        return None if verdict is CONTENDED else verdict
-
-    def _claim(self, transaction: Transaction) -> _Claim:
-        actions = transaction.actions()
-        entries = [
-            record_put(transaction, self._settings, self._clock()),
-            *(action.render(transaction.commit_id) for action in actions),
-        ]
-        if (size := sum(map(entry_bytes, entries))) > Limits.TRANSACTION_BYTES:
-            raise TooLarge(
-                f"the transaction has {size} bytes, items and values together; "
-                f"DynamoDB takes {Limits.TRANSACTION_BYTES}"
-            )
-        return _Claim(transaction, actions, entries)
-
-    def _attempt(self, claims: list[_Claim]) -> list[Verdict]:
         entries = [entry for claim in claims for entry in claim.entries]
         try:
             self._client.transact_write_items(TransactItems=entries)
         except ClientError as error:
             return self._read_refusal(claims, error)
         except (BotoCoreError, ResponseParserError):
-            return [self._look_up(claim.transaction) for claim in claims]
+            return self._unanswered(claims)
         return [COMMITTED] * len(claims)
 
-    def _read_refusal(self, claims: list[_Claim], error: ClientError) -> list[Verdict]:
+    def known(self, transactions: Sequence[Transaction]) -> list[Verdict | None]:
+        """Return the verdicts on events that were committed before, without committing anything.
+
+        None stands for an event that is new.
+
+        Raises:
+            OutcomeUnknown: DynamoDB did not answer.
+        """
+        pks = [transaction.identity.pk for transaction in transactions]
+        found = look_up(self._client, self._settings.dedup_table, pks)
+        now = self._clock()
+        live = {pk: record for pk, record in found.items() if not record.expired(now)}
+        return [
+            judge_record(transaction, live[pk]) if pk in live else None
+            for transaction, pk in zip(transactions, pks, strict=True)
+        ]
+
+    def _read_refusal(self, claims: Sequence[Claim], error: ClientError) -> list[Verdict]:
         code = error.response["Error"]["Code"]
         if code == "TransactionCanceledException":
             return _judge_each(claims, error)
+        if code in _NAMES_NOBODY and len(claims) > 1:
+            half = len(claims) // 2
+            return self.commit(claims[:half]) + self.commit(claims[half:])
         if code in _PERMANENT:
-            return self._isolate(claims, error)
-        if code in _CONTENTION:
-            return [CONTENDED] * len(claims)
+            return [failed(InvalidWrite(f"DynamoDB refuses a write: {_explain(error)}"))]
+        if code in _BUSY:
+            return [BUSY] * len(claims)
         if error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500:
-            return [self._look_up(claim.transaction) for claim in claims]
+            return self._unanswered(claims)
         return [failed(CommitRefused(f"DynamoDB refused the commit: {code}"))] * len(claims)
 
-    def _isolate(self, claims: list[_Claim], error: ClientError) -> list[Verdict]:
-        if len(claims) == 1:
-            return [failed(InvalidWrite(f"DynamoDB refuses a write: {_explain(error)}"))]
-        half = len(claims) // 2
-        return self._attempt(claims[:half]) + self._attempt(claims[half:])
-
-    def _look_up(self, transaction: Transaction) -> Verdict:
-        """Find out what became of a commit that was not answered."""
+    def _unanswered(self, claims: Sequence[Claim]) -> list[Verdict]:
+        """Find out what became of a commit of which nothing was heard."""
         try:
-            answer = self._client.get_item(
-                TableName=self._settings.dedup_table,
-                Key=record_key(transaction.identity.pk),
-                ConsistentRead=True,
-            )
-        except (ClientError, BotoCoreError, ResponseParserError) as error:
-            return failed(OutcomeUnknown(f"no answer, and no record: {summary_of(error)}"))
-        if "Item" in answer:
-            stored = StoredRecord.read(answer["Item"])
-            if not stored.expired(self._clock()):
-                return judge_record(transaction, stored)
+            verdicts = self.known([claim.transaction for claim in claims])
+        except OutcomeUnknown as error:
+            return [failed(error)] * len(claims)
         # Not committed, or not yet: the same transaction goes again, and its record decides.
-        return CONTENDED
+        return [verdict or BUSY for verdict in verdicts]
 
 
-def _judge_each(claims: list[_Claim], error: ClientError) -> list[Verdict]:
+def _judge_each(claims: Sequence[Claim], error: ClientError) -> list[Verdict]:
     reasons = iter(error.response["CancellationReasons"])
-    return [
+    verdicts = [
         judge(claim.transaction, claim.actions, [next(reasons) for _ in claim.entries])
         for claim in claims
     ]
+    # Somebody must be guilty, or the innocent would go again for ever.
+    return [BUSY] * len(claims) if verdicts == [INNOCENT] * len(claims) else verdicts
 
 
 def _explain(error: ClientError) -> str:

@@ -14,15 +14,17 @@ from once.budget import Budget
 from once.contract import CONSUMER_NAME
 from once.effects import Completion, CompletionFunction, Effect, EffectFunction, Policy
 from once.errors import Refusal, RegistrationError
+from once.group_size import GroupSize
 from once.handlers import Handler, HandlerFunction, RefusalFunction, Rejection, twice
 from once.intake import Intake
 from once.keys import Key
 from once.perform import Performer
+from once.places import Table
+from once.rounds import Rounds
 from once.run import Runner
 from once.runtime import Runtime
 from once.settings import Settings
 from once.settle import Settler
-from once.transaction import Table
 
 
 class Context(Protocol):
@@ -150,24 +152,27 @@ class Consumer:
         settings = runtime.settings
         self._check(settings)
         intake = Intake(settings, self.handlers)
+        # An effect must have its outcome before another one's intent is written down: who is
+        # killed in between would leave calls in doubt that were never made.
+        size = GroupSize(1 if self.effects else settings.group_size)
 
         def handle(event: dict[str, Any], context: Context) -> PartialItemFailureResponse:
             remaining_ms = context.get_remaining_time_in_millis
             budget = Budget(remaining_ms, settings.time_margin_ms, runtime.sleep)
-            settler = self.settler(runtime, budget)
-            return Batch(runtime, intake, settler, budget).process(SQSEvent(event).records)
+            rounds = self.rounds(runtime, size, budget)
+            return Batch(runtime, intake, rounds).process(SQSEvent(event).records)
 
         return handle
 
-    def settler(self, runtime: Runtime, budget: Budget) -> Settler:
-        """Return what settles this consumer's messages within one invocation."""
+    def rounds(self, runtime: Runtime, size: GroupSize, budget: Budget) -> Rounds:
+        """Return what settles the messages of one invocation."""
         timeout = runtime.settings.effect_timeout_seconds
-        return Settler(
+        settler = Settler(
             runtime.committer,
             Runner(runtime, self.rejections, self.completions),
             Performer(self.effects, runtime.ledger, budget, timeout),
-            budget,
         )
+        return Rounds(settler, runtime.committer, size, runtime.settings.commit_threads, budget)
 
     def _check(self, settings: Settings | None = None) -> None:
         faults = [*self._faults]

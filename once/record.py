@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 CLOCK_SKEW_SECONDS = 300
 """A record counts as expired only this long after its time: the clocks of two functions differ."""
 
+READ = (
+    *(Record.PK, Record.STATE, Record.FINGERPRINT, Record.COMMIT, Record.EXPIRES_AT),
+    *(Record.EFFECT, Record.PROVIDER_KEY, Record.REQUEST, Record.KEY_EXPIRES_AT),
+    *(Record.OWNER, Record.LEASE_UNTIL, Record.STANDING),
+)
+"""The attributes that a `StoredRecord` is made of: all but the outbox, which may be long."""
+
 # TTL deletes within days, so a record that is past its time may still be there: the condition, and
 # not TTL, is the window. ALL_OLD hands back the record in the way, which tells a duplicate from a
 # conflict without another read.

@@ -63,7 +63,9 @@ class Settings(Environment):
     remembered; `max_body_bytes` the largest body that is read at all; `time_margin_ms` what is kept
     back of the function's timeout for the answer; `backoff_base_seconds` and `backoff_cap_seconds`
     bound the delay before a failed message is delivered again; `effect_timeout_seconds` is the
-    longest that one call to the outside world may take, 0 for a consumer that makes none.
+    longest that one call to the outside world may take, 0 for a consumer that makes none;
+    `group_size` is the most messages that commit in one request, 1 to have each commit alone, and
+    `commit_threads` how many such requests are made side by side.
     """
 
     consumer: str
@@ -80,6 +82,8 @@ class Settings(Environment):
     backoff_base_seconds: int = 2
     backoff_cap_seconds: int = 900
     effect_timeout_seconds: int = 0
+    group_size: int = 10
+    commit_threads: int = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

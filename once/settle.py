@@ -1,13 +1,10 @@
-"""From a task to its final result: run the handler, commit, and do what the verdict asks for."""
+"""From a message to its result: run the handler, and do what the verdict on its commit asks for."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from once.budget import Budget
 from once.commit import Committer
-from once.errors import Contention, OnceError, Refusal
+from once.course import Course, Fate
+from once.errors import Contention, OnceError, OutcomeUnknown, OutOfTime, Refusal, Unexpected
 from once.intake import Task
 from once.intent import Intent
 from once.perform import Performer, Turn
@@ -15,93 +12,95 @@ from once.run import Runner, Step, refused_twice
 from once.transaction import Transaction
 from once.verdict import Kind, Verdict
 
-_MAX_ATTEMPTS = 10
+_MAX_ATTEMPTS = 11
 """With full jitter, seconds of contention: past that the queue is the better place to wait."""
 
-
-class Fate(StrEnum):
-    """What became of a message in the end."""
-
-    COMMITTED = "committed"
-    REFUSED = "refused"
-    DUPLICATE = "duplicate"
-    QUARANTINED = "quarantined"
-    RETRIED = "retried"
-
-
-Result = Fate | OnceError
-
-
-@dataclass(slots=True)
-class _Course:
-    """One task on its way: its next step or its result, and its effect where it has one."""
-
-    task: Task
-    step: Step | Fate
-    turn: Turn | None = None
-    outcome: Any = None
+Next = Step | Fate
 
 
 class Settler:
-    """Runs handlers, commits what they wrote, and performs the effects that they ask for.
+    """Takes courses from step to step. Nothing that it meets is raised: errors are results.
 
     Args:
         committer: the way into DynamoDB.
         runner: the consumer's functions.
         performer: the consumer's effects.
-        budget: the time of this invocation.
     """
 
-    def __init__(
-        self, committer: Committer, runner: Runner, performer: Performer, budget: Budget
-    ) -> None:
+    def __init__(self, committer: Committer, runner: Runner, performer: Performer) -> None:
         self._committer = committer
         self._runner = runner
         self._performer = performer
-        self._budget = budget
 
-    def settle(self, tasks: Sequence[Task]) -> list[Result]:
-        """Bring tasks that touch disjoint items to their results, in one request where that holds.
+    def look_up(self, courses: Sequence[Course]) -> None:
+        """Ask for the dedup records of courses. Without an answer nothing is known of them."""
+        asked = [(c, c.delivery.work) for c in courses if isinstance(c.delivery.work, Task)]
+        try:
+            verdicts = self._committer.known([self._runner.empty(task) for _, task in asked])
+        except OutcomeUnknown:
+            return
+        for (course, _), verdict in zip(asked, verdicts, strict=True):
+            course.known = verdict
 
-        Returns:
-            For each task, in order: COMMITTED, REFUSED or DUPLICATE, or the error that says by its
-            class whether trying again can help.
-        """
-        courses = [_Course(task, self._runner.empty(task)) for task in tasks]
-        for course in courses:
-            course.step = self._handle(course)
-        contended, attempt, performed = False, 0, 0
-        while attempt < _MAX_ATTEMPTS + len(tasks):
-            pending = [c for c in courses if isinstance(c.step, Transaction)]
-            if not pending or (contended and not self._budget.pause(attempt - 1)):
-                break
-            transactions = [c.step for c in pending if isinstance(c.step, Transaction)]
-            verdicts = self._committer.commit(transactions)
-            for course, done, verdict in zip(pending, transactions, verdicts, strict=True):
-                course.step = self._next(course, done, verdict)
-            contended = _contended(verdicts)
-            attempt += 1
-            if performed != (performed := sum(course.turn is not None for course in courses)):
-                attempt = 0  # what was done outside deserves all attempts to be written down
-        return [self._final(course) for course in courses]
+    def begin(self, course: Course) -> None:
+        """Take the first step: what is known of the event already, or else its handler."""
+        self._take(course, lambda: self._begun(course, course.delivery.work))
 
-    def _handle(self, course: _Course) -> Step | Fate:
+    def again(self, course: Course) -> None:
+        """Decide anew on what has changed; what was called is not called again."""
+        course.outdated = False
+        self._take(course, lambda: self._anew(course))
+
+    def advance(self, course: Course, done: Transaction, verdict: Verdict) -> None:
+        """Take the step that follows from the verdict on a course's transaction."""
+        self._take(course, lambda: self._next(course, done, verdict))
+
+    def stop(self, course: Course) -> None:
+        """End a course for which there is no time left."""
+        if course.attempts:
+            self._end(course, _contention())
+        else:
+            self._end(course, OutOfTime("the invocation's time was up before the message's turn"))
+
+    def _take(self, course: Course, step: Callable[[], Next]) -> None:
+        course.claim = None
+        try:
+            following = step()
+            if isinstance(following, Transaction):
+                course.claim = self._committer.claim(following)
+                return
+        except OnceError as error:
+            following = error
+        except Exception as error:  # one message never takes its neighbours along
+            following = Unexpected(error)
+        self._end(course, following)
+
+    def _end(self, course: Course, result: Fate | OnceError) -> None:
+        course.claim, course.result = None, result
+        if course.turn is not None and isinstance(result, OnceError):
+            self._performer.give_up(course.turn)
+
+    def _begun(self, course: Course, work: Task | OnceError) -> Next:
+        if isinstance(work, OnceError):
+            return work
+        if course.known is not None:
+            return self._next(course, self._runner.empty(work), course.known)
+        return self._handle(course)
+
+    def _handle(self, course: Course) -> Next:
         step = self._runner.handle(course.task)
         if isinstance(step, OnceError):
             return self._unless_known(course, step)
-        try:
-            self._performer.intend(step)
-        except OnceError as error:
-            return error
+        self._performer.intend(step)
         return step
 
-    def _unless_known(self, course: _Course, error: OnceError) -> Step | Fate:
+    def _unless_known(self, course: Course, error: OnceError) -> Next:
         """A handler may fail on what its own commit changed: the record decides, not the error."""
         transaction = self._runner.empty(course.task)
-        known = self._committer.known(transaction)
+        [known] = self._committer.known([transaction])
         return error if known is None else self._next(course, transaction, known)
 
-    def _next(self, course: _Course, done: Transaction, verdict: Verdict) -> Step | Fate:
+    def _next(self, course: Course, done: Transaction, verdict: Verdict) -> Next:
         match verdict:
             case Verdict(Kind.COMMITTED):
                 if done.intent is not None:
@@ -115,44 +114,36 @@ class Settler:
                 if done.refusal is not None:
                     return refused_twice(refusal)
                 return self._runner.refuse(course.task, done.refused(refusal, keep_reads=False))
-            case Verdict(Kind.STALE):
-                return self._again(course)
             case Verdict(Kind.FAILED, OnceError() as error):
                 return error
-            case _:
+            case Verdict(Kind.INNOCENT):
                 return done
+            case _:
+                return self._in_vain(course, done, verdict)
 
-    def _resume(self, course: _Course, done: Transaction, found: Intent) -> Step:
+    def _in_vain(self, course: Course, done: Transaction, verdict: Verdict) -> Next:
+        course.attempts += 1
+        course.named |= verdict.kind is not Kind.BUSY
+        if course.attempts == _MAX_ATTEMPTS:
+            return _contention()
+        return self._anew(course) if verdict.kind is Kind.STALE else done
+
+    def _resume(self, course: Course, done: Transaction, found: Intent) -> Next:
         course.turn = None  # if it had one, someone else has it now
-        try:
-            turn = self._performer.resume(done, found)
-        except OnceError as error:
-            return error
-        return self._perform(course, turn)
+        return self._perform(course, self._performer.resume(done, found))
 
-    def _perform(self, course: _Course, turn: Turn) -> Step:
+    def _perform(self, course: Course, turn: Turn) -> Next:
         course.turn = turn
-        try:
-            course.outcome = self._performer.outcome(turn)
-        except OnceError as error:
-            return error
+        course.outcome = self._performer.outcome(turn)
+        # What was done outside deserves all attempts to be written down.
+        course.attempts, course.named = 0, False
         return self._runner.complete(course.task, turn.intent, course.outcome)
 
-    def _again(self, course: _Course) -> Step | Fate:
-        """Decide anew on what has changed; what was called is not called again."""
+    def _anew(self, course: Course) -> Next:
         if course.turn is None:
             return self._handle(course)
         return self._runner.complete(course.task, course.turn.intent, course.outcome)
 
-    def _final(self, course: _Course) -> Result:
-        if isinstance(course.step, Fate):
-            return course.step
-        if course.turn is not None:
-            self._performer.give_up(course.turn)
-        if isinstance(course.step, Transaction):
-            return Contention("others kept changing the same items until the time was up")
-        return course.step
 
-
-def _contended(verdicts: Sequence[Verdict]) -> bool:
-    return any(verdict.kind in (Kind.CONTENDED, Kind.STALE) for verdict in verdicts)
+def _contention() -> Contention:
+    return Contention("others kept changing the same items until the time was up")

@@ -1,8 +1,7 @@
 """What a handler fills: reads and writes that commit with the dedup record, or not at all."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Required, TypedDict, Unpack
 from uuid import uuid4
 
@@ -16,20 +15,13 @@ from once.errors import InvalidWrite, Refusal, TooLarge
 from once.events import CloudEvent
 from once.intent import Intent
 from once.outbox import Draft, draft
+from once.places import Place, Table, place_of
 from once.settings import TableSettings
 
 _PUBLISHED_EARLY = "an event beside an effect: publish it in the function that completes the effect"
 
-_Place = tuple[str, tuple[tuple[str, Any], ...]]
 Values = Mapping[str, Any] | None
 Reader = Callable[[TableSettings, Item], dict[str, Any] | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A business table by its logical name. `Consumer.table` makes one."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +82,8 @@ class Transaction:
         self._tables = tables
         self._publishes = publishes
         self._read = read
-        self._actions: dict[_Place, Action] = {}
-        self._reads: dict[_Place, tuple[Action, dict[str, Any] | None]] = {}
+        self._actions: dict[Place, Action] = {}
+        self._reads: dict[Place, tuple[Action, dict[str, Any] | None]] = {}
 
     def put(self, table: Table, item: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
         """Write a whole item, in place of one with the same key."""
@@ -128,7 +120,7 @@ class Transaction:
         Numbers come back as Decimal. This transaction's own writes are not seen: none is sent yet.
         """
         settings = self._tables[table.name]
-        place = _place(table, _checked_key(table, settings, key))
+        place = place_of(table, settings, key)
         if place not in self._reads:
             item = self._read(settings, key)
             check = Action(kind="ConditionCheck", table=settings, key=dict(key), read=Read.of(item))
@@ -181,6 +173,21 @@ class Transaction:
         """Whether the event was accepted or refused."""
         return Outcome.ACCEPTED if self.refusal is None else Outcome.REFUSED
 
+    @property
+    def places(self) -> Set[Place]:
+        """The items that the commit is about, the dedup record left out."""
+        return self._actions.keys() | self._reads.keys()
+
+    @property
+    def reads(self) -> Set[Place]:
+        """The items on which the handler decided."""
+        return self._reads.keys()
+
+    @property
+    def writes(self) -> Set[Place]:
+        """The items that the commit changes."""
+        return {place for place, a in self._actions.items() if a.kind != "ConditionCheck"}
+
     def refused(self, refusal: Refusal, *, keep_reads: bool) -> "Transaction":
         """Return the empty transaction in which a refusal is answered.
 
@@ -222,7 +229,7 @@ class Transaction:
 
     def _add(self, table: Table, key: Item, terms: Terms, **action: Unpack[_Kind]) -> None:
         settings = self._tables[table.name]
-        place = _place(table, _checked_key(table, settings, key))
+        place = place_of(table, settings, key)
         if "otherwise" in terms and not terms.get("condition"):
             raise InvalidWrite(f"a write to {table.name} has an otherwise without a condition")
         if place in self._actions:
@@ -230,20 +237,3 @@ class Transaction:
                 f"two actions on one item of {table.name}: DynamoDB takes one an item; merge them"
             )
         self._actions[place] = Action(table=settings, key=dict(key), **action, **terms)
-
-
-def _checked_key(table: Table, settings: TableSettings, key: Item) -> Item:
-    if set(key) != set(settings.key) or not all(map(_is_key_value, key.values())):
-        names = ", ".join(settings.key)
-        raise InvalidWrite(
-            f"the key of {table.name} is {names}: text, a number or bytes, not empty"
-        )
-    return key
-
-
-def _is_key_value(value: Any) -> bool:
-    return isinstance(value, str | bytes | int | Decimal) and value not in ("", b"")
-
-
-def _place(table: Table, key: Item) -> _Place:
-    return table.name, tuple(sorted(key.items()))

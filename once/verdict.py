@@ -22,6 +22,8 @@ class Kind(Enum):
     """An item has changed since the handler read it: run the handler again."""
     CONTENDED = auto()
     """Others were at the same items: try again, after a pause."""
+    BUSY = auto()
+    """DynamoDB was too busy for the request, or silent: try again, after a pause."""
     INNOCENT = auto()
     """A neighbour's fault cancelled the request: commit again without the neighbour."""
     FAILED = auto()
@@ -41,6 +43,7 @@ COMMITTED = Verdict(Kind.COMMITTED)
 DUPLICATE = Verdict(Kind.DUPLICATE)
 STALE = Verdict(Kind.STALE)
 CONTENDED = Verdict(Kind.CONTENDED)
+BUSY = Verdict(Kind.BUSY)
 INNOCENT = Verdict(Kind.INNOCENT)
 
 

@@ -38,7 +38,8 @@ class Config:
     `service` prefixes every name. `local` deploys into the embedded AWS: wheels of this machine,
     and short times so that a retry can be watched. `dedup_window_days` is how long a key is
     remembered, `redrives` how often a dead letter may be sent back, `provider_retry_days` how long
-    a webhook provider keeps trying. `email_sender` is the address that e-mail comes from.
+    a webhook provider keeps trying. With `group_commit` off, each message of every consumer commits
+    in a request of its own. `email_sender` is the address that e-mail comes from.
     `python_runtime` is the Lambda runtime; by default the minor version of the Python that
     synthesizes, which is the one the tests ran on. `parameters` are the further values that lines
     of the registry ask for, by name.
@@ -50,6 +51,7 @@ class Config:
     redrives: int = 1
     provider_retry_days: int = 3
     log_level: str = "INFO"
+    group_commit: bool = True
     email_sender: str = "orders@example.com"
     python_runtime: str = _this_python()
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -108,6 +110,8 @@ class Config:
 
     def adapt(self, consumer: Consumer) -> Consumer:
         """Return the consumer as it is deployed here: on the embedded AWS, with short times."""
+        if not self.group_commit:
+            consumer = replace(consumer, group_size=1)
         if not self.local:
             return consumer
         effects = min(consumer.effect_timeout_seconds, 2)
@@ -176,6 +180,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "redrives": _count,
     "provider_retry_days": _count,
     "log_level": _level,
+    "group_commit": _flag,
     "email_sender": _address,
     "python_runtime": _python,
 }

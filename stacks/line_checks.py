@@ -14,6 +14,9 @@ BATCH_SIZE_WITHOUT_WINDOW = 10
 BATCH_WINDOW_SECONDS = 300
 CONCURRENCY = range(2, 1001)
 MEMORY_MB = range(128, 10_241)
+GROUP_SIZE = range(1, Limits.TRANSACTION_ACTIONS + 1)
+COMMIT_THREADS = range(1, 11)
+"""The SDK keeps ten connections open."""
 TAKEN_VARIABLES = ("once_", "aws_", "secret_", "powertools_")
 """How variables begin that a function has from elsewhere."""
 NAME_RULE = "use at most 40 lower-case letters, digits and underscores, a letter first"
@@ -32,6 +35,7 @@ def line_faults(consumer: Consumer, config: Config) -> Iterator[str]:
     yield from _parameter_faults(consumer, config)
     yield from _time_faults(consumer)
     yield from _batch_faults(consumer)
+    yield from _group_faults(consumer)
 
 
 def _event_faults(consumer: Consumer) -> Iterator[str]:
@@ -148,3 +152,13 @@ def _batch_faults(consumer: Consumer) -> Iterator[str]:
             f"max_receive_count={consumer.max_receive_count} dead-letters sound messages, since "
             f"throttles spend receives too; raise it to {Limits.MIN_RECEIVE_COUNT}"
         )
+
+
+def _group_faults(consumer: Consumer) -> Iterator[str]:
+    if consumer.group_size not in GROUP_SIZE:
+        yield (
+            f"group_size={consumer.group_size}; choose 1, where each message commits alone, to "
+            f"{GROUP_SIZE[-1]}, the most actions that DynamoDB takes in one request"
+        )
+    if consumer.commit_threads not in COMMIT_THREADS:
+        yield f"commit_threads={consumer.commit_threads}; choose 1 to {COMMIT_THREADS[-1]}"

@@ -38,6 +38,8 @@ class Consumer:
     longest that one call to the outside world may take, 0 if it makes none. `secrets` are the
     secrets its function may read: it finds the ARN of `stripe_key` in `SECRET_STRIPE_KEY`.
     `parameters` are values of the CDK context that it is told: `payment_api` as `PAYMENT_API`.
+    `group_size` is the most messages that commit in one request, 1 to have each commit alone;
+    `commit_threads` is how many such requests are made side by side.
     With `sends_email` it may send e-mail from the deployment's one address, `EMAIL_SENDER`.
     `folder` is where its `handler.py` lies, if not in `functions/<name>`.
     """
@@ -56,6 +58,8 @@ class Consumer:
     secrets: tuple[str, ...] = field(default=(), kw_only=True)
     parameters: tuple[str, ...] = field(default=(), kw_only=True)
     sends_email: bool = field(default=False, kw_only=True)
+    group_size: int = field(default=10, kw_only=True)
+    commit_threads: int = field(default=4, kw_only=True)
     memory_mb: int = field(default=512, kw_only=True)
     folder: Path | None = field(default=None, kw_only=True)
 

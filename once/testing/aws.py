@@ -127,7 +127,7 @@ class FakeAws:
             dead_letter_url=self.dead_letter_queue,
             dedup_table="dedup",
             tables=self._tables,
-            **{"dedup_window_seconds": 28 * 24 * 60 * 60, **self._more},
+            **{"dedup_window_seconds": 28 * 24 * 60 * 60, "commit_threads": 1, **self._more},
         )
         runtime = Runtime.of(settings, region=_REGION)
         return Runtime(

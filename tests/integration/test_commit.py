@@ -1,6 +1,7 @@
 """The commit protocol against real transactions, with faults at the SDK's boundary."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from once.events import read_event
 from once.testing import answer_lost, cancelled, inject, never_sent, refused
 from once.transaction import Identity, Transaction
-from once.verdict import COMMITTED, DUPLICATE, INNOCENT, Kind
+from once.verdict import COMMITTED, DUPLICATE, INNOCENT, Kind, Verdict
 from tests.integration.probe import COUNTERS, Bench, SoldOut, event
 
 
@@ -68,29 +69,33 @@ def _transaction(bench: Bench, name: str, fingerprint: str = "f", **change: Any)
     return transaction
 
 
-def test_a_list_commits_in_one_request(bench: Bench) -> None:
+def _commit(bench: Bench, transactions: Sequence[Transaction]) -> list[Verdict]:
     committer = bench.runtime.committer
+    return committer.commit([committer.claim(transaction) for transaction in transactions])
+
+
+def test_a_list_commits_in_one_request(bench: Bench) -> None:
     transactions = [_transaction(bench, f"t-{n}") for n in range(10)]
     with inject(bench.runtime.dynamodb, "TransactWriteItems", None, refused("Unexpected")) as left:
-        assert committer.commit(transactions) == [COMMITTED] * 10
+        assert _commit(bench, transactions) == [COMMITTED] * 10
     assert len(left) == 1
     assert [bench.amount(f"t-{n}") for n in range(10)] == [1] * 10
 
 
 def test_in_a_list_every_one_gets_its_own_verdict(bench: Bench) -> None:
-    committer = bench.runtime.committer
-    assert committer.commit([_transaction(bench, "known"), _transaction(bench, "other")])
+    assert _commit(bench, [_transaction(bench, "known"), _transaction(bench, "other")])
     empty: dict[str, Any] = {
         "condition": "attribute_exists(amount)",
         "otherwise": SoldOut("none left"),
     }
-    verdicts = committer.commit(
+    verdicts = _commit(
+        bench,
         [
             _transaction(bench, "known"),
             _transaction(bench, "other", fingerprint="g"),
             _transaction(bench, "refused", **empty),
             _transaction(bench, "innocent"),
-        ]
+        ],
     )
     assert verdicts[0] == DUPLICATE
     assert verdicts[1].kind is Kind.FAILED
@@ -107,13 +112,12 @@ def test_in_a_list_every_one_gets_its_own_verdict(bench: Bench) -> None:
 def test_a_list_with_a_write_that_cannot_be_is_halved_until_the_guilty_stands_alone(
     bench: Bench,
 ) -> None:
-    committer = bench.runtime.committer
     bench.put("guilty", 1)
     innocent = [_transaction(bench, f"t-{n}") for n in range(7)]
     guilty = _transaction(bench, "guilty", values={":by": "no number"})
-    verdicts = committer.commit([*innocent[:3], guilty, *innocent[3:]])
+    verdicts = _commit(bench, [*innocent[:3], guilty, *innocent[3:]])
     if verdicts[0] == INNOCENT:  # named by its index instead: also documented
-        assert committer.commit(innocent) == [COMMITTED] * 7
+        assert _commit(bench, innocent) == [COMMITTED] * 7
     else:
         assert [*verdicts[:3], *verdicts[4:]] == [COMMITTED] * 7
     assert verdicts[3].kind is Kind.FAILED

@@ -46,6 +46,7 @@ def test_the_command_line_gives_text_and_cdk_json_gives_values() -> None:
         ("redrives", -1, "give a whole number"),
         ("provider_retry_days", 1.5, "give a whole number"),
         ("log_level", "LOUD", "use one of DEBUG, INFO"),
+        ("group_commit", "off", "say true or false"),
         ("email_sender", "Orders", "give an e-mail address"),
         ("email_sender", "a@b", "give an e-mail address"),
         ("email_sender", "a b@example.com", "give an e-mail address"),
@@ -79,6 +80,13 @@ def test_known_pythons_start_with_the_librarys_oldest() -> None:
 
 def test_aws_gets_the_line_as_it_stands() -> None:
     assert read().adapt(LINE) == LINE
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_group_commit_is_off_for_all_by_one_value(*, local: bool) -> None:
+    line = Consumer("refunds", ("order.placed",), group_size=20)
+    assert read(local=local).adapt(line).group_size == 20
+    assert read(local=local, group_commit=False).adapt(line).group_size == 1
 
 
 def test_parameters_are_read_as_the_command_line_would_give_them() -> None:

@@ -13,6 +13,8 @@ def test_environment_goes_back_through_settings(cloud: Cloud, consumer: Consumer
     assert settings.event_types == consumer.events
     assert settings.publishes == consumer.publishes
     assert settings.effect_timeout_seconds == consumer.effect_timeout_seconds
+    assert settings.group_size == consumer.group_size
+    assert settings.commit_threads == consumer.commit_threads
     assert settings.max_receive_count == consumer.max_receive_count
     assert settings.dedup_window_seconds == 45 * DAY
 

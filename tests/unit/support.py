@@ -14,12 +14,13 @@ from hypothesis import settings
 from msgspec import Struct
 
 from once.consumer import Consumer
-from once.errors import Refusal
+from once.errors import PermanentError, Refusal
 from once.events import CloudEvent
+from once.places import Table
 from once.settings import TableSettings
 from once.testing import FakeAws, FakeContext, cloud_event
-from once.transaction import Identity, Table, Transaction
-from once.verdict import Verdict
+from once.transaction import Identity, Transaction
+from once.verdict import Verdict, failed
 
 COUNTERS = Table("counters")
 PUBLISHES = ("counted",)
@@ -184,4 +185,11 @@ class Bench:
         return tx
 
     def commit(self, *transactions: Transaction) -> list[Verdict]:
-        return self.aws.runtime.committer.commit(transactions)
+        """Commit transactions together; one that can never be sent fails alone."""
+        committer = self.aws.runtime.committer
+        try:
+            claims = [committer.claim(transaction) for transaction in transactions]
+        except PermanentError as error:
+            assert len(transactions) == 1
+            return [failed(error)]
+        return committer.commit(claims)

@@ -115,7 +115,8 @@ def test_contention_in_one_message_leaves_time_for_the_next(start: Start) -> Non
     consumer = consumer_of()
     aws = start(consumer)
     clock = with_clock(aws, MARGIN + 500)
-    with inject(aws.runtime.dynamodb, WRITE, *[CONFLICT] * 5):
+    of_a = cancelled("TransactionConflict", "None", "None", "None")
+    with inject(aws.runtime.dynamodb, WRITE, of_a, None, *[CONFLICT] * 5):
         assert invoke(aws, consumer, *batch_of("a", "b"), context=clock) == ["id of a"]
     assert amounts(aws) == {"b": 1}
 

@@ -9,10 +9,10 @@ from botocore.parsers import ResponseParserError
 
 from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown, PermanentError
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
-from once.verdict import COMMITTED, CONTENDED, DUPLICATE, Kind, Verdict
+from once.verdict import BUSY, COMMITTED, CONTENDED, DUPLICATE, Kind, Verdict
 from tests.unit.support import Bench, amounts, calls
 
-WRITE, READ = "TransactWriteItems", "GetItem"
+WRITE, READ = "TransactWriteItems", "BatchGetItem"
 
 
 def commit(bench: Bench, fault: Fault) -> Verdict:
@@ -88,7 +88,7 @@ PASSING: dict[str, Fault] = {
 def test_contention_is_worth_another_attempt(bench: Bench, fault: Fault) -> None:
     tx = bench.counting()
     with inject(bench.client, WRITE, fault) as left, calls(bench.client) as made:
-        assert bench.commit(tx) == [CONTENDED]
+        assert bench.commit(tx) == [CONTENDED if "CancellationReasons" in str(fault) else BUSY]
     assert left == []
     assert [name for name, _ in made] == [WRITE]
     assert amounts(bench.aws) == {}
@@ -155,7 +155,7 @@ def test_without_an_answer_and_without_a_record_it_is_tried_again(
     bench: Bench, fault: Fault
 ) -> None:
     with calls(bench.client) as made:
-        assert commit(bench, fault) == CONTENDED
+        assert commit(bench, fault) == BUSY
     assert Counter(name for name, _ in made) == {WRITE: 1, READ: 1}
     assert amounts(bench.aws) == {}
 
@@ -171,9 +171,10 @@ def test_the_record_is_looked_up_consistently(bench: Bench) -> None:
     with calls(bench.client) as made:
         commit(bench, answer_lost())
     [parameters] = [p for name, p in made if name == READ]
-    assert parameters["ConsistentRead"] is True
-    assert parameters["Key"] == {"pk": {"S": "notes#a"}}
-    assert parameters["TableName"] == "dedup"
+    [(table, asked)] = parameters["RequestItems"].items()
+    assert table == "dedup"
+    assert asked["ConsistentRead"] is True
+    assert asked["Keys"] == [{"pk": {"S": "notes#a"}}]
 
 
 @pytest.mark.parametrize("fault", SILENT.values(), ids=SILENT)
@@ -210,7 +211,7 @@ def test_a_commit_that_is_late_is_found_by_the_next_attempt(bench: Bench) -> Non
     # Looked up too early, it was absent: then the attempt in flight arrived.
     tx = bench.counting()
     with inject(bench.client, WRITE, never_sent()):
-        assert bench.commit(tx) == [CONTENDED]
+        assert bench.commit(tx) == [BUSY]
     bench.commit(tx)
     assert bench.commit(tx) == [COMMITTED]
     assert amounts(bench.aws) == {"a": 1}
@@ -223,7 +224,7 @@ def test_without_credentials_nothing_is_acknowledged(
         raise NoCredentialsError
 
     monkeypatch.setattr(bench.client, "transact_write_items", missing)
-    monkeypatch.setattr(bench.client, "get_item", missing)
+    monkeypatch.setattr(bench.client, "batch_get_item", missing)
     [verdict] = bench.commit(bench.counting())
     assert isinstance(verdict.cause, OutcomeUnknown)
 

@@ -47,7 +47,7 @@ def test_x1_an_intent_that_cannot_be_looked_up_either_is_not_called(
     till: Till, fault: Fault
 ) -> None:
     event, client = note(), till.aws.runtime.dynamodb
-    with inject(client, WRITE, fault), inject(client, "GetItem", never_sent()):
+    with inject(client, WRITE, fault), inject(client, "BatchGetItem", never_sent()):
         assert not till.deliver(event)
     assert till.provider.calls == []
     till.later()
@@ -87,7 +87,7 @@ def test_x1_a_completion_that_cannot_be_looked_up_either_completes_once_in_the_e
     till: Till, fault: Fault
 ) -> None:
     event, client = note(), till.aws.runtime.dynamodb
-    with inject(client, WRITE, None, fault), inject(client, "GetItem", never_sent()):
+    with inject(client, WRITE, None, fault), inject(client, "BatchGetItem", never_sent()):
         assert not till.deliver(event)
     assert till.deliver(event)
     assert len(till.provider.charges) == 1

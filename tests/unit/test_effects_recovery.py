@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 from once.effects import Policy
 from once.errors import NotDone, PermanentError
-from once.testing import answer_lost, cancelled, inject
+from once.testing import answer_lost, cancelled, inject, refused
 from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.provider import (
@@ -136,15 +135,8 @@ def test_where_the_record_cannot_be_read_a_failing_handler_is_no_verdict(start: 
     consumer = plain_consumer_of(once_only)
     aws = start(consumer)
     aws.put("counters", {"name": "a", "amount": 1})
-    calls = iter([True, False])  # the handler's own read, and then the record's
-
-    def refuse(**_: Any) -> tuple[Any, dict[str, Any]] | None:
-        error = {"Error": {"Code": "InternalServerError", "Message": "x"}}
-        status = {"ResponseMetadata": {"HTTPStatusCode": 500}}
-        return None if next(calls) else (SimpleNamespace(status_code=500), error | status)
-
-    events: Any = aws.runtime.dynamodb.meta.events
-    events.register("before-call.dynamodb.GetItem", refuse)
-    assert invoke(aws, consumer, record(json.dumps(note()), "m")) == ["m"]
-    events.unregister("before-call.dynamodb.GetItem", refuse)
+    client = aws.runtime.dynamodb
+    with inject(client, "BatchGetItem", refused("InternalServerError", status=500)) as left:
+        assert invoke(aws, consumer, record(json.dumps(note()), "m")) == ["m"]
+    assert left == []
     assert reasons(aws) == []

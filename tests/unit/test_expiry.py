@@ -4,7 +4,7 @@ import pytest
 
 from once.record import CLOCK_SKEW_SECONDS
 from once.testing import FakeAws, inject, never_sent
-from once.verdict import COMMITTED, CONTENDED, DUPLICATE, Verdict
+from once.verdict import BUSY, COMMITTED, DUPLICATE, Verdict
 from tests.unit.conftest import Start
 from tests.unit.support import Bench, amounts
 
@@ -49,7 +49,7 @@ def test_the_look_up_forgets_a_key_when_the_condition_does(
 ) -> None:
     then.aws.time = now
     with inject(then.client, "TransactWriteItems", never_sent()):
-        assert then.commit(then.counting()) == [verdict or CONTENDED]
+        assert then.commit(then.counting()) == [verdict or BUSY]
 
 
 def test_a_key_that_was_forgotten_may_say_something_else(then: Bench) -> None:

@@ -133,7 +133,7 @@ def test_an_unknown_outcome_is_settled_by_the_next_delivery(start: Start) -> Non
     aws = start()
     event = note()
     client = aws.runtime.dynamodb
-    with inject(client, WRITE, answer_lost()), inject(client, "GetItem", never_sent()):
+    with inject(client, WRITE, answer_lost()), inject(client, "BatchGetItem", never_sent()):
         assert len(failures(aws.deliver(event))) == 1
     assert failures(aws.deliver(event)) == []
     assert amounts(aws) == {"a": 1}

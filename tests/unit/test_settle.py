@@ -4,18 +4,30 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.budget import Budget
 from once.consumer import Consumer
+from once.course import Course, Fate, Result
 from once.errors import InvalidWrite, KeyConflict, OnceError, Unexpected
-from once.intake import Task
-from once.settle import Fate, Result
+from once.group_size import GroupSize
+from once.intake import Delivery, Task
 from once.testing import FakeAws, cancelled, inject
 from once.transaction import Identity, Transaction
 from tests.unit.conftest import Start
-from tests.unit.support import COUNTERS, Note, SoldOut, amounts, calls, consumer_of, count, event_of
+from tests.unit.support import (
+    COUNTERS,
+    Note,
+    SoldOut,
+    amounts,
+    calls,
+    consumer_of,
+    count,
+    event_of,
+    record,
+)
 
-Settle = Callable[..., list[Result]]
+Settle = Callable[..., list[Result | None]]
 
 
 def handle(event: Note, tx: Transaction) -> None:
@@ -25,6 +37,8 @@ def handle(event: Note, tx: Transaction) -> None:
             raise ValueError
         case "refuse":
             raise SoldOut
+        case "unsendable":
+            tx.put(COUNTERS, {"name": event.name, "inner": {1: 2}})
         case "guilty":
             tx.update(COUNTERS, {"name": event.name}, "NO EXPRESSION")
         case "sold":
@@ -53,13 +67,23 @@ def aws(start: Start, consumer: Consumer) -> FakeAws:
 @pytest.fixture
 def settle(aws: FakeAws, consumer: Consumer) -> Settle:
     runtime = aws.runtime
-    settler = consumer.settler(runtime, Budget(lambda: 30_000, 0, runtime.sleep))
+    budget = Budget(lambda: 30_000, 0, runtime.sleep)
 
-    def task(name: str) -> Task:
-        identity = Identity(f"notes#{name.removesuffix('!')}", name)
-        return Task(event_of(), identity, consumer.handlers["noted"], Note(name))
+    def course(name: str) -> Course:
+        delivery = Delivery(SQSRecord(record("", name)))
+        delivery.pk = f"notes#{name.removesuffix('!')}"
+        identity = Identity(delivery.pk, name)
+        delivery.work = Task(event_of(), identity, consumer.handlers["noted"], Note(name))
+        return Course(delivery)
 
-    return lambda *names: settler.settle([task(name) for name in names])
+    def settle(*names: str) -> list[Result | None]:
+        courses = [course(name) for name in names]
+        rounds = consumer.rounds(runtime, GroupSize(len(names)), budget)
+        for settled, result in rounds.settle(courses):
+            settled.fate = result if isinstance(result, Fate) else Fate.RETRIED
+        return [course.result for course in courses]
+
+    return settle
 
 
 def test_nothing_to_settle_is_settled(settle: Settle) -> None:
@@ -75,7 +99,7 @@ def test_disjoint_tasks_are_one_request(settle: Settle, aws: FakeAws) -> None:
 
 def test_each_task_has_its_own_result_in_its_own_place(settle: Settle, aws: FakeAws) -> None:
     settle("duplicate", "conflict")
-    names = ("a", "duplicate", "fail", "conflict!", "guilty", "refuse", "sold", "b")
+    names = ("a", "duplicate", "fail", "conflict!", "guilty", "refuse", "sold", "unsendable", "b")
     results = settle(*names)
     found = [r if isinstance(r, Fate) else type(r) for r in results]
     assert found == [
@@ -86,6 +110,7 @@ def test_each_task_has_its_own_result_in_its_own_place(settle: Settle, aws: Fake
         InvalidWrite,
         Fate.REFUSED,
         Fate.REFUSED,
+        InvalidWrite,
         Fate.COMMITTED,
     ]
     both = {"duplicate": 1, "conflict": 1}
@@ -112,8 +137,9 @@ def test_refusals_one_after_the_other_do_not_use_up_the_attempts(
 
 
 def test_contention_of_one_holds_nobody_back_in_the_end(settle: Settle, aws: FakeAws) -> None:
-    conflict = cancelled("None", "None", "None", "TransactionConflict")
-    with inject(aws.runtime.dynamodb, "TransactWriteItems", conflict, conflict) as left:
+    of_both = cancelled("None", "None", "None", "TransactionConflict")
+    of_b = cancelled("None", "TransactionConflict")
+    with inject(aws.runtime.dynamodb, "TransactWriteItems", of_both, None, of_b) as left:
         assert settle("a", "b") == [Fate.COMMITTED] * 2
     assert left == []
     assert len(aws.slept) == 2

@@ -1,0 +1,60 @@
+"""Asking for dedup records, without committing anything."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
+from once.contract import Limits, Record
+from once.errors import OutcomeUnknown, summary_of
+from once.record import READ, StoredRecord, record_key
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_NAMES = {f"#{name}": name for name in READ}
+_ROUNDS = 3
+"""How often the keys are asked for that DynamoDB had no capacity to answer."""
+
+
+def look_up(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> dict[str, StoredRecord]:
+    """Read dedup records consistently, a hundred in one request.
+
+    Args:
+        client: a DynamoDB client.
+        table: the table of dedup records.
+        pks: their partition keys.
+
+    Returns:
+        What was found, by partition key; a key without a record is left out.
+
+    Raises:
+        OutcomeUnknown: DynamoDB did not answer for every key.
+    """
+    found: dict[str, StoredRecord] = {}
+    for start in range(0, len(pks), Limits.BATCH_GET_KEYS):
+        keys = [record_key(pk) for pk in pks[start : start + Limits.BATCH_GET_KEYS]]
+        for item in _items(client, table, keys):
+            found[item[Record.PK]["S"]] = StoredRecord.read(item)
+    return found
+
+
+def _items(client: "DynamoDBClient", table: str, keys: list[Any]) -> Iterator[dict[str, Any]]:
+    request: Any = {
+        table: {
+            "Keys": keys,
+            "ConsistentRead": True,
+            "ProjectionExpression": ",".join(_NAMES),
+            "ExpressionAttributeNames": _NAMES,
+        }
+    }
+    for _ in range(_ROUNDS):
+        try:
+            answer: Any = client.batch_get_item(RequestItems=request)
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
+            raise OutcomeUnknown(f"no answer, and no record: {summary_of(error)}") from None
+        yield from answer["Responses"].get(table, [])
+        if not (request := answer.get("UnprocessedKeys")):
+            return
+    raise OutcomeUnknown("no answer, and DynamoDB had no capacity to read the records back")

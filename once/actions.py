@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from boto3.dynamodb.types import TypeSerializer
 
-from once.contract import COMMIT_ATTRIBUTE, Limits
-from once.errors import InvalidWrite, Refusal, TooLarge
-from once.sizes import item_bytes
+from once.contract import COMMIT_ATTRIBUTE
+from once.errors import InvalidWrite, Refusal
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
@@ -60,12 +59,11 @@ class Action:
 
         Raises:
             InvalidWrite: a value that DynamoDB has no type for.
-            TooLarge: the item is over 400 KB.
         """
         names, values = dict(self.names), dict(self.values)
         request: dict[str, Any] = {"TableName": self.table.name}
         if self.kind == "Put":
-            request["Item"] = self._rendered_item(commit)
+            request["Item"] = serialize({**(self.item or {}), COMMIT_ATTRIBUTE: commit})
         else:
             request["Key"] = serialize(self.key)
         if self.kind == "Update":
@@ -79,15 +77,6 @@ class Action:
         if values:
             request["ExpressionAttributeValues"] = serialize(values)
         return {self.kind: request}  # type: ignore[misc]
-
-    def _rendered_item(self, commit: str) -> dict[str, Any]:
-        item = serialize({**(self.item or {}), COMMIT_ATTRIBUTE: commit})
-        if (size := item_bytes(item)) > Limits.ITEM_BYTES:
-            raise TooLarge(
-                f"an item for {self.table.name} has {size} bytes, names and values together; "
-                f"DynamoDB takes {Limits.ITEM_BYTES}"
-            )
-        return item
 
     def _full_condition(self, names: dict[str, str], values: dict[str, Any]) -> str:
         unchanged = self._unchanged(names, values)

@@ -1,8 +1,10 @@
 """A transaction as it is sent."""
 
-from collections.abc import Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
+
+from msgspec import Raw
 
 from once.actions import Action
 from once.contract import Limits
@@ -10,11 +12,9 @@ from once.errors import TooLarge
 from once.places import Place
 from once.record import record_put
 from once.settings import Settings
-from once.sizes import entry_bytes
+from once.sizes import entry_bytes, item_bytes
 from once.transaction import Transaction
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
+from once.wire import encoded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,14 +24,14 @@ class Claim:
     Attributes:
         transaction: what it was made from, and is filled no more.
         actions: the transaction's actions.
-        entries: what is sent, the record and then each action.
+        entries: what is sent, the record and then each action, each as JSON.
         size: of the entries, in bytes, as far as it is known.
         places: the items that the actions are about.
     """
 
     transaction: Transaction
     actions: list[Action]
-    entries: list["TransactWriteItemTypeDef"]
+    entries: list[Raw]
     size: int
     places: Set[Place]
 
@@ -53,9 +53,32 @@ class Claim:
             record_put(transaction, settings, now),
             *(action.render(transaction.commit_id) for action in actions),
         ]
-        if (size := sum(map(entry_bytes, entries))) > Limits.TRANSACTION_BYTES:
+        size = sum(_sizes(entries))
+        if size > Limits.TRANSACTION_BYTES:
             raise TooLarge(
                 f"the transaction has {size} bytes, items and values together; "
                 f"DynamoDB takes {Limits.TRANSACTION_BYTES}"
             )
-        return cls(transaction, actions, entries, size, transaction.places)
+        return cls(transaction, actions, list(map(encoded, entries)), size, transaction.places)
+
+
+def _sizes(entries: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+    for position, entry in enumerate(entries):
+        size = entry_bytes(entry)
+        if size > Limits.ITEM_BYTES and "Put" in entry:
+            _check_item(entry["Put"], record=position == 0)
+        yield size
+
+
+def _check_item(put: Mapping[str, Any], *, record: bool) -> None:
+    if (size := item_bytes(put["Item"])) <= Limits.ITEM_BYTES:
+        return
+    if record:
+        raise TooLarge(
+            f"the dedup record has {size} bytes, and DynamoDB takes {Limits.ITEM_BYTES}: publish "
+            "less, or publish where the data can be read instead of the data"
+        )
+    raise TooLarge(
+        f"an item for {put['TableName']} has {size} bytes, names and values together; "
+        f"DynamoDB takes {Limits.ITEM_BYTES}"
+    )

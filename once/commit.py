@@ -71,7 +71,7 @@ class Committer:
         """
         entries = [entry for claim in claims for entry in claim.entries]
         try:
-            self._client.transact_write_items(TransactItems=entries)
+            self._client.transact_write_items(TransactItems=entries)  # type: ignore[arg-type]
         except ClientError as error:
             return self._read_refusal(claims, error)
         except (BotoCoreError, ResponseParserError):

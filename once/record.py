@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from once.contract import SCHEMA_VERSION, Limits, Record, State
-from once.errors import TooLarge
+from once.contract import SCHEMA_VERSION, Record, State
 from once.intent import Intent
 from once.outbox import written
 from once.settings import Settings
-from once.sizes import item_bytes
 from once.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -84,12 +82,11 @@ def record_put(
 
     Raises:
         InvalidWrite: an event of the outbox that no consumer could read.
-        TooLarge: the record, with the events or the request in it, is over 400 KB.
     """
     return {
         "Put": {
             "TableName": settings.dedup_table,
-            "Item": _checked(_item(transaction, settings, now)),
+            "Item": _item(transaction, settings, now),
             **_condition(transaction, now),
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
@@ -151,12 +148,3 @@ def _outbox(transaction: Transaction, settings: Settings, now: float) -> str:
         consumer=settings.consumer,
         now=now,
     )
-
-
-def _checked(item: dict[str, Any]) -> dict[str, Any]:
-    if (size := item_bytes(item)) > Limits.ITEM_BYTES:
-        raise TooLarge(
-            f"the dedup record has {size} bytes, and DynamoDB takes {Limits.ITEM_BYTES}: publish "
-            "less, or publish where the data can be read instead of the data"
-        )
-    return item

@@ -12,6 +12,7 @@ from uuid import uuid4
 from aws_lambda_powertools import Logger
 from hypothesis import settings
 from msgspec import Struct
+from msgspec.json import decode, encode
 
 from once.consumer import Consumer
 from once.errors import PermanentError, Refusal
@@ -139,6 +140,8 @@ def calls(client: Any) -> Iterator[list[Call]]:
     event = f"provide-client-params.{client.meta.service_model.service_name}"
 
     def remember(params: dict[str, Any], model: Any, **_: Any) -> None:
+        if "TransactItems" in params:
+            params = params | {"TransactItems": decode(encode(params["TransactItems"]))}
         made.append((model.name, params))
 
     client.meta.events.register(event, remember)

@@ -34,11 +34,7 @@ class Line:
         """
         willing = (course for course in self._free() if not course.suspect)
         fresh = (course for course in self._free() if not course.suspect and not course.attempts)
-        turn = (
-            list(islice(fresh, count))
-            or list(islice(willing, count))
-            or list(islice(self._free(), 1))
-        )
+        turn = list(islice(fresh, count)) or list(islice(willing, count)) or [self._suspect()]
         for course in turn:
             course.result = self._foregone(course)
         return turn
@@ -60,6 +56,11 @@ class Line:
             if pk not in held and group not in held:
                 yield course
             held |= {pk, group} - {None}
+
+    def _suspect(self) -> Course:
+        """From the front and from the back by turns, so that a killer is behind everyone once."""
+        suspects = list(self._free())
+        return suspects[-1 if suspects[-1].delivery.receive_count % 2 == 0 else 0]
 
     def _foregone(self, course: Course) -> Result | None:
         """What an earlier message of the batch has decided."""

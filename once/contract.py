@@ -104,6 +104,37 @@ class DeadLetter:
     """Body and attributes, compressed, where they and the reason are over SQS's limit together."""
 
 
+class Metric:
+    """Names of the metrics, each with the one dimension `service`, if nothing else is said."""
+
+    NAMESPACE = "Once"
+    COMMITTED = "Committed"
+    REFUSED = "Refused"
+    REDELIVERED = "DuplicatesRedelivered"
+    """SQS delivered a message again whose event was committed before."""
+    REDRIVEN = "DuplicatesRedriven"
+    """A dead letter was sent back whose event was committed before."""
+    RESENT = "DuplicatesResent"
+    """The producer sent an event twice: two messages, or the topic did."""
+    RETRIED = "Retried"
+    QUARANTINED = "Quarantined"
+    """By `service`; and once more by `service` and `reason`."""
+    CONFLICTS = "Conflicts"
+    """Attempts to commit that others were in the way of."""
+    GROUP_SIZE = "GroupSize"
+    """Messages in one request that committed."""
+    COMMIT_MS = "CommitLatency"
+    EFFECTS_DONE = "EffectsDone"
+    EFFECTS_NOT_DONE = "EffectsNotDone"
+    EFFECTS_UNKNOWN = "EffectsUnknown"
+    PENDING_SECONDS = "PendingEffectAge"
+    """How long ago an effect began that a later delivery finds without its outcome."""
+    BREAKER_OPEN = "BreakerOpen"
+    """Messages that were not tried because what they depend on is down."""
+    RELAY_LAG_MS = "RelayLag"
+    PUBLISHED = "EventsPublished"
+
+
 class Limits:
     """What AWS documents. Sizes in bytes, times in seconds."""
 

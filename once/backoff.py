@@ -7,12 +7,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.budget import full_jitter
 from once.errors import Blocked, InFlight, OnceError, OutOfTime, summary_of
-from once.intake import Delivery
 from once.settings import Settings
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
     from mypy_boto3_sqs import SQSClient
+
+    from once.intake import Delivery
 
 
 class Backoff:
@@ -23,7 +24,7 @@ class Backoff:
         self._settings = settings
         self._logger = logger
 
-    def apply(self, delivery: Delivery, error: OnceError) -> None:
+    def apply(self, delivery: "Delivery", error: OnceError) -> None:
         """Set a message's delay. Failing to is no fault: the queue's own timeout stands then."""
         try:
             self._client.change_message_visibility(
@@ -34,7 +35,7 @@ class Backoff:
         except (ClientError, BotoCoreError) as failure:
             self._logger.warning("no backoff was set", extra={"error": summary_of(failure)})
 
-    def _delay(self, delivery: Delivery, error: OnceError) -> int:
+    def _delay(self, delivery: "Delivery", error: OnceError) -> int:
         if isinstance(error, OutOfTime | Blocked):
             return 0  # it has not been tried: nothing speaks against trying at once
         if isinstance(error, InFlight):

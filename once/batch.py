@@ -2,9 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from typing import TYPE_CHECKING
 
 from once.course import Course, Fate, Result
 from once.errors import OnceError, PermanentError, summary_of
@@ -12,6 +10,10 @@ from once.intake import Delivery, Intake
 from once.keys import key_hash
 from once.rounds import Rounds
 from once.runtime import Runtime
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 
 class Batch:
@@ -27,7 +29,7 @@ class Batch:
         self._fates: Counter[Fate] = Counter()
         self._retried: list[str] = []
 
-    def process(self, records: Iterable[SQSRecord]) -> PartialItemFailureResponse:
+    def process(self, records: Iterable["SQSRecord"]) -> "PartialItemFailureResponse":
         """Settle every record and return Lambda's partial batch answer."""
         courses = [Course(self._intake.read(record)) for record in records]
         for course, result in self._rounds.settle(courses):

@@ -3,9 +3,8 @@
 import os
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from msgspec import Struct
 
@@ -26,6 +25,9 @@ from once.runtime import Runtime
 from once.settings import Settings
 from once.settle import Settler
 
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+
 
 class Context(Protocol):
     """As much of Lambda's context as is used."""
@@ -34,7 +36,7 @@ class Context(Protocol):
         """Return the time until Lambda kills the function, in milliseconds."""
 
 
-LambdaHandler = Callable[[dict[str, Any], Context], PartialItemFailureResponse]
+LambdaHandler = Callable[[dict[str, Any], Context], "PartialItemFailureResponse"]
 
 _BY_EVENT = Key.event()
 
@@ -156,7 +158,7 @@ class Consumer:
         # killed in between would leave calls in doubt that were never made.
         size = GroupSize(1 if self.effects else settings.group_size)
 
-        def handle(event: dict[str, Any], context: Context) -> PartialItemFailureResponse:
+        def handle(event: dict[str, Any], context: Context) -> "PartialItemFailureResponse":
             remaining_ms = context.get_remaining_time_in_millis
             budget = Budget(remaining_ms, settings.time_margin_ms, runtime.sleep)
             rounds = self.rounds(runtime, size, budget)

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.errors import InvalidData, OnceError, Unexpected, UnknownType
 from once.events import CloudEvent, read_event
@@ -14,6 +13,9 @@ from once.handlers import Handler
 from once.original import Original
 from once.settings import Settings
 from once.transaction import Identity
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +32,23 @@ class Task:
 class Delivery:
     """One message of a batch, and its task, or the reason why there is none.
 
-    `pk` is set as soon as the key is known, so that a dead letter can name it.
+    `receive_count` is how often SQS has delivered the message, this time included; `group` the FIFO
+    message group, None on a standard queue, where groups only share fairly. `pk` is set as soon as
+    the key is known, so that a dead letter can name it.
     """
 
-    record: SQSRecord
+    record: "SQSRecord"
     original: Original = field(init=False)
+    receive_count: int = field(init=False)
+    group: str | None = field(init=False)
     pk: str | None = None
     work: Task | OnceError = field(init=False)
 
     def __post_init__(self) -> None:
         self.original = Original.of(self.record)
-
-    @property
-    def receive_count(self) -> int:
-        """How often SQS has delivered the message, this time included."""
-        return int(self.record.attributes.approximate_receive_count)
-
-    @property
-    def group(self) -> str | None:
-        """The FIFO message group; None on a standard queue, where groups only share fairly."""
+        self.receive_count = int(self.record.attributes.approximate_receive_count)
         is_fifo = self.record.event_source_arn.endswith(".fifo")
-        return self.record.attributes.message_group_id if is_fifo else None
+        self.group = self.record.attributes.message_group_id if is_fifo else None
 
 
 class Intake:
@@ -60,7 +58,7 @@ class Intake:
         self._settings = settings
         self._handlers = handlers
 
-    def read(self, record: SQSRecord) -> Delivery:
+    def read(self, record: "SQSRecord") -> Delivery:
         """Read a message; where that fails, the error takes the place of the task."""
         delivery = Delivery(record)
         try:

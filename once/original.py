@@ -9,12 +9,14 @@ import base64
 import gzip
 import json
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from msgspec import MsgspecError, Struct, convert
 
 from once.contract import DeadLetter, Limits
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 MOVED = f"The message is in the attribute {DeadLetter.ORIGINAL_GZIP}"
 
@@ -34,7 +36,7 @@ class Original(Struct, frozen=True, forbid_unknown_fields=True):
     attributes: Attributes
 
     @classmethod
-    def of(cls, record: SQSRecord) -> "Original":
+    def of(cls, record: "SQSRecord") -> "Original":
         """Read a message; of one that was quarantined before, what it was then."""
         attributes = record.raw_event.get("messageAttributes", {})
         own = {name: value for name, value in attributes.items() if not name.startswith(_OWN)}

@@ -21,7 +21,7 @@ from once.errors import OnceError, Unpublishable
 from once.keys import key_hash
 from once.outbox import OutgoingEvent, events_in
 from once.publisher import Publisher, Unpublished
-from once.runtime import SDK
+from once.runtime import SDK, sqs_client
 from once.settings import RelaySettings
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Relay:
         return cls(
             settings=settings,
             sns=boto3.client("sns", region, config=SDK),
-            sqs=boto3.client("sqs", region, config=SDK),
+            sqs=sqs_client(region),
             logger=Logger(service=settings.service),
             metrics=Metrics(namespace=NAMESPACE, service=settings.service),
         )

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, cast
 
 import boto3
 from aws_lambda_powertools import Logger
@@ -16,6 +17,7 @@ from once.commit import Committer
 from once.dead_letter import Quarantine
 from once.ledger import Ledger
 from once.settings import Settings, TableSettings
+from once.wire import write_bodies
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -29,9 +31,25 @@ SDK = Config(
     retries={"mode": "standard", "total_max_attempts": 2},
     parameter_validation=False,
     tcp_keepalive=True,
+    max_pool_connections=10,  # one for each group that may commit side by side
 )
 
 _DESERIALIZER = TypeDeserializer()
+
+
+class _Later:
+    """A client that is made when it is first used."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self._client = cache(make)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client(), name)
+
+
+def sqs_client(region: str | None) -> "SQSClient":
+    """Return a client for dead letters and delays, which is made when the first of them is due."""
+    return cast("SQSClient", _Later(partial(boto3.client, "sqs", region, config=SDK)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +63,16 @@ class Runtime:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 
+    def __post_init__(self) -> None:
+        write_bodies(self.dynamodb)
+
     @classmethod
     def of(cls, settings: Settings, *, region: str | None = None) -> "Runtime":
         """Return the runtime of a deployed function, which finds its region in its environment."""
         return cls(
             settings=settings,
             dynamodb=boto3.client("dynamodb", region, config=SDK),
-            sqs=boto3.client("sqs", region, config=SDK),
+            sqs=sqs_client(region),
             logger=Logger(service=settings.consumer),
         )
 

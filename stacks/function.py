@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from stacks.bytecode import compiler_for, leftovers
 from stacks.config import Config
 from stacks.package import package
 from stacks.rules import acknowledge
@@ -51,10 +52,7 @@ def make_function(
         runtime=config.runtime,
         architecture=lambda_.Architecture.ARM_64,
         handler=f"functions.{name}.handler.lambda_handler",
-        # Whoever imports from the staged folder leaves bytecode in it.
-        code=lambda_.Code.from_asset(
-            str(package(name, source, config)), exclude=["**/__pycache__"]
-        ),
+        code=lambda_.Code.from_asset(str(package(name, source, config)), exclude=leftovers(config)),
         timeout=Duration.seconds(timeout_seconds),
         memory_size=memory_mb,
         log_group=log_group,
@@ -71,4 +69,15 @@ def make_function(
         "The runtime is the Python version that the tests ran on, which may be older than the "
         "newest that Lambda offers.",
     )
+    if compiler_for(config) is None:
+        # To the stack, which says the same thing once and not for each of its functions.
+        Annotations.of(Stack.of(scope)).add_warning_v2("once:no-bytecode", _slow(config))
     return function
+
+
+def _slow(config: Config) -> str:
+    python = f"python{config.python_runtime}"
+    return (
+        f"every cold start compiles all that the function imports: there is no {python} here to "
+        f"compile it beforehand; put {python} on the PATH, or leave python_runtime out"
+    )

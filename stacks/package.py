@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from stacks.bytecode import add_bytecode
 from stacks.config import Config
 from stacks.folders import digest, publish
 from stacks.registry import FUNCTIONS, ROOT
@@ -31,10 +32,10 @@ def package(name: str, source: Path, config: Config) -> Path:
     """
     wheels = site(locks_of(source), config)
     ours = dict(_ours(name, source))
-    contents = [part for path in sorted(ours) for part in (path.encode(), ours[path].read_bytes())]
+    contents = [part for path in sorted(ours) for part in (path.encode(), ours[path])]
     recipe = [Path(__file__).read_bytes(), wheels.name.encode()]
     target = STAGED / f"{name}-{digest([*recipe, *contents])}"
-    return publish(target, lambda folder: _fill(folder, wheels, ours))
+    return publish(target, lambda folder: _fill(folder, wheels, ours, config))
 
 
 def locks_of(source: Path) -> list[Path]:
@@ -43,25 +44,26 @@ def locks_of(source: Path) -> list[Path]:
     return [FUNCTIONS / "requirements.txt", *([own] if own.exists() else [])]
 
 
-def _ours(name: str, source: Path) -> Iterator[tuple[str, Path]]:
-    """Path inside the package → file, for everything that is not a wheel."""
+def _ours(name: str, source: Path) -> Iterator[tuple[str, bytes]]:
+    """Path inside the package → content, for everything that is not a wheel."""
     for path in _files(ONCE):
         if not path.is_relative_to(ONCE / "testing"):
-            yield f"once/{path.relative_to(ONCE).as_posix()}", path
-    yield "functions/__init__.py", FUNCTIONS / "__init__.py"
+            yield f"once/{path.relative_to(ONCE).as_posix()}", path.read_bytes()
+    yield "functions/__init__.py", (FUNCTIONS / "__init__.py").read_bytes()
     for path in _files(source):
-        yield f"functions/{name}/{path.relative_to(source).as_posix()}", path
+        yield f"functions/{name}/{path.relative_to(source).as_posix()}", path.read_bytes()
 
 
 def _files(folder: Path) -> Iterator[Path]:
     return (p for p in folder.rglob("*") if p.is_file() and SKIP.isdisjoint(p.parts))
 
 
-def _fill(folder: Path, wheels: Path, ours: dict[str, Path]) -> None:
+def _fill(folder: Path, wheels: Path, ours: dict[str, bytes], config: Config) -> None:
     shutil.copytree(wheels, folder, dirs_exist_ok=True)
-    for name, source in ours.items():
+    for name, content in ours.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, folder / name)
+        (folder / name).write_bytes(content)
+    add_bytecode(folder, config, ("once", "functions"))  # the wheels have theirs
     # Lambda runs the code as another user: a strict umask here must not follow it there.
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)

@@ -1,5 +1,7 @@
 """The third-party part of a function's package: locked wheels, installed once and trimmed."""
 
+import gzip
+import json
 import shutil
 import subprocess
 import sys
@@ -7,6 +9,7 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from stacks.bytecode import add_bytecode, recipe
 from stacks.config import Config
 from stacks.errors import SynthError
 from stacks.folders import digest, publish
@@ -31,9 +34,9 @@ def site(locks: Sequence[Path], config: Config) -> Path:
     """
     options = () if config.local else _for_lambda(config.python_runtime)
     here = (sysconfig.get_platform(), str(sys.implementation.cache_tag))
-    recipe = [Path(__file__).read_bytes(), " ".join(options or here).encode()]
-    name = digest([*recipe, *(lock.read_bytes() for lock in locks)])
-    return publish(SITES / name, lambda folder: _fill(folder, locks, options))
+    how = [Path(__file__).read_bytes(), " ".join(options or here).encode(), *recipe(config)]
+    name = digest([*how, *(lock.read_bytes() for lock in locks)])
+    return publish(SITES / name, lambda folder: _fill(folder, locks, options, config))
 
 
 def _for_lambda(python: str) -> tuple[str, ...]:
@@ -43,7 +46,7 @@ def _for_lambda(python: str) -> tuple[str, ...]:
     return (*platforms, "--only-binary=:all:", "--python-version", python, "--implementation", "cp")
 
 
-def _fill(folder: Path, locks: Sequence[Path], options: Sequence[str]) -> None:
+def _fill(folder: Path, locks: Sequence[Path], options: Sequence[str], config: Config) -> None:
     files = [option for lock in locks for option in ("-r", str(lock))]
     command = [sys.executable, *INSTALL, *options, "--target", str(folder), *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
@@ -51,6 +54,8 @@ def _fill(folder: Path, locks: Sequence[Path], options: Sequence[str]) -> None:
         raise SynthError("the functions' packages cannot be built", [_remedy(locks, done.stderr)])
     for path in list(_surplus(folder)):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
+    _trim_endpoints(folder / "botocore" / "data")
+    add_bytecode(folder, config)
 
 
 def _remedy(locks: Sequence[Path], output: str) -> str:
@@ -66,6 +71,22 @@ def _surplus(folder: Path) -> Iterator[Path]:
     """What no function needs; RECORD and scripts also hold paths of the machine that built them."""
     yield from (path for path in (folder / "bin", folder / "boto3" / "examples") if path.exists())
     yield from folder.glob("*.dist-info/RECORD")
+    yield from folder.glob("aws_lambda_powertools/event_handler/openapi/swagger_ui/*.min.*")
+    yield from folder.rglob("*.pyi")
     for models in (folder / "botocore" / "data", folder / "boto3" / "data"):
         services = (path for path in models.glob("*") if path.is_dir())
         yield from (path for path in services if path.name not in AWS_SERVICES)
+
+
+def _trim_endpoints(data: Path) -> None:
+    """Keep the endpoints of the services that stay: every first client reads all of them."""
+    models = data.glob("*/*/service-2.json.gz")
+    used = {
+        json.loads(gzip.decompress(m.read_bytes()))["metadata"]["endpointPrefix"] for m in models
+    }
+    path = data / "endpoints.json"
+    endpoints = json.loads(path.read_bytes())
+    for partition in endpoints["partitions"]:
+        services = partition["services"].items()
+        partition["services"] = {name: service for name, service in services if name in used}
+    path.write_text(json.dumps(endpoints))

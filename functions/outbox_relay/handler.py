@@ -2,11 +2,13 @@
 
 import os
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from once.consumer import Context
 from once.relay import Relay
 from once.settings import RelaySettings
+
+if TYPE_CHECKING:
+    from once.consumer import Context
 
 
 @cache
@@ -14,7 +16,7 @@ def _relay() -> Relay:
     return Relay.of(RelaySettings.from_env())
 
 
-def lambda_handler(event: dict[str, Any], context: Context) -> None:
+def lambda_handler(event: dict[str, Any], context: "Context") -> None:
     """Publish the events of a batch of stream records."""
     _relay().handle(event, context)
 

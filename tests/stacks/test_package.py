@@ -19,7 +19,7 @@ from stacks.wheels import AWS_SERVICES, site
 from tests.stacks.cloud import Cloud, environment
 from tests.stacks.packages import EVERY, HERE, LOCK, Function, names, tree
 
-LARGE = 30_000_000
+SMALL, LARGE = 16_000_000, 45_000_000
 """Bytes. Stripe's library has a file for each of its types, and weighs more than all the rest."""
 AARCH64 = 183
 """The machine's number in an ELF header."""
@@ -31,6 +31,10 @@ def function(request: pytest.FixtureRequest) -> Function:
     return found
 
 
+def sources(folder: Path) -> dict[str, bytes]:
+    return {name: content for name, content in tree(folder).items() if "__pycache__" not in name}
+
+
 @pytest.fixture(params=[Config(), HERE], ids=["aws", "local"])
 def config(request: pytest.FixtureRequest) -> Config:
     found: Config = request.param
@@ -40,12 +44,8 @@ def config(request: pytest.FixtureRequest) -> Config:
 def test_package_is_wheels_library_and_its_own_folder(function: Function, config: Config) -> None:
     folder = package(*function, config)
     assert names(folder) == names(site(locks_of(function.source), config)) | {"once", "functions"}
-    assert names(folder / "functions") == {"__init__.py", function.name}
-    assert tree(folder / "functions" / function.name) == {
-        name: content
-        for name, content in tree(function.source).items()
-        if "__pycache__" not in name
-    }
+    assert names(folder / "functions") - {"__pycache__"} == {"__init__.py", function.name}
+    assert sources(folder / "functions" / function.name) == sources(function.source)
 
 
 def test_library_comes_without_its_testing_part(function: Function, config: Config) -> None:
@@ -66,12 +66,12 @@ def test_wheels_are_those_of_its_locks(function: Function, config: Config) -> No
 def test_package_is_trimmed(function: Function, config: Config) -> None:
     folder = package(*function, config)
     assert "bin" not in names(folder)
-    assert not list(folder.rglob("__pycache__"))
     assert not list(folder.glob("*.dist-info/RECORD"))
+    assert not [*folder.rglob("*.pyi"), *folder.rglob("*.min.js"), *folder.rglob("*.min.css")]
     models = {path.name for path in (folder / "botocore" / "data").iterdir() if path.is_dir()}
     assert models == AWS_SERVICES
     size = sum(len(content) for content in tree(folder).values())
-    assert size < (LARGE if len(locks_of(function.source)) > 1 else 15_000_000)
+    assert size < (LARGE if len(locks_of(function.source)) > 1 else SMALL)
 
 
 def test_aws_gets_binaries_for_arm(function: Function) -> None:
@@ -139,17 +139,24 @@ def test_the_same_input_gives_the_same_package(
     assert tree(first) == tree(second)
 
 
-def test_bytecode_left_in_the_package_does_not_change_the_asset(
+def test_bytecode_that_others_leave_in_the_package_does_not_change_the_asset(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
-    left = package(*EVERY[0], Config()) / "once" / "__pycache__"
-    left.mkdir()
-    (left / "commit.pyc").touch()
+    folder = package(*EVERY[0], Config())
+    tag = str(sys.implementation.cache_tag)
+    for left in ("cpython-399", f"{tag}.opt-1", f"{tag}-pytest-9.0.0"):
+        (folder / "once" / "__pycache__" / f"commit.{left}.pyc").touch()
     again = Cloud.synthesize(tmp_path / "out")
     assert (
         again.of(EVERY[0].name, "Function")["Code"] == cloud.of(EVERY[0].name, "Function")["Code"]
     )
+
+
+def test_the_asset_holds_the_whole_package_with_its_bytecode(cloud: Cloud) -> None:
+    key = cloud.of(EVERY[0].name, "Function")["Code"]["S3Key"]
+    asset = cloud.directory / f"asset.{Path(key).stem}"
+    assert tree(asset) == tree(package(*EVERY[0], Config()))
 
 
 def test_a_changed_line_of_code_changes_its_own_package_only(

@@ -1,8 +1,12 @@
 """The third-party part of a package: installed once for each lock, Python and machine."""
 
+import json
+from itertools import product
 from pathlib import Path
 
 import pytest
+from botocore.loaders import Loader
+from botocore.regions import EndpointResolver
 
 from stacks import wheels as wheels_module
 from stacks.config import Config
@@ -20,6 +24,17 @@ def test_the_same_lock_gives_the_same_wheels(
     assert first != second
     assert first.name == second.name
     assert tree(first) == tree(second)
+
+
+def test_every_service_in_use_has_the_endpoints_it_would_have_untrimmed() -> None:
+    path = site([LOCK], HERE) / "botocore" / "data" / "endpoints.json"
+    assert path.stat().st_size < 100_000
+    untrimmed, trimmed = Loader().load_data("endpoints"), json.loads(path.read_bytes())
+    regions = [region for part in untrimmed["partitions"] for region in part["regions"]]
+    assert len(regions) > 30
+    for prefix, region in product(("dynamodb", "email", "secretsmanager", "sns", "sqs"), regions):
+        expected = EndpointResolver(untrimmed).construct_endpoint(prefix, region)
+        assert EndpointResolver(trimmed).construct_endpoint(prefix, region) == expected
 
 
 def test_another_lock_python_or_machine_gives_another_folder(

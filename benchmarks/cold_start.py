@@ -1,0 +1,139 @@
+"""What a cold start imports, and the CPU time it takes: each function against boto3 by itself."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from once.settings import RelaySettings, Settings, TableSettings
+from stacks.config import Config
+from stacks.consumers import CONSUMERS
+from stacks.package import package
+from stacks.registry import FUNCTIONS, RELAY, Consumer
+
+BOTO3 = "boto3 and a client"
+
+# From the first import on, and not from the start of the process: Lambda's Python runs already.
+_CODE = (
+    "import sys, time; sys.path.insert(0, {folder!r}); began = time.process_time(); {imports}; "
+    "print((time.process_time() - began) * 1000, len(sys.modules))"
+)
+_BOTO3 = "import boto3; boto3.client('dynamodb')"
+_NOWHERE = "https://localhost"
+_RELAY = RelaySettings(service="once", topic_arn="topic", dead_letter_url=_NOWHERE)
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """What is imported, out of which package, in which environment."""
+
+    name: str
+    imports: str
+    folder: Path
+    bytecode: bool
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """CPU time in milliseconds, and how many modules are loaded in the end."""
+
+    cpu_ms: float
+    modules: int
+
+
+def measure(repeats: int = 7) -> list[dict[str, Any]]:
+    """Measure the import of every function, and of boto3 with one client, in fresh processes.
+
+    They come out of the packages that the embedded AWS gets, and out of copies without bytecode.
+    Each repeat takes every contender once.
+
+    Args:
+        repeats: how many samples are taken of each.
+
+    Returns:
+        Two rows for each contender, with bytecode and without: `contender`, `bytecode`, `cpu_ms`
+        (the median, in milliseconds), `modules` (how many are loaded in the end), and `vs_boto3`
+        (CPU time against boto3 in the same repeat, with or without bytecode alike, the median).
+
+    Raises:
+        SynthError: a package cannot be built.
+        RuntimeError: a handler does not load; says why.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        contenders = [
+            contender
+            for bytecode in (True, False)
+            for contender in _contenders(Path(scratch), bytecode=bytecode)
+        ]
+        rounds = [[_sample(contender) for contender in contenders] for _ in range(repeats)]
+    samples = list(zip(contenders, zip(*rounds, strict=True), strict=True))
+    floors = {c.bytecode: own for c, own in samples if c.name == BOTO3}
+    return [_row(contender, own, floors[contender.bytecode]) for contender, own in samples]
+
+
+def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
+    sources = {**{line.name: line.source for line in CONSUMERS}, RELAY: FUNCTIONS / RELAY}
+    told = {**{line.name: _settings(line) for line in CONSUMERS}, RELAY: _RELAY}
+    for number, (name, source) in enumerate(sources.items()):
+        folder = package(name, source, Config(local=True))
+        if not bytecode:
+            bare = shutil.ignore_patterns("__pycache__")
+            folder = shutil.copytree(folder, scratch / name, ignore=bare)
+        if number == 0:
+            yield Contender(BOTO3, _BOTO3, folder, bytecode, {})
+        imports = f"import functions.{name}.handler"
+        yield Contender(name, imports, folder, bytecode, told[name].to_env())
+
+
+def _settings(line: Consumer) -> Settings:
+    """What a consumer is told when it is deployed, with names of nothing that exists."""
+    return Settings(
+        consumer=line.name,
+        event_types=line.events,
+        queue_url=_NOWHERE,
+        dead_letter_url=_NOWHERE,
+        dedup_table="dedup",
+        tables={table.name: TableSettings(table.name, table.keys) for table in line.tables},
+        dedup_window_seconds=Config().dedup_window_seconds,
+        publishes=line.publishes,
+        effect_timeout_seconds=line.effect_timeout_seconds,
+    )
+
+
+def _sample(contender: Contender) -> Sample:
+    environment = {
+        **contender.environment,
+        "AWS_LAMBDA_FUNCTION_NAME": contender.name,
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    code = _CODE.format(folder=str(contender.folder), imports=contender.imports)
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-I", "-S", "-B", "-c", code],
+        env=environment,
+        cwd=os.sep,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{contender.name} does not load from its package: {done.stderr}")
+    cpu_ms, modules = done.stdout.split()
+    return Sample(float(cpu_ms), int(modules))
+
+
+def _row(contender: Contender, own: Sequence[Sample], floor: Sequence[Sample]) -> dict[str, Any]:
+    ratios = [mine.cpu_ms / boto3.cpu_ms for mine, boto3 in zip(own, floor, strict=True)]
+    return {
+        "contender": contender.name,
+        "bytecode": contender.bytecode,
+        "cpu_ms": round(median(sample.cpu_ms for sample in own), 1),
+        "modules": own[-1].modules,
+        "vs_boto3": round(median(ratios), 2),
+    }

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from once.budget import Budget
 from once.course import Course, Fate, Result
 from once.errors import OnceError, PermanentError, summary_of
 from once.intake import Delivery, Intake
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 class Batch:
     """Works on the records of one invocation. Nothing of it outlives the invocation."""
 
-    def __init__(self, runtime: Runtime, intake: Intake, rounds: Rounds) -> None:
+    def __init__(self, runtime: Runtime, intake: Intake, rounds: Rounds, budget: Budget) -> None:
         self._last_receive = runtime.settings.max_receive_count
         self._quarantine = runtime.quarantine
         self._backoff = runtime.backoff
         self._logger = runtime.logger
         self._intake = intake
         self._rounds = rounds
+        self._budget = budget
         self._fates: Counter[Fate] = Counter()
         self._retried: list[str] = []
 
@@ -43,11 +45,14 @@ class Batch:
 
     def _dispose(self, delivery: Delivery, error: OnceError) -> Fate:
         last = delivery.receive_count >= self._last_receive
-        if (isinstance(error, PermanentError) or last) and self._quarantined(delivery, error):
+        hurried = self._budget.hurried
+        over = (isinstance(error, PermanentError) or last) and not hurried
+        if over and self._quarantined(delivery, error):
             return Fate.QUARANTINED
         self._retried.append(delivery.record.message_id)
         self._log("will be retried", delivery, error)
-        self._backoff.apply(delivery, error)
+        if not hurried:
+            self._backoff.apply(delivery, error)
         return Fate.RETRIED
 
     def _quarantined(self, delivery: Delivery, error: OnceError) -> bool:

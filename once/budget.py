@@ -47,6 +47,11 @@ class Budget:
         """Whether nothing more may be started."""
         return self.seconds <= 0
 
+    @property
+    def hurried(self) -> bool:
+        """Whether half of the margin is gone: what is left is for the answer alone."""
+        return self._remaining_ms() < self._margin_ms / 2
+
     def pause(self, attempt: int) -> bool:
         """Wait before another attempt; return False, at once, where there is no time for one."""
         delay = full_jitter(attempt, base=_BASE_SECONDS, cap=_CAP_SECONDS)

@@ -14,6 +14,7 @@ from once.errors import CommitRefused, ConditionFailed, InvalidWrite, KeyConflic
 from once.record import StoredRecord
 from once.transaction import Transaction
 from once.verdict import (
+    BUSY,
     COMMITTED,
     CONTENDED,
     DUPLICATE,
@@ -29,7 +30,8 @@ Reason = Mapping[str, Any]
 
 _CONDITION = "ConditionalCheckFailed"
 _INVALID = {"ValidationError", "ItemCollectionSizeLimitExceeded"}
-_CONTENTION = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
+_CONFLICT = "TransactionConflict"
+_THROTTLED = {"ThrottlingError", "ProvisionedThroughputExceeded"}
 
 
 def judge(
@@ -46,15 +48,19 @@ def judge(
         if not reasons[0].get("Item"):  # only a pending record that someone deleted
             return failed(CommitRefused("the effect's record is gone: it will be begun anew"))
         return judge_record(transaction, StoredRecord.read(reasons[0]["Item"]))
-    if reasons[0]["Code"] in _CONTENTION:
+    if reasons[0]["Code"] == _CONFLICT:
         return CONTENDED  # perhaps an earlier attempt of ours, which the other reasons then echo
+    if reasons[0]["Code"] in _THROTTLED:
+        return BUSY
     codes = {reason["Code"] for reason in reasons}
     if invalid := codes & _INVALID:
         return failed(InvalidWrite(f"DynamoDB refuses a write: {', '.join(sorted(invalid))}"))
     if _CONDITION in codes:
         return _judge_conditions(actions, reasons[1:])
-    if codes & _CONTENTION:
+    if _CONFLICT in codes:
         return CONTENDED
+    if codes & _THROTTLED:
+        return BUSY
     if codes == {"None"}:
         return INNOCENT
     return failed(CommitRefused(f"DynamoDB cancelled the commit: {', '.join(sorted(codes))}"))

@@ -5,18 +5,19 @@ twice. All that can be uncertain is whether we *heard* of the commit: then the r
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from once.cancellation import judge, judge_record
 from once.claim import Claim
-from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown
-from once.look_up import look_up
+from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown, Unexpected
+from once.recall import Item, recall
+from once.record import StoredRecord
 from once.settings import Settings
 from once.transaction import Transaction
-from once.verdict import BUSY, COMMITTED, INNOCENT, Verdict, failed
+from once.verdict import BUSY, COMMITTED, INNOCENT, UNNAMED, Verdict, failed
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -30,17 +31,24 @@ _BUSY = {
 }
 _PERMANENT = {
     "ValidationException",
+    "SerializationException",
     "ResourceNotFoundException",
     "ItemCollectionSizeLimitExceededException",
 }
-_NAMES_NOBODY = _PERMANENT | {"AccessDeniedException"}
+_OF_THE_FUNCTION = {
+    *("UnrecognizedClientException", "ExpiredTokenException", "MissingAuthenticationToken"),
+    *("InvalidSignatureException", "IncompleteSignatureException", "RequestExpired"),
+}
+"""What no message is to blame for: the function's credentials, or its clock."""
+
+_SERVER_ERROR = 500
 
 
 class Committer:
     """Sends transactions to DynamoDB and reads its answers.
 
     Args:
-        client: a DynamoDB client.
+        client: a DynamoDB client that takes encoded entries; see `once.wire`.
         settings: the function's settings.
         clock: the time, in seconds since the epoch.
     """
@@ -63,8 +71,7 @@ class Committer:
     def commit(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Try once to commit claims together, in one request.
 
-        They must be about disjoint items, and fit in one request. A request that DynamoDB refuses
-        as a whole, naming nobody, is halved until the guilty one stands alone.
+        They must be about disjoint items, and fit in one request.
 
         Returns:
             One verdict for each claim, in their order.
@@ -78,56 +85,67 @@ class Committer:
             return self._unanswered(claims)
         return [COMMITTED] * len(claims)
 
-    def known(self, transactions: Sequence[Transaction]) -> list[Verdict | None]:
+    def recall(self, transactions: Sequence[Transaction]) -> list[Verdict | None]:
         """Return the verdicts on events that were committed before, without committing anything.
 
         None stands for an event that is new.
+
+        Args:
+            transactions: at most a hundred.
 
         Raises:
             OutcomeUnknown: DynamoDB did not answer.
         """
         pks = [transaction.identity.pk for transaction in transactions]
-        found = look_up(self._client, self._settings.dedup_table, pks)
-        now = self._clock()
-        live = {pk: record for pk, record in found.items() if not record.expired(now)}
+        found = recall(self._client, self._settings.dedup_table, pks)
         return [
-            judge_record(transaction, live[pk]) if pk in live else None
+            self._verdict_on(transaction, found[pk]) if pk in found else None
             for transaction, pk in zip(transactions, pks, strict=True)
         ]
 
     def _read_refusal(self, claims: Sequence[Claim], error: ClientError) -> list[Verdict]:
         code = error.response["Error"]["Code"]
         if code == "TransactionCanceledException":
-            return _judge_each(claims, error)
-        if code in _NAMES_NOBODY and len(claims) > 1:
-            half = len(claims) // 2
-            return self.commit(claims[:half]) + self.commit(claims[half:])
-        if code in _PERMANENT:
-            return [failed(InvalidWrite(f"DynamoDB refuses a write: {_explain(error)}"))]
+            return _judge_each(claims, error.response["CancellationReasons"])
+        if error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR:
+            return self._unanswered(claims)
         if code in _BUSY:
             return [BUSY] * len(claims)
-        if error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500:
-            return self._unanswered(claims)
+        if code not in _OF_THE_FUNCTION and len(claims) > 1:
+            return [UNNAMED] * len(claims)
+        if code in _PERMANENT:
+            return [failed(InvalidWrite(f"DynamoDB refuses a write: {_explain(error)}"))]
         return [failed(CommitRefused(f"DynamoDB refused the commit: {code}"))] * len(claims)
 
     def _unanswered(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Find out what became of a commit of which nothing was heard."""
         try:
-            verdicts = self.known([claim.transaction for claim in claims])
+            verdicts = self.recall([claim.transaction for claim in claims])
         except OutcomeUnknown as error:
             return [failed(error)] * len(claims)
         # Not committed, or not yet: the same transaction goes again, and its record decides.
         return [verdict or BUSY for verdict in verdicts]
 
+    def _verdict_on(self, transaction: Transaction, item: Item) -> Verdict | None:
+        try:
+            stored = StoredRecord.read(item)
+        except Exception as error:  # a record that cannot be read stands in the way of its own key
+            return failed(Unexpected(error))
+        return None if stored.expired(self._clock()) else judge_record(transaction, stored)
 
-def _judge_each(claims: Sequence[Claim], error: ClientError) -> list[Verdict]:
-    reasons = iter(error.response["CancellationReasons"])
-    verdicts = [
-        judge(claim.transaction, claim.actions, [next(reasons) for _ in claim.entries])
-        for claim in claims
-    ]
+
+def _judge_each(claims: Sequence[Claim], reasons: Sequence[Any]) -> list[Verdict]:
+    waiting = iter(reasons)
+    verdicts = [_judge(claim, [next(waiting, {}) for _ in claim.entries]) for claim in claims]
     # Somebody must be guilty, or the innocent would go again for ever.
     return [BUSY] * len(claims) if verdicts == [INNOCENT] * len(claims) else verdicts
+
+
+def _judge(claim: Claim, reasons: Sequence[Any]) -> Verdict:
+    try:
+        return judge(claim.transaction, claim.actions, reasons)
+    except Exception as error:  # what cannot be judged is nobody else's fault
+        return failed(Unexpected(error))
 
 
 def _explain(error: ClientError) -> str:

@@ -162,7 +162,7 @@ class Consumer:
             remaining_ms = context.get_remaining_time_in_millis
             budget = Budget(remaining_ms, settings.time_margin_ms, runtime.sleep)
             rounds = self.rounds(runtime, size, budget)
-            return Batch(runtime, intake, rounds).process(SQSEvent(event).records)
+            return Batch(runtime, intake, rounds, budget).process(SQSEvent(event).records)
 
         return handle
 
@@ -174,7 +174,7 @@ class Consumer:
             Runner(runtime, self.rejections, self.completions),
             Performer(self.effects, runtime.ledger, budget, timeout),
         )
-        return Rounds(settler, runtime.committer, size, runtime.settings.commit_threads, budget)
+        return Rounds(settler, runtime.committer, size, runtime.settings, budget)
 
     def _check(self, settings: Settings | None = None) -> None:
         faults = [*self._faults]

@@ -5,13 +5,11 @@ from enum import StrEnum
 from typing import Any
 
 from once.claim import Claim
+from once.contract import Limits
 from once.errors import OnceError
 from once.intake import Delivery, Task
 from once.perform import Turn
 from once.verdict import Verdict
-
-_SUSPECT_RECEIVES = 3
-"""A message that came so often may be what killed the function: it goes last, and by itself."""
 
 
 class Fate(StrEnum):
@@ -36,10 +34,10 @@ class Course:
         known: what its dedup record said before its turn; None if that was not asked, or is new.
         claim: what is to be committed next; None before its turn.
         result: where its own course ended; None before that.
-        fate: what became of the message, after its result was dealt with.
-        turn: its effect, where it has begun one, and `outcome` what came of it.
+        fate: what became of the message; `once.batch` sets it when it has dealt with the result.
+        effect: its turn at an effect, where it has begun one, and `outcome` what came of it.
         attempts: how often it tried in vain to commit, by no neighbour's fault.
-        named: whether DynamoDB named it as what kept a request from committing.
+        company: with how many it may commit at most, itself counted, for all that has happened.
         outdated: whether a neighbour changed what its handler had read.
     """
 
@@ -48,10 +46,10 @@ class Course:
     claim: Claim | None = None
     result: Result | None = None
     fate: Fate | None = None
-    turn: Turn | None = None
+    effect: Turn | None = None
     outcome: Any = None
     attempts: int = 0
-    named: bool = False
+    company: int = Limits.TRANSACTION_ACTIONS
     outdated: bool = False
 
     @property
@@ -61,16 +59,11 @@ class Course:
         return self.delivery.work
 
     @property
+    def failed_in_its_handler(self) -> bool:
+        """Whether it ended in an error that its handler, and no reader or record, brought up."""
+        return isinstance(self.delivery.work, Task) and isinstance(self.result, OnceError)
+
+    @property
     def first_delivery(self) -> bool:
         """Whether SQS has not delivered the message before."""
         return self.delivery.receive_count == 1
-
-    @property
-    def suspect(self) -> bool:
-        """Whether it might take its neighbours along."""
-        return self.delivery.receive_count >= _SUSPECT_RECEIVES
-
-    @property
-    def alone(self) -> bool:
-        """Whether it commits in a request of its own."""
-        return self.named or self.suspect

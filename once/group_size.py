@@ -1,6 +1,7 @@
 """How many messages commit in one request: as many as go together without being spoilt often."""
 
-from once.verdict import Kind
+from once.errors import CommitRefused, OutcomeUnknown
+from once.verdict import Kind, Verdict
 
 _ALLOWANCE = 0.10
 """How much dearer grouping may become than one request a message, in write units."""
@@ -9,6 +10,8 @@ _HORIZON = 100
 """How many messages the estimates remember, more or less."""
 
 _SPOILING = {Kind.CONTENDED, Kind.STALE, Kind.REFUSED, Kind.PENDING, Kind.FAILED, Kind.DUPLICATE}
+_OF_NOBODY = (OutcomeUnknown, CommitRefused)
+"""Failures of a whole request, which a smaller one would have met as well."""
 
 
 class GroupSize:
@@ -32,13 +35,14 @@ class GroupSize:
         return min(self.limit, 1 + int(_ALLOWANCE / max(self._spoilt, 1e-9)))
 
     @property
-    def looks_first(self) -> bool:
+    def recalls_all(self) -> bool:
         """Whether duplicates come so often that a look at the records is cheaper than the risk."""
         return (self.limit - 1) * self._duplicates > _ALLOWANCE
 
-    def saw_verdict(self, kind: Kind) -> None:
-        """Learn from the first verdict on a message that was sent."""
-        self._spoilt += ((kind in _SPOILING) - self._spoilt) / _HORIZON
+    def saw(self, verdict: Verdict) -> None:
+        """Learn from a verdict on a message that had not tried in vain before."""
+        spoils = verdict.kind in _SPOILING and not isinstance(verdict.cause, _OF_NOBODY)
+        self._spoilt += (spoils - self._spoilt) / _HORIZON
 
     def saw_first_delivery(self, *, duplicate: bool) -> None:
         """Learn from the result of a message that SQS had not delivered before."""

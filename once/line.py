@@ -1,11 +1,30 @@
 """Whose turn it is: the messages of one batch that have no fate yet."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from enum import IntEnum
 
 from once.course import Course, Fate, Result
 from once.errors import Blocked, KeyConflict
 from once.intake import Task
+
+_SUSPECT_RECEIVES = 3
+"""A message that came so often may be what killed the function: it takes no neighbours along."""
+
+
+class _Rank(IntEnum):
+    """In what order messages go, other things being equal; some of them one at a time."""
+
+    HAS_AN_OUTCOME = 0
+    """Its effect is done, and must be written down before another one begins."""
+    LAST_RECEIVE = 1
+    """Were it left over when the time is up, it would be dead-lettered without a turn."""
+    FRESH = 2
+    IN_VAIN = 3
+    """Others were in its way, and will be gone by then."""
+    SUSPECT = 4
+
+
+_TOGETHER = {_Rank.FRESH, _Rank.IN_VAIN}
 
 
 class Line:
@@ -13,10 +32,12 @@ class Line:
 
     Args:
         courses: the batch, in the order of its records.
+        last_receive: how often SQS delivers a message at most.
     """
 
-    def __init__(self, courses: Sequence[Course]) -> None:
+    def __init__(self, courses: Sequence[Course], last_receive: int) -> None:
         self._waiting = list(courses)
+        self._last_receive = last_receive
         self._committed: dict[str, str] = {}
         self._blocked: set[str] = set()
 
@@ -27,17 +48,16 @@ class Line:
         return iter(self._waiting)
 
     def next(self, count: int) -> list[Course]:
-        """Return those that go now, at least one.
-
-        First what has not tried yet; then what others got in the way of, which will have passed by
-        then; in the end what might take its neighbours along, one by one.
-        """
-        willing = (course for course in self._free() if not course.suspect)
-        fresh = (course for course in self._free() if not course.suspect and not course.attempts)
-        turn = list(islice(fresh, count)) or list(islice(willing, count)) or [self._suspect()]
-        for course in turn:
+        """Return those that go now: at least one, and `count` at most."""
+        ranked = [(self._rank(course), course) for course in self._free()]
+        first = min(rank for rank, _ in ranked)
+        going = [course for rank, course in ranked if rank is first]
+        if first is _Rank.SUSPECT:
+            going = [_either_end(going)]
+        going = going[: count if first in _TOGETHER else 1]
+        for course in going:
             course.result = self._foregone(course)
-        return turn
+        return going
 
     def leave(self, course: Course) -> None:
         """Take a message out whose fate is known: it may decide that of others."""
@@ -48,19 +68,26 @@ class Line:
             identity = course.task.identity
             self._committed[identity.pk] = identity.fingerprint
 
+    def _rank(self, course: Course) -> _Rank:
+        receives = course.delivery.receive_count
+        if course.effect is not None:
+            return _Rank.HAS_AN_OUTCOME
+        if course.known is None and receives >= self._last_receive:
+            return _Rank.LAST_RECEIVE
+        if course.known is None and receives >= _SUSPECT_RECEIVES:
+            return _Rank.SUSPECT
+        return _Rank.IN_VAIN if course.attempts else _Rank.FRESH
+
     def _free(self) -> Iterator[Course]:
         """Those that wait for no other of their group or key."""
-        held: set[str | None] = set()
+        keys: set[str | None] = set()
+        groups: set[str | None] = set()
         for course in self._waiting:
             pk, group = course.delivery.pk, course.delivery.group
-            if pk not in held and group not in held:
+            if pk not in keys and group not in groups:
                 yield course
-            held |= {pk, group} - {None}
-
-    def _suspect(self) -> Course:
-        """From the front and from the back by turns, so that a killer is behind everyone once."""
-        suspects = list(self._free())
-        return suspects[-1 if suspects[-1].delivery.receive_count % 2 == 0 else 0]
+            keys |= {pk} - {None}
+            groups |= {group} - {None}
 
     def _foregone(self, course: Course) -> Result | None:
         """What an earlier message of the batch has decided."""
@@ -78,3 +105,8 @@ class Line:
                 return KeyConflict(
                     "an event with other content was committed under this key in this batch"
                 )
+
+
+def _either_end(suspects: Sequence[Course]) -> Course:
+    """From the front and from the back by turns, so that a killer is behind everyone once."""
+    return suspects[-1 if suspects[-1].delivery.receive_count % 2 == 0 else 0]

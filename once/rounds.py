@@ -13,8 +13,9 @@ from once.errors import Unexpected
 from once.group_size import GroupSize
 from once.line import Line
 from once.places import Place
+from once.settings import Settings
 from once.settle import Settler
-from once.verdict import Kind, Verdict, failed
+from once.verdict import STALE, Kind, Verdict, failed
 
 
 class Ready(NamedTuple):
@@ -34,7 +35,7 @@ class Rounds:
         settler: takes each message from step to step.
         committer: the way into DynamoDB.
         size: how many messages may commit together.
-        threads: how many groups may commit side by side.
+        settings: how many groups may commit side by side, how often SQS delivers a message.
         budget: the time of this invocation.
     """
 
@@ -43,13 +44,14 @@ class Rounds:
         settler: Settler,
         committer: Committer,
         size: GroupSize,
-        threads: int,
+        settings: Settings,
         budget: Budget,
     ) -> None:
         self._settler = settler
         self._committer = committer
         self._size = size
-        self._threads = threads
+        self._threads = max(1, settings.commit_threads)
+        self._last_receive = settings.max_receive_count
         self._budget = budget
 
     def settle(self, courses: Sequence[Course]) -> Iterator[tuple[Course, Result]]:
@@ -57,59 +59,72 @@ class Rounds:
 
         Its fate must be set before the next one is asked for: it may decide that of others.
         """
-        self._look_first(courses)
-        line = Line(courses)
+        self._recall(courses)
+        line = Line(courses, self._last_receive)
         while line:
-            turn = self._next_turn(line)
-            self._work([course for course in turn if course.result is None])
-            for course in turn:
+            going = self._going(line)
+            self._work([course for course in going if course.result is None])
+            for course in going:
                 if course.result is not None:
                     yield course, course.result
                     line.leave(course)
 
-    def _look_first(self, courses: Sequence[Course]) -> None:
-        """Redelivered messages are likely duplicates, and not worth the risk to a group."""
-        if self._size.limit == 1 or len(courses) == 1 or self._budget.spent:
+    def _recall(self, courses: Sequence[Course]) -> None:
+        """Look before the risk: what comes again is likely a duplicate, and would spoil a group."""
+        if self._size.limit == 1 or len(courses) == 1:
             return
-        if not self._size.looks_first:
+        if not self._size.recalls_all:
             courses = [course for course in courses if not course.first_delivery]
-        self._settler.look_up(courses)
+        for start in range(0, len(courses), Limits.BATCH_GET_KEYS):
+            if not self._budget.spent:
+                self._settler.recall(courses[start : start + Limits.BATCH_GET_KEYS])
 
-    def _next_turn(self, line: Line) -> list[Course]:
-        spent = self._budget.spent
+    def _going(self, line: Line) -> list[Course]:
+        """Return whose turn it is; if there is no time for them, with that as their result."""
+        if self._budget.spent:
+            return self._stopped(list(line))
         size = self._size.size
-        turn = list(line) if spent else line.next(size if size == 1 else size * self._threads)
-        if spent or not self._pause(turn):
-            for course in turn:
-                # An outcome that has just come in is written down within the margin.
-                if course.turn is None or course.attempts:
-                    self._settler.stop(course)
-        return turn
+        going = line.next(size if size == 1 else size * self._threads)
+        return going if self._pause(going) else self._stopped(going)
 
-    def _pause(self, turn: Sequence[Course]) -> bool:
-        """Wait if all of a turn tried in vain before; return False if there is no time to."""
-        attempts = min(course.attempts for course in turn)
+    def _pause(self, going: Sequence[Course]) -> bool:
+        """Wait if all of them tried in vain before; return False if there is no time to."""
+        attempts = min(course.attempts for course in going)
         return attempts == 0 or self._budget.pause(attempts - 1)
 
-    def _work(self, turn: Sequence[Course]) -> None:
-        ready = self._gather(turn)
-        self._outdate(turn, ready)
-        groups = pack(ready, self._size.size)
+    def _stopped(self, courses: list[Course]) -> list[Course]:
+        for course in courses:
+            # An outcome that has just come in is written down within the margin.
+            if course.effect is None or course.attempts:
+                self._settler.stop(course)
+        return courses
+
+    def _work(self, going: Sequence[Course]) -> None:
+        # A round is one request's time, or its outcome's could not be heard within the margin.
+        groups = pack(self._gather(going), self._size.size)[: self._threads]
+        self._outdate(going, groups)
         for group, verdicts in zip(groups, self._commit(groups), strict=True):
             for (course, claim), verdict in zip(group, verdicts, strict=True):
-                if not course.attempts:
-                    self._size.saw_verdict(verdict.kind)
-                self._settler.advance(course, claim.transaction, verdict)
-        for course in turn:
+                self._learn(course, verdict, len(group))
+                self._settler.advance(course, claim, verdict)
+        for course in going:
             if course.result is not None and course.first_delivery:
                 self._size.saw_first_delivery(duplicate=course.result is Fate.DUPLICATE)
 
-    def _gather(self, turn: Sequence[Course]) -> list[Ready]:
-        """Run the handlers of a turn, and return those that commit together now."""
+    def _learn(self, course: Course, verdict: Verdict, company: int) -> None:
+        if not course.attempts:
+            self._size.saw(verdict)
+        if verdict.kind in (Kind.CONTENDED, Kind.STALE):
+            course.company = 1  # it would likely spoil another group
+        elif verdict.kind is Kind.UNNAMED:
+            course.company = company // 2
+
+    def _gather(self, going: Sequence[Course]) -> list[Ready]:
+        """Run the handlers of a round, and return those that may commit side by side."""
         taken: set[Place] = set()
         ready: list[Ready] = []
-        for course in turn:
-            if ready and self._budget.spent:
+        for course in going:
+            if course is not going[0] and self._budget.spent:
                 break  # what is ready commits; the others' handlers are not begun
             claim = self._prepare(course, taken)
             if claim is not None and taken.isdisjoint(claim.places):
@@ -120,14 +135,16 @@ class Rounds:
     def _prepare(self, course: Course, taken: Set[Place]) -> Claim | None:
         if course.claim is None:
             self._settler.begin(course)
+            if taken and course.failed_in_its_handler:
+                course.result = None  # what goes before it may change the handler's mind
         elif course.outdated and taken.isdisjoint(course.claim.places):
             self._settler.again(course)
         return course.claim
 
     def _commit(self, groups: Sequence[Sequence[Ready]]) -> list[list[Verdict]]:
-        if len(groups) <= 1 or self._threads == 1:
+        if len(groups) <= 1:
             return [self._verdicts(group) for group in groups]
-        with ThreadPoolExecutor(min(self._threads, len(groups))) as pool:
+        with ThreadPoolExecutor(len(groups)) as pool:
             return list(pool.map(self._verdicts, groups))
 
     def _verdicts(self, group: Sequence[Ready]) -> list[Verdict]:
@@ -136,16 +153,16 @@ class Rounds:
         except Exception as error:  # one group never takes the others along
             return [failed(Unexpected(error))] * len(group)
 
-    def _outdate(self, turn: Sequence[Course], ready: Sequence[Ready]) -> None:
+    def _outdate(self, going: Sequence[Course], groups: Sequence[Sequence[Ready]]) -> None:
         """Mark what has decided on an item that a neighbour is about to change."""
-        going = {course for course, _ in ready}
-        changed = {place for _, claim in ready for place in claim.transaction.writes}
-        for course in turn:
-            if course in going or course.claim is None:
+        committing = {course for group in groups for course, _ in group}
+        changed = {place for group in groups for _, c in group for place in c.transaction.writes}
+        for course in going:
+            if course in committing or course.claim is None or course.outdated:
                 continue
             if not changed.isdisjoint(course.claim.transaction.reads):
                 course.outdated = True
-                self._size.saw_verdict(Kind.STALE)
+                self._size.saw(STALE)  # its handler ran in vain: with smaller groups it would not
 
 
 def pack(ready: Iterable[Ready], size: int) -> list[list[Ready]]:
@@ -160,8 +177,7 @@ def pack(ready: Iterable[Ready], size: int) -> list[list[Ready]]:
 
 def _fits(group: Sequence[Ready], size: int) -> bool:
     return (
-        len(group) <= size
-        and not any(course.alone for course, _ in group)
+        len(group) <= min(size, *(course.company for course, _ in group))
         and sum(len(claim.entries) for _, claim in group) <= Limits.TRANSACTION_ACTIONS
         and sum(claim.size for _, claim in group) <= Limits.TRANSACTION_BYTES
     )

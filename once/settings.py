@@ -62,7 +62,8 @@ class Settings(Environment):
     `publishes` are the event types it may publish; `dedup_window_seconds` is how long a key is
     remembered; `max_body_bytes` the largest body that is read at all; `time_margin_ms` what is kept
     back of the function's timeout for the answer; `backoff_base_seconds` and `backoff_cap_seconds`
-    bound the delay before a failed message is delivered again; `effect_timeout_seconds` is the
+    bound the delay before a failed message is delivered again, and `breaker_base_seconds` and
+    `breaker_cap_seconds` do so while what it depends on is down; `effect_timeout_seconds` is the
     longest that one call to the outside world may take, 0 for a consumer that makes none;
     `group_size` is the most messages that commit in one request, 1 to have each commit alone, and
     `commit_threads` how many such requests are made side by side.
@@ -81,6 +82,8 @@ class Settings(Environment):
     time_margin_ms: int = TIME_MARGIN_MS
     backoff_base_seconds: int = 2
     backoff_cap_seconds: int = 900
+    breaker_base_seconds: int = 120
+    breaker_cap_seconds: int = 3600
     effect_timeout_seconds: int = 0
     group_size: int = 10
     commit_threads: int = 4

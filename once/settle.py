@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from once.claim import Claim
 from once.commit import Committer
 from once.course import Course, Fate
 from once.errors import Contention, OnceError, OutcomeUnknown, OutOfTime, Refusal, Unexpected
@@ -14,6 +15,9 @@ from once.verdict import Kind, Verdict
 
 _MAX_ATTEMPTS = 11
 """With full jitter, seconds of contention: past that the queue is the better place to wait."""
+
+_IN_VAIN = {Kind.CONTENDED, Kind.STALE, Kind.BUSY}
+_AGAIN_AS_IT_IS = {Kind.CONTENDED, Kind.BUSY, Kind.INNOCENT, Kind.UNNAMED}
 
 Next = Step | Fate
 
@@ -32,11 +36,14 @@ class Settler:
         self._runner = runner
         self._performer = performer
 
-    def look_up(self, courses: Sequence[Course]) -> None:
-        """Ask for the dedup records of courses. Without an answer nothing is known of them."""
+    def recall(self, courses: Sequence[Course]) -> None:
+        """Ask for the dedup records of courses, at most a hundred.
+
+        It is a precaution: without an answer nothing is known of them.
+        """
         asked = [(c, c.delivery.work) for c in courses if isinstance(c.delivery.work, Task)]
         try:
-            verdicts = self._committer.known([self._runner.empty(task) for _, task in asked])
+            verdicts = self._committer.recall([self._runner.empty(task) for _, task in asked])
         except OutcomeUnknown:
             return
         for (course, _), verdict in zip(asked, verdicts, strict=True):
@@ -51,9 +58,15 @@ class Settler:
         course.outdated = False
         self._take(course, lambda: self._anew(course))
 
-    def advance(self, course: Course, done: Transaction, verdict: Verdict) -> None:
-        """Take the step that follows from the verdict on a course's transaction."""
-        self._take(course, lambda: self._next(course, done, verdict))
+    def advance(self, course: Course, claim: Claim, verdict: Verdict) -> None:
+        """Take the step that follows from the verdict on a course's claim."""
+        if verdict.kind in _IN_VAIN:
+            course.attempts += 1
+            if course.attempts == _MAX_ATTEMPTS:
+                self._end(course, _contention())
+                return
+        if verdict.kind not in _AGAIN_AS_IT_IS:
+            self._take(course, lambda: self._next(course, claim.transaction, verdict))
 
     def stop(self, course: Course) -> None:
         """End a course for which there is no time left."""
@@ -77,8 +90,8 @@ class Settler:
 
     def _end(self, course: Course, result: Fate | OnceError) -> None:
         course.claim, course.result = None, result
-        if course.turn is not None and isinstance(result, OnceError):
-            self._performer.give_up(course.turn)
+        if course.effect is not None and isinstance(result, OnceError):
+            self._performer.give_up(course.effect)
 
     def _begun(self, course: Course, work: Task | OnceError) -> Next:
         if isinstance(work, OnceError):
@@ -97,7 +110,7 @@ class Settler:
     def _unless_known(self, course: Course, error: OnceError) -> Next:
         """A handler may fail on what its own commit changed: the record decides, not the error."""
         transaction = self._runner.empty(course.task)
-        [known] = self._committer.known([transaction])
+        [known] = self._committer.recall([transaction])
         return error if known is None else self._next(course, transaction, known)
 
     def _next(self, course: Course, done: Transaction, verdict: Verdict) -> Next:
@@ -116,33 +129,25 @@ class Settler:
                 return self._runner.refuse(course.task, done.refused(refusal, keep_reads=False))
             case Verdict(Kind.FAILED, OnceError() as error):
                 return error
-            case Verdict(Kind.INNOCENT):
-                return done
+            case Verdict(Kind.STALE):
+                return self._anew(course)
             case _:
-                return self._in_vain(course, done, verdict)
-
-    def _in_vain(self, course: Course, done: Transaction, verdict: Verdict) -> Next:
-        course.attempts += 1
-        course.named |= verdict.kind is not Kind.BUSY
-        if course.attempts == _MAX_ATTEMPTS:
-            return _contention()
-        return self._anew(course) if verdict.kind is Kind.STALE else done
+                return done
 
     def _resume(self, course: Course, done: Transaction, found: Intent) -> Next:
-        course.turn = None  # if it had one, someone else has it now
+        course.effect = None  # if it had one, someone else has it now
         return self._perform(course, self._performer.resume(done, found))
 
     def _perform(self, course: Course, turn: Turn) -> Next:
-        course.turn = turn
+        course.effect = turn
         course.outcome = self._performer.outcome(turn)
-        # What was done outside deserves all attempts to be written down.
-        course.attempts, course.named = 0, False
+        course.attempts = 0  # what was done outside deserves all attempts to be written down
         return self._runner.complete(course.task, turn.intent, course.outcome)
 
     def _anew(self, course: Course) -> Next:
-        if course.turn is None:
+        if course.effect is None:
             return self._handle(course)
-        return self._runner.complete(course.task, course.turn.intent, course.outcome)
+        return self._runner.complete(course.task, course.effect.intent, course.outcome)
 
 
 def _contention() -> Contention:

@@ -26,6 +26,8 @@ class Kind(Enum):
     """DynamoDB was too busy for the request, or silent: try again, after a pause."""
     INNOCENT = auto()
     """A neighbour's fault cancelled the request: commit again without the neighbour."""
+    UNNAMED = auto()
+    """The request was refused as a whole: in smaller groups the guilty one will stand alone."""
     FAILED = auto()
     """An error, which says by its class whether trying again can help."""
 
@@ -45,6 +47,7 @@ STALE = Verdict(Kind.STALE)
 CONTENDED = Verdict(Kind.CONTENDED)
 BUSY = Verdict(Kind.BUSY)
 INNOCENT = Verdict(Kind.INNOCENT)
+UNNAMED = Verdict(Kind.UNNAMED)
 
 
 def pending(intent: Intent) -> Verdict:

@@ -6,41 +6,41 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.contract import Limits, Record
+from once.contract import Record
 from once.errors import OutcomeUnknown, summary_of
-from once.record import READ, StoredRecord, record_key
+from once.record import READ, record_key
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+Item = dict[str, Any]
 
 _NAMES = {f"#{name}": name for name in READ}
 _ROUNDS = 3
 """How often the keys are asked for that DynamoDB had no capacity to answer."""
 
 
-def look_up(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> dict[str, StoredRecord]:
-    """Read dedup records consistently, a hundred in one request.
+def recall(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> dict[str, Item]:
+    """Read dedup records consistently, in one request.
 
     Args:
         client: a DynamoDB client.
         table: the table of dedup records.
-        pks: their partition keys.
+        pks: their partition keys, at most a hundred.
 
     Returns:
-        What was found, by partition key; a key without a record is left out.
+        What was found, in DynamoDB's own JSON form, by partition key; a key without a record is
+        left out.
 
     Raises:
         OutcomeUnknown: DynamoDB did not answer for every key.
     """
-    found: dict[str, StoredRecord] = {}
-    for start in range(0, len(pks), Limits.BATCH_GET_KEYS):
-        keys = [record_key(pk) for pk in pks[start : start + Limits.BATCH_GET_KEYS]]
-        for item in _items(client, table, keys):
-            found[item[Record.PK]["S"]] = StoredRecord.read(item)
-    return found
+    # DynamoDB refuses a request that names one key twice.
+    keys = [record_key(pk) for pk in dict.fromkeys(pks)]
+    return {item[Record.PK]["S"]: item for item in _items(client, table, keys)} if keys else {}
 
 
-def _items(client: "DynamoDBClient", table: str, keys: list[Any]) -> Iterator[dict[str, Any]]:
+def _items(client: "DynamoDBClient", table: str, keys: list[Any]) -> Iterator[Item]:
     request: Any = {
         table: {
             "Keys": keys,

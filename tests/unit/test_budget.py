@@ -72,10 +72,19 @@ def test_when_the_time_is_up_in_mid_batch_the_rest_is_reported(start: Start) -> 
 def test_what_was_not_tried_is_visible_at_once(start: Start) -> None:
     aws = start()
     with calls(aws.runtime.sqs) as made:
-        aws.deliver(note(), note(), remaining_ms=0)
+        aws.deliver(note(), note(), remaining_ms=MARGIN // 2)
     assert [p["VisibilityTimeout"] for name, p in made if "Visibility" in name] == [0, 0]
     assert failures(aws.deliver(remaining_ms=30_000)) == []
     assert amounts(aws) == {"a": 2}
+
+
+def test_the_second_half_of_the_margin_is_for_the_answer_alone(start: Start) -> None:
+    aws = start()
+    with calls(aws.runtime.sqs) as made:
+        answer = aws.deliver(note(), "no JSON", remaining_ms=MARGIN // 2 - 1)
+    assert len(failures(answer)) == 2
+    assert [name for name, _ in made if name != "SendMessage" and name != "ReceiveMessage"] == []
+    assert aws.dead_letters() == []
 
 
 def test_what_was_not_tried_says_so_in_the_log_and_not_that_it_failed(start: Start) -> None:

@@ -16,7 +16,7 @@ from once.errors import (
     RetryableError,
 )
 from once.transaction import Transaction
-from once.verdict import COMMITTED, CONTENDED, DUPLICATE, INNOCENT, STALE, Kind, Verdict
+from once.verdict import BUSY, COMMITTED, CONTENDED, DUPLICATE, INNOCENT, STALE, Kind, Verdict
 from tests.unit.support import COUNTERS, SoldOut, offline
 
 FAILED = "ConditionalCheckFailed"
@@ -120,12 +120,17 @@ def test_a_condition_on_an_item_that_exists_is_no_duplicate() -> None:
 
 @pytest.mark.parametrize("index", [0, 1, 2])
 @pytest.mark.parametrize(
-    "code", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"]
+    ("code", "expected"),
+    [
+        ("TransactionConflict", CONTENDED),
+        ("ThrottlingError", BUSY),
+        ("ProvisionedThroughputExceeded", BUSY),
+    ],
 )
-def test_contention_on_any_item_is_tried_again(code: str, index: int) -> None:
+def test_contention_on_any_item_is_tried_again(code: str, expected: Verdict, index: int) -> None:
     reasons = [NONE] * 3
     reasons[index] = reason(code)
-    assert verdict(writing(SoldOut(), None), *reasons) == CONTENDED
+    assert verdict(writing(SoldOut(), None), *reasons) == expected
 
 
 def test_a_refusal_beside_contention_is_a_refusal() -> None:
@@ -212,8 +217,12 @@ def test_a_stale_item_comes_before_a_refusal_on_another() -> None:
     assert verdict(tx, NONE, reason(FAILED), reason(FAILED, item("second"))) == STALE
 
 
-@pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError"])
-def test_contention_at_the_record_decides_before_a_failed_condition(code: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "expected"), [("TransactionConflict", CONTENDED), ("ThrottlingError", BUSY)]
+)
+def test_contention_at_the_record_decides_before_a_failed_condition(
+    code: str, expected: Verdict
+) -> None:
     """An earlier attempt of ours may hold the record, and have changed what the condition asks."""
-    assert verdict(writing(None), reason(code), reason(FAILED)) == CONTENDED
-    assert verdict(writing(SoldOut("x")), reason(code), reason(FAILED)) == CONTENDED
+    assert verdict(writing(None), reason(code), reason(FAILED)) == expected
+    assert verdict(writing(SoldOut("x")), reason(code), reason(FAILED)) == expected

@@ -88,7 +88,8 @@ PASSING: dict[str, Fault] = {
 def test_contention_is_worth_another_attempt(bench: Bench, fault: Fault) -> None:
     tx = bench.counting()
     with inject(bench.client, WRITE, fault) as left, calls(bench.client) as made:
-        assert bench.commit(tx) == [CONTENDED if "CancellationReasons" in str(fault) else BUSY]
+        conflict = "'Code': 'TransactionConflict'" in str(fault)
+        assert bench.commit(tx) == [CONTENDED if conflict else BUSY]
     assert left == []
     assert [name for name, _ in made] == [WRITE]
     assert amounts(bench.aws) == {}

@@ -128,6 +128,30 @@ def test_all_that_is_innocent_is_committed_whoever_is_guilty(settle: Settle, aws
     assert amounts(aws).items() >= dict.fromkeys(names, 1).items()
 
 
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+@pytest.mark.parametrize("size", [2, 5, 10])
+def test_a_request_refused_as_a_whole_is_halved_until_the_guilty_stands_alone(
+    settle: Settle, aws: FakeAws, size: int, place: str
+) -> None:
+    names = [f"n{i}" for i in range(size)]
+    position = {"first": 0, "middle": size // 2, "last": size - 1}[place]
+    names[position] = "guilty"
+    with calls(aws.runtime.dynamodb) as made:
+        results = settle(*names)
+    assert isinstance(results.pop(position), InvalidWrite)
+    assert results == [Fate.COMMITTED] * (size - 1)
+    assert len(made) <= 2 * size - 1
+
+
+@pytest.mark.parametrize(("size", "guilt"), [(2, {0, 1}), (5, {0, 4}), (10, {2, 3}), (10, {0, 9})])
+def test_every_guilty_one_is_found(
+    settle: Settle, aws: FakeAws, size: int, guilt: set[int]
+) -> None:
+    results = settle(*(f"guilty {i}" if i in guilt else f"n{i}" for i in range(size)))
+    assert {i for i, result in enumerate(results) if isinstance(result, InvalidWrite)} == guilt
+    assert len(amounts(aws)) == size - len(guilt)
+
+
 @pytest.mark.parametrize("number", [2, 6, 12])
 def test_refusals_one_after_the_other_do_not_use_up_the_attempts(
     settle: Settle, aws: FakeAws, number: int

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from once.backoff import Backoff
 from once.budget import Budget
 from once.course import Course, Fate, Result
 from once.errors import OnceError, PermanentError, summary_of
 from once.intake import Delivery, Intake
 from once.keys import key_hash
+from once.meter import Meter
 from once.rounds import Rounds
 from once.runtime import Runtime
 
@@ -20,33 +22,49 @@ if TYPE_CHECKING:
 class Batch:
     """Works on the records of one invocation. Nothing of it outlives the invocation."""
 
-    def __init__(self, runtime: Runtime, intake: Intake, rounds: Rounds, budget: Budget) -> None:
-        self._last_receive = runtime.settings.max_receive_count
+    def __init__(
+        self,
+        runtime: Runtime,
+        intake: Intake,
+        rounds: Rounds,
+        backoff: Backoff,
+        meter: Meter,
+        budget: Budget,
+    ) -> None:
         self._quarantine = runtime.quarantine
-        self._backoff = runtime.backoff
         self._logger = runtime.logger
         self._intake = intake
         self._rounds = rounds
+        self._backoff = backoff
+        self._meter = meter
         self._budget = budget
         self._fates: Counter[Fate] = Counter()
         self._retried: list[str] = []
 
     def process(self, records: Iterable["SQSRecord"]) -> "PartialItemFailureResponse":
         """Settle every record and return Lambda's partial batch answer."""
-        courses = [Course(self._intake.read(record)) for record in records]
+        courses = [self._course(self._intake.read(record)) for record in records]
         for course, result in self._rounds.settle(courses):
-            course.fate = self._fate(course.delivery, result)
+            course.fate = self._fate(course, result)
             self._fates[course.fate] += 1
+            self._meter.settled(course, result, course.fate)
         self._logger.info("batch", extra={"fates": dict(self._fates)})
+        self._meter.report()
         return {"batchItemFailures": [{"itemIdentifier": i} for i in self._retried]}
 
-    def _fate(self, delivery: Delivery, result: Result) -> Fate:
-        return self._dispose(delivery, result) if isinstance(result, OnceError) else result
+    def _course(self, delivery: Delivery) -> Course:
+        return Course(delivery, last_chance=self._backoff.is_last_chance(delivery))
 
-    def _dispose(self, delivery: Delivery, error: OnceError) -> Fate:
-        last = delivery.receive_count >= self._last_receive
-        hurried = self._budget.hurried
-        over = (isinstance(error, PermanentError) or last) and not hurried
+    def _fate(self, course: Course, result: Result) -> Fate:
+        if isinstance(result, OnceError):
+            return self._dispose(course, result)
+        if result is Fate.DUPLICATE:
+            self._logger.info("duplicate", extra=_facts(course.delivery))
+        return result
+
+    def _dispose(self, course: Course, error: OnceError) -> Fate:
+        delivery, hurried = course.delivery, self._budget.hurried
+        over = (isinstance(error, PermanentError) or course.last_chance) and not hurried
         if over and self._quarantined(delivery, error):
             return Fate.QUARANTINED
         self._retried.append(delivery.record.message_id)
@@ -65,12 +83,14 @@ class Batch:
         return True
 
     def _log(self, what: str, delivery: Delivery, error: OnceError, **more: str) -> None:
-        facts = {
-            **more,
-            "message_id": delivery.record.message_id,
-            "receive_count": delivery.receive_count,
-            "error": error.summary,
-        }
-        if delivery.pk is not None:
-            facts["key_hash"] = key_hash(delivery.pk)
-        self._logger.warning(what, extra=facts)
+        self._logger.warning(what, extra={**more, **_facts(delivery), "error": error.summary})
+
+
+def _facts(delivery: Delivery) -> dict[str, str | int]:
+    facts: dict[str, str | int] = {
+        "message_id": delivery.record.message_id,
+        "receive_count": delivery.receive_count,
+    }
+    if delivery.pk is not None:
+        facts["key_hash"] = key_hash(delivery.pk)
+    return facts

@@ -81,7 +81,7 @@ def judge_record(transaction: Transaction, stored: StoredRecord) -> Verdict:
         return DUPLICATE
     if transaction.owned is not None and transaction.owned.owner == stored.intent.owner:
         return CONTENDED  # our own completion, which has not arrived: it goes again
-    return pending(stored.intent)
+    return pending(stored.intent, stored.committed_at)
 
 
 def _judge_conditions(actions: Sequence[Action], reasons: Sequence[Reason]) -> Verdict:

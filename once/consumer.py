@@ -9,6 +9,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from msgspec import Struct
 
 from once.batch import Batch
+from once.breaker import Breaker
 from once.budget import Budget
 from once.contract import CONSUMER_NAME
 from once.effects import Completion, CompletionFunction, Effect, EffectFunction, Policy
@@ -17,6 +18,8 @@ from once.group_size import GroupSize
 from once.handlers import Handler, HandlerFunction, RefusalFunction, Rejection, twice
 from once.intake import Intake
 from once.keys import Key
+from once.memory import Memory
+from once.meter import Meter
 from once.perform import Performer
 from once.places import Table
 from once.rounds import Rounds
@@ -157,24 +160,29 @@ class Consumer:
         # An effect must have its outcome before another one's intent is written down: who is
         # killed in between would leave calls in doubt that were never made.
         size = GroupSize(1 if self.effects else settings.group_size)
+        memory = Memory(size, Breaker(settings, runtime.clock))
 
         def handle(event: dict[str, Any], context: Context) -> "PartialItemFailureResponse":
             remaining_ms = context.get_remaining_time_in_millis
             budget = Budget(remaining_ms, settings.time_margin_ms, runtime.sleep)
-            rounds = self.rounds(runtime, size, budget)
-            return Batch(runtime, intake, rounds, budget).process(SQSEvent(event).records)
+            meter = Meter(runtime.metrics, runtime.clock)
+            rounds = self.rounds(runtime, memory, meter, budget)
+            batch = Batch(runtime, intake, rounds, runtime.backoff(memory.breaker), meter, budget)
+            return batch.process(SQSEvent(event).records)
 
         return handle
 
-    def rounds(self, runtime: Runtime, size: GroupSize, budget: Budget) -> Rounds:
+    def rounds(self, runtime: Runtime, memory: Memory, meter: Meter, budget: Budget) -> Rounds:
         """Return what settles the messages of one invocation."""
         timeout = runtime.settings.effect_timeout_seconds
         settler = Settler(
             runtime.committer,
             Runner(runtime, self.rejections, self.completions),
             Performer(self.effects, runtime.ledger, budget, timeout),
+            meter,
         )
-        return Rounds(settler, runtime.committer, size, runtime.settings, budget)
+        threads = runtime.settings.commit_threads
+        return Rounds(settler, runtime.committer, memory, meter, threads, budget)
 
     def _check(self, settings: Settings | None = None) -> None:
         faults = [*self._faults]

@@ -31,6 +31,7 @@ class Course:
 
     Attributes:
         delivery: the message.
+        last_chance: whether SQS will not deliver it again.
         known: what its dedup record said before its turn; None if that was not asked, or is new.
         claim: what is to be committed next; None before its turn.
         result: where its own course ended; None before that.
@@ -42,6 +43,7 @@ class Course:
     """
 
     delivery: Delivery
+    last_chance: bool = False
     known: Verdict | None = None
     claim: Claim | None = None
     result: Result | None = None

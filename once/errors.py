@@ -26,6 +26,7 @@ OnceError
 │   ├── Unanswered              an effect's outcome is not known yet: tried again with its key
 │   ├── KeySpent                an effect's key brings nothing but a saved error any more
 │   ├── InFlight                another delivery of the event is at its effect right now
+│   ├── Suspended               what the consumer depends on is down: not tried
 │   ├── OutOfTime               the invocation's time was up before the message's turn
 │   └── Blocked                 an earlier message of its FIFO group failed
 └── Refusal                     a business outcome, not an error: commits its own record
@@ -193,8 +194,7 @@ class CommitRefused(RetryableError):
 class NotDone(RetryableError):
     """An effect certainly did not happen: the provider refused it, or was never reached.
 
-    Effects raise it. What they raise besides, and is no Refusal and no PermanentError, leaves the
-    outcome unknown.
+    Effects raise it. What else they raise, unless a Refusal or permanent, leaves it unknown.
     """
 
 
@@ -210,15 +210,17 @@ class KeySpent(RetryableError):
 
 
 class InFlight(RetryableError):
-    """Another delivery of the event is at its effect, or died at it a moment ago.
-
-    Args:
-        seconds: until that can be told.
-    """
+    """Another delivery is at its effect, or died at it: in these seconds it can be told."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         super().__init__(f"another delivery is at its effect for at most {seconds:.0f} s more")
+
+
+class Suspended(RetryableError):
+    """What the consumer depends on is down: the message was not tried."""
+
+    reason = Reason.NOT_TRIED
 
 
 class OutOfTime(RetryableError):

@@ -32,7 +32,8 @@ class Task:
 class Delivery:
     """One message of a batch, and its task, or the reason why there is none.
 
-    `receive_count` is how often SQS has delivered the message, this time included; `group` the FIFO
+    `receive_count` is how often SQS has delivered the message, this time included; `sent_at` when
+    it was sent, in seconds since the epoch; `group` the FIFO
     message group, None on a standard queue, where groups only share fairly. `pk` is set as soon as
     the key is known, so that a dead letter can name it.
     """
@@ -40,6 +41,7 @@ class Delivery:
     record: "SQSRecord"
     original: Original = field(init=False)
     receive_count: int = field(init=False)
+    sent_at: float = field(init=False)
     group: str | None = field(init=False)
     pk: str | None = None
     work: Task | OnceError = field(init=False)
@@ -47,6 +49,7 @@ class Delivery:
     def __post_init__(self) -> None:
         self.original = Original.of(self.record)
         self.receive_count = int(self.record.attributes.approximate_receive_count)
+        self.sent_at = int(self.record.attributes.sent_timestamp) / 1000
         is_fifo = self.record.event_source_arn.endswith(".fifo")
         self.group = self.record.attributes.message_group_id if is_fifo else None
 

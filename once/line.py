@@ -16,7 +16,7 @@ class _Rank(IntEnum):
 
     HAS_AN_OUTCOME = 0
     """Its effect is done, and must be written down before another one begins."""
-    LAST_RECEIVE = 1
+    LAST_CHANCE = 1
     """Were it left over when the time is up, it would be dead-lettered without a turn."""
     FRESH = 2
     IN_VAIN = 3
@@ -32,12 +32,10 @@ class Line:
 
     Args:
         courses: the batch, in the order of its records.
-        last_receive: how often SQS delivers a message at most.
     """
 
-    def __init__(self, courses: Sequence[Course], last_receive: int) -> None:
+    def __init__(self, courses: Sequence[Course]) -> None:
         self._waiting = list(courses)
-        self._last_receive = last_receive
         self._committed: dict[str, str] = {}
         self._blocked: set[str] = set()
 
@@ -69,12 +67,11 @@ class Line:
             self._committed[identity.pk] = identity.fingerprint
 
     def _rank(self, course: Course) -> _Rank:
-        receives = course.delivery.receive_count
         if course.effect is not None:
             return _Rank.HAS_AN_OUTCOME
-        if course.known is None and receives >= self._last_receive:
-            return _Rank.LAST_RECEIVE
-        if course.known is None and receives >= _SUSPECT_RECEIVES:
+        if course.known is None and course.last_chance:
+            return _Rank.LAST_CHANCE
+        if course.known is None and course.delivery.receive_count >= _SUSPECT_RECEIVES:
             return _Rank.SUSPECT
         return _Rank.IN_VAIN if course.attempts else _Rank.FRESH
 

@@ -18,8 +18,8 @@ CLOCK_SKEW_SECONDS = 300
 
 READ = (
     *(Record.PK, Record.STATE, Record.FINGERPRINT, Record.COMMIT, Record.EXPIRES_AT),
-    *(Record.EFFECT, Record.PROVIDER_KEY, Record.REQUEST, Record.KEY_EXPIRES_AT),
-    *(Record.OWNER, Record.LEASE_UNTIL, Record.STANDING),
+    *(Record.COMMITTED_AT, Record.EFFECT, Record.PROVIDER_KEY, Record.REQUEST),
+    *(Record.KEY_EXPIRES_AT, Record.OWNER, Record.LEASE_UNTIL, Record.STANDING),
 )
 """The attributes that a `StoredRecord` is made of: all but the outbox, which may be long."""
 
@@ -39,10 +39,11 @@ class _Condition(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A dedup record as it was found in the table."""
+    """A dedup record as it was found in the table; `committed_at` is in milliseconds."""
 
     fingerprint: str
     commit: str
+    committed_at: int
     expires_at: int | None
     intent: Intent | None
 
@@ -53,6 +54,7 @@ class StoredRecord:
         return cls(
             fingerprint=item[Record.FINGERPRINT]["S"],
             commit=item[Record.COMMIT]["S"],
+            committed_at=int(item[Record.COMMITTED_AT]["N"]),
             expires_at=None if expires is None else int(expires["N"]),
             intent=Intent.read(item) if item[Record.STATE]["S"] == State.PENDING else None,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 from typing import NamedTuple
 
 from once.budget import Budget
@@ -10,10 +11,10 @@ from once.commit import Committer
 from once.contract import Limits
 from once.course import Course, Fate, Result
 from once.errors import Unexpected
-from once.group_size import GroupSize
 from once.line import Line
+from once.memory import Memory
+from once.meter import Meter
 from once.places import Place
-from once.settings import Settings
 from once.settle import Settler
 from once.verdict import STALE, Kind, Verdict, failed
 
@@ -25,6 +26,13 @@ class Ready(NamedTuple):
     claim: Claim
 
 
+class Answer(NamedTuple):
+    """What came of a group's request, and how long it took."""
+
+    verdicts: list[Verdict]
+    seconds: float
+
+
 class Rounds:
     """Brings the messages of one invocation to their results.
 
@@ -34,8 +42,9 @@ class Rounds:
     Args:
         settler: takes each message from step to step.
         committer: the way into DynamoDB.
-        size: how many messages may commit together.
-        settings: how many groups may commit side by side, how often SQS delivers a message.
+        memory: what earlier invocations have shown.
+        meter: counts requests and conflicts.
+        threads: how many groups may commit side by side.
         budget: the time of this invocation.
     """
 
@@ -43,15 +52,17 @@ class Rounds:
         self,
         settler: Settler,
         committer: Committer,
-        size: GroupSize,
-        settings: Settings,
+        memory: Memory,
+        meter: Meter,
+        threads: int,
         budget: Budget,
     ) -> None:
         self._settler = settler
         self._committer = committer
-        self._size = size
-        self._threads = max(1, settings.commit_threads)
-        self._last_receive = settings.max_receive_count
+        self._size = memory.size
+        self._breaker = memory.breaker
+        self._meter = meter
+        self._threads = max(1, threads)
         self._budget = budget
 
     def settle(self, courses: Sequence[Course]) -> Iterator[tuple[Course, Result]]:
@@ -60,10 +71,10 @@ class Rounds:
         Its fate must be set before the next one is asked for: it may decide that of others.
         """
         self._recall(courses)
-        line = Line(courses, self._last_receive)
+        line = Line(courses)
         while line:
             going = self._going(line)
-            self._work([course for course in going if course.result is None])
+            self._work([course for course in going if course.result is None], line)
             for course in going:
                 if course.result is not None:
                     yield course, course.result
@@ -99,17 +110,18 @@ class Rounds:
                 self._settler.stop(course)
         return courses
 
-    def _work(self, going: Sequence[Course]) -> None:
+    def _work(self, going: Sequence[Course], line: Iterable[Course]) -> None:
         # A round is one request's time, or its outcome's could not be heard within the margin.
         groups = pack(self._gather(going), self._size.size)[: self._threads]
-        self._outdate(going, groups)
-        for group, verdicts in zip(groups, self._commit(groups), strict=True):
-            for (course, claim), verdict in zip(group, verdicts, strict=True):
+        self._outdate(line, groups)
+        for group, answer in zip(groups, self._commit(groups), strict=True):
+            self._meter.answered(answer.verdicts, answer.seconds)
+            for (course, claim), verdict in zip(group, answer.verdicts, strict=True):
                 self._learn(course, verdict, len(group))
                 self._settler.advance(course, claim, verdict)
         for course in going:
-            if course.result is not None and course.first_delivery:
-                self._size.saw_first_delivery(duplicate=course.result is Fate.DUPLICATE)
+            if course.result is not None:
+                self._learn_result(course, course.result)
 
     def _learn(self, course: Course, verdict: Verdict, company: int) -> None:
         if not course.attempts:
@@ -118,6 +130,11 @@ class Rounds:
             course.company = 1  # it would likely spoil another group
         elif verdict.kind is Kind.UNNAMED:
             course.company = company // 2
+
+    def _learn_result(self, course: Course, result: Result) -> None:
+        self._breaker.saw(result, course.delivery.receive_count)
+        if course.first_delivery:
+            self._size.saw_first_delivery(duplicate=result is Fate.DUPLICATE)
 
     def _gather(self, going: Sequence[Course]) -> list[Ready]:
         """Run the handlers of a round, and return those that may commit side by side."""
@@ -134,30 +151,38 @@ class Rounds:
 
     def _prepare(self, course: Course, taken: Set[Place]) -> Claim | None:
         if course.claim is None:
-            self._settler.begin(course)
+            self._begin(course)
             if taken and course.failed_in_its_handler:
                 course.result = None  # what goes before it may change the handler's mind
         elif course.outdated and taken.isdisjoint(course.claim.places):
             self._settler.again(course)
         return course.claim
 
-    def _commit(self, groups: Sequence[Sequence[Ready]]) -> list[list[Verdict]]:
+    def _begin(self, course: Course) -> None:
+        if self._breaker.seconds_open and not course.last_chance:
+            self._settler.suspend(course)
+        else:
+            self._settler.begin(course)
+
+    def _commit(self, groups: Sequence[Sequence[Ready]]) -> list[Answer]:
         if len(groups) <= 1:
-            return [self._verdicts(group) for group in groups]
+            return [self._answer(group) for group in groups]
         with ThreadPoolExecutor(len(groups)) as pool:
-            return list(pool.map(self._verdicts, groups))
+            return list(pool.map(self._answer, groups))
 
-    def _verdicts(self, group: Sequence[Ready]) -> list[Verdict]:
+    def _answer(self, group: Sequence[Ready]) -> Answer:
+        start = perf_counter()
         try:
-            return self._committer.commit([claim for _, claim in group])
+            verdicts = self._committer.commit([claim for _, claim in group])
         except Exception as error:  # one group never takes the others along
-            return [failed(Unexpected(error))] * len(group)
+            verdicts = [failed(Unexpected(error))] * len(group)
+        return Answer(verdicts, perf_counter() - start)
 
-    def _outdate(self, going: Sequence[Course], groups: Sequence[Sequence[Ready]]) -> None:
+    def _outdate(self, line: Iterable[Course], groups: Sequence[Sequence[Ready]]) -> None:
         """Mark what has decided on an item that a neighbour is about to change."""
         committing = {course for group in groups for course, _ in group}
         changed = {place for group in groups for _, c in group for place in c.transaction.writes}
-        for course in going:
+        for course in line:
             if course in committing or course.claim is None or course.outdated:
                 continue
             if not changed.isdisjoint(course.claim.transaction.reads):

@@ -2,18 +2,20 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import boto3
-from aws_lambda_powertools import Logger
+from aws_lambda_powertools import Logger, Metrics
 from boto3.dynamodb.types import TypeDeserializer
 from botocore.config import Config
 
 from once.actions import Item, serialize
 from once.backoff import Backoff
+from once.breaker import Breaker
 from once.commit import Committer
+from once.contract import Metric
 from once.dead_letter import Quarantine
 from once.ledger import Ledger
 from once.settings import Settings, TableSettings
@@ -62,6 +64,7 @@ class Runtime:
     logger: Logger
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
+    metrics: Metrics = field(default_factory=lambda: Metrics(namespace=Metric.NAMESPACE))
 
     def __post_init__(self) -> None:
         write_bodies(self.dynamodb)
@@ -91,10 +94,9 @@ class Runtime:
         """The way into the dead-letter queue."""
         return Quarantine(self.sqs, self.settings)
 
-    @property
-    def backoff(self) -> Backoff:
-        """The way back into the queue."""
-        return Backoff(self.sqs, self.settings, self.logger)
+    def backoff(self, breaker: Breaker) -> Backoff:
+        """Return the way back into the queue."""
+        return Backoff(self.sqs, self.settings, self.logger, breaker, self.clock)
 
     def read(self, table: TableSettings, key: Item) -> dict[str, Any] | None:
         """Read an item consistently; None where there is none."""

@@ -5,9 +5,18 @@ from collections.abc import Callable, Sequence
 from once.claim import Claim
 from once.commit import Committer
 from once.course import Course, Fate
-from once.errors import Contention, OnceError, OutcomeUnknown, OutOfTime, Refusal, Unexpected
+from once.errors import (
+    Contention,
+    OnceError,
+    OutcomeUnknown,
+    OutOfTime,
+    Refusal,
+    Suspended,
+    Unexpected,
+)
 from once.intake import Task
 from once.intent import Intent
+from once.meter import Meter
 from once.perform import Performer, Turn
 from once.run import Runner, Step, refused_twice
 from once.transaction import Transaction
@@ -29,12 +38,16 @@ class Settler:
         committer: the way into DynamoDB.
         runner: the consumer's functions.
         performer: the consumer's effects.
+        meter: counts what became of them.
     """
 
-    def __init__(self, committer: Committer, runner: Runner, performer: Performer) -> None:
+    def __init__(
+        self, committer: Committer, runner: Runner, performer: Performer, meter: Meter
+    ) -> None:
         self._committer = committer
         self._runner = runner
         self._performer = performer
+        self._meter = meter
 
     def recall(self, courses: Sequence[Course]) -> None:
         """Ask for the dedup records of courses, at most a hundred.
@@ -68,6 +81,10 @@ class Settler:
         if verdict.kind not in _AGAIN_AS_IT_IS:
             self._take(course, lambda: self._next(course, claim.transaction, verdict))
 
+    def suspend(self, course: Course) -> None:
+        """End a course that would only be tried in vain."""
+        self._end(course, Suspended("what the consumer depends on is down"))
+
     def stop(self, course: Course) -> None:
         """End a course for which there is no time left."""
         if course.attempts:
@@ -92,6 +109,7 @@ class Settler:
         course.claim, course.result = None, result
         if course.effect is not None and isinstance(result, OnceError):
             self._performer.give_up(course.effect)
+            self._meter.effect_given_up(clean=course.effect.clean)
 
     def _begun(self, course: Course, work: Task | OnceError) -> Next:
         if isinstance(work, OnceError):
@@ -122,6 +140,7 @@ class Settler:
             case Verdict(Kind.DUPLICATE):
                 return Fate.DUPLICATE
             case Verdict(Kind.PENDING, intent=Intent() as found):
+                self._meter.effect_found(verdict.since)
                 return self._resume(course, done, found)
             case Verdict(Kind.REFUSED, Refusal() as refusal):
                 if done.refusal is not None:
@@ -141,6 +160,7 @@ class Settler:
     def _perform(self, course: Course, turn: Turn) -> Next:
         course.effect = turn
         course.outcome = self._performer.outcome(turn)
+        self._meter.effect_done()
         course.attempts = 0  # what was done outside deserves all attempts to be written down
         return self._runner.complete(course.task, turn.intent, course.outcome)
 

@@ -34,11 +34,16 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One transaction's result. `cause` is set for REFUSED and FAILED, `intent` for PENDING."""
+    """One transaction's result.
+
+    `cause` is set for REFUSED and FAILED; for PENDING `intent`, and `since`, when the effect began,
+    in milliseconds since the epoch.
+    """
 
     kind: Kind
     cause: OnceError | None = None
     intent: Intent | None = None
+    since: int = 0
 
 
 COMMITTED = Verdict(Kind.COMMITTED)
@@ -50,9 +55,9 @@ INNOCENT = Verdict(Kind.INNOCENT)
 UNNAMED = Verdict(Kind.UNNAMED)
 
 
-def pending(intent: Intent) -> Verdict:
+def pending(intent: Intent, since: int) -> Verdict:
     """Return the verdict for an event whose effect has begun."""
-    return Verdict(Kind.PENDING, intent=intent)
+    return Verdict(Kind.PENDING, intent=intent, since=since)
 
 
 def refused(refusal: Refusal) -> Verdict:

@@ -105,7 +105,9 @@ class Config:
     def backoff(self) -> dict[str, int]:
         """The settings that differ on the embedded AWS, where nobody wants to wait minutes."""
         if self.local:
-            return {"backoff_base_seconds": 1, "backoff_cap_seconds": 5}
+            names = ("backoff_base_seconds", "breaker_base_seconds")
+            caps = ("backoff_cap_seconds", "breaker_cap_seconds")
+            return {**dict.fromkeys(names, 1), **dict.fromkeys(caps, 5)}
         return {}
 
     def adapt(self, consumer: Consumer) -> Consumer:

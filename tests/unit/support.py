@@ -1,6 +1,7 @@
 """A small consumer to try the library on, and what the unit tests share."""
 
 import json
+import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -80,7 +81,7 @@ def record(
     attributes = {
         "ApproximateReceiveCount": str(receive_count),
         "ApproximateFirstReceiveTimestamp": "1700000000000",
-        "SentTimestamp": "1700000000000",
+        "SentTimestamp": str(int(time.time() * 1000)),
     }
     return {
         "messageId": message_id,

@@ -31,6 +31,7 @@ def stored(fingerprint: str = "f", commit: str = "another") -> dict[str, Any]:
     return {
         "fingerprint": {"S": fingerprint},
         "commit": {"S": commit},
+        "committed_at": {"N": "1700000000000"},
         "state": {"S": "done"},
         "expires_at": {"N": "2000000000"},
     }

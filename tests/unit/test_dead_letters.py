@@ -105,7 +105,11 @@ def test_an_attribute_of_bytes_is_kept(start: Start) -> None:
 def test_the_lineage_grows_over_a_redrive_and_first_seen_is_kept(start: Start) -> None:
     aws = start()
     letter = quarantined(aws, "{", "m-1")
-    later = {"ApproximateReceiveCount": "1", "ApproximateFirstReceiveTimestamp": "1800000000000"}
+    later = {
+        "ApproximateReceiveCount": "1",
+        "ApproximateFirstReceiveTimestamp": "1800000000000",
+        "SentTimestamp": "1800000000000",
+    }
     for message_id in ("m-2", "m-3"):
         attributes = redriven(letter)
         letter = quarantined(aws, "{", message_id, messageAttributes=attributes, attributes=later)

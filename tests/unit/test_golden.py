@@ -189,12 +189,22 @@ def test_events_are_published_as_they_always_were() -> None:
 @pytest.mark.parametrize(("golden", "intent"), [(PENDING, INTENT), (PENDING_FOR_GOOD, KEYLESS)])
 def test_a_pending_record_is_read_as_it_always_was(golden: dict[str, Any], intent: Intent) -> None:
     record = StoredRecord.read(golden)
-    assert record == StoredRecord(fingerprint="f", commit="c", expires_at=None, intent=intent)
+    assert record == StoredRecord(
+        fingerprint="f",
+        commit="c",
+        committed_at=1_800_000_000_500,
+        expires_at=None,
+        intent=intent,
+    )
 
 
 @pytest.mark.parametrize("golden", [ACCEPTED, REFUSED, PUBLISHING, PERFORMED])
 def test_a_done_record_is_read_as_it_always_was(golden: dict[str, Any]) -> None:
     record = StoredRecord.read(golden)
     assert record == StoredRecord(
-        fingerprint="f", commit="c", expires_at=1_800_086_400, intent=None
+        fingerprint="f",
+        commit="c",
+        committed_at=1_800_000_000_500,
+        expires_at=1_800_086_400,
+        intent=None,
     )

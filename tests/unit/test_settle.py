@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+from once.breaker import Breaker
 from once.budget import Budget
 from once.consumer import Consumer
 from once.course import Course, Fate, Result
 from once.errors import InvalidWrite, KeyConflict, OnceError, Unexpected
 from once.group_size import GroupSize
 from once.intake import Delivery, Task
+from once.memory import Memory
+from once.meter import Meter
 from once.testing import FakeAws, cancelled, inject
 from once.transaction import Identity, Transaction
 from tests.unit.conftest import Start
@@ -78,7 +81,8 @@ def settle(aws: FakeAws, consumer: Consumer) -> Settle:
 
     def settle(*names: str) -> list[Result | None]:
         courses = [course(name) for name in names]
-        rounds = consumer.rounds(runtime, GroupSize(len(names)), budget)
+        memory = Memory(GroupSize(len(names)), Breaker(runtime.settings, runtime.clock))
+        rounds = consumer.rounds(runtime, memory, Meter(runtime.metrics, runtime.clock), budget)
         for settled, result in rounds.settle(courses):
             settled.fate = result if isinstance(result, Fate) else Fate.RETRIED
         return [course.result for course in courses]

@@ -3,8 +3,8 @@
 While the breaker is open, messages go back untried, to come again after a delay that doubles with
 their receives and is never short: an outage of two hours then costs a message eight receives, and
 not all of its receives within a minute. What is learnt is kept for as long as the function is warm.
-A new one learns it anew from three messages; the delays follow from the messages' own receives,
-which a new function knows as well.
+A new one learns it anew, and soon: delays follow from the messages' own receives, and so does how
+much their failures count.
 """
 
 import random
@@ -20,7 +20,8 @@ _OUTSIDE = (NotDone, Unanswered, OutcomeUnknown, CommitRefused)
 _DONE = (Fate.COMMITTED, Fate.REFUSED)
 
 _IN_A_ROW = 3
-"""How many messages must fail on the outside, with none done in between."""
+"""How many failures on the outside it takes, with nothing done in between. A message that fails on
+its third receive has seen three of them."""
 
 
 class Breaker:
@@ -56,7 +57,7 @@ class Breaker:
         if result in _DONE:
             self._failures = 0
         elif isinstance(result, _OUTSIDE):
-            self._failures += 1
+            self._failures += receive_count
             if self._failures >= _IN_A_ROW:
                 self._open_until = self._clock() + self._longest(receive_count) / 2
 
@@ -66,8 +67,8 @@ class Breaker:
         Half of it is certain and half is jitter: with full jitter a message could spend all of its
         receives on one outage.
         """
-        longest = self._longest(receive_count)
-        return self.seconds_open + random.uniform(longest / 2, longest)  # noqa: S311
+        half = self._longest(receive_count) / 2
+        return max(self.seconds_open, half) + random.uniform(0, half)  # noqa: S311
 
     def _longest(self, receive_count: int) -> float:
         return float(min(self._cap, self._base * 2.0 ** min(receive_count - 1, 32)))

@@ -11,20 +11,13 @@ _SUSPECT_RECEIVES = 3
 """A message that came so often may be what killed the function: it takes no neighbours along."""
 
 
-class _Rank(IntEnum):
-    """In what order messages go, other things being equal; some of them one at a time."""
+class _Place(IntEnum):
+    """Where in the line a message stands: within a place, in the order of the batch."""
 
-    HAS_AN_OUTCOME = 0
-    """Its effect is done, and must be written down before another one begins."""
-    LAST_CHANCE = 1
+    LAST_CHANCE = 0
     """Were it left over when the time is up, it would be dead-lettered without a turn."""
-    FRESH = 2
-    IN_VAIN = 3
-    """Others were in its way, and will be gone by then."""
-    SUSPECT = 4
-
-
-_TOGETHER = {_Rank.FRESH, _Rank.IN_VAIN}
+    ORDINARY = 1
+    SUSPECT = 2
 
 
 class Line:
@@ -35,7 +28,9 @@ class Line:
     """
 
     def __init__(self, courses: Sequence[Course]) -> None:
-        self._waiting = list(courses)
+        self._places = _places(courses)
+        self._waiting = sorted(courses, key=self._places.__getitem__)
+        self._went: Sequence[Course] = ()
         self._committed: dict[str, str] = {}
         self._blocked: set[str] = set()
 
@@ -47,15 +42,28 @@ class Line:
 
     def next(self, count: int) -> list[Course]:
         """Return those that go now: at least one, and `count` at most."""
-        ranked = [(self._rank(course), course) for course in self._free()]
-        first = min(rank for rank, _ in ranked)
-        going = [course for rank, course in ranked if rank is first]
-        if first is _Rank.SUSPECT:
-            going = [_either_end(going)]
-        going = going[: count if first in _TOGETHER else 1]
-        for course in going:
+        self._went = self._unwritten() or self._chosen(count)
+        for course in self._went:
             course.result = self._foregone(course)
-        return going
+        return self._went
+
+    def _unwritten(self) -> list[Course]:
+        """The one whose effect is done: that is written down before another effect begins."""
+        return [c for c in self._went if c.effect is not None and c.fate is None]
+
+    def _chosen(self, count: int) -> list[Course]:
+        """First whom nobody was in the way of; for the others the ways may be free by then."""
+        fresh: list[Course] = []
+        in_vain: list[Course] = []
+        for course in self._free():
+            if self._places[course] is _Place.LAST_CHANCE and not course.attempts:
+                return [course]
+            if self._places[course] is _Place.SUSPECT:
+                break
+            (in_vain if course.attempts else fresh).append(course)
+            if len(fresh) == count:
+                break
+        return fresh or in_vain[:count] or [_either_end(list(self._free()))]
 
     def leave(self, course: Course) -> None:
         """Take a message out whose fate is known: it may decide that of others."""
@@ -66,25 +74,18 @@ class Line:
             identity = course.task.identity
             self._committed[identity.pk] = identity.fingerprint
 
-    def _rank(self, course: Course) -> _Rank:
-        if course.effect is not None:
-            return _Rank.HAS_AN_OUTCOME
-        if course.known is None and course.last_chance:
-            return _Rank.LAST_CHANCE
-        if course.known is None and course.delivery.receive_count >= _SUSPECT_RECEIVES:
-            return _Rank.SUSPECT
-        return _Rank.IN_VAIN if course.attempts else _Rank.FRESH
-
     def _free(self) -> Iterator[Course]:
         """Those that wait for no other of their group or key."""
-        keys: set[str | None] = set()
-        groups: set[str | None] = set()
+        keys: set[str] = set()
+        groups: set[str] = set()
         for course in self._waiting:
             pk, group = course.delivery.pk, course.delivery.group
             if pk not in keys and group not in groups:
                 yield course
-            keys |= {pk} - {None}
-            groups |= {group} - {None}
+            if pk is not None:
+                keys.add(pk)
+            if group is not None:
+                groups.add(group)
 
     def _foregone(self, course: Course) -> Result | None:
         """What an earlier message of the batch has decided."""
@@ -102,6 +103,25 @@ class Line:
                 return KeyConflict(
                     "an event with other content was committed under this key in this batch"
                 )
+
+
+def _places(courses: Sequence[Course]) -> dict[Course, _Place]:
+    """Return each one's place; a FIFO group has that of its first message, or it would be torn."""
+    first: dict[str, _Place] = {}
+    places = {}
+    for course in courses:
+        place, group = _place(course), course.delivery.group
+        places[course] = place if group is None else first.setdefault(group, place)
+    return places
+
+
+def _place(course: Course) -> _Place:
+    if course.known is not None:
+        return _Place.ORDINARY  # its handler will not run
+    if course.last_chance:
+        return _Place.LAST_CHANCE
+    suspect = course.delivery.receive_count >= _SUSPECT_RECEIVES
+    return _Place.SUSPECT if suspect else _Place.ORDINARY
 
 
 def _either_end(suspects: Sequence[Course]) -> Course:

@@ -37,13 +37,15 @@ class Meter:
         self._clock = clock
         self._counts: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
+        self._groups: list[int] = []
+        self._slowest = 0.0
 
     def answered(self, verdicts: Sequence[Verdict], seconds: float) -> None:
         """Note one request: whether it committed, of how many messages, and how long it took."""
         self._counts[Metric.CONFLICTS] += sum(verdict.kind in _CONFLICTS for verdict in verdicts)
         if verdicts[0] == COMMITTED:
-            self._value(Metric.GROUP_SIZE, MetricUnit.Count, len(verdicts))
-            self._value(Metric.COMMIT_MS, MetricUnit.Milliseconds, seconds * _MILLISECONDS)
+            self._groups.append(len(verdicts))
+            self._slowest = max(self._slowest, seconds)
 
     def effect_done(self) -> None:
         """Count an effect that has its outcome."""
@@ -70,6 +72,9 @@ class Meter:
         """Print what was counted, if anything was."""
         for metric, number in (+self._counts).items():
             self._value(metric, MetricUnit.Count, number)
+        if self._groups:  # one value each: Powertools takes ten microseconds for every one
+            self._value(Metric.GROUP_SIZE, MetricUnit.Count, sum(self._groups) / len(self._groups))
+            self._value(Metric.COMMIT_MS, MetricUnit.Milliseconds, self._slowest * _MILLISECONDS)
         if self._metrics.metric_set:
             self._metrics.flush_metrics()
         for reason, number in self._reasons.items():

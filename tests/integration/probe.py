@@ -1,6 +1,7 @@
 """A consumer with one handler for each way of writing, and a place to run it in parallel."""
 
 import json
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -159,6 +160,7 @@ def _record(event: Any, receive_count: int) -> dict[str, Any]:
         "attributes": {
             "ApproximateReceiveCount": str(receive_count),
             "ApproximateFirstReceiveTimestamp": "1700000000000",
+            "SentTimestamp": str(int(time.time() * 1000)),
         },
         "messageAttributes": {},
         "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:probe",

@@ -142,13 +142,13 @@ def outage(bench: Bench, seconds: float, messages: int) -> tuple[World, list[int
         "effect_timeout_seconds": 2,
         "max_receive_count": RECEIVES,
     }
+    sqs: Any = SimpleNamespace(
+        change_message_visibility=world.change_message_visibility, send_message=world.send_message
+    )
     runtime = replace(
         bench.runtime,
         settings=replace(bench.settings, **more),
-        sqs=SimpleNamespace(
-            change_message_visibility=world.change_message_visibility,
-            send_message=world.send_message,
-        ),
+        sqs=sqs,
         clock=lambda: world.now,
         sleep=world.sleep,
     )

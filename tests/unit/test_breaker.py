@@ -1,0 +1,129 @@
+"""The breaker: opens when what the consumer depends on is down, and lengthens the delays."""
+
+from typing import Any
+
+import pytest
+
+from once.breaker import Breaker
+from once.course import Fate
+from once.errors import (
+    CommitRefused,
+    ConditionFailed,
+    Contention,
+    NotDone,
+    OnceError,
+    OutcomeUnknown,
+    PermanentError,
+    Unanswered,
+    Unexpected,
+)
+from once.settings import Settings
+
+BASE, CAP = 120, 3600
+DOWN = NotDone("503")
+
+
+class Time:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def breaker(time: Time) -> Breaker:
+    settings: Any = {"breaker_base_seconds": BASE, "breaker_cap_seconds": CAP}
+    names: Any = {"consumer": "c", "queue_url": "q", "dead_letter_url": "d", "dedup_table": "t"}
+    more: Any = {"event_types": (), "tables": {}, "dedup_window_seconds": 1}
+    return Breaker(Settings(**names, **more, **settings), time)
+
+
+def fail(breaker: Breaker, times: int, receive_count: int = 1) -> None:
+    for _ in range(times):
+        breaker.saw(DOWN, receive_count)
+
+
+def test_it_begins_closed_and_opens_at_the_third_failure_in_a_row(breaker: Breaker) -> None:
+    assert breaker.seconds_open == 0
+    fail(breaker, 2)
+    assert breaker.seconds_open == 0
+    fail(breaker, 1)
+    assert breaker.seconds_open == BASE / 2
+
+
+def test_what_a_message_has_seen_on_earlier_receives_counts(breaker: Breaker) -> None:
+    fail(breaker, 1, receive_count=3)
+    assert breaker.seconds_open == 4 * BASE / 2
+
+
+@pytest.mark.parametrize("done", [Fate.COMMITTED, Fate.REFUSED])
+def test_what_is_done_in_between_starts_the_count_anew(breaker: Breaker, done: Fate) -> None:
+    fail(breaker, 2)
+    breaker.saw(done, 1)
+    fail(breaker, 2)
+    assert breaker.seconds_open == 0
+
+
+def test_a_duplicate_says_nothing_of_what_is_down(breaker: Breaker) -> None:
+    fail(breaker, 2)
+    breaker.saw(Fate.DUPLICATE, 1)
+    fail(breaker, 1)
+    assert breaker.seconds_open > 0
+
+
+@pytest.mark.parametrize("error", [NotDone(), Unanswered(), OutcomeUnknown(), CommitRefused()])
+def test_what_points_outside_opens_it(breaker: Breaker, error: OnceError) -> None:
+    for _ in range(3):
+        breaker.saw(error, 1)
+    assert breaker.seconds_open > 0
+    assert breaker.blames(error)
+
+
+@pytest.mark.parametrize(
+    "error", [PermanentError(), ConditionFailed(), Contention(), Unexpected(ValueError())]
+)
+def test_what_a_message_brings_with_it_does_not(breaker: Breaker, error: OnceError) -> None:
+    for _ in range(50):
+        breaker.saw(error, 5)
+    assert breaker.seconds_open == 0
+    fail(breaker, 3)
+    assert not breaker.blames(error)
+
+
+def test_after_its_time_one_is_tried_whose_failure_opens_it_anew(
+    breaker: Breaker, time: Time
+) -> None:
+    fail(breaker, 3)
+    time.now += BASE / 2
+    assert breaker.seconds_open == 0
+    fail(breaker, 1, receive_count=2)
+    assert breaker.seconds_open == 2 * BASE / 2
+
+
+def test_and_whose_success_closes_it(breaker: Breaker, time: Time) -> None:
+    fail(breaker, 3)
+    time.now += BASE / 2
+    breaker.saw(Fate.COMMITTED, 2)
+    fail(breaker, 1)
+    assert breaker.seconds_open == 0
+
+
+@pytest.mark.parametrize(
+    ("receives", "longest"), [(1, 120), (2, 240), (5, 1920), (6, CAP), (99, CAP)]
+)
+def test_delays_double_with_the_receives_and_half_of_them_is_certain(
+    breaker: Breaker, receives: int, longest: int
+) -> None:
+    found = [breaker.delay(receives) for _ in range(200)]
+    assert longest / 2 <= min(found) < longest * 0.6
+    assert longest * 0.9 < max(found) <= longest
+
+
+def test_nobody_comes_again_while_it_is_still_open(breaker: Breaker) -> None:
+    fail(breaker, 1, receive_count=5)
+    assert min(breaker.delay(1) for _ in range(200)) >= breaker.seconds_open

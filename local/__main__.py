@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from local.aws import embedded_aws
+from local.demo import Scenario
 from local.demo import demo as run_demo
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="The embedded AWS.")
@@ -29,9 +30,12 @@ def up() -> None:
 
 
 @app.command()
-def demo(keep: Annotated[bool, typer.Option(envvar="KEEP")] = False) -> None:
-    """Deploy, send orders with every kind of fault, and audit; --keep leaves it running."""
-    raise typer.Exit(run_demo(keep=keep))
+def demo(
+    scenario: Annotated[Scenario, typer.Option(envvar="SCENARIO")] = Scenario.FAULTS,
+    keep: Annotated[bool, typer.Option(envvar="KEEP")] = False,
+) -> None:
+    """Deploy, send orders while things go wrong, and audit; --keep leaves it running."""
+    raise typer.Exit(run_demo(scenario, keep=keep))
 
 
 if __name__ == "__main__":

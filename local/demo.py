@@ -1,24 +1,18 @@
 """`make demo`: deploy, send orders with every kind of fault, wait until at rest, audit."""
 
-import json
-import os
 import secrets
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from enum import StrEnum
 
-from rich.console import Console
-
-from local.audit import Manifest, audit
-from local.aws import ROOT, EmbeddedAws, embedded_aws
-from local.kills import killing
+from local.audit import audit
+from local.aws import EmbeddedAws, embedded_aws
+from local.outage import outage
 from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
 from local.processes import ProcessFailed
 from local.report import report
-from local.rest import wait_at_rest
+from local.run import console, enough, explain, send, step
 from local.service import deploy_service, place_of
 from ops.deployment import Deployment
 
@@ -39,50 +33,53 @@ SHARES = {
 
 KILLS = {Fault.HOLD_BEFORE: 12, Fault.HOLD_AFTER: 12}
 LEAST = {"charge_answers_dropped": 50, "functions_killed": 20}
-REST_SECONDS = 300.0
-
-console = Console()
 
 
-@dataclass(frozen=True)
-class Run:
-    """What was sent, and what the run did to it."""
+class Scenario(StrEnum):
+    """What goes wrong."""
 
-    manifest: Manifest
-    seconds: float
-    killed: int
+    FAULTS = "faults"
+    """Everything, a little: duplicates, lost answers, killed functions."""
+    OUTAGE = "outage"
+    """The payment provider is down until messages are dead-lettered; then they are sent back."""
 
 
-def demo(*, keep: bool) -> int:
+def demo(scenario: Scenario, *, keep: bool) -> int:
     """Run the demo; return the exit status, 0 only if the audit is clean after enough faults.
 
     Args:
+        scenario: what goes wrong.
         keep: leave the embedded AWS running afterwards, until Ctrl-C.
     """
-    faults = Faults(seed=secrets.randbits(32), shares=SHARES, most=KILLS)
-    with payment_sandbox(faults) as sandbox, embedded_aws() as aws:
+    play = {Scenario.FAULTS: _faults, Scenario.OUTAGE: outage}[scenario]
+    with payment_sandbox() as sandbox, embedded_aws() as aws:
         try:
-            good = _deploy_send_audit(aws, sandbox)
+            good = _deploy_and_play(aws, sandbox, play)
         except (subprocess.CalledProcessError, ProcessFailed) as error:
-            _explain(aws, error)
+            explain(aws, error)
             return 1
         if keep:
             _stay(aws)
     return 0 if good else 1
 
 
-def _explain(aws: EmbeddedAws, error: Exception) -> None:
-    """A function that cannot start says so in the log of the embedded AWS alone."""
-    console.print(str(error), str(aws.child.failure("is still running")), sep="\n", markup=False)
+Play = Callable[[EmbeddedAws, PaymentSandbox, Deployment, float], bool]
 
 
-def _deploy_send_audit(aws: EmbeddedAws, sandbox: PaymentSandbox) -> bool:
-    with _step("deploying: cdk bootstrap, cdk deploy"):
+def _deploy_and_play(aws: EmbeddedAws, sandbox: PaymentSandbox, play: Play) -> bool:
+    with step("deploying: cdk bootstrap, cdk deploy"):
         started = time.monotonic()
         deployment = deploy_service(aws, sandbox.url)
         deploy_seconds = time.monotonic() - started
-    run = _send(aws, sandbox, deployment)
-    with _step("auditing"):
+    return play(aws, sandbox, deployment, deploy_seconds)
+
+
+def _faults(
+    aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment, deploy_seconds: float
+) -> bool:
+    sandbox.faults = Faults(seed=secrets.randbits(32), shares=SHARES, most=KILLS)
+    run = send(aws, sandbox, deployment, TRAFFIC)
+    with step("auditing"):
         findings = audit(run.manifest, place_of(aws, deployment, sandbox.url))
     more = {
         "charge_answers_dropped": sandbox.fired[Fault.DROP],
@@ -91,36 +88,7 @@ def _deploy_send_audit(aws: EmbeddedAws, sandbox: PaymentSandbox) -> bool:
         "deploy_seconds": round(deploy_seconds, 1),
     }
     report(findings, more, console)
-    return findings.clean and _enough_faults(more)
-
-
-def _enough_faults(figures: Mapping[str, float]) -> bool:
-    """A run in which nothing went wrong shows nothing."""
-    missing = {name: least for name, least in LEAST.items() if figures[name] < least}
-    for name, least in missing.items():
-        console.print(f"[red]{name} is {figures[name]}, and less than {least} shows nothing")
-    return not missing
-
-
-def _send(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> Run:
-    """Send the orders with the operator's own command, and wait until they are worked off."""
-    manifest = aws.state_dir / "manifest.json"
-    command = [sys.executable, "-m", "ops", "send", *TRAFFIC, "--manifest", str(manifest)]
-    names = {name: consumer.function_name for name, consumer in deployment.consumers.items()}
-    charging = names.pop("payments")
-    relay = f"{deployment.service}-outbox_relay"
-    started = time.monotonic()
-    with killing(aws, sandbox, charging, [relay, *names.values()]) as killer:
-        subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **aws.environment()})
-        with _step("waiting until everything is at rest"):
-            queues = [consumer.queue_url for consumer in deployment.consumers.values()]
-            place = place_of(aws, deployment, sandbox.url)
-            try:
-                wait_at_rest(place, queues, timeout=REST_SECONDS)
-            except TimeoutError as error:
-                _explain(aws, error)  # what is still on its way shows in the audit
-    seconds = time.monotonic() - started
-    return Run(json.loads(manifest.read_text()), seconds, killer.killed.total())
+    return findings.clean and enough(more, LEAST)
 
 
 def _stay(aws: EmbeddedAws) -> None:
@@ -141,11 +109,3 @@ def _stay(aws: EmbeddedAws) -> None:
         aws.wait()
     except KeyboardInterrupt:
         console.print("ended")
-
-
-@contextmanager
-def _step(what: str) -> Iterator[None]:
-    started = time.monotonic()
-    console.print(f"[dim]{what} …", highlight=False)
-    yield
-    console.print(f"[dim]{what}: {time.monotonic() - started:.1f} s", highlight=False)

@@ -1,4 +1,4 @@
-"""What a demo run shows: a table for people, and `reports/demo.json` for machines."""
+"""What a demo run shows: a table for people, and `reports/<name>.json` for machines."""
 
 import json
 from collections.abc import Mapping
@@ -24,6 +24,7 @@ FIGURES = {
     "charge_answers_dropped": "charge answers dropped",
     "functions_killed": "function processes killed",
     "emails": "e-mails sent",
+    "dead_lettered": "dead-lettered during the outage",
     "quarantined": "quarantined",
 }
 FAULTS = {
@@ -45,19 +46,20 @@ PACE = {
 Figures = Mapping[str, float]
 
 
-def report(findings: Findings, more: Figures, console: Console) -> None:
+def report(findings: Findings, more: Figures, console: Console, name: str = "demo") -> None:
     """Write the report and print it.
 
     Args:
         findings: what the audit found.
         more: figures of the run itself, by their key in the report.
         console: where to print.
+        name: of the report's file.
     """
-    names = (*FIGURES, *FAULTS)
-    figures = {name: getattr(findings, name) for name in names if hasattr(findings, name)}
+    wanted = (*FIGURES, *FAULTS)
+    figures = {key: getattr(findings, key) for key in wanted if hasattr(findings, key)}
     figures |= more
     REPORTS.mkdir(exist_ok=True)
-    (REPORTS / "demo.json").write_text(json.dumps(figures, indent=2) + "\n")
+    (REPORTS / f"{name}.json").write_text(json.dumps(figures, indent=2) + "\n")
     console.print(_table(findings, figures))
 
 
@@ -66,11 +68,13 @@ def _table(findings: Findings, figures: Figures) -> Table:
     table.add_column()
     table.add_column(justify="right")
     for name, label in FIGURES.items():
-        table.add_row(label, str(figures[name]))
+        if name in figures:  # each scenario has some of its own
+            table.add_row(label, str(figures[name]))
     for reason, count in sorted(findings.quarantined_by_reason.items()):
         table.add_row(f"  {reason}", str(count))
     for name, label in PACE.items():
-        table.add_row(label, str(figures[name]))
+        if name in figures:
+            table.add_row(label, str(figures[name]))
     table.add_section()
     for name, label in FAULTS.items():
         colour = "red" if figures[name] else "green"

@@ -16,14 +16,14 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup demo test lint unit synth bootstrap deploy lock clean
+.PHONY: help setup demo test lint unit bench synth bootstrap deploy lock clean
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(VENV)/.ready $(AWS_VENV)/.ready node_modules/.ready
 
-demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (KEEP=1 leaves it running)
+demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (SCENARIO=outage, KEEP=1)
 	@$(PY) -m local demo
 
 test: setup ## ruff, mypy --strict, and every test
@@ -36,6 +36,9 @@ lint: setup ## ruff and mypy alone
 
 unit: setup ## the tests that need no sockets
 	@$(BIN)/pytest tests/unit tests/ops tests/stacks
+
+bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes)
+	@$(PY) -m benchmarks
 
 synth: setup ## the CloudFormation templates, into cdk.out
 	@cdk synth --quiet

@@ -1,0 +1,84 @@
+"""Command line of the bench: `python -m benchmarks`."""
+
+import time
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+
+from benchmarks import chart, page, report
+from benchmarks.checks import Wrong
+from benchmarks.embedded import measure_embedded
+from benchmarks.goals import goals_of
+from benchmarks.matrix import Setting, contenders_in, full, quick
+from benchmarks.measure import samples_of
+from benchmarks.rows import Row, rows_of
+from benchmarks.running import bench_server
+from local.aws import ROOT
+
+REPEATS, IMPORT_REPEATS = 5, 3
+EMBEDDED_REPEATS, EMBEDDED_MESSAGES = 3, 800
+REPORT = ROOT / "reports" / "bench.json"
+QUICK_REPORT = ROOT / "reports" / "bench-quick.json"
+PAGE = ROOT / "docs" / "performance.md"
+CHART = ROOT / "docs" / "img" / "bench.svg"
+
+console = Console()
+
+
+def bench(
+    in_short: Annotated[bool, typer.Option("--quick", help="Only see that it works.")] = False,
+) -> None:
+    """Measure what each way of handling a batch costs, and write report, picture and page."""
+    rows: list[Row] = []
+    imports: list[Row] = []
+    wrong = None
+    try:
+        _measure(rows, imports, in_short=in_short)
+    except Wrong as error:
+        wrong = error
+    finally:
+        # What was measured until then is not lost.
+        goals = goals_of(rows, imports)
+        report.show(rows, imports, goals, console)
+        report.write(rows, QUICK_REPORT if in_short else REPORT)
+    if wrong is not None:
+        console.print(f"[red]The measurement is wrong: {escape(str(wrong))}", soft_wrap=True)
+        raise typer.Exit(1)
+    if not in_short:
+        CHART.parent.mkdir(exist_ok=True)
+        CHART.write_text(chart.svg(rows))
+        PAGE.write_text(page.rewritten(PAGE.read_text(), rows, imports, goals))
+
+
+def _measure(rows: list[Row], imports: list[Row], *, in_short: bool) -> None:
+    if in_short:
+        _through_the_server(rows, list(quick()), repeats=1)
+        return
+    _through_the_server(rows, list(full()), REPEATS)
+    # It loads the CDK, which starts a process: not while anything else is measured.
+    from benchmarks import cold_start
+
+    console.print("measuring imports")
+    imports += cold_start.measure(IMPORT_REPEATS)
+    rows += measure_embedded(EMBEDDED_MESSAGES, EMBEDDED_REPEATS, console.print)
+
+
+def _through_the_server(rows: list[Row], settings: Sequence[Setting], repeats: int) -> None:
+    samples = repeats * sum(len(contenders_in(setting)) for setting in settings)
+    with bench_server() as server, Progress(console=console, transient=True) as progress:
+        task = progress.add_task("", total=samples)
+        for setting in settings:
+            progress.update(task, description=str(setting))
+            began = time.monotonic()
+            rows += rows_of(
+                setting, samples_of(server, setting, repeats, lambda: progress.advance(task))
+            )
+            progress.console.print(f"{time.monotonic() - began:5.1f} s  {setting}")
+
+
+if __name__ == "__main__":
+    typer.run(bench)

@@ -1,0 +1,27 @@
+"""The project's own app, and three consumers more: one package under three names."""
+
+import sys
+from pathlib import Path
+
+import aws_cdk as cdk
+
+from benchmarks.deployed.names import NAMES
+from stacks.assembly import assemble, synthesize
+from stacks.consumers import CONSUMERS, ORDERS
+from stacks.errors import SynthError
+from stacks.registry import Consumer
+
+SOURCE = Path(__file__).resolve().parent / "deployed"
+
+
+def _consumer(name: str) -> Consumer:
+    return Consumer(name, events=("order.placed",), tables=(ORDERS,), folder=SOURCE)
+
+
+if __name__ == "__main__":
+    app = cdk.App()
+    try:
+        assemble(app, (*CONSUMERS, *map(_consumer, NAMES)))
+        synthesize(app)
+    except SynthError as error:
+        sys.exit(f"\n{error}\n")

@@ -1,0 +1,39 @@
+"""The library itself, as a function has it once it is warm."""
+
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import partial
+from io import StringIO
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from benchmarks.contenders.base import NAME, Connect, Handle, settings
+from benchmarks.deployed.library import consumer_of
+from benchmarks.orders import Event
+from once.runtime import Runtime
+from once.testing.events import FakeContext
+
+_LOG = StringIO()
+"""Where log and metrics go: writing them is part of the work."""
+
+
+def once(*, group_size: int, commit_threads: int = 1) -> Callable[[Connect], Handle]:
+    """Return how to prepare the library with groups of this size, on so many threads."""
+    return partial(_prepare, group_size, commit_threads)
+
+
+def _prepare(group_size: int, commit_threads: int, connect: Connect) -> Handle:
+    runtime = Runtime(
+        settings=settings(group_size=group_size, commit_threads=commit_threads),
+        dynamodb=connect("dynamodb"),
+        sqs=connect("sqs"),
+        logger=Logger(service=NAME, stream=_LOG),
+    )
+    bound = consumer_of(NAME).bound_to(runtime)
+
+    def handle(event: Event, context: FakeContext) -> Any:
+        with redirect_stdout(_LOG):
+            return bound(event, context)
+
+    return handle

@@ -1,0 +1,36 @@
+"""The consumer that the library's contenders run: one order an event, one put."""
+
+from msgspec import Struct, to_builtins
+
+from once import Consumer, Transaction
+
+from .item import order_item
+
+
+class Line(Struct, frozen=True):
+    """One line of an order; `unit_price` is in minor units."""
+
+    sku: str
+    quantity: int
+    unit_price: int
+
+
+class OrderPlaced(Struct, frozen=True):
+    """A customer has placed an order."""
+
+    order_id: str
+    customer_id: str
+    currency: str
+    lines: tuple[Line, ...]
+
+
+def consumer_of(name: str) -> Consumer:
+    """Return a consumer that stores orders."""
+    consumer = Consumer(name)
+    orders = consumer.table("orders")
+
+    @consumer.handles("order.placed", OrderPlaced)
+    def store(event: OrderPlaced, tx: Transaction) -> None:
+        tx.put(orders, order_item(to_builtins(event)))
+
+    return consumer

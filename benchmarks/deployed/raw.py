@@ -1,0 +1,69 @@
+"""One transaction a message, with boto3 alone: the plain floor that the library is measured by."""
+
+import json
+import time
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from once.budget import Budget
+from once.settings import Settings
+
+from .item import serialized
+
+_MAX_ATTEMPTS = 10
+
+
+class Raw:
+    """Commits each message's order with the record that it was committed.
+
+    Args:
+        client: a DynamoDB client.
+        settings: names the tables, and says how long a key is remembered.
+    """
+
+    def __init__(self, client: Any, settings: Settings) -> None:
+        self._client = client
+        self._settings = settings
+
+    def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
+        """Work on a batch, and name the messages that are to come again."""
+        # The pause between two attempts is the library's own, so that no difference is made there.
+        budget = Budget(context.get_remaining_time_in_millis, self._settings.time_margin_ms)
+        failed = [r for r in event["Records"] if not self._commit(json.loads(r["body"]), budget)]
+        return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
+
+    def _commit(self, event: dict[str, Any], budget: Budget) -> bool:
+        entries = self._entries(event)
+        for attempt in range(_MAX_ATTEMPTS):
+            if attempt and not budget.pause(attempt - 1):
+                return False
+            try:
+                self._client.transact_write_items(TransactItems=entries)
+            except ClientError as error:
+                codes = [r["Code"] for r in error.response.get("CancellationReasons", ())]
+                if codes[:1] == ["ConditionalCheckFailed"]:
+                    return True  # a duplicate
+                if "TransactionConflict" not in codes:
+                    return False
+            else:
+                return True
+        return False
+
+    def _entries(self, event: dict[str, Any]) -> list[dict[str, Any]]:
+        now = int(time.time())
+        record = {
+            "pk": {"S": f"{self._settings.consumer}#{event['source']}#{event['id']}"},
+            "expires_at": {"N": str(now + self._settings.dedup_window_seconds)},
+        }
+        claim = {
+            "TableName": self._settings.dedup_table,
+            "Item": record,
+            "ConditionExpression": "attribute_not_exists(pk) OR expires_at < :now",
+            "ExpressionAttributeValues": {":now": {"N": str(now)}},
+        }
+        order = {
+            "TableName": self._settings.tables["orders"].name,
+            "Item": serialized(event["data"]),
+        }
+        return [{"Put": claim}, {"Put": order}]

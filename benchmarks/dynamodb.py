@@ -1,0 +1,174 @@
+"""As much of DynamoDB as the contenders use: keys, conditions, cancellations, and what it counts.
+
+It is exact in what it answers and counts, and knows nothing else: a condition is taken for "the key
+is new", which is what all of them ask for here, since no record of a run is old enough to expire.
+"""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from once.sizes import item_bytes
+
+Item = dict[str, Any]
+Answer = tuple[int, dict[str, Any]]
+"""HTTP status and body."""
+
+DEDUP, IDEMPOTENCY, ORDERS = "dedup", "idempotency", "orders"
+KEYS = {DEDUP: "pk", IDEMPOTENCY: "id", ORDERS: "order_id"}
+"""Table → the attribute that is its primary key; all keys are text."""
+
+OK, REFUSED = 200, 400
+_TRANSACTIONAL = 2
+_WRITE_UNIT_BYTES, _READ_UNIT_BYTES = 1024, 4096
+_CANCELLED = "TransactionCanceledException"
+_FAILED, _CONFLICT = "ConditionalCheckFailed", "TransactionConflict"
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a run has used. DynamoDB does not say what a cancelled transaction costs.
+
+    `write_units` counts one in full, `write_units_least` not at all. `conflicts` are the messages
+    that met one.
+    """
+
+    requests: int = 0
+    write_units: int = 0
+    write_units_least: int = 0
+    read_units: int = 0
+    conflicts: int = 0
+
+
+@dataclass(slots=True)
+class Tables:
+    """The tables, with what was asked of them.
+
+    Args:
+        conflicts: the share of dedup puts, in transactions, that meet a TransactionConflict; each
+            attempt draws anew.
+        chance: where that is drawn from.
+    """
+
+    conflicts: float = 0.0
+    chance: random.Random = field(default_factory=lambda: random.Random(0))
+    counts: Counts = field(default_factory=Counts)
+    written: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """How often each key of a table was put."""
+    _items: dict[tuple[str, str], Item] = field(default_factory=dict)
+
+    def answer(self, operation: str, request: Mapping[str, Any]) -> Answer:
+        """Carry an operation out, and return what DynamoDB would answer."""
+        self.counts.requests += 1
+        match operation:
+            case "PutItem":
+                return self._put_item(request)
+            case "UpdateItem":
+                return self._update_item(request)
+            case "GetItem":
+                return OK, self._get_item(request)
+            case "DeleteItem":
+                return self._delete_item(request)
+            case "BatchGetItem":
+                return self._batch_get_item(request)
+            case "TransactWriteItems":
+                return self._transact(request["TransactItems"])
+            case _:
+                return refusal("UnknownOperationException", f"the bench has no {operation}")
+
+    def _put_item(self, put: Mapping[str, Any]) -> Answer:
+        self._charge(_write_units(put["Item"]))
+        if (old := self._in_the_way(put)) is not None:
+            code = "ConditionalCheckFailedException"
+            return refusal(code, "The conditional request failed", Item=old)
+        self._store(put)
+        return OK, {}
+
+    def _update_item(self, update: Mapping[str, Any]) -> Answer:
+        place = _place(update["TableName"], update["Key"])
+        item = self._items.get(place, dict(update["Key"])) | _assigned(update)
+        self._charge(_write_units(item))
+        self._items[place] = item
+        return OK, {}
+
+    def _get_item(self, get: Mapping[str, Any]) -> dict[str, Any]:
+        item = self._items.get(_place(get["TableName"], get["Key"]))
+        self.counts.read_units += -(-item_bytes(item or {}) // _READ_UNIT_BYTES) or 1
+        return {} if item is None else {"Item": item}
+
+    def _delete_item(self, delete: Mapping[str, Any]) -> Answer:
+        old = self._items.pop(_place(delete["TableName"], delete["Key"]), {})
+        self._charge(_write_units(old))
+        return OK, {}
+
+    def _batch_get_item(self, request: Mapping[str, Any]) -> Answer:
+        found: dict[str, list[Item]] = {}
+        for table, asked in request["RequestItems"].items():
+            answers = (self._get_item({"TableName": table, "Key": key}) for key in asked["Keys"])
+            found[table] = [answer["Item"] for answer in answers if answer]
+        return OK, {"Responses": found, "UnprocessedKeys": {}}
+
+    def _transact(self, entries: list[dict[str, Any]]) -> Answer:
+        if any(set(entry) != {"Put"} for entry in entries):
+            return refusal("ValidationException", "the bench's transactions have only Put")
+        puts = [entry["Put"] for entry in entries]
+        units = sum(_TRANSACTIONAL * _write_units(put["Item"]) for put in puts)
+        reasons = [self._reason(put) for put in puts]
+        if any(reason["Code"] != "None" for reason in reasons):
+            self.counts.write_units += units
+            codes = ", ".join(reason["Code"] for reason in reasons)
+            message = f"Transaction cancelled, see the specific reasons [{codes}]"
+            return refusal(_CANCELLED, message, CancellationReasons=reasons)
+        self._charge(units)
+        for put in puts:
+            self._store(put)
+        return OK, {}
+
+    def _reason(self, put: Mapping[str, Any]) -> dict[str, Any]:
+        """Why this put cannot commit; the code is `None`, as text, where it can."""
+        if put["TableName"] == DEDUP and self.chance.random() < self.conflicts:
+            self.counts.conflicts += 1
+            return {"Code": _CONFLICT, "Message": "Transaction is ongoing for the item"}
+        if (old := self._in_the_way(put)) is None:
+            return {"Code": "None"}
+        returns = put.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
+        shown = {"Item": old} if returns else {}
+        return {"Code": _FAILED, "Message": "The conditional request failed", **shown}
+
+    def _in_the_way(self, put: Mapping[str, Any]) -> Item | None:
+        if "ConditionExpression" not in put:
+            return None
+        return self._items.get(_place(put["TableName"], put["Item"]))
+
+    def _store(self, put: Mapping[str, Any]) -> None:
+        place = table, key = _place(put["TableName"], put["Item"])
+        self._items[place] = put["Item"]
+        self.written[table][key] += 1
+
+    def _charge(self, units: int) -> None:
+        self.counts.write_units += units
+        self.counts.write_units_least += units
+
+
+def refusal(code: str, message: str, **more: Any) -> Answer:
+    """Return an error as DynamoDB writes it."""
+    kind = f"com.amazonaws.dynamodb.v20120810#{code}"
+    return REFUSED, {"__type": kind, "message": message, **more}
+
+
+def _place(table: str, item: Mapping[str, Any]) -> tuple[str, str]:
+    return table, item[KEYS[table]]["S"]
+
+
+def _write_units(item: Item) -> int:
+    return -(-item_bytes(item) // _WRITE_UNIT_BYTES) or 1
+
+
+def _assigned(update: Mapping[str, Any]) -> Item:
+    """Read an update of the one form in use: `SET #a = :a, #b = :b`."""
+    names, values = update["ExpressionAttributeNames"], update["ExpressionAttributeValues"]
+    clauses = update["UpdateExpression"].removeprefix("SET ").split(", ")
+    pairs = (clause.split(" = ") for clause in clauses)
+    return {names[name]: values[value] for name, value in pairs}

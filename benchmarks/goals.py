@@ -1,0 +1,113 @@
+"""What the library is to reach, and whether it does."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.contenders import GROUPED, GROUPED_THREADS, UNGROUPED
+from benchmarks.latency import MODEL
+from benchmarks.rows import Row, select
+from stacks.consumers import CONSUMERS
+
+LIBRARY = (UNGROUPED, GROUPED, GROUPED_THREADS)
+_BEST_GROUPED = (GROUPED, GROUPED_THREADS)
+_DUPLICATES: Row = {"duplicates": 0.1}
+_CONFLICTS: Row = {"conflicts": 0.05}
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A figure that is not to be over its goal; `seen` is None where it was not measured."""
+
+    figure: str
+    goal: float
+    seen: float | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the figure was measured, and is not over the goal."""
+        return self.seen is not None and self.seen <= self.goal
+
+
+def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
+    """Return every goal, with what the rows of the bench and of `benchmarks.cold_start` say of it.
+
+    Where nothing else is said: ten records a batch, 5 ms an answer, no faults.
+    """
+    return [*_clean(rows), *_with_faults(rows), *_never_worse(rows), _import(imports)]
+
+
+def figure(
+    rows: Sequence[Row], contenders: Sequence[str], field: str, **setting: Any
+) -> float | None:
+    """Return a figure of one setting, the lowest of some contenders; None if it was not measured.
+
+    Args:
+        rows: all rows.
+        contenders: the names of who counts.
+        field: the figure.
+        setting: what differs from ten records, 5 ms and no faults.
+    """
+    found = [row[field] for row in select(rows, **setting) if row["contender"] in contenders]
+    return min((value for value in found if value is not None), default=None)
+
+
+def _clean(rows: Sequence[Row]) -> Iterator[Goal]:
+    model, many = {"delay_ms": MODEL}, {"records": 100}
+    grouped, threads = (GROUPED,), _BEST_GROUPED
+    yield Goal("ungrouped, wall / raw", 1.10, figure(rows, (UNGROUPED,), "vs_raw"))
+    yield Goal("ungrouped, CPU / raw", 1.25, figure(rows, (UNGROUPED,), "cpu_vs_raw"))
+    yield Goal("grouped, wall / raw", 0.16, figure(rows, grouped, "vs_raw"))
+    yield Goal("grouped, CPU / raw", 0.45, figure(rows, grouped, "cpu_vs_raw"))
+    yield Goal("grouped, wall / Powertools", 0.06, figure(rows, grouped, "vs_powertools"))
+    yield Goal("grouped, 100 records, wall / raw", 0.08, figure(rows, threads, "vs_raw", **many))
+    yield Goal("grouped, model, wall / raw", 0.14, figure(rows, threads, "vs_raw", **model))
+    yield Goal(
+        "grouped, model, 100 records, wall / raw",
+        0.05,
+        figure(rows, threads, "vs_raw", **model, **many),
+    )
+
+
+def _with_faults(rows: Sequence[Row]) -> Iterator[Goal]:
+    grouped = (GROUPED,)
+    for name, faults, wall, units in (
+        ("10 % duplicates", _DUPLICATES, 0.30, 1.10),
+        ("5 % conflicts", _CONFLICTS, 0.60, 1.30),
+    ):
+        yield Goal(f"grouped, {name}, wall / raw", wall, figure(rows, grouped, "vs_raw", **faults))
+        yield Goal(
+            f"grouped, {name}, write units / raw",
+            units,
+            figure(rows, grouped, "write_units_vs_raw", **faults),
+        )
+    known = {"duplicates": 1.0, "redelivered": True}
+    yield Goal(
+        "known duplicates, redelivered: requests",
+        0.1,
+        figure(rows, grouped, "requests", **known),
+    )
+
+
+def _never_worse(rows: Sequence[Row]) -> Iterator[Goal]:
+    """The library in every form, at both sizes of a batch: the worst of them is shown."""
+    for name, faults in (("10 % duplicates", _DUPLICATES), ("5 % conflicts", _CONFLICTS)):
+        for label, field in (
+            ("requests", "requests_vs_raw"),
+            ("write units", "write_units_vs_raw"),
+        ):
+            found = [
+                figure(rows, (contender,), field, **faults, records=records)
+                for contender in LIBRARY
+                for records in (10, 100)
+            ]
+            seen = max((value for value in found if value is not None), default=None)
+            yield Goal(f"any Once, {name}, {label} / raw", 1.10, seen)
+
+
+def _import(imports: Sequence[Row]) -> Goal:
+    """The worst of the consumers that bring no libraries of their own, as they are packaged."""
+    names = {line.name for line in CONSUMERS if not (line.source / "requirements.txt").exists()}
+    found = (row for row in imports if row["contender"] in names and row["bytecode"])
+    seen = max((row["vs_boto3"] for row in found), default=None)
+    return Goal("import of a consumer, CPU / boto3", 1.5, seen)

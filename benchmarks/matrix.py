@@ -1,0 +1,92 @@
+"""Which settings are measured, and who runs in each of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from benchmarks.contenders import (
+    CLAIM,
+    CONTENDERS,
+    PLAIN,
+    POWERTOOLS,
+    RAW_DEFAULT,
+    UNGROUPED,
+    Contender,
+)
+from benchmarks.latency import MODEL, Delay
+
+TEN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a sample is taken under.
+
+    `records` is the size of a batch, `duplicates` the share of messages whose event was committed
+    before, `conflicts` the share that meets a TransactionConflict at each attempt. With
+    `redelivered`, duplicates have been received once already. `messages` are those of one sample.
+    """
+
+    records: int
+    delay_ms: Delay
+    duplicates: float = 0.0
+    conflicts: float = 0.0
+    redelivered: bool = False
+    messages: int = 100
+
+    @property
+    def faulty(self) -> bool:
+        """Whether anything goes wrong."""
+        return bool(self.duplicates or self.conflicts)
+
+    def __str__(self) -> str:
+        delay = "model" if self.delay_ms == MODEL else f"{self.delay_ms:g} ms"
+        parts = [f"{self.records} records, {delay}"]
+        if self.duplicates:
+            kind = "redelivered" if self.redelivered else "duplicates"
+            parts.append(f"{self.duplicates * 100:g} % {kind}")
+        if self.conflicts:
+            parts.append(f"{self.conflicts * 100:g} % conflicts")
+        return ", ".join(parts)
+
+
+def full() -> Iterator[Setting]:
+    """Yield every setting of `make bench`: as many as there is time for."""
+    # Conflicts are drawn at every attempt, not dealt out beforehand: more messages, less chance.
+    delays: dict[Delay, tuple[int, int]] = {0: (60, 120), 5: (60, 120), MODEL: (30, 30)}
+    for delay_ms, (messages, in_conflict) in delays.items():
+        ten = Setting(records=TEN, delay_ms=delay_ms, messages=messages)
+        yield ten
+        yield from (replace(ten, duplicates=share) for share in (0.01, 0.1, 1.0))
+        yield from (replace(ten, conflicts=n, messages=in_conflict) for n in (0.01, 0.05))
+        yield Setting(records=100, delay_ms=delay_ms)
+    yield Setting(records=100, delay_ms=5, duplicates=0.1)
+    yield Setting(records=100, delay_ms=5, conflicts=0.05)
+    yield Setting(records=TEN, delay_ms=5, duplicates=1.0, redelivered=True, messages=60)
+
+
+def quick() -> Iterator[Setting]:
+    """Yield one setting of each kind, with few messages: to see that everything works."""
+    clean = Setting(records=TEN, delay_ms=0, messages=20)
+    yield clean
+    yield replace(clean, duplicates=0.1)
+    yield replace(clean, conflicts=0.05)
+    yield replace(clean, duplicates=1.0, redelivered=True)
+
+
+def contenders_in(setting: Setting) -> Sequence[Contender]:
+    """Return who is measured in a setting.
+
+    Where something goes wrong it is those who are to survive it, and Powertools where there are
+    duplicates: conflicts are of transactions alone. What takes long and is compared with nobody is
+    left out.
+    """
+    names = {contender.name for contender in CONTENDERS}
+    if setting.faulty:
+        names -= {PLAIN, CLAIM, RAW_DEFAULT}
+    if setting.conflicts:
+        names -= {POWERTOOLS}
+    if setting.faulty and setting.delay_ms == MODEL:
+        names -= {UNGROUPED}
+    if setting.records > TEN:
+        names -= {PLAIN, CLAIM, RAW_DEFAULT, UNGROUPED}
+    return [contender for contender in CONTENDERS if contender.name in names]

@@ -1,0 +1,69 @@
+"""What every contender gets: a batch of messages, each with one order."""
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+EVENT_TYPE, SOURCE = "order.placed", "/shop"
+BODY_BYTES = 500
+QUEUE_ARN = "arn:aws:sqs:us-east-1:000000000000:bench"
+
+SENT = str(int(time.time() * 1000))
+"""Milliseconds: what is old is taken for nearly lost, and handled with care."""
+
+Event = dict[str, Any]
+"""What Lambda hands to a function."""
+
+
+def order_id(number: int) -> str:
+    """Return the name of an order."""
+    return f"order-{number:08}"
+
+
+def body(number: int) -> str:
+    """Return the message of an order: a CloudEvent of 500 bytes."""
+    order = order_id(number)
+    lines = [{"sku": f"sku-{n}", "quantity": n + 1, "unit_price": 1250} for n in range(2)]
+    data = {
+        "order_id": order,
+        "customer_id": f"customer-{number % 97}",
+        "currency": "EUR",
+        "lines": lines,
+        "note": "",
+    }
+    event = {
+        "specversion": "1.0",
+        "id": f"placed-{order}",
+        "source": SOURCE,
+        "type": EVENT_TYPE,
+        "time": "2025-01-01T00:00:00Z",
+        "datacontenttype": "application/json",
+        "data": data,
+    }
+    data["note"] = "x" * (BODY_BYTES - len(json.dumps(event)))
+    return json.dumps(event)
+
+
+def lambda_event(numbers: Sequence[int], *, receive_count: int = 1) -> Event:
+    """Return the invocation that delivers these orders, in one batch."""
+    return {"Records": [_record(number, receive_count) for number in numbers]}
+
+
+def _record(number: int, receive_count: int) -> dict[str, Any]:
+    return {
+        "messageId": f"message-of-{order_id(number)}",
+        "receiptHandle": "none",
+        "body": body(number),
+        "attributes": {
+            "ApproximateReceiveCount": str(receive_count),
+            "ApproximateFirstReceiveTimestamp": "1700000000000",
+            "SentTimestamp": SENT,
+            "SenderId": "bench",
+        },
+        "messageAttributes": {},
+        "md5OfBody": "",
+        "eventSource": "aws:sqs",
+        "eventSourceARN": QUEUE_ARN,
+        "awsRegion": "us-east-1",
+    }

@@ -1,0 +1,105 @@
+"""The measured parts of docs/performance.md: each run writes them, so they cannot drift."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchmarks.contenders import CONTENDERS
+from benchmarks.goals import Goal, figure
+from benchmarks.latency import MODEL
+from benchmarks.report import number, units
+from benchmarks.rows import EMBEDDED, Row, select
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+_Where = dict[str, Any]
+
+_CLEAN: dict[str, _Where] = {
+    "0 ms": {"delay_ms": 0},
+    "5 ms": {},
+    "5 ms, 100": {"records": 100},
+    "model": {"delay_ms": MODEL},
+    "model, 100": {"delay_ms": MODEL, "records": 100},
+}
+_FAULTS: dict[str, _Where] = {
+    "1 % duplicates": {"duplicates": 0.01},
+    "10 % duplicates": {"duplicates": 0.1},
+    "all duplicates": {"duplicates": 1.0},
+    "known duplicates": {"duplicates": 1.0, "redelivered": True},
+    "1 % conflicts": {"conflicts": 0.01},
+    "5 % conflicts": {"conflicts": 0.05},
+}
+
+
+def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> str:
+    """Return the page with the measured parts of this run.
+
+    Raises:
+        ValueError: the page has no place for them.
+    """
+    if page.count(BEGIN) != 1 or page.count(END) != 1:
+        raise ValueError(f"docs/performance.md needs {BEGIN} and {END}, once each, for its tables")
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return "\n".join([before + BEGIN, *_lines(rows, imports, goals), END + after])
+
+
+def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    yield f"On {os.cpu_count()} cores ({platform.machine()}) with Python {python}."
+    yield "Wall time of a message without faults, raw transaction = 1, by the time an answer takes;"
+    yield "ten records a batch where it does not say 100:"
+    yield from _table(["", *_CLEAN, "CPU, 5 ms", "embedded"], _clean(rows))
+    yield "The same at ten records and 5 ms where something goes wrong, with the units of a message"
+    yield "(w written, r read):"
+    yield from _table(["", *_FAULTS], _faulty(rows))
+    yield "CPU time of a cold start's imports, as packaged, boto3 with one client = 1:"
+    yield ", ".join(_imported(imports)) + "."
+    yield ""
+    yield from _goals(goals)
+
+
+def _clean(rows: Sequence[Row]) -> Iterator[list[str]]:
+    for contender in CONTENDERS:
+        who = (contender.name,)
+        walls = (number(figure(rows, who, "vs_raw", **where)) for where in _CLEAN.values())
+        cpu = figure(rows, who, "cpu_vs_raw")
+        end_to_end = figure(rows, who, "vs_raw", delay_ms=EMBEDDED)
+        yield [contender.name, *walls, number(cpu), number(end_to_end)]
+
+
+def _faulty(rows: Sequence[Row]) -> Iterator[list[str]]:
+    for contender in CONTENDERS:
+        cells = [_cell(rows, contender.name, where) for where in _FAULTS.values()]
+        if any(cells):
+            yield [contender.name, *cells]
+
+
+def _cell(rows: Sequence[Row], name: str, where: _Where) -> str:
+    for row in select(rows, contender=name, **where):
+        reads = f", {number(row['read_units'])} r" if row["read_units"] else ""
+        return f"{number(row['vs_raw'])} ({units(row)} w{reads})"
+    return ""
+
+
+def _imported(imports: Sequence[Row]) -> Iterator[str]:
+    for row in imports:
+        if row["bytecode"]:
+            yield f"{row['contender']} {number(row['vs_boto3'])}"
+
+
+def _goals(goals: Sequence[Goal]) -> Iterator[str]:
+    missed = [goal for goal in goals if not goal.holds]
+    yield f"Of {len(goals)} goals (`benchmarks/goals.py`) {len(goals) - len(missed)} hold."
+    for goal in missed:
+        seen = "not measured" if goal.seen is None else f"{goal.seen:.3f}"
+        yield f"- **Missed:** {goal.figure}: {seen}, and it was to be {goal.goal:.2f} at most."
+
+
+def _table(head: list[str], lines: Iterator[list[str]]) -> Iterator[str]:
+    yield ""
+    for cells in (head, ["---", *["---:"] * (len(head) - 1)], *lines):
+        yield f"| {' | '.join(cells)} |"
+    yield ""

@@ -1,0 +1,95 @@
+"""What a run shows: tables for people, `reports/bench.json` for machines."""
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.goals import Goal
+from benchmarks.rows import Row, title_of
+
+_NONE = "–"
+
+
+def write(rows: Sequence[Row], file: Path) -> None:
+    """Write the rows as JSON."""
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def show(
+    rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal], console: Console
+) -> None:
+    """Print the results, what imports cost, and which goals hold."""
+    console.print(_results(rows))
+    if imports:
+        console.print(_imports(imports))
+    console.print(_goals(goals))
+
+
+def number(value: float | None) -> str:
+    """Return a ratio or a count in as many digits as say something."""
+    if value is None:
+        return _NONE
+    return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.3f}"
+
+
+def units(row: Row) -> str:
+    """Return the write units of a message, without and with those of cancelled transactions."""
+    most, least = number(row["write_units"]), number(row["write_units_least"])
+    return most if most == least else f"{least}–{most}"
+
+
+_COLUMNS: dict[str, Callable[[Row], str]] = {
+    "wall\nµs": lambda row: f"{row['wall_us']:,.0f}",
+    "wall\n/ raw": lambda row: number(row["vs_raw"]),
+    "wall\n/ Powert.": lambda row: number(row["vs_powertools"]),
+    "CPU\nµs": lambda row: _NONE if row["cpu_us"] is None else f"{row['cpu_us']:,.0f}",
+    "CPU\n/ raw": lambda row: number(row["cpu_vs_raw"]),
+    "requests": lambda row: number(row["requests"]),
+    "write\nunits": units,
+    "read\nunits": lambda row: number(row["read_units"]),
+}
+
+
+def _results(rows: Sequence[Row]) -> Table:
+    title = "One message: medians of all repeats. Ratios are taken within one repeat."
+    # As narrow as that, it fits into a terminal of 80 columns.
+    table = Table("", title=title, box=None, padding=(0, 1, 0, 0))
+    for name in _COLUMNS:
+        table.add_column(name, justify="right", no_wrap=True)
+    for setting, group in groupby(rows, title_of):
+        table.add_row("")
+        table.add_row("[bold]" + setting.replace("ms, ", "ms,\n").replace("model, ", "model,\n"))
+        for row in group:
+            table.add_row(row["contender"], *(cell(row) for cell in _COLUMNS.values()))
+    return table
+
+
+def _imports(imports: Sequence[Row]) -> Table:
+    table = Table("contender", title="Import: CPU time of a cold start")
+    names = ["bytecode", "cpu_ms", "modules", "vs_boto3"]
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="right")
+    for row in imports:
+        table.add_row(row["contender"], *(str(row[name]) for name in names))
+    return table
+
+
+def _goals(goals: Sequence[Goal]) -> Table:
+    table = Table("figure", title="Goals: none of these is to be over")
+    for name in ("goal", "seen", "holds"):
+        table.add_column(name, justify="right")
+    for goal in goals:
+        seen = "" if goal.seen is None else f"{goal.seen:.3f}"
+        table.add_row(goal.figure, f"{goal.goal:.3f}", seen, _verdict(goal))
+    return table
+
+
+def _verdict(goal: Goal) -> str:
+    if goal.seen is None:
+        return "not measured"
+    return "[green]yes" if goal.holds else "[bold red]no"

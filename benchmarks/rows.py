@@ -1,0 +1,82 @@
+"""From samples to rows: medians, and ratios within each repeat."""
+
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any
+
+from benchmarks.contenders import POWERTOOLS, RAW
+from benchmarks.matrix import Setting
+from benchmarks.measure import Sample, Samples
+
+EMBEDDED = "embedded"
+"""The `delay_ms` of what went through queues, pollers and function processes."""
+
+_USUAL: dict[str, Any] = {
+    "records": 10,
+    "delay_ms": 5,
+    "duplicates": 0.0,
+    "conflicts": 0.0,
+    "redelivered": False,
+}
+
+Row = dict[str, Any]
+"""One line of the report: a contender under a setting. Figures are for one message."""
+
+
+def rows_of(setting: Setting, samples: Samples) -> list[Row]:
+    """Return the rows of a setting, one for each contender."""
+    return [
+        {
+            "contender": name,
+            **{field: getattr(setting, field) for field in _USUAL},
+            "repeats": len(own),
+            **_figures(own),
+            **_ratios(own, samples),
+        }
+        for name, own in samples.items()
+    ]
+
+
+def _figures(samples: Sequence[Sample]) -> dict[str, float]:
+    return {
+        "wall_us": round(median(s.wall_us for s in samples), 1),
+        "cpu_us": round(median(s.cpu_us for s in samples), 1),
+        "requests": round(median(s.requests for s in samples), 4),
+        "write_units": round(median(s.write_units for s in samples), 4),
+        "write_units_least": round(median(s.write_units_least for s in samples), 4),
+        "read_units": round(median(s.read_units for s in samples), 4),
+    }
+
+
+def _ratios(own: Sequence[Sample], samples: Samples) -> dict[str, float | None]:
+    raw, powertools = samples.get(RAW), samples.get(POWERTOOLS)
+    return {
+        "vs_raw": _ratio(own, raw, lambda s: s.wall_us),
+        "vs_powertools": _ratio(own, powertools, lambda s: s.wall_us),
+        "cpu_vs_raw": _ratio(own, raw, lambda s: s.cpu_us),
+        "requests_vs_raw": _ratio(own, raw, lambda s: s.requests),
+        "write_units_vs_raw": _ratio(own, raw, lambda s: s.write_units),
+    }
+
+
+def _ratio(
+    own: Sequence[Sample], others: Sequence[Sample] | None, figure: Callable[[Sample], float]
+) -> float | None:
+    """The median of the ratios, and not the ratio of medians: both were taken in one repeat."""
+    if others is None:
+        return None
+    pairs = zip(own, others, strict=True)
+    return round(median(figure(mine) / figure(theirs) for mine, theirs in pairs), 3)
+
+
+def select(rows: Sequence[Row], **setting: Any) -> list[Row]:
+    """Return the rows of a setting: ten records, 5 ms and no faults, but for what is given."""
+    wanted = _USUAL | setting
+    return [row for row in rows if all(row[field] == value for field, value in wanted.items())]
+
+
+def title_of(row: Row) -> str:
+    """Return the setting of a row, in words."""
+    if row["delay_ms"] == EMBEDDED:
+        return f"{row['records']} records, embedded"
+    return str(Setting(**{name: row[name] for name in _USUAL}))

@@ -1,0 +1,117 @@
+"""The bench's DynamoDB as a context: its process, its switches, and clients for it."""
+
+import http.client
+import json
+import os
+import socket
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from benchmarks.dynamodb import Counts
+from benchmarks.latency import Delay
+from benchmarks.server import CONTROL
+from local.aws import HOST, REGION, ROOT
+from local.processes import running
+
+START_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the server has counted, and how often each order was put since the last reset."""
+
+    counts: Counts
+    orders: Counter[str]
+
+
+class BenchServer:
+    """A running server: its switches, and clients for it."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        # It remembers the services' descriptions, which each client would read anew.
+        self._session = boto3.Session("bench", "bench", region_name=REGION)
+
+    def client(self, service: str, config: Config | None = None) -> Any:
+        """Return a new boto3 client of this server, whatever the process's environment says.
+
+        Args:
+            service: boto3's name of the service.
+            config: the client's settings; boto3's own defaults without.
+        """
+        return self._session.client(
+            service,
+            endpoint_url=f"http://{HOST}:{self._port}",
+            config=Config(proxies={}).merge(config or Config()),
+        )
+
+    def reset(self) -> None:
+        """Empty the tables, and switch delay and faults off."""
+        self._control("reset")
+
+    def faults(self, delay_ms: Delay, *, conflicts: float, seed: int) -> None:
+        """Say how long answers take, and which share of messages meets a TransactionConflict."""
+        self._control("faults", delay_ms=delay_ms, conflicts=conflicts, seed=seed)
+
+    def count(self) -> None:
+        """Begin to count anew."""
+        self._control("count")
+
+    def seen(self) -> Seen:
+        """Return what was counted."""
+        answer = self._control("seen")
+        return Seen(Counts(**answer["counts"]), Counter(answer["orders"]))
+
+    def _control(self, command: str, **request: Any) -> dict[str, Any]:
+        return _ask(self._port, command, request)
+
+
+@contextmanager
+def bench_server() -> Iterator[BenchServer]:
+    """Start a server on a free port of 127.0.0.1, and end it however this process ends.
+
+    Raises:
+        ProcessFailed: it did not start; the message has its last lines.
+    """
+    with TemporaryDirectory(prefix="once-bench-") as folder, socket.socket() as listener:
+        # The socket is handed over bound, so no other process can take the port in between.
+        listener.bind((HOST, 0))
+        port = listener.getsockname()[1]
+        with running(
+            "the bench's DynamoDB",
+            [sys.executable, "-m", "benchmarks.server", str(listener.fileno())],
+            env=dict(os.environ),
+            log=Path(folder) / "server.log",
+            cwd=ROOT,
+            pass_fds=[listener.fileno()],
+        ) as child:
+            listener.close()
+            child.wait_until(lambda: _answers(port), timeout=START_SECONDS)
+            yield BenchServer(port)
+
+
+def _answers(port: int) -> bool:
+    try:
+        _ask(port, "seen", {})
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def _ask(port: int, command: str, request: dict[str, Any]) -> dict[str, Any]:
+    connection = http.client.HTTPConnection(HOST, port, timeout=START_SECONDS)
+    try:
+        connection.request("POST", CONTROL + command, json.dumps(request))
+        answer: dict[str, Any] = json.load(connection.getresponse())
+        return answer
+    finally:
+        connection.close()

@@ -1,0 +1,43 @@
+"""The bench's server as a process of its own, on a real socket of this machine."""
+
+from typing import Any
+
+import psutil
+import pytest
+
+from benchmarks.matrix import Setting
+from benchmarks.measure import samples_of
+from benchmarks.running import bench_server
+
+
+# It is what this module is about: they stand in for those of the folder.
+@pytest.fixture(autouse=True)
+def _no_sockets() -> None:
+    pass
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _aws_in_memory() -> None:
+    pass
+
+
+def server_processes() -> list[psutil.Process]:
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if "benchmarks.server" in child.cmdline()]
+
+
+def test_every_contender_runs_through_a_real_server_and_it_ends() -> None:
+    taken: list[Any] = []
+    setting = Setting(records=10, delay_ms=1, messages=10)
+    with bench_server() as server:
+        samples = samples_of(server, setting, 1, lambda: taken.append(None))
+        assert server_processes() != []
+    assert server_processes() == []
+    assert len(taken) == len(samples) == 8
+    assert all(sample.wall_us > 100 for [sample] in samples.values())
+
+
+def test_the_server_ends_when_the_bench_fails() -> None:
+    with pytest.raises(KeyboardInterrupt), bench_server():
+        raise KeyboardInterrupt
+    assert server_processes() == []

@@ -1,0 +1,100 @@
+"""The bench's server on the wire: whole requests, their order, and how long they wait."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks.latency import MODEL, seconds
+from benchmarks.server import Connection, Service
+
+GET = json.dumps({"TableName": "orders", "Key": {"order_id": {"S": "1"}}}).encode()
+
+
+class Transport(asyncio.Transport):
+    """Notes what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+
+    def write(self, data: Any) -> None:
+        self.written.append(bytes(data))
+
+
+def request(body: bytes, target: str = "DynamoDB_20120810.GetItem", path: str = "/") -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nX-Amz-Target: {target}\r\ncontent-length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+@pytest.fixture
+def transport() -> Transport:
+    return Transport()
+
+
+@pytest.fixture
+def connection(transport: Transport) -> Connection:
+    connection = Connection(Service())
+    connection.connection_made(transport)
+    return connection
+
+
+def test_a_request_is_answered_when_it_is_whole(
+    connection: Connection, transport: Transport
+) -> None:
+    for byte in request(GET):
+        assert transport.written == []
+        connection.data_received(bytes([byte]))
+    [response] = transport.written
+    assert response.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"Content-Length: 2\r\n" in response
+    assert response.endswith(b"\r\n\r\n{}")
+
+
+def test_a_connection_takes_one_request_after_the_other(
+    connection: Connection, transport: Transport
+) -> None:
+    connection.data_received(request(GET) + request(GET) + request(GET)[:40])
+    assert len(transport.written) == 2
+    connection.data_received(request(GET)[40:])
+    assert len(transport.written) == 3
+
+
+def test_a_refusal_says_so(connection: Connection, transport: Transport) -> None:
+    connection.data_received(request(b"{}", "DynamoDB_20120810.Scan"))
+    assert transport.written[0].startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+def test_an_answer_waits_as_long_as_it_was_told_to() -> None:
+    service = Service()
+    service.control("/_bench/faults", {"delay_ms": 5, "conflicts": 0, "seed": 0})
+    wait, _ = service.respond("/", "DynamoDB_20120810.GetItem", GET)
+    assert wait == 0.005
+    service.control("/_bench/reset", {})
+    wait, _ = service.respond("/", "DynamoDB_20120810.GetItem", GET)
+    assert wait == 0
+
+
+def test_the_switches_do_not_wait_nor_count() -> None:
+    service = Service()
+    service.control("/_bench/faults", {"delay_ms": MODEL, "conflicts": 0, "seed": 0})
+    wait, response = service.respond("/_bench/seen", "", b"")
+    assert wait == 0
+    assert json.loads(response.partition(b"\r\n\r\n")[2])["counts"]["requests"] == 0
+
+
+@pytest.mark.parametrize(
+    ("operation", "items", "expected"),
+    [
+        ("PutItem", 0, 0.0076),
+        ("BatchGetItem", 0, 0.0076),
+        ("TransactWriteItems", 2, 0.0236 + 0.00068),
+        ("TransactWriteItems", 20, 0.0236 + 0.0068),
+    ],
+)
+def test_the_model_knows_what_each_operation_takes(
+    operation: str, items: int, expected: float
+) -> None:
+    assert seconds(MODEL, operation, items) == pytest.approx(expected)
+    assert seconds(5, operation, items) == 0.005

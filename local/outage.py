@@ -16,7 +16,7 @@ TRAFFIC = ("--count", "60", "--duplicates", "30%", "--conflicts", "3", "--malfor
 DOWN = {Fault.UNAVAILABLE: 0.9, Fault.DROP_BEFORE: 0.1}
 """How the provider answers while it is down."""
 KILLS = [Fault.HOLD_BEFORE] * 5
-"""Its last answers before that: whoever waits for one is killed, and does not know of the charge."""
+"""Its last answers before that: whoever waits for one is killed, and never learns of the charge."""
 LEAST = {"functions_killed": 3, "dead_lettered": 30}
 
 

@@ -127,12 +127,16 @@ class Metric:
     """Of the slowest request of an invocation that committed."""
     EFFECTS_DONE = "EffectsDone"
     EFFECTS_NOT_DONE = "EffectsNotDone"
+    EFFECTS_UNANSWERED = "EffectsUnanswered"
+    """Whose outcome is not known, and that are tried again."""
     EFFECTS_UNKNOWN = "EffectsUnknown"
+    """Whose outcome is not known, and that only a person can settle."""
     PENDING_SECONDS = "PendingEffectAge"
     """How long ago an effect began that a later delivery finds without its outcome."""
     BREAKER_OPEN = "BreakerOpen"
     """Messages that were not tried because what they depend on is down."""
     RELAY_LAG_MS = "RelayLag"
+    """From the commit to the topic, of the slowest event of a batch."""
     PUBLISHED = "EventsPublished"
 
 

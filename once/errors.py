@@ -159,11 +159,7 @@ class RetryableError(OnceError):
 
 
 class Unexpected(RetryableError):
-    """A handler, or what it called, raised something that is not in this tree.
-
-    Args:
-        error: what was raised.
-    """
+    """A handler, or what it called, raised an `error` that is not in this tree."""
 
     def __init__(self, error: Exception) -> None:
         self._summary = f"{summary_of(error)} at {_place(error)}"
@@ -203,9 +199,9 @@ class Unanswered(RetryableError):
 
 
 class KeySpent(RetryableError):
-    """The provider's attempt under this key has ended, and all it will ever say is an error.
+    """All that the provider will ever say under this key is an error, such as a saved 5xx.
 
-    Effects raise it for a saved 5xx. It is no outcome: the effect's look-up decides.
+    Effects raise it. It is no outcome: the effect's look-up decides.
     """
 
 

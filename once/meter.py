@@ -8,7 +8,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from once.contract import DeadLetter, Metric
 from once.course import Course, Fate
-from once.errors import OnceError, Suspended
+from once.errors import EffectUnknown, OnceError, Suspended
 from once.verdict import COMMITTED, Kind, Verdict
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Meter:
 
     def effect_given_up(self, *, clean: bool) -> None:
         """Count an effect that is left to a later delivery."""
-        self._counts[Metric.EFFECTS_NOT_DONE if clean else Metric.EFFECTS_UNKNOWN] += 1
+        self._counts[Metric.EFFECTS_NOT_DONE if clean else Metric.EFFECTS_UNANSWERED] += 1
 
     def effect_found(self, since: int) -> None:
         """Note how old an effect is that was found without its outcome, and began then (ms)."""
@@ -65,6 +65,8 @@ class Meter:
         self._counts[_origin(course) if fate is Fate.DUPLICATE else _BY_FATE[fate]] += 1
         if fate is Fate.QUARANTINED and isinstance(result, OnceError):
             self._reasons[result.reason] += 1
+        if isinstance(result, EffectUnknown):
+            self._counts[Metric.EFFECTS_UNKNOWN] += 1
         if isinstance(result, Suspended):
             self._counts[Metric.BREAKER_OPEN] += 1
 

@@ -15,7 +15,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from once.budget import Budget
-from once.contract import DeadLetter, Record
+from once.contract import DeadLetter, Metric, Record
 from once.dead_letter import allowed, described, text
 from once.errors import OnceError, Unpublishable
 from once.keys import key_hash
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
     from once.consumer import Context
-
-NAMESPACE = "Once"
-LAG = "RelayLag"
-"""Milliseconds from the commit to the topic, of the slowest event of a batch."""
 
 
 class NotRelayed(Exception):
@@ -69,7 +65,7 @@ class Relay:
             sns=boto3.client("sns", region, config=SDK),
             sqs=sqs_client(region),
             logger=Logger(service=settings.service),
-            metrics=Metrics(namespace=NAMESPACE, service=settings.service),
+            metrics=Metrics(namespace=Metric.NAMESPACE),
         )
 
     def handle(self, event: Mapping[str, Any], context: "Context") -> None:
@@ -143,8 +139,9 @@ class Relay:
         if published:
             oldest = min(source.committed_at for source in sources)
             lag = max(0, self.clock() * 1000 - oldest)
-            self.metrics.add_metric(name=LAG, unit=MetricUnit.Milliseconds, value=lag)
-            self.metrics.add_metric(name="EventsPublished", unit=MetricUnit.Count, value=published)
+            unit = MetricUnit.Milliseconds
+            self.metrics.add_metric(name=Metric.RELAY_LAG_MS, unit=unit, value=lag)
+            self.metrics.add_metric(name=Metric.PUBLISHED, unit=MetricUnit.Count, value=published)
             self.metrics.flush_metrics()
         self.logger.info("relayed", extra={"published": published})
 

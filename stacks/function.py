@@ -1,7 +1,8 @@
-"""A function as all of them are made: packaged, on arm64, with a stable name and its own log."""
+"""A function as all of them are made: packaged, on arm64, traced, with a stable name and a log."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
@@ -13,6 +14,8 @@ from stacks.bytecode import compiler_for, leftovers
 from stacks.config import Config
 from stacks.package import package
 from stacks.rules import acknowledge
+
+TRACED = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
 
 
 def make_log_group(scope: Construct, name: str) -> logs.LogGroup:
@@ -63,6 +66,8 @@ def make_function(
             "POWERTOOLS_LOG_LEVEL": config.log_level,
         },
     )
+    # Not `tracing=`, which gives the role a policy besides its own; the right is in there already.
+    cast(lambda_.CfnFunction, function.node.default_child).tracing_config = TRACED
     acknowledge(
         function,
         "AwsSolutions-L1",

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from aws_cdk import Duration
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
@@ -13,9 +12,11 @@ from constructs import Construct
 
 from once.contract import EVENT_TYPE_ATTRIBUTE, Limits
 from once.settings import Settings, TableSettings
+from stacks.alarms import add_consumer_alarms
 from stacks.config import Config
+from stacks.dashboard import Row, consumer_row
 from stacks.function import make_function, make_log_group
-from stacks.monitoring import add_alarms, dashboard_row
+from stacks.metrics import Watched
 from stacks.permissions import consumer_role
 from stacks.queues import make_dead_letters, make_queue
 from stacks.registry import Consumer
@@ -69,11 +70,22 @@ class IdempotentConsumer(Construct):
         self.function = self._make_function(dedup_table, tables, secrets)
         self._map()
         self._subscribe(topic)
-        add_alarms(self, self._name, self.queue, self.dead_letters)
+        add_consumer_alarms(self, self._watched, local=config.local)
 
-    def dashboard_row(self) -> list[cloudwatch.IWidget]:
-        """Return this consumer's widgets."""
-        return dashboard_row(self.line.name, self.queue, self.dead_letters, self.function)
+    def dashboard_row(self) -> Row:
+        """Return this consumer's graphs."""
+        return consumer_row(self._watched)
+
+    @property
+    def _watched(self) -> Watched:
+        return Watched(
+            name=self.line.name,
+            service=self._name,
+            queue=self.queue,
+            dead_letters=self.dead_letters,
+            function=self.function,
+            has_effects=self.line.effect_timeout_seconds > 0,
+        )
 
     def _redrive(self) -> sqs.DeadLetterQueue:
         # The net under the library, which dead-letters with a reason before this comes to it.

@@ -4,7 +4,6 @@ from typing import Any
 
 import jsii
 from aws_cdk import Duration
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -13,9 +12,10 @@ from constructs import Construct
 
 from once.contract import Record
 from once.settings import RelaySettings
+from stacks.alarms import add_relay_alarms
 from stacks.config import Config
+from stacks.dashboard import Row, relay_row
 from stacks.function import make_function, make_log_group
-from stacks.monitoring import add_relay_alarms, relay_row
 from stacks.permissions import relay_role
 from stacks.queues import make_dead_letters
 from stacks.registry import FUNCTIONS, RELAY
@@ -89,12 +89,18 @@ class OutboxRelay(Construct):
             "It is itself a queue of dead letters, which the function sends by hand.",
         )
         self.function = self._make_function(topic, failures)
-        mapping = self._map(failures)
-        add_relay_alarms(self, self._name, self.dead_letters, self.function, mapping)
+        self._mapping = self._map(failures)
+        add_relay_alarms(self, self._name, self.dead_letters, self.function, self._mapping)
 
-    def dashboard_row(self) -> list[cloudwatch.IWidget]:
-        """Return the relay's widgets."""
-        return relay_row(RELAY, self.dead_letters, self.function)
+    def dashboard_row(self) -> Row:
+        """Return the relay's graphs."""
+        return relay_row(
+            RELAY,
+            self._name,
+            dead_letters=self.dead_letters,
+            function=self.function,
+            mapping=self._mapping,
+        )
 
     def _make_function(self, topic: sns.ITopic, failures: s3.IBucket) -> lambda_.Function:
         log_group = make_log_group(self, self._name)

@@ -1,22 +1,26 @@
 """The stack of consumers: it holds no data, and can be thrown away and deployed again."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from stacks.alarm_topic import make_alarm_topic, notify
+from stacks.alarms import add_table_alarms
 from stacks.config import Config
+from stacks.dashboard import tables_row
 from stacks.idempotent_consumer import IdempotentConsumer
 from stacks.outbox_relay import OutboxRelay
 from stacks.registry import Consumer, words
-from stacks.state import StateStack
+from stacks.state import DEDUP, StateStack
 
 
 class ServiceStack(Stack):
-    """One topic, an `IdempotentConsumer` per line of the registry, the relay, and the dashboard.
+    """One topic, an `IdempotentConsumer` per line of the registry, the relay, alarms, dashboard.
 
     Args:
         scope: the app.
@@ -67,8 +71,10 @@ class ServiceStack(Stack):
         # Not `Function…`: each output of that name is a consumer's.
         CfnOutput(self, "RelayFunction", value=self.relay.function.function_name)
         CfnOutput(self, "RelayDeadLetters", value=self.relay.dead_letters.queue_url)
+        add_table_alarms(self, f"{config.service}-{DEDUP}", state.dedup_table)
+        self._add_alarm_topic()
         if not config.local:  # the embedded AWS has no metrics to show
-            self._add_dashboard(config.service)
+            self._add_dashboard(config.service, state.tables)
 
     def _add_outputs(self, consumer: IdempotentConsumer) -> None:
         name = words(consumer.line.name)
@@ -76,9 +82,15 @@ class ServiceStack(Stack):
         CfnOutput(self, f"DeadLetters{name}", value=consumer.dead_letters.queue_url)
         CfnOutput(self, f"Function{name}", value=consumer.function.function_name)
 
-    def _add_dashboard(self, name: str) -> None:
+    def _add_alarm_topic(self) -> None:
+        topic = make_alarm_topic(self)
+        notify(topic, self.node.find_all())
+        CfnOutput(self, "AlarmTopic", value=topic.topic_arn)
+
+    def _add_dashboard(self, name: str, tables: Mapping[str, dynamodb.ITable]) -> None:
         rows = [
             *(consumer.dashboard_row() for consumer in self.consumers),
             self.relay.dashboard_row(),
+            tables_row(tables),
         ]
         cloudwatch.Dashboard(self, "Dashboard", dashboard_name=name, widgets=rows)

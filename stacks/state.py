@@ -62,6 +62,11 @@ class StateStack(Stack):
         if any(consumer.sends_email for consumer in consumers):
             self._make_sender(config.email_sender)
 
+    @property
+    def tables(self) -> Mapping[str, dynamodb.ITable]:
+        """Every table by its name, the dedup table first."""
+        return {DEDUP: self.dedup_table, **self._tables}
+
     def tables_of(self, consumer: Consumer) -> Mapping[str, dynamodb.ITable]:
         """Return the tables that this consumer writes, by the name its handlers use."""
         return {table.name: self._tables[table.name] for table in consumer.tables}

@@ -73,6 +73,14 @@ class Cloud:
         properties: Json = self.resource(path)["Properties"]
         return properties
 
+    def every(self, kind: str) -> dict[str, Json]:
+        """Return the properties of the service stack's resources of one type, by logical id."""
+        return {
+            logical_id: resource["Properties"]
+            for logical_id, resource in self.service["Resources"].items()
+            if resource["Type"] == kind
+        }
+
     def of(self, owner: Consumer | str, part: str) -> Json:
         """Return the properties of a part of a consumer, or of the relay, such as `Function`."""
         return self.properties(f"once-service/{name_of(owner)}/{part}")

@@ -1,6 +1,5 @@
-"""What every line of the registry is promised: queue, function, mapping, subscription, alarms."""
+"""What every line of the registry is promised: queue, function, mapping, subscription."""
 
-import json
 import sys
 
 from stacks.consumers import CONSUMERS
@@ -105,39 +104,11 @@ def test_topic_is_encrypted_and_refuses_plain_http(cloud: Cloud) -> None:
 
 
 def test_one_topic_feeds_all_queues(cloud: Cloud) -> None:
-    kinds = [resource["Type"] for resource in cloud.service["Resources"].values()]
-    assert kinds.count("AWS::SNS::Topic") == 1
-    assert kinds.count("AWS::SNS::Subscription") == len(CONSUMERS)
-
-
-def test_alarm_when_a_message_was_dead_lettered(cloud: Cloud, consumer: Consumer) -> None:
-    alarm = cloud.of(consumer, "DeadLettersAlarm")
-    assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
-    assert alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0] == cloud.logical_id(
-        f"once-service/{consumer.name}/DeadLetters"
-    )
-    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == (
-        "GreaterThanOrEqualToThreshold",
-        1,
-    )
-
-
-def test_alarm_before_the_queue_deletes_what_waits(cloud: Cloud, consumer: Consumer) -> None:
-    alarm = cloud.of(consumer, "AgeAlarm")
-    assert alarm["MetricName"] == "ApproximateAgeOfOldestMessage"
-    assert alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0] == cloud.logical_id(
-        f"once-service/{consumer.name}/Queue"
-    )
-    assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
-    retention = cloud.of(consumer, "Queue")["MessageRetentionPeriod"]
-    assert DAY <= alarm["Threshold"] <= retention - DAY
-
-
-def test_dashboard_has_a_row_for_the_consumer(cloud: Cloud, consumer: Consumer) -> None:
-    body = json.loads(flat(cloud.properties("once-service/Dashboard")["DashboardBody"]))
-    row = [w for w in body["widgets"] if w["properties"]["title"].startswith(f"{consumer.name}: ")]
-    assert len(row) == 4
-    assert {widget["y"] for widget in row} == {6 * CONSUMERS.index(consumer)}
+    subscriptions = cloud.every("AWS::SNS::Subscription").values()
+    assert len(subscriptions) == len(CONSUMERS)
+    assert {flat(subscription["TopicArn"]) for subscription in subscriptions} == {
+        f"<{cloud.logical_id('once-service/Topic')}>"
+    }
 
 
 def test_operator_finds_every_part_in_the_outputs(cloud: Cloud, consumer: Consumer) -> None:
@@ -152,3 +123,12 @@ def test_functions_do_not_share_an_asset(cloud: Cloud) -> None:
     functions = [*(line.name for line in CONSUMERS), RELAY]
     assets = {cloud.of(function, "Function")["Code"]["S3Key"] for function in functions}
     assert len(assets) == len(functions)
+
+
+def test_every_function_is_traced_and_keeps_its_log_for_a_month(cloud: Cloud) -> None:
+    functions = cloud.every("AWS::Lambda::Function").values()
+    assert len(functions) == len(CONSUMERS) + 1
+    for function in functions:
+        assert function["TracingConfig"] == {"Mode": "Active"}
+        log = cloud.service["Resources"][function["LoggingConfig"]["LogGroup"]["Ref"]]
+        assert log["Properties"]["RetentionInDays"] == 30

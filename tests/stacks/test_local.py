@@ -15,6 +15,8 @@ SHORTER = {
     "ONCE_TIME_MARGIN_MS",
     "ONCE_BACKOFF_BASE_SECONDS",
     "ONCE_BACKOFF_CAP_SECONDS",
+    "ONCE_BREAKER_BASE_SECONDS",
+    "ONCE_BREAKER_CAP_SECONDS",
 }
 WHEELS_OF_THIS_MACHINE = {"S3Key"}
 RIGHTS = {"Policies"}
@@ -32,13 +34,21 @@ def test_state_is_the_same(cloud: Cloud, local_cloud: Cloud) -> None:
     assert local_cloud.state == cloud.state
 
 
-def test_service_differs_in_times_wheels_rights_and_the_dashboard(
+def test_service_differs_in_times_wheels_rights_dashboard_and_metric_math(
     cloud: Cloud, local_cloud: Cloud
 ) -> None:
     dashboard = cloud.logical_id("once-service/Dashboard")
+    alarms = cloud.every("AWS::CloudWatch::Alarm").items()
+    metric_math = {logical_id for logical_id, alarm in alarms if "Metrics" in alarm}
     found = set(differences(cloud.service, local_cloud.service))
-    assert found == SHORTER | WHEELS_OF_THIS_MACHINE | RIGHTS | {dashboard}
+    assert found == SHORTER | WHEELS_OF_THIS_MACHINE | RIGHTS | {dashboard} | metric_math
     assert "AWS::CloudWatch::Dashboard" not in local_cloud.types(local_cloud.service)
+
+
+def test_it_refuses_templates_with_metric_math_so_they_have_none(local_cloud: Cloud) -> None:
+    alarms = local_cloud.every("AWS::CloudWatch::Alarm").values()
+    assert alarms
+    assert not any("Metrics" in alarm for alarm in alarms)
 
 
 def test_rights_differ_in_sending_email_and_in_publishing_batches(

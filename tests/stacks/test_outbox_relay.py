@@ -114,6 +114,7 @@ def test_its_rights_are_these_and_no_table_is_among_them(cloud: Cloud) -> None:
             ["logs:CreateLogStream", "logs:PutLogEvents"],
             [flat(cloud.arn(RELAY, "Log"))],
         ),
+        "Trace": (["xray:PutTraceSegments", "xray:PutTelemetryRecords"], ["*"]),
     }
 
 
@@ -169,12 +170,6 @@ def test_alarms_watch_the_relays_own_parts(cloud: Cloud, mapping: Json) -> None:
         "FailuresAlarm": f"<{cloud.logical_id(f'{path}/Mapping')}>",
     }
     assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}  # or there is nothing to watch
-
-
-def test_dashboard_has_a_row_for_the_relay(cloud: Cloud) -> None:
-    body = json.loads(flat(cloud.properties("once-service/Dashboard")["DashboardBody"]))
-    titles = [widget["properties"]["title"] for widget in body["widgets"]]
-    assert [title for title in titles if title.startswith("outbox_relay: ")] == titles[-3:]
 
 
 def test_operator_finds_every_part_in_the_outputs(cloud: Cloud) -> None:

@@ -78,6 +78,12 @@ def test_it_writes_its_own_log_only(cloud: Cloud, consumer: Consumer) -> None:
     assert log["Resource"] == cloud.arn(consumer, "Log")
 
 
+def test_it_sends_traces_which_belong_to_no_resource(cloud: Cloud, consumer: Consumer) -> None:
+    (trace,) = allowing(cloud, consumer, "xray:PutTraceSegments")
+    assert actions(trace) == {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
+    assert (trace["Sid"], trace["Resource"]) == ("Trace", "*")
+
+
 def test_it_reads_the_secrets_of_its_line_only(cloud: Cloud, consumer: Consumer) -> None:
     reads = [s for s in statements(cloud, consumer) if "secretsmanager" in json.dumps(s["Action"])]
     assert all(actions(read) == {"secretsmanager:GetSecretValue"} for read in reads)
@@ -100,7 +106,7 @@ def test_it_sends_email_from_the_one_address_if_its_line_says_so(
 
 
 def test_no_other_statement_has_a_wildcard(cloud: Cloud, consumer: Consumer) -> None:
-    others = [s for s in statements(cloud, consumer) if s["Action"] != "ses:SendEmail"]
+    others = [s for s in statements(cloud, consumer) if s["Sid"] not in {"SendEmail", "Trace"}]
     assert "*" not in json.dumps(others)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from once.contract import Limits, Metric
+from once.effects import Policy
 from once.errors import NotDone, RetryableError
 from once.testing import FakeAws, FakeContext, cancelled, inject
 from once.transaction import Transaction
@@ -139,12 +140,22 @@ def test_effects_are_counted_by_what_became_of_them(
     till, event = start_till(start, provider), note()
     provider.plan = [TimeoutError()] * 3
     assert not till.deliver(event)
-    assert values(read()[0])[Metric.EFFECTS_UNKNOWN] == [1]
+    assert values(read()[0])[Metric.EFFECTS_UNANSWERED] == [1]
     till.later()
     assert till.deliver(event)
     found = values(read()[0])
     assert found[Metric.EFFECTS_DONE] == [1]
     assert found[Metric.PENDING_SECONDS][0] > 0
+
+
+def test_an_effect_that_only_a_person_can_settle_is_counted(
+    start: Start, provider: Provider, read: Read
+) -> None:
+    till = start_till(start, provider, policy=Policy.AT_MOST_ONCE)
+    provider.plan = [TimeoutError()]
+    assert till.deliver(note())
+    found = values(read()[0])
+    assert (found[Metric.EFFECTS_UNKNOWN], found[Metric.QUARANTINED]) == ([1], [1])
 
 
 def test_what_was_not_tried_because_of_the_breaker_is_counted(

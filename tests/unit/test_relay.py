@@ -11,7 +11,8 @@ ONE, TWO, THREE = (outgoing(name) for name in ("a.0", "a.1", "b.0"))
 
 
 @pytest.fixture
-def station() -> Station:
+def station(monkeypatch: pytest.MonkeyPatch) -> Station:
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "shop-outbox_relay")
     return Station()
 
 
@@ -92,7 +93,7 @@ def test_the_slowest_event_of_a_batch_is_measured_in_one_line(
             ],
         }
     ]
-    assert line == {"service": "shop", "RelayLag": [6500.0], "EventsPublished": [3.0]}
+    assert line == {"service": "shop-outbox_relay", "RelayLag": [6500.0], "EventsPublished": [3.0]}
 
 
 def test_what_publishes_nothing_does_not_count_among_the_slow(

@@ -1,0 +1,65 @@
+"""The topic that people subscribe to: every alarm tells it when it begins and when it ends."""
+
+from collections.abc import Iterable
+
+from aws_cdk import ArnFormat, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from constructs import Construct, IConstruct
+
+CLOUDWATCH = "cloudwatch.amazonaws.com"
+
+
+def make_alarm_topic(scope: Construct) -> sns.Topic:
+    """Return an encrypted topic to which the alarms of this account and region may publish."""
+    topic = sns.Topic(scope, "Alarms", master_key=_make_key(scope), enforce_ssl=True)
+    alarms = Stack.of(scope).format_arn(
+        service="cloudwatch",
+        resource="alarm",
+        resource_name="*",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+    # A topic with a policy of its own loses the one by which its own account may publish.
+    topic.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid="Alarms",
+            principals=[iam.ServicePrincipal(CLOUDWATCH)],
+            actions=["sns:Publish"],
+            resources=[topic.topic_arn],
+            conditions={"ArnLike": {"aws:SourceArn": alarms}},
+        )
+    )
+    return topic
+
+
+def notify(topic: sns.ITopic, tree: Iterable[IConstruct]) -> None:
+    """Have every alarm in the tree tell the topic when it begins, and when all is well again."""
+    action = actions.SnsAction(topic)
+    for construct in tree:
+        if isinstance(construct, cloudwatch.Alarm):
+            construct.add_alarm_action(action)
+            construct.add_ok_action(action)
+
+
+def _make_key(scope: Construct) -> kms.Key:
+    # CloudWatch may not use the key that AWS keeps for SNS: it would fail without a word.
+    key = kms.Key(
+        scope,
+        "AlarmKey",
+        description="Once: encrypts what alarms say on their way to subscribers",
+        enable_key_rotation=True,
+        # Nothing is kept under it.
+        removal_policy=RemovalPolicy.DESTROY,
+    )
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid="Alarms",
+            principals=[iam.ServicePrincipal(CLOUDWATCH)],
+            actions=["kms:Decrypt", "kms:GenerateDataKey*"],
+            resources=["*"],  # in a key's own policy: this key
+        )
+    )
+    return key

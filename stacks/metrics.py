@@ -1,0 +1,95 @@
+"""What alarms and the dashboard share: whom they watch, and by which metrics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+
+from once.contract import Metric
+
+SUM = "Sum"
+MAXIMUM = "Maximum"
+AVERAGE = "Average"
+SERVICE = "service"
+"""The one dimension: a function's full name. Each further value of one would be paid for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A consumer: its name, its function's full name, and the parts to watch.
+
+    `has_effects` says that it calls the outside world, and may leave a call without an outcome.
+    """
+
+    name: str
+    service: str
+    queue: sqs.IQueue
+    dead_letters: sqs.IQueue
+    function: lambda_.IFunction
+    has_effects: bool
+
+
+def once_metric(
+    service: str, metric: str, period: Duration, statistic: str = SUM, label: str | None = None
+) -> cloudwatch.Metric:
+    """Return a metric that the library emits.
+
+    Args:
+        service: the function's full name, such as `once-orders`.
+        metric: one of `once.contract.Metric`.
+        period: the time that one figure stands for.
+        statistic: how what came in that time makes one figure.
+        label: what a graph calls it; without one, the metric's name.
+    """
+    return cloudwatch.Metric(
+        namespace=Metric.NAMESPACE,
+        metric_name=metric,
+        dimensions_map={SERVICE: service},
+        period=period,
+        statistic=statistic,
+        label=label,
+    )
+
+
+def share(
+    service: str, counted: str, total: Sequence[str], period: Duration, *, at_least: int
+) -> cloudwatch.MathExpression:
+    """Return the share of one metric in percent; 0 while its own figure is under `at_least`.
+
+    What is counted is itself a part of the total. So nothing is divided by zero, which would give
+    no figure just where conflicts are all that is left.
+
+    Args:
+        service: the function's full name.
+        counted: one of `once.contract.Metric`.
+        total: the metrics that make the whole, with or without what is counted.
+        period: the time that one figure stands for.
+        at_least: the number below which a share says nothing.
+    """
+    others = [once_metric(service, other, period) for other in total if other != counted]
+    named = {f"other{number}": other for number, other in enumerate(others)}
+    # What did not happen emits nothing, and a sum with nothing in it would be nothing.
+    whole = " + ".join(["counted", *(f"FILL({name}, 0)" for name in named)])
+    return cloudwatch.MathExpression(
+        expression=f"IF(counted >= {at_least}, 100 * counted / ({whole}), 0)",
+        using_metrics={"counted": once_metric(service, counted, period), **named},
+        period=period,
+        label=f"{counted}, percent",
+    )
+
+
+def batches_given_up(
+    mapping_id: str, period: Duration, label: str | None = None
+) -> cloudwatch.Metric:
+    """Return how many batches of a stream went into the bucket, unpublished."""
+    return cloudwatch.Metric(
+        namespace="AWS/Lambda",
+        metric_name="OnFailureDestinationDeliveredEventCount",
+        dimensions_map={"EventSourceMappingUUID": mapping_id},
+        period=period,
+        statistic=SUM,
+        label=label,
+    )

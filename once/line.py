@@ -106,13 +106,12 @@ class Line:
 
 
 def _places(courses: Sequence[Course]) -> dict[Course, _Place]:
-    """Return each one's place; a FIFO group has that of its first message, or it would be torn."""
+    """Return each one's place. All of a FIFO group have one, or the group would be torn."""
     first: dict[str, _Place] = {}
-    places = {}
     for course in courses:
-        place, group = _place(course), course.delivery.group
-        places[course] = place if group is None else first.setdefault(group, place)
-    return places
+        if course.delivery.group is not None and course.known is None:
+            first.setdefault(course.delivery.group, _place(course))
+    return {c: first.get(c.delivery.group or "", _place(c)) for c in courses}
 
 
 def _place(course: Course) -> _Place:

@@ -21,7 +21,7 @@ from once.errors import OnceError, Unpublishable
 from once.keys import key_hash
 from once.outbox import OutgoingEvent, events_in
 from once.publisher import Publisher, Unpublished
-from once.runtime import SDK, sqs_client
+from once.sdk import SDK, sqs_client
 from once.settings import RelaySettings
 
 if TYPE_CHECKING:

@@ -3,13 +3,11 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from aws_lambda_powertools import Logger, Metrics
 from boto3.dynamodb.types import TypeDeserializer
-from botocore.config import Config
 
 from once.actions import Item, serialize
 from once.backoff import Backoff
@@ -18,6 +16,7 @@ from once.commit import Committer
 from once.contract import Metric
 from once.dead_letter import Quarantine
 from once.ledger import Ledger
+from once.sdk import SDK, sqs_client
 from once.settings import Settings, TableSettings
 from once.wire import write_bodies
 
@@ -25,33 +24,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
 
-# Short, because a call that hangs spends the time of the whole batch, and an unanswered commit is
-# looked up rather than waited for: with its one retry, a call ends within the time margin.
-SDK = Config(
-    connect_timeout=1,
-    read_timeout=1,
-    retries={"mode": "standard", "total_max_attempts": 2},
-    parameter_validation=False,
-    tcp_keepalive=True,
-    max_pool_connections=10,  # one for each group that may commit side by side
-)
-
 _DESERIALIZER = TypeDeserializer()
-
-
-class _Later:
-    """A client that is made when it is first used."""
-
-    def __init__(self, make: Callable[[], object]) -> None:
-        self._client = cache(make)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client(), name)
-
-
-def sqs_client(region: str | None) -> "SQSClient":
-    """Return a client for dead letters and delays, which is made when the first of them is due."""
-    return cast("SQSClient", _Later(partial(boto3.client, "sqs", region, config=SDK)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from botocore.config import Config
 
 from benchmarks.dynamodb import DEDUP, KEYS, ORDERS
 from benchmarks.orders import EVENT_TYPE, QUEUE_ARN, Event
-from once.runtime import SDK
+from once.sdk import SDK
 from once.settings import Settings, TableSettings
 from once.testing.events import FakeContext
 

@@ -6,7 +6,8 @@ from typing import Any
 import boto3
 from aws_lambda_powertools import Logger
 
-from once.runtime import SDK, Runtime
+from once.runtime import Runtime
+from once.sdk import SDK
 from once.settings import Settings
 
 from .library import consumer_of

@@ -74,7 +74,10 @@ def _received(body: str, number: int) -> dict[str, Any]:
         "ReceiptHandle": "r",
         "Body": body,
         "MD5OfBody": "x",
-        "Attributes": {"ApproximateReceiveCount": "1"},
+        "Attributes": {
+            "ApproximateReceiveCount": "1",
+            "SentTimestamp": str(int(time.time() * 1000)),
+        },
     }
     return sqs_record(message, f"arn:aws:sqs:{REGION}:123456789012:once-inventory")
 

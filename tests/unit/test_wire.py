@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from once.actions import serialize
 from once.errors import InvalidWrite
-from once.runtime import SDK
+from once.sdk import SDK
 from once.testing import inject, refused
 from once.wire import encoded, write_bodies
 from tests.unit.support import Bench

@@ -1,0 +1,66 @@
+"""Dead letters as lines of JSON in a file, before they are deleted: all that sending them takes."""
+
+import base64
+import json
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ops.dead_letters import Letter
+from ops.errors import OpsError
+from ops.letter_json import letter_json
+from ops.sent_back import sent_back
+
+_FOR_THE_OWNER = 0o600
+
+
+def export(path: Path, letters: Iterable[Letter], now: datetime) -> None:
+    """Write letters to a new file, a line each; it is on the disk when this returns.
+
+    In each line, `send` is what `aws sqs send-message --cli-input-json` takes.
+
+    Raises:
+        OpsError: the file is there already, or cannot be written.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FOR_THE_OWNER)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            for letter in letters:
+                file.write(json.dumps(_line(letter, now)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        _keep_name(path.parent)
+    except OSError as error:
+        raise OpsError(f"{error}: nothing was deleted; name another file with --export") from None
+
+
+def _line(letter: Letter, now: datetime) -> dict[str, Any]:
+    message = sent_back(letter, now)
+    return {
+        **letter_json(letter),
+        "error": letter.error,
+        "send": {
+            "QueueUrl": letter.box.queue_url,
+            "MessageBody": message.body,
+            "MessageAttributes": {
+                name: {key: _text(part) for key, part in value.items()}
+                for name, value in message.attributes.items()
+            },
+            **message.order,
+        },
+    }
+
+
+def _text(part: str | bytes) -> str:
+    return base64.b64encode(part).decode() if isinstance(part, bytes) else part
+
+
+def _keep_name(folder: Path) -> None:
+    """A file is not safe before its folder is, which has its name."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,165 @@
+"""One line of a trace: at what time, which consumer did what with an event."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import cast
+
+from once.contract import Outcome, Record, Standing, State
+from once.errors import OnceError
+from once.events import CloudEvent
+from once.keys import key_hash
+from once.outbox import events_in
+from once.record import CLOCK_SKEW_SECONDS
+from ops.cases import event_of
+from ops.dead_letters import Letter
+from ops.dedup_table import Item
+from ops.log_lines import Line
+
+Fact = str | int | bool | datetime | list[str]
+
+_STANDINGS: dict[str, str] = {
+    Standing.IN_FLIGHT: "in flight: its owner is at it, or died at it",
+    Standing.NOT_DONE: "certainly not done",
+    Standing.UNKNOWN: "perhaps done: nobody knows",
+}
+_MILLISECONDS = 1000
+
+
+class What(StrEnum):
+    """What a consumer did with an event."""
+
+    COMMITTED = "committed"
+    REFUSED = "refused"
+    PENDING = "pending effect"
+    QUARANTINED = "quarantined"
+    RETRIED = "will be retried"
+    DUPLICATE = "duplicate"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One line of a trace.
+
+    Attributes:
+        at: when it happened.
+        consumer: the consumer's name.
+        event_type: the type of the event; None where it is not known.
+        what: what the consumer did with it.
+        key_hash: the SHA-256 of the dedup key, in hex; None where no consumer got as far.
+        facts: more of it, by name.
+    """
+
+    at: datetime
+    consumer: str
+    event_type: str | None
+    what: What
+    key_hash: str | None
+    facts: Mapping[str, Fact]
+
+
+def of_record(item: Item, now: datetime) -> Moment:
+    """Return what a dedup record says."""
+    pk = item[Record.PK]["S"]
+    return Moment(
+        at=_moment(_number(item, Record.COMMITTED_AT) or 0),
+        consumer=pk.partition("#")[0],
+        event_type=_text(item, Record.EVENT_TYPE),
+        what=_what(item),
+        key_hash=key_hash(pk),
+        facts={"key": pk, **dict(_facts(item, now))},
+    )
+
+
+def of_letter(letter: Letter) -> Moment:
+    """Return what a dead letter says."""
+    event = event_of(letter)
+    facts: dict[str, Fact | None] = {
+        "reason": letter.reason or "none was recorded: the function died",
+        "error": letter.error,
+        "first_seen": letter.first_seen,
+        "receive_count": letter.receive_count,
+        "message_id": letter.message_id,
+        "sent_back": [str(stay) for stay in letter.lineage[:-1]] or None,
+    }
+    return Moment(
+        at=letter.sent_at,
+        consumer=letter.box.owner,
+        event_type=event.type if isinstance(event, CloudEvent) else None,
+        what=What.QUARANTINED,
+        key_hash=letter.key_hash,
+        facts={name: fact for name, fact in facts.items() if fact is not None},
+    )
+
+
+def of_line(line: Line, event_type: str | None) -> Moment:
+    """Return what a line of a log says of one message.
+
+    Args:
+        line: the line.
+        event_type: the type of the message's event; None where it is not known.
+    """
+    names = ("reason", "error", "receive_count", "message_id")
+    return Moment(
+        at=line.at,
+        consumer=line.consumer,
+        event_type=event_type,
+        what=What(line.said),
+        key_hash=line.fields.get("key_hash"),
+        facts={name: line.fields[name] for name in names if name in line.fields},
+    )
+
+
+def _what(item: Item) -> What:
+    if _text(item, Record.STATE) == State.PENDING:
+        return What.PENDING
+    return What.REFUSED if _text(item, Record.OUTCOME) == Outcome.REFUSED else What.COMMITTED
+
+
+def _facts(item: Item, now: datetime) -> Iterator[tuple[str, Fact]]:
+    for name in (Record.REFUSAL, Record.EFFECT):
+        if found := _text(item, name):
+            yield name, found
+    if _text(item, Record.STATE) == State.PENDING:
+        yield from _pending(item, now)
+    if found := _text(item, Record.PROVIDER_KEY):
+        yield Record.PROVIDER_KEY, found
+    yield from _outbox(item)
+    expires_at = _number(item, Record.EXPIRES_AT)
+    if expires_at is not None and expires_at < now.timestamp() - CLOCK_SKEW_SECONDS:
+        yield "expired", _moment(expires_at * _MILLISECONDS)
+
+
+def _pending(item: Item, now: datetime) -> Iterator[tuple[str, Fact]]:
+    standing = _text(item, Record.STANDING) or "not recorded"
+    yield Record.STANDING, _STANDINGS.get(standing, standing)
+    yield "since", _moment(_number(item, Record.COMMITTED_AT) or 0)
+    if lease := _number(item, Record.LEASE_UNTIL):
+        until = _moment(lease)
+        yield "leased_until" if until > now else "lease_over_since", until
+    if expiry := _number(item, Record.KEY_EXPIRES_AT):
+        until = _moment(expiry * _MILLISECONDS)
+        yield "provider_knows_key_until" if until > now else "provider_forgot_key", until
+
+
+def _outbox(item: Item) -> Iterator[tuple[str, Fact]]:
+    try:
+        if types := [event.type for event in events_in(item)]:
+            yield "published", types
+    except OnceError:  # its text may quote the event
+        yield "published", "cannot be read: see the relay's dead letters"
+
+
+def _text(item: Item, name: str) -> str | None:
+    """A record that this version did not write is shown as far as it can be read."""
+    return cast("str | None", item.get(name, {}).get("S"))
+
+
+def _number(item: Item, name: str) -> int | None:
+    value = item.get(name, {}).get("N")
+    return None if value is None else int(value)
+
+
+def _moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / _MILLISECONDS, UTC)

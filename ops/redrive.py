@@ -1,0 +1,147 @@
+"""Sends dead letters back to their queues: first sent, then deleted, so that nothing is lost.
+
+Whoever is killed in between leaves a letter that is sent again the next time, and that the consumer
+knows for a duplicate.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from once.contract import Limits
+from ops.dead_letters import Letter
+from ops.entries import MOST, call_for_each
+from ops.sent_back import Message, sent_back
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+Pair = tuple[Letter, Message]
+
+
+@dataclass(slots=True)
+class Result:
+    """What became of the letters that were to be sent.
+
+    `sent` holds the message ids that they have in their queue now; `failed` a line each.
+    """
+
+    sent: set[str] = field(default_factory=set)
+    failed: list[str] = field(default_factory=list)
+
+
+class Pace:
+    """Lets at most so many messages a second go."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._free_at = 0.0
+
+    @property
+    def at_once(self) -> int:
+        """How many may go in one call."""
+        return max(1, min(MOST, int(self._rate)))
+
+    def wait(self, count: int) -> None:
+        """Wait until this many may go."""
+        now = time.monotonic()
+        if now < self._free_at:
+            time.sleep(self._free_at - now)
+        self._free_at = max(now, self._free_at) + count / self._rate
+
+
+class Redriver:
+    """Sends letters back.
+
+    Args:
+        sqs: an SQS client.
+        pace: how fast.
+        taken: told of letters that are in their dead-letter queue no more.
+    """
+
+    def __init__(
+        self, sqs: "SQSClient", pace: Pace, taken: Callable[[Iterable[Letter]], object]
+    ) -> None:
+        self._sqs = sqs
+        self._pace = pace
+        self._taken = taken
+        self.result = Result()
+
+    def send(self, letters: Sequence[Letter], *, edited: bool = False) -> None:
+        """Send letters back that lie in one queue, and delete what was sent.
+
+        Args:
+            letters: the letters.
+            edited: whether their bodies were changed.
+
+        Raises:
+            botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
+        """
+        now = datetime.now(UTC)
+        pairs = [(letter, sent_back(letter, now, edited=edited)) for letter in letters]
+        for some in self._calls(pairs):
+            self._pace.wait(len(some))
+            self._delete(self._sent(some))
+
+    def came_back(self, letter: Letter) -> bool:
+        """Tell whether a letter is one of those that were sent, and has failed again already."""
+        return any(stay.message_id in self.result.sent for stay in letter.lineage)
+
+    def _calls(self, pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+        """What fits into one call; a FIFO queue gets one after the other, to keep their order."""
+        some: list[Pair] = []
+        for letter, message in pairs:
+            most = 1 if letter.box.is_fifo else self._pace.at_once
+            size = message.size + sum(waiting.size for _, waiting in some)
+            if some and (len(some) == most or size > Limits.MESSAGE_BYTES):
+                yield some
+                some = []
+            some.append((letter, message))
+        if some:
+            yield some
+
+    def _sent(self, pairs: Sequence[Pair]) -> list[Letter]:
+        """Send, and return the letters that are certainly in their queue again."""
+        queue_url = pairs[0][0].box.queue_url
+        taken, refused = call_for_each(
+            lambda entries: self._sqs.send_message_batch(
+                QueueUrl=str(queue_url),
+                Entries=entries,  # type: ignore[arg-type]
+            ),
+            (message.entry() for _, message in pairs),
+        )
+        self.result.sent |= {answer["MessageId"] for answer in taken.values()}
+        for number, said in refused.items():
+            self.result.failed.append(f"{pairs[number][0].message_id}: not sent: {said}")
+        return [pairs[number][0] for number in taken]
+
+    def _delete(self, letters: Sequence[Letter]) -> None:
+        if not letters:
+            return
+        refused = delete(self._sqs, letters)
+        self._taken(letter for letter in letters if letter.message_id not in refused)
+        self.result.failed += [
+            f"{name}: sent, but not deleted: {said}; sent again, it will be a duplicate"
+            for name, said in refused.items()
+        ]
+
+
+def delete(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:
+    """Delete up to ten letters of one queue.
+
+    Returns:
+        What SQS said of those that it did not delete, by message id.
+
+    Raises:
+        botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
+    """
+    _, refused = call_for_each(
+        lambda entries: sqs.delete_message_batch(
+            QueueUrl=letters[0].box.url,
+            Entries=entries,  # type: ignore[arg-type]
+        ),
+        ({"ReceiptHandle": letter.receipt_handle} for letter in letters),
+    )
+    return {letters[number].message_id: said for number, said in refused.items()}

@@ -1,0 +1,46 @@
+"""What each reason of a dead letter means for sending it back, and what has to be done before."""
+
+from once.contract import Reason
+
+DIED = "the function died at it on every receive, or never got to it: see its log first"
+"""Where no reason was recorded: nobody was left to record one."""
+
+BEFORE_THE_RECORD = frozenset(
+    {
+        Reason.UNPARSEABLE,
+        Reason.INVALID_EVENT,
+        Reason.UNKNOWN_TYPE,
+        Reason.INVALID_DATA,
+        Reason.NO_KEY,
+        Reason.TOO_LARGE,
+    }
+)
+"""Decided before a consumer asks for the dedup record: even a duplicate comes back."""
+
+_EDIT = "`dlq redrive --edit` changes the body, or the producer sends a new event"
+_REMEDIES = {
+    Reason.UNPARSEABLE: _EDIT,
+    Reason.INVALID_EVENT: _EDIT,
+    Reason.NO_KEY: _EDIT,
+    Reason.UNKNOWN_TYPE: "deploy a handler for the type, or take it out of the consumer's line",
+    Reason.INVALID_DATA: f"deploy a model that reads the data; or {_EDIT}",
+    Reason.TOO_LARGE: "raise the limit, or have the producer send where the data can be read",
+    Reason.KEY_CONFLICT: "the producer sends a new event, with an id of its own; purge this one",
+    Reason.INVALID_WRITE: "deploy a handler whose write DynamoDB takes",
+    Reason.UNHANDLED_REFUSAL: "deploy a handler with `@consumer.rejects` for the refusal",
+    Reason.PERMANENT: "see to what the handler's error names",
+    Reason.EFFECT_UNKNOWN: "see to what the error names",
+    Reason.UNPUBLISHABLE: "`outbox republish`, once the topic takes the event",
+    Reason.RETRIES_EXHAUSTED: "see to what the error names, if it has not passed",
+}
+
+
+def remedy(reason: str | None) -> str | None:
+    """Return what has to be done before a letter is sent back; None where nothing has.
+
+    Args:
+        reason: the letter's reason; None where none was recorded.
+    """
+    if reason is None:
+        return DIED
+    return _REMEDIES.get(Reason(reason)) if reason in set(Reason) else None

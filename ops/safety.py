@@ -1,0 +1,188 @@
+"""Whether a dead letter may be sent back to its queue, as its dedup record says.
+
+A consumer deduplicates whatever is sent to it. What it cannot promise is told here: a key that is
+forgotten, and an effect that may have been done outside.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+
+from once.contract import Limits, Reason, Standing
+from once.errors import OnceError
+from once.events import CloudEvent
+from once.intent import Intent
+from once.record import StoredRecord
+from ops.cases import Case, left_out, read_cases
+from ops.dead_letters import Letter
+from ops.dedup_table import DedupTable, Item
+from ops.record_words import written_at
+from ops.records import MESSAGE_LIFE_SECONDS
+from ops.remedies import BEFORE_THE_RECORD, remedy
+from ops.words import shown_seconds, shown_time
+
+
+class Prospect(Enum):
+    """What becomes of a letter that is sent back; the value is how it is told."""
+
+    WORKED_ON = "safe"
+    DUPLICATE = "safe, a duplicate"
+    RETURNS = "safe, but comes back"
+    UNSAFE = "NOT SAFE"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a letter, and why."""
+
+    prospect: Prospect
+    why: str
+
+    @property
+    def safe(self) -> bool:
+        """Whether nothing can be done a second time by it."""
+        return self.prospect is not Prospect.UNSAFE
+
+    def __str__(self) -> str:
+        return f"{self.prospect.value}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A letter's case, and the verdict on it."""
+
+    case: Case
+    verdict: Verdict
+
+
+def judge_all(table: DedupTable, letters: Iterable[Letter]) -> list[Judged]:
+    """Read the dedup records of letters, and return the verdict on each, in their order.
+
+    Raises:
+        OpsError, botocore.exceptions.BotoCoreError, ClientError: see `ops.cases.read_cases`.
+    """
+    now = datetime.now(UTC)
+    cases = read_cases(table, letters)
+    return [Judged(case, judge(case, now)) for case in cases]
+
+
+def judge(case: Case, now: datetime) -> Verdict:
+    """Return the verdict on sending a letter back to its queue as it is."""
+    if case.letter.box.queue_url is None:
+        return _unsafe("it is the relay's, and has no queue: `outbox republish` publishes it again")
+    if isinstance(case.event, OnceError):
+        reason = case.event.reason
+        return _returns(f"no consumer can read it ({reason}: {case.event}); {remedy(reason)}")
+    return _with_reason(case.letter.reason, _by_record(case, case.event, now))
+
+
+def _with_reason(reason: str | None, verdict: Verdict) -> Verdict:
+    """What the letter died of may still be there, whatever the record says."""
+    if not verdict.safe or verdict.prospect is Prospect.RETURNS:
+        return verdict
+    if reason in BEFORE_THE_RECORD:
+        return _returns(f"as {reason}, unless this was done: {remedy(reason)}")
+    if verdict.prospect is Prospect.WORKED_ON and (more := remedy(reason)):
+        return Verdict(verdict.prospect, f"{verdict.why}; {more}")
+    return verdict
+
+
+def _by_record(case: Case, event: CloudEvent, now: datetime) -> Verdict:
+    if case.record is None:
+        return _without_record(case, now)
+    stored = StoredRecord.read(case.record)
+    if stored.expires_at is not None and _soon(stored.expires_at, now):
+        return _unsafe(
+            f"it was committed, and is forgotten from {shown_seconds(stored.expires_at)} on: it "
+            "would be done again"
+        )
+    fields = left_out(event, stored.fingerprint)
+    differs = fields is None or (bool(fields) and case.letter.reason == Reason.KEY_CONFLICT)
+    if stored.intent is None:
+        return _done(case.record, fields, differs=differs)
+    verdict = _pending(stored.intent, now)
+    # Too many volatile fields look like other content, and an open effect is not to be risked.
+    return _conflict(case.record) if differs and _may_conflict(case, verdict) else verdict
+
+
+def _without_record(case: Case, now: datetime) -> Verdict:
+    letter = case.letter
+    if case.pk is None and letter.key_hash is not None:
+        return _unsafe(
+            "its key cannot be computed from the event, so its record was not found: `python -m "
+            f"ops trace {letter.key_hash}` looks through the whole table"
+        )
+    if letter.reason == Reason.EFFECT_UNKNOWN:
+        return _unsafe("its effect may have been done, and its record is gone: find out outside")
+    if now - letter.first_seen > timedelta(seconds=MESSAGE_LIFE_SECONDS):
+        return _unsafe(
+            f"it has no record, but it was first seen at {shown_time(letter.first_seen)}: a record "
+            "may have expired since, so see in the tables whether it was worked on"
+        )
+    return Verdict(
+        Prospect.WORKED_ON, "it has no record, so it was never committed: it will be worked on"
+    )
+
+
+def _may_conflict(case: Case, verdict: Verdict) -> bool:
+    return verdict.safe or case.letter.reason == Reason.KEY_CONFLICT
+
+
+def _done(record: Item, fields: tuple[str, ...] | None, *, differs: bool) -> Verdict:
+    """Whether a handler leaves fields out stands in its code, which is not read here."""
+    if differs or fields is None:
+        return _conflict(record)
+    if not fields:
+        return Verdict(
+            Prospect.DUPLICATE,
+            f"the same content was committed at {written_at(record)}: it will be acknowledged as "
+            "a duplicate, and change nothing",
+        )
+    return _returns(
+        f"as key-conflict, unless its handler declares {', '.join(fields)} volatile: but for that, "
+        f"the same content was committed at {written_at(record)}, and it is a duplicate"
+    )
+
+
+def _conflict(record: Item) -> Verdict:
+    return _returns(
+        f"as key-conflict: other content was committed under its key at {written_at(record)}; "
+        f"{remedy(Reason.KEY_CONFLICT)}"
+    )
+
+
+def _pending(intent: Intent, now: datetime) -> Verdict:
+    effect, key = f"the effect {intent.effect!r}", intent.provider_key
+    if intent.standing is Standing.NOT_DONE:
+        return Verdict(Prospect.WORKED_ON, f"{effect} has certainly not been done: it goes on")
+    if intent.key_expires_at is None:
+        return _unsafe(
+            f"{effect} may have been done, and its provider knows no keys: find out there whether "
+            "it was. Sent back, it comes back as effect-unknown if it is done at most once, and is "
+            "done again if it is done at least once"
+        )
+    until = shown_seconds(intent.key_expires_at)
+    if now.timestamp() >= intent.key_expires_at:
+        return _unsafe(
+            f"{effect} may have been done, and the provider may have forgotten the key {key} since "
+            f"{until}: look it up there. Sent back, it comes back as effect-unknown"
+        )
+    return Verdict(
+        Prospect.WORKED_ON,
+        f"{effect} may have been done: it goes on under the same key {key}, which the provider "
+        f"remembers until {until}",
+    )
+
+
+def _soon(expires_at: int, now: datetime) -> bool:
+    """A message may wait in its queue until the record is gone."""
+    return expires_at < now.timestamp() + Limits.QUEUE_RETENTION_SECONDS
+
+
+def _returns(why: str) -> Verdict:
+    return Verdict(Prospect.RETURNS, why)
+
+
+def _unsafe(why: str) -> Verdict:
+    return Verdict(Prospect.UNSAFE, why)

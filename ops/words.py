@@ -1,0 +1,29 @@
+"""How points in time, ages and what others wrote are shown to a person."""
+
+from datetime import UTC, datetime, timedelta
+
+_DAY, _HOUR, _MINUTE = 86400, 3600, 60
+
+
+def shown_time(moment: datetime) -> str:
+    """Return a point in time as it is shown, in UTC."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def shown_seconds(seconds: float) -> str:
+    """Return a point in time as it is shown, given in seconds since the epoch."""
+    return shown_time(datetime.fromtimestamp(seconds, UTC))
+
+
+def shown_age(age: timedelta) -> str:
+    """Return an age in its largest unit: `3 d`, `5 h`, `12 min`, `7 s`."""
+    seconds = max(0, int(age.total_seconds()))
+    for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= unit:
+            return f"{seconds // unit} {name}"
+    return f"{seconds} s"
+
+
+def harmless(text: str) -> str:
+    """Return a text with escapes in place of what a terminal could take for a command."""
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)

@@ -1,0 +1,121 @@
+"""Whether a dead letter may be sent back whose effect may have been done outside."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from once.effects import Policy
+from once.errors import NotDone
+from once.original import Original
+from ops.dedup_table import DedupTable
+from ops.safety import Prospect, judge_all
+from tests.ops.letters import HOUR, KEY_LIFETIME, Shop, note
+from tests.ops.support import Cloud
+
+
+@pytest.fixture
+def paying(cloud: Cloud) -> Iterator[Callable[[Policy], Shop]]:
+    opened: list[Shop] = []
+
+    def open_shop(policy: Policy) -> Shop:
+        opened.append(Shop(cloud, policy).__enter__())
+        return opened[0]
+
+    yield open_shop
+    for shop in opened:
+        shop.__exit__()
+
+
+def test_an_effect_that_is_certainly_not_done_goes_on(paying: Callable[[Policy], Shop]) -> None:
+    shop = paying(Policy.PROVIDER_KEY)
+    shop.outside.answers = [NotDone()] * 3
+    shop.give_up(note())
+    verdict = shop.verdict(in_seconds=KEY_LIFETIME + HOUR)
+    assert verdict.prospect is Prospect.WORKED_ON
+    assert "has certainly not been done" in verdict.why
+    assert shop.send_back() == []
+    assert shop.counted() == {"a": 1}
+
+
+def test_an_effect_that_may_be_done_goes_on_under_its_key_while_the_provider_knows_it(
+    paying: Callable[[Policy], Shop],
+) -> None:
+    shop = paying(Policy.PROVIDER_KEY)
+    shop.outside.answers = [TimeoutError()] * 3
+    shop.give_up(note())
+    [key] = set(shop.outside.calls)
+    verdict = shop.verdict(in_seconds=KEY_LIFETIME - HOUR)
+    assert verdict.prospect is Prospect.WORKED_ON
+    assert f"goes on under the same key {key}" in verdict.why
+    assert shop.send_back() == []
+    assert set(shop.outside.calls) == {key}
+    assert shop.counted() == {"a": 1}
+
+
+def test_an_effect_whose_key_the_provider_may_have_forgotten_is_for_a_person(
+    paying: Callable[[Policy], Shop],
+) -> None:
+    shop = paying(Policy.PROVIDER_KEY)
+    shop.outside.answers = [TimeoutError()] * 3
+    shop.give_up(note())
+    [key] = set(shop.outside.calls)
+    verdict = shop.verdict(in_seconds=KEY_LIFETIME)
+    assert not verdict.safe
+    assert f"may have forgotten the key {key} since" in verdict.why
+    assert "look it up there" in verdict.why
+    shop.aws.time = time.time() + KEY_LIFETIME
+    assert shop.send_back() == ["effect-unknown"]
+    assert set(shop.outside.calls) == {key}
+
+
+@pytest.mark.parametrize("policy", [Policy.AT_MOST_ONCE, Policy.AT_LEAST_ONCE])
+def test_an_effect_without_a_key_that_may_be_done_is_for_a_person(
+    paying: Callable[[Policy], Shop], policy: Policy
+) -> None:
+    shop = paying(policy)
+    shop.outside.answers = [TimeoutError()] * 3
+    shop.give_up(note())
+    verdict = shop.verdict()
+    assert not verdict.safe
+    assert "comes back as effect-unknown if it is done at most once" in verdict.why
+    assert shop.send_back() == (["effect-unknown"] if policy is Policy.AT_MOST_ONCE else [])
+
+
+def test_an_unknown_effect_whose_record_is_gone_is_for_a_person(
+    paying: Callable[[Policy], Shop],
+) -> None:
+    shop = paying(Policy.AT_MOST_ONCE)
+    shop.outside.answers = [TimeoutError()]
+    shop.give_up(note())
+    [item] = shop.aws.items("dedup")
+    shop.aws.dynamodb.delete_item(TableName="dedup", Key={"pk": {"S": item["pk"]}})
+    verdict = shop.verdict()
+    assert not verdict.safe
+    assert "its record is gone" in verdict.why
+
+
+def test_a_conflict_with_a_pending_effect_comes_back(paying: Callable[[Policy], Shop]) -> None:
+    shop = paying(Policy.AT_MOST_ONCE)
+    shop.outside.answers = [TimeoutError()]
+    shop.send(note(data={"amount": 1}))
+    shop.work_off()
+    shop.give_up(note(data={"amount": 9}))
+    unknown, conflict = judge_all(DedupTable(shop.aws.dynamodb, "dedup"), shop.letters())
+    assert unknown.verdict.prospect is Prospect.UNSAFE
+    assert conflict.verdict.prospect is Prospect.RETURNS
+    assert "as key-conflict: other content" in conflict.verdict.why
+
+
+def test_an_open_effect_is_not_risked_where_content_only_seems_to_differ(
+    paying: Callable[[Policy], Shop],
+) -> None:
+    shop = paying(Policy.AT_MOST_ONCE)
+    shop.outside.answers = [TimeoutError()]
+    shop.give_up(note(data={"amount": 1}))
+    letter = shop.letter()
+    other = replace(letter, original=Original(json.dumps(note(data={"amount": 9})), {}))
+    [found] = judge_all(DedupTable(shop.aws.dynamodb, "dedup"), [other])
+    assert found.verdict.prospect is Prospect.UNSAFE

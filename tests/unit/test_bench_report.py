@@ -29,7 +29,7 @@ SETTINGS = (
 )
 IMPORTS: list[Row] = [
     {"contender": name, "bytecode": True, "cpu_ms": 1.0, "modules": 1, "vs_boto3": ratio}
-    for name, ratio in (("boto3 and a client", 1.0), ("orders", 1.3), ("payments", 9.0))
+    for name, ratio in (("boto3 and a client", 1.0), ("orders", 1.3), ("payments", 1.4))
 ]
 
 
@@ -78,7 +78,7 @@ def test_ratios_are_taken_within_a_repeat_and_figures_over_all() -> None:
 def test_every_goal_holds_in_a_good_run() -> None:
     goals = goals_of(rows(), IMPORTS)
     assert missed(goals) == set()
-    assert [goal.seen for goal in goals if goal.figure.startswith("import")] == [1.3]
+    assert [goal.seen for goal in goals if goal.figure.startswith("import")] == [1.3, 1.4]
 
 
 def test_a_missed_goal_is_shown_as_missed() -> None:
@@ -124,8 +124,11 @@ def test_what_was_not_measured_does_not_hold() -> None:
 
 
 def test_an_import_that_is_too_slow_is_shown() -> None:
-    slow = [{**IMPORTS[1], "vs_boto3": 1.6}]
-    assert missed(goals_of(rows(), slow)) == {"import of a consumer, CPU / boto3"}
+    plain, own = ({**IMPORTS[n], "vs_boto3": 1.6} for n in (1, 2))
+    figure = "import of a consumer{}, CPU / boto3"
+    assert missed(goals_of(rows(), [plain, IMPORTS[2]])) == {figure.format("")}
+    own_libraries = figure.format(" with libraries of its own")
+    assert missed(goals_of(rows(), [IMPORTS[1], own])) == {own_libraries}
 
 
 def test_the_tables_fit_into_a_terminal_of_80_columns() -> None:
@@ -177,7 +180,7 @@ def test_the_page_gets_the_figures_of_the_run_and_keeps_its_text() -> None:
     for line in (
         "| Once, grouped | 0.040 | 0.040 | 0.040 | 0.040 | 0.040 | 0.13 | – |",
         "| raw transaction | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 |",
-        "boto3 and a client 1.00, orders 1.30, payments 9.00.",
+        "boto3 and a client 1.00, orders 1.30, payments 1.40.",
         "Of 18 goals (`benchmarks/goals.py`) 18 hold.",
     ):
         assert line in new

@@ -130,6 +130,15 @@ def test_nobody_waits_while_one_with_its_last_chance_is_in_contention(start: Sta
     assert function.at_pauses == [GROUP] * 3
 
 
+def test_a_suspect_in_contention_lets_the_other_suspects_go(start: Start) -> None:
+    function = Function(start, seconds=10)
+    suspects = batch_of("a", "b", "c", receive_count=3)
+    conflict = naming({"a": "TransactionConflict"}, times=2)
+    made = function.work(*suspects, fault=conflict)
+    assert made == [["a"], ["b"], ["c"], ["a"], ["a"]]
+    assert function.reported == []
+
+
 @pytest.mark.parametrize("fault", [THROTTLED, never_sent()], ids=["throttled", "unanswered"])
 def test_a_request_that_names_nobody_goes_again_together(start: Start, fault: Fault) -> None:
     function = Function(start, seconds=10)

@@ -82,7 +82,10 @@ def bench_server() -> Iterator[BenchServer]:
     Raises:
         ProcessFailed: it did not start; the message has its last lines.
     """
-    with TemporaryDirectory(prefix="once-bench-") as folder, socket.socket() as listener:
+    with (
+        TemporaryDirectory(prefix="once-bench-", ignore_cleanup_errors=True) as folder,
+        socket.socket() as listener,
+    ):
         # The socket is handed over bound, so no other process can take the port in between.
         listener.bind((HOST, 0))
         port = listener.getsockname()[1]
@@ -92,6 +95,7 @@ def bench_server() -> Iterator[BenchServer]:
             env=dict(os.environ),
             log=Path(folder) / "server.log",
             cwd=ROOT,
+            scratch=Path(folder),
             pass_fds=[listener.fileno()],
         ) as child:
             listener.close()

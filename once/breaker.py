@@ -1,10 +1,11 @@
 """When what a consumer depends on is down: whom to try, and when the others come again.
 
 While the breaker is open, messages go back untried, to come again after a delay that doubles with
-their receives and is never short: an outage of two hours then costs a message eight receives, and
+their receives and is never short: an outage of two hours then costs a message nine receives, and
 not all of its receives within a minute. What is learnt is kept for as long as the function is warm.
-A new one learns it anew, and soon: delays follow from the messages' own receives, and so does how
-much their failures count.
+A new one learns it anew, and soon: delays follow from the messages' own receives, and to begin with
+so does how much their failures count. A message that fails alone, among others that are done, opens
+nothing.
 """
 
 import random
@@ -20,8 +21,7 @@ _OUTSIDE = (NotDone, Unanswered, OutcomeUnknown, CommitRefused)
 _DONE = (Fate.COMMITTED, Fate.REFUSED)
 
 _IN_A_ROW = 3
-"""How many failures on the outside it takes, with nothing done in between. A message that fails on
-its third receive has seen three of them."""
+"""How many failures on the outside it takes, with nothing done in between."""
 
 
 class Breaker:
@@ -37,6 +37,7 @@ class Breaker:
         self._cap = settings.breaker_cap_seconds
         self._clock = clock
         self._failures = 0
+        self._works = False
         self._open_until = 0.0
 
     @property
@@ -56,14 +57,17 @@ class Breaker:
         """Learn from messages that ended in one round: their results, and how often received.
 
         They are one piece of evidence: ten that shared a silent request have not failed ten times.
+        A function that has never had anything done takes a message's earlier receives for failures
+        that it did not see itself.
         """
         failed = [receives for result, receives in ended if isinstance(result, _OUTSIDE)]
         if any(result in _DONE for result, _ in ended):
-            self._failures = 0
+            self._works, self._failures, self._open_until = True, 0, 0.0
         elif failed:
-            self._failures += max(failed)
+            self._failures += 1 if self._works else max(failed)
             if self._failures >= _IN_A_ROW:
-                self._open_until = self._clock() + self._longest(max(failed)) / 2
+                seconds = self._longest(self._failures - _IN_A_ROW + 1) / 2
+                self._open_until = self._clock() + seconds
 
     def delay(self, receive_count: int) -> float:
         """Return when a message is to come again, in seconds from now.

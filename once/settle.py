@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from once.claim import Claim
 from once.commit import Committer
+from once.contract import Standing
 from once.course import Course, Fate
 from once.errors import (
     Contention,
@@ -140,7 +141,8 @@ class Settler:
             case Verdict(Kind.DUPLICATE):
                 return Fate.DUPLICATE
             case Verdict(Kind.PENDING, intent=Intent() as found):
-                self._meter.effect_found(verdict.since)
+                if found.standing is not Standing.NOT_DONE:
+                    self._meter.effect_found(verdict.since)
                 return self._resume(course, done, found)
             case Verdict(Kind.REFUSED, Refusal() as refusal):
                 if done.refusal is not None:

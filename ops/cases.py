@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 
 from once.contract import Limits, Record
 from once.errors import NoKey, OnceError, TooLarge
@@ -74,7 +74,10 @@ def keys_of(letter: Letter, event: CloudEvent | OnceError) -> list[str]:
     if isinstance(event, OnceError):
         return []
     if letter.key_hash is None:
-        return [*islice(candidates(event, letter.box.owner), LOOK_UPS)]
+        found = chain(
+            candidates(event, letter.box.owner), _keys_of_content(event, letter.box.owner)
+        )
+        return [*dict.fromkeys(islice(found, LOOK_UPS))]
     key = find_key(event, letter.box.owner, letter.key_hash)
     return [key] if key else []
 
@@ -105,12 +108,14 @@ def _fingerprints(event: CloudEvent) -> Iterator[tuple[tuple[str, ...], str]]:
 
 def _key_of_content(event: CloudEvent, consumer: str, expected: str) -> str | None:
     """The key by content, where fields of the data are left out of it."""
+    keys = _keys_of_content(event, consumer)
+    return next((key for key in keys if key_hash(key) == expected), None)
+
+
+def _keys_of_content(event: CloudEvent, consumer: str) -> Iterator[str]:
     for _, content in _fingerprints(event):
         with suppress(NoKey, TooLarge):
-            key = Key.content().of(event, fingerprint=content, consumer=consumer)
-            if key_hash(key) == expected:
-                return key
-    return None
+            yield Key.content().of(event, fingerprint=content, consumer=consumer)
 
 
 def _case(

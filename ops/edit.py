@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import typer
 
+from once.contract import Reason
 from once.dead_letter import allowed
 from once.errors import OnceError
 from once.events import CloudEvent
@@ -71,13 +72,26 @@ def _key_fault(before: Case, event: CloudEvent) -> str | None:
     consumer = letter.box.owner
     if isinstance(was, OnceError):
         return None  # it had no identity that a consumer could have read
+    if event.type != was.type and letter.reason != Reason.UNKNOWN_TYPE:
+        return f"its type would change, and with it the handler that makes its key: {NEW_EVENT}"
     if before.pk is not None:
         if key_of(event, consumer, key_hash(before.pk)):
             return None
         return _changed(before.pk, _nearest(event, consumer, before.pk))
     if letter.key_hash is not None:
         return f"its key cannot be computed, so that nothing tells whether it stays: {NEW_EVENT}"
-    return None if _name(event) == _name(was) else _changed(_name(was), _name(event))
+    if _name(event) != _name(was):
+        return _changed(_name(was), _name(event))
+    if _keys_by_fields(was, consumer) - _keys_by_fields(event, consumer):
+        return f"nothing tells which of its fields are its key, and one would change: {NEW_EVENT}"
+    return None
+
+
+def _keys_by_fields(event: CloudEvent, consumer: str) -> set[str]:
+    """Every key but that by content, which every edit changes."""
+    return {
+        key for key in candidates(event, consumer) if not key.startswith(f"{consumer}#content#")
+    }
 
 
 def _record_fault(case: Case, event: CloudEvent) -> str | None:

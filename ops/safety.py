@@ -64,7 +64,14 @@ def judge_all(table: DedupTable, letters: Iterable[Letter]) -> list[Judged]:
     """
     now = datetime.now(UTC)
     cases = read_cases(table, letters)
-    return [Judged(case, judge(case, now)) for case in cases]
+    return [Judged(case, _judged(case, now)) for case in cases]
+
+
+def _judged(case: Case, now: datetime) -> Verdict:
+    try:
+        return judge(case, now)
+    except (KeyError, TypeError, ValueError) as error:  # one record never holds up all letters
+        return _unsafe(f"its record cannot be read ({error!r}): is `ops` older than the consumer?")
 
 
 def judge(case: Case, now: datetime) -> Verdict:
@@ -115,14 +122,36 @@ def _without_record(case: Case, now: datetime) -> Verdict:
         )
     if letter.reason == Reason.EFFECT_UNKNOWN:
         return _unsafe("its effect may have been done, and its record is gone: find out outside")
-    if now - letter.first_seen > timedelta(seconds=MESSAGE_LIFE_SECONDS):
+    if letter.reason == Reason.KEY_CONFLICT:
+        return _unsafe(
+            "other content was committed under its key, and that record is gone: see in the tables "
+            "whether this one is to be done as well"
+        )
+    if (sent := _produced_at(case)) is not None and _too_old(sent, now):
+        return _unsafe(
+            f"it has no record, but its producer made it at {shown_time(sent)}: a record may have "
+            "expired since, so see in the tables whether it was worked on"
+        )
+    if _too_old(letter.first_seen, now):
         return _unsafe(
             f"it has no record, but it was first seen at {shown_time(letter.first_seen)}: a record "
             "may have expired since, so see in the tables whether it was worked on"
         )
-    return Verdict(
-        Prospect.WORKED_ON, "it has no record, so it was never committed: it will be worked on"
-    )
+    return Verdict(Prospect.WORKED_ON, "no record of it was found: it will be worked on")
+
+
+def _produced_at(case: Case) -> datetime | None:
+    """When the event was made, if it says so: a late copy of it is first seen much later."""
+    time = case.event.time if isinstance(case.event, CloudEvent) else None
+    try:
+        made = datetime.fromisoformat(time or "")
+    except ValueError:
+        return None
+    return made if made.tzinfo else made.replace(tzinfo=UTC)
+
+
+def _too_old(moment: datetime, now: datetime) -> bool:
+    return now - moment > timedelta(seconds=MESSAGE_LIFE_SECONDS)
 
 
 def _may_conflict(case: Case, verdict: Verdict) -> bool:

@@ -21,7 +21,7 @@ from ops.cases import read_cases
 from ops.dead_letters import Box, Letter
 from ops.dedup_table import DedupTable
 from ops.queues import depth
-from ops.safety import Verdict, judge
+from ops.safety import Judged, Verdict, judge, judge_all
 from ops.walk import Walk
 from tests.ops.support import REGION, Cloud, run
 
@@ -225,6 +225,16 @@ class Shop:
         """Return the verdict on the only dead letter, now or later."""
         [case] = read_cases(DedupTable(self.aws.dynamodb, "dedup"), [self.letter()])
         return judge(case, datetime.fromtimestamp(time.time() + in_seconds, UTC))
+
+    def judged(self) -> list[Judged]:
+        """Return the case of every dead letter, and the verdict on it."""
+        return judge_all(DedupTable(self.aws.dynamodb, "dedup"), self.letters())
+
+    def forget(self) -> None:
+        """Delete every dedup record, as TTL does in the end."""
+        for record in self.aws.items("dedup"):
+            key = {"pk": {"S": record["pk"]}}
+            self.aws.dynamodb.delete_item(TableName="dedup", Key=key)
 
     def send_back(self) -> list[str | None]:
         """Send the letter back and let the consumer work on it; return why it came back."""

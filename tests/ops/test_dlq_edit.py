@@ -106,8 +106,22 @@ def test_an_event_whose_key_nobody_named_keeps_its_name(shop: Shop, editor: Edit
     editor.writes(note("a", event_id="b"))
     said = "from source '/test' and id 'id-a' to source '/test' and id 'b'"
     assert said in refused(shop)
-    editor.writes(note("a", data={"amount": 4}))
+
+
+def test_where_nobody_named_the_key_no_field_that_may_be_in_it_is_changed(
+    shop: Shop, editor: Editor
+) -> None:
+    shop.move(note("a", "named"))
+    editor.writes(note("b", "named", event_id="id-a"))
+    assert "nothing tells which of its fields are its key" in refused(shop)
+    editor.writes(note("a", "named", data={"more": True}))
     assert edit(shop).exit_code == 0
+
+
+def test_the_type_has_to_stay_for_its_handler_makes_the_key(shop: Shop, editor: Editor) -> None:
+    shop.give_up(note("a"), error=ValueError())
+    editor.writes(note("a", "named"))
+    assert "its type would change" in refused(shop)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_what_has_no_record_is_worked_on(shop: Shop) -> None:
     shop.give_up(note("a"), error=ValueError())
     verdict = shop.verdict()
     assert verdict.prospect is Prospect.WORKED_ON
-    assert "never committed" in verdict.why
+    assert "no record of it was found" in verdict.why
     assert "see to what the error names" in verdict.why
     assert shop.send_back() == []
     assert shop.counted() == {"a": 1}
@@ -52,7 +52,7 @@ def test_what_was_committed_is_a_duplicate_under_every_kind_of_key(
     assert shop.counted() == {"a": 1}
 
 
-@pytest.mark.parametrize("event_type", ["noted", "named", "stamped"])
+@pytest.mark.parametrize("event_type", ["noted", "named", "stamped", "nameless"])
 def test_a_letter_that_names_no_key_is_looked_up_under_every_key_it_may_have(
     shop: Shop, event_type: str
 ) -> None:
@@ -61,6 +61,31 @@ def test_a_letter_that_names_no_key_is_looked_up_under_every_key_it_may_have(
     shop.send(note("a", event_type))
     shop.work_off()
     assert shop.verdict().prospect is Prospect.DUPLICATE
+
+
+def test_a_conflict_whose_other_side_is_forgotten_is_not_safe(shop: Shop) -> None:
+    shop.send(note("a"))
+    shop.work_off()
+    shop.give_up(note("a", data={"amount": 9}))
+    shop.forget()
+    verdict = shop.verdict()
+    assert verdict.prospect is Prospect.UNSAFE
+    assert "that record is gone" in verdict.why
+
+
+def test_a_late_copy_of_an_old_event_without_a_record_is_not_safe(shop: Shop) -> None:
+    shop.give_up({**note("a"), "time": "2020-01-01T00:00:00Z"}, error=ValueError())
+    verdict = shop.verdict()
+    assert verdict.prospect is Prospect.UNSAFE
+    assert "its producer made it at" in verdict.why
+
+
+def test_a_record_that_cannot_be_read_holds_up_no_other_letter(shop: Shop) -> None:
+    shop.give_up(note("a"), note("b"), error=ValueError())
+    [pk] = [judged.case.pk for judged in shop.judged() if "id-a" in str(judged.case.pk)]
+    shop.aws.put("dedup", {"pk": pk, "state": "done"})
+    found = {str(judged.case.pk): judged.verdict for judged in shop.judged()}
+    assert [verdict.safe for key, verdict in sorted(found.items())] == [False, True]
 
 
 @pytest.mark.parametrize("event_type", ["stamped", "nameless"])

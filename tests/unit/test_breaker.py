@@ -57,8 +57,23 @@ def test_it_begins_closed_and_opens_at_the_third_failure_in_a_row(breaker: Break
 
 
 def test_what_a_message_has_seen_on_earlier_receives_counts(breaker: Breaker) -> None:
-    fail(breaker, 1, receive_count=3)
+    fail(breaker, 1, receive_count=5)
     assert breaker.seconds_open == 4 * BASE / 2
+
+
+def test_but_not_where_others_are_done(breaker: Breaker) -> None:
+    breaker.saw((Fate.COMMITTED, 1))
+    fail(breaker, 2, receive_count=9)
+    assert breaker.seconds_open == 0
+
+
+def test_what_fails_again_and_again_among_others_that_are_done_opens_nothing(
+    breaker: Breaker,
+) -> None:
+    for _ in range(50):
+        breaker.saw((Fate.COMMITTED, 1))
+        fail(breaker, 1, receive_count=9)
+    assert breaker.seconds_open == 0
 
 
 @pytest.mark.parametrize("done", [Fate.COMMITTED, Fate.REFUSED])
@@ -114,14 +129,14 @@ def test_after_its_time_one_is_tried_whose_failure_opens_it_anew(
     fail(breaker, 3)
     time.now += BASE / 2
     assert breaker.seconds_open == 0
-    fail(breaker, 1, receive_count=2)
+    fail(breaker, 1)
     assert breaker.seconds_open == 2 * BASE / 2
 
 
-def test_and_whose_success_closes_it(breaker: Breaker, time: Time) -> None:
+def test_a_success_closes_it_at_once(breaker: Breaker) -> None:
     fail(breaker, 3)
-    time.now += BASE / 2
-    breaker.saw((Fate.COMMITTED, 2))
+    breaker.saw((Fate.COMMITTED, 12))  # on its last chance
+    assert breaker.seconds_open == 0
     fail(breaker, 1)
     assert breaker.seconds_open == 0
 

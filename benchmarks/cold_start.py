@@ -11,11 +11,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from once.contract import RELAY
 from once.settings import RelaySettings, Settings, TableSettings
 from stacks.config import Config
 from stacks.consumers import CONSUMERS
 from stacks.package import package
-from stacks.registry import FUNCTIONS, RELAY, Consumer
+from stacks.registry import FUNCTIONS, Consumer
 
 BOTO3 = "boto3 and a client"
 

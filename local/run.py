@@ -18,6 +18,7 @@ from local.kills import killing
 from local.payments import PaymentSandbox
 from local.rest import wait_at_rest
 from local.service import place_of
+from once.contract import RELAY
 from ops.deployment import Deployment
 
 REST_SECONDS = 300.0
@@ -51,7 +52,7 @@ def send(
     manifest = aws.state_dir / "manifest.json"
     names = {name: consumer.function_name for name, consumer in deployment.consumers.items()}
     charging = names.pop("payments")
-    relay = f"{deployment.service}-outbox_relay"
+    relay = f"{deployment.service}-{RELAY}"
     started = time.monotonic()
     with killing(aws, sandbox, charging, [relay, *names.values()]) as killer:
         operate(aws, "send", *traffic, "--manifest", str(manifest))

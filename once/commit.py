@@ -76,9 +76,9 @@ class Committer:
         Returns:
             One verdict for each claim, in their order.
         """
-        entries = [entry for claim in claims for entry in claim.entries]
+        entries: Any = [entry for claim in claims for entry in claim.entries]
         try:
-            self._client.transact_write_items(TransactItems=entries)  # type: ignore[arg-type]
+            self._client.transact_write_items(TransactItems=entries)
         except ClientError as error:
             return self._read_refusal(claims, error)
         except (BotoCoreError, ResponseParserError):

@@ -13,6 +13,9 @@ SCHEMA_VERSION = 1
 CONSUMER_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """A consumer's name is part of each dedup key and of its folder's import path. Keep it for good."""
 
+RELAY = "outbox_relay"
+"""The one function that has a folder and no line of its own: it consumes a stream, not a queue."""
+
 EVENT_TYPE_ATTRIBUTE = "type"
 """Message attribute on the topic; each queue's filter policy selects by it."""
 

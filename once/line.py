@@ -11,8 +11,8 @@ _SUSPECT_RECEIVES = 3
 """A message that came so often may be what killed the function: it takes no neighbours along."""
 
 
-class _Place(IntEnum):
-    """Where in the line a message stands: within a place, in the order of the batch."""
+class _Rank(IntEnum):
+    """Where in the line a message stands; those of one rank are in the order of the batch."""
 
     LAST_CHANCE = 0
     """Were it left over when the time is up, it would be dead-lettered without a turn."""
@@ -28,8 +28,8 @@ class Line:
     """
 
     def __init__(self, courses: Sequence[Course]) -> None:
-        self._places = _places(courses)
-        self._waiting = sorted(courses, key=self._places.__getitem__)
+        self._ranks = _ranks(courses)
+        self._waiting = sorted(courses, key=self._ranks.__getitem__)
         self._went: Sequence[Course] = ()
         self._committed: dict[str, str] = {}
         self._blocked: set[str] = set()
@@ -56,9 +56,9 @@ class Line:
         fresh: list[Course] = []
         in_vain: list[Course] = []
         for course in self._free():
-            if self._places[course] is _Place.LAST_CHANCE and not course.attempts:
+            if self._ranks[course] is _Rank.LAST_CHANCE and not course.attempts:
                 return [course]
-            if self._places[course] is _Place.SUSPECT:
+            if self._ranks[course] is _Rank.SUSPECT:
                 break
             (in_vain if course.attempts else fresh).append(course)
             if len(fresh) == count:
@@ -105,22 +105,22 @@ class Line:
                 )
 
 
-def _places(courses: Sequence[Course]) -> dict[Course, _Place]:
-    """Return each one's place. All of a FIFO group have one, or the group would be torn."""
-    first: dict[str, _Place] = {}
+def _ranks(courses: Sequence[Course]) -> dict[Course, _Rank]:
+    """Return each one's rank. All of a FIFO group have one, or the group would be torn."""
+    first: dict[str, _Rank] = {}
     for course in courses:
         if course.delivery.group is not None and course.known is None:
-            first.setdefault(course.delivery.group, _place(course))
-    return {c: first.get(c.delivery.group or "", _place(c)) for c in courses}
+            first.setdefault(course.delivery.group, _rank(course))
+    return {c: first.get(c.delivery.group or "", _rank(c)) for c in courses}
 
 
-def _place(course: Course) -> _Place:
+def _rank(course: Course) -> _Rank:
     if course.known is not None:
-        return _Place.ORDINARY  # its handler will not run
+        return _Rank.ORDINARY  # its handler will not run
     if course.last_chance:
-        return _Place.LAST_CHANCE
+        return _Rank.LAST_CHANCE
     suspect = course.delivery.receive_count >= _SUSPECT_RECEIVES
-    return _Place.SUSPECT if suspect else _Place.ORDINARY
+    return _Rank.SUSPECT if suspect else _Rank.ORDINARY
 
 
 def _either_end(suspects: Sequence[Course]) -> Course:

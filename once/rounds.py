@@ -111,7 +111,7 @@ class Rounds:
         return courses
 
     def _work(self, going: Sequence[Course], line: Iterable[Course]) -> None:
-        # A round is one request's time, or its outcome's could not be heard within the margin.
+        # What has more groups than threads goes on in the next round, after a look at the clock.
         groups = pack(self._gather(going), self._size.size)[: self._threads]
         self._outdate(line, groups)
         for group, answer in zip(groups, self._commit(groups), strict=True):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 import boto3
 from botocore.config import Config
 
+from once.settings import MOST_COMMIT_THREADS
+
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
@@ -18,7 +20,7 @@ SDK = Config(
     retries={"mode": "standard", "total_max_attempts": 2},
     parameter_validation=False,
     tcp_keepalive=True,
-    max_pool_connections=10,  # one for each group that may commit side by side
+    max_pool_connections=MOST_COMMIT_THREADS,
 )
 
 

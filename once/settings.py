@@ -12,6 +12,9 @@ from typing import Any, Self
 
 from once.errors import SettingsError
 
+MOST_COMMIT_THREADS = 10
+"""So many connections the SDK keeps open, one for each group that may commit side by side."""
+
 TIME_MARGIN_MS = 5000
 """Kept back of a function's timeout: enough for a call under way to end, and for the answer."""
 

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.contract import DeadLetter
+from once.contract import RELAY, DeadLetter
 from once.original import Original
 from ops.deployment import Deployment
 from ops.lineage import Stay, read_lineage
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import MessageTypeDef
-
-RELAY = "outbox_relay"
 
 
 @dataclass(frozen=True, slots=True)

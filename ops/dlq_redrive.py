@@ -8,10 +8,11 @@ from typing import Annotated
 from rich.table import Table
 from typer import BadParameter, Option
 
+from once.contract import RELAY
 from ops.aws import client
 from ops.cases import Case
 from ops.cli import Service, console, progress
-from ops.dead_letters import RELAY, Box, Letter, boxes
+from ops.dead_letters import Box, Letter, boxes
 from ops.dedup_table import DedupTable
 from ops.deployment import Deployment
 from ops.dlq_options import (

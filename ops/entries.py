@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ops.publish import ATTEMPTS, BACKOFF_SECONDS
 
 Entry = Mapping[str, Any]
-Call = Callable[[Sequence[Entry]], Mapping[str, Any]]
+Call = Callable[[list[Any]], Mapping[str, Any]]
 """One call: takes entries, each with an `Id` of its own, and returns the service's answer."""
 
 MOST = 10

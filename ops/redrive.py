@@ -106,10 +106,7 @@ class Redriver:
         """Send, and return the letters that are certainly in their queue again."""
         queue_url = pairs[0][0].box.queue_url
         taken, refused = call_for_each(
-            lambda entries: self._sqs.send_message_batch(
-                QueueUrl=str(queue_url),
-                Entries=entries,  # type: ignore[arg-type]
-            ),
+            lambda entries: self._sqs.send_message_batch(QueueUrl=str(queue_url), Entries=entries),
             (message.entry() for _, message in pairs),
         )
         self.result.sent |= {answer["MessageId"] for answer in taken.values()}
@@ -138,10 +135,7 @@ def delete(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:
         botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
     """
     _, refused = call_for_each(
-        lambda entries: sqs.delete_message_batch(
-            QueueUrl=letters[0].box.url,
-            Entries=entries,  # type: ignore[arg-type]
-        ),
+        lambda entries: sqs.delete_message_batch(QueueUrl=letters[0].box.url, Entries=entries),
         ({"ReceiptHandle": letter.receipt_handle} for letter in letters),
     )
     return {letters[number].message_id: said for number, said in refused.items()}

@@ -20,6 +20,7 @@ from ops.dedup_table import DedupTable, Item
 from ops.record_words import written_at
 from ops.records import MESSAGE_LIFE_SECONDS
 from ops.remedies import BEFORE_THE_RECORD, remedy
+from ops.when import made_at
 from ops.words import shown_seconds, shown_time
 
 
@@ -97,7 +98,7 @@ def _with_reason(reason: str | None, verdict: Verdict) -> Verdict:
 
 def _by_record(case: Case, event: CloudEvent, now: datetime) -> Verdict:
     if case.record is None:
-        return _without_record(case, now)
+        return _without_record(case, event, now)
     stored = StoredRecord.read(case.record)
     if stored.expires_at is not None and _soon(stored.expires_at, now):
         return _unsafe(
@@ -113,7 +114,7 @@ def _by_record(case: Case, event: CloudEvent, now: datetime) -> Verdict:
     return _conflict(case.record) if differs and _may_conflict(case, verdict) else verdict
 
 
-def _without_record(case: Case, now: datetime) -> Verdict:
+def _without_record(case: Case, event: CloudEvent, now: datetime) -> Verdict:
     letter = case.letter
     if case.pk is None and letter.key_hash is not None:
         return _unsafe(
@@ -127,7 +128,7 @@ def _without_record(case: Case, now: datetime) -> Verdict:
             "other content was committed under its key, and that record is gone: see in the tables "
             "whether this one is to be done as well"
         )
-    if (sent := _produced_at(case)) is not None and _too_old(sent, now):
+    if (sent := made_at(event)) is not None and _too_old(sent, now):
         return _unsafe(
             f"it has no record, but its producer made it at {shown_time(sent)}: a record may have "
             "expired since, so see in the tables whether it was worked on"
@@ -138,16 +139,6 @@ def _without_record(case: Case, now: datetime) -> Verdict:
             "may have expired since, so see in the tables whether it was worked on"
         )
     return Verdict(Prospect.WORKED_ON, "no record of it was found: it will be worked on")
-
-
-def _produced_at(case: Case) -> datetime | None:
-    """When the event was made, if it says so: a late copy of it is first seen much later."""
-    time = case.event.time if isinstance(case.event, CloudEvent) else None
-    try:
-        made = datetime.fromisoformat(time or "")
-    except ValueError:
-        return None
-    return made if made.tzinfo else made.replace(tzinfo=UTC)
 
 
 def _too_old(moment: datetime, now: datetime) -> bool:

@@ -11,6 +11,7 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
+from once.contract import RELAY
 from ops.aws import client
 from ops.cli import Service, commands, console
 from ops.deployment import Deployment
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 WATCH_SECONDS = 2.0
 UNKNOWN = "–"
-RELAY = "outbox_relay"
-"""It reads a stream and has no queue, yet what it gave up waits to be seen like any dead letter."""
 
 app = commands()
 

@@ -3,20 +3,21 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import UTC, datetime
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.contract import Record
+from once.contract import RELAY, Record
 from once.events import CloudEvent
 from once.keys import key_hash
 from ops.aws import THREADS
-from ops.dead_letters import RELAY
 from ops.errors import explained
 from ops.log_lines import QUARANTINED, RETRIED, Line, Logs
 from ops.moments import Moment, of_letter, of_line, of_record
 from ops.story import Story
+from ops.when import made_at
+
+_EVER = datetime.fromtimestamp(0, UTC)
 
 
 def timeline(story: Story, lines: Iterable[Line], now: datetime) -> list[Moment]:
@@ -88,17 +89,10 @@ def _retries(consumer: str, logs: Logs, waiting: dict[str, CloudEvent]) -> Itera
     """Attempts in vain at events without a record: which of many keys they have only logs say."""
     if not waiting or consumer == RELAY:
         return
-    since = min(map(_published_at, waiting.values()))
+    since = min(made_at(event) or _EVER for event in waiting.values())
     for line in logs.lines(consumer, RETRIED, since):
         if line.fields.get("key_hash") in waiting:
             yield line
-
-
-def _published_at(event: CloudEvent) -> datetime:
-    with suppress(ValueError):
-        moment = datetime.fromisoformat(event.time or "")
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return datetime.fromtimestamp(0, UTC)
 
 
 def _sorted_out(answers: dict[str, list[Line] | Exception]) -> tuple[list[Line], str | None]:

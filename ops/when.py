@@ -1,9 +1,11 @@
-"""Points in time, as an operator writes them: a date, a date-time, or an age."""
+"""Points in time: as an operator writes them (a date, a date-time, an age), and as events do."""
 
 import re
 from datetime import UTC, datetime, timedelta
 
 from typer import BadParameter
+
+from once.events import CloudEvent
 
 FORMS = (
     "a date (2026-07-30), a date-time (2026-07-30T14:00, in UTC unless it has an offset), or an "
@@ -12,6 +14,15 @@ FORMS = (
 
 _AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[mhd])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+
+
+def made_at(event: CloudEvent) -> datetime | None:
+    """Return when an event was made, as its producer says; None where it says nothing readable."""
+    try:
+        made = datetime.fromisoformat(event.time or "")
+    except ValueError:
+        return None
+    return made if made.tzinfo else made.replace(tzinfo=UTC)
 
 
 def read_when(text: str, *, now: datetime, option: str) -> datetime:

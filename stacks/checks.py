@@ -8,10 +8,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from once.contract import Limits
+from once.contract import RELAY, Limits
 from stacks.config import DAY_SECONDS, Config
 from stacks.line_checks import line_faults
-from stacks.registry import FUNCTIONS, RELAY, Consumer
+from stacks.registry import FUNCTIONS, Consumer
 
 REGISTRY = "stacks/consumers.py"
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from once.contract import CONSUMER_NAME, Limits
-from once.settings import TIME_MARGIN_MS
+from once.contract import CONSUMER_NAME, RELAY, Limits
+from once.settings import MOST_COMMIT_THREADS, TIME_MARGIN_MS
 from stacks.config import Config
-from stacks.registry import RELAY, Consumer
+from stacks.registry import Consumer
 
 MARGIN_SECONDS = TIME_MARGIN_MS // 1000
 FUNCTION_SECONDS = 15 * 60
@@ -15,8 +15,7 @@ BATCH_WINDOW_SECONDS = 300
 CONCURRENCY = range(2, 1001)
 MEMORY_MB = range(128, 10_241)
 GROUP_SIZE = range(1, Limits.TRANSACTION_ACTIONS + 1)
-COMMIT_THREADS = range(1, 11)
-"""The SDK keeps ten connections open."""
+COMMIT_THREADS = range(1, MOST_COMMIT_THREADS + 1)
 TAKEN_VARIABLES = ("once_", "aws_", "secret_", "powertools_")
 """How variables begin that a function has from elsewhere."""
 NAME_RULE = "use at most 40 lower-case letters, digits and underscores, a letter first"

@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from once.contract import Record
+from once.contract import RELAY, Record
 from once.settings import RelaySettings
 from stacks.alarms import add_relay_alarms
 from stacks.config import Config
@@ -18,7 +18,7 @@ from stacks.dashboard import Row, relay_row
 from stacks.function import make_function, make_log_group
 from stacks.permissions import relay_role
 from stacks.queues import make_dead_letters
-from stacks.registry import FUNCTIONS, RELAY
+from stacks.registry import FUNCTIONS
 from stacks.rules import acknowledge
 
 MEMORY_MB = 512

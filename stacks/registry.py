@@ -7,8 +7,6 @@ from once.contract import Limits
 
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTIONS = ROOT / "functions"
-RELAY = "outbox_relay"
-"""The one function that has a folder and no line here: it consumes a stream, not a queue."""
 
 
 @dataclass(frozen=True, slots=True)

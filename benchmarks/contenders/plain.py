@@ -17,7 +17,7 @@ def put(connect: Connect) -> Handle:
     """A put a message: a duplicate overwrites."""
     client = connect("dynamodb")
 
-    def handle(event: Event, context: FakeContext) -> Any:  # noqa: ARG001
+    def handle(event: Event, _: FakeContext) -> Any:
         for record in event["Records"]:
             data = json.loads(record["body"])["data"]
             client.put_item(TableName=ORDERS, Item=serialized(data))
@@ -30,7 +30,7 @@ def claim_then_put(connect: Connect) -> Handle:
     """A claim, then the put: an order is lost where the function dies between the two."""
     client = connect("dynamodb")
 
-    def handle(event: Event, context: FakeContext) -> Any:  # noqa: ARG001
+    def handle(event: Event, _: FakeContext) -> Any:
         for record in event["Records"]:
             message = json.loads(record["body"])
             if _claimed(client, f"{NAME}#{message['source']}#{message['id']}"):

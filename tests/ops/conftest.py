@@ -10,6 +10,8 @@ from botocore.session import Session
 from moto import mock_aws
 
 from ops import publish, republish, stock
+from tests.ops.editing import Editor
+from tests.ops.letters import Shop
 from tests.ops.support import REGION, Cloud, describe_stacks
 
 # What the SDK reads of each service takes 50 ms, and can be shared.
@@ -55,3 +57,16 @@ def at_work(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """The same, with consumers: they work off their queues whenever somebody waits."""
     monkeypatch.setattr("time.sleep", lambda seconds: cloud.work_off())
     return cloud
+
+
+@pytest.fixture
+def shop(cloud: Cloud) -> Iterator[Shop]:
+    """A consumer with its queues, whose dead letters an operator looks at."""
+    with Shop(cloud) as shop:
+        yield shop
+
+
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Editor:
+    """What `dlq redrive --edit` opens."""
+    return Editor(monkeypatch, tmp_path)

@@ -1,8 +1,6 @@
 """`dlq redrive --edit`: the body may change, the event stays the same event."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,17 +10,6 @@ from once.effects import Policy
 from tests.ops.editing import Editor, edit, refused
 from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud, run
-
-
-@pytest.fixture
-def shop(cloud: Cloud) -> Iterator[Shop]:
-    with Shop(cloud) as shop:
-        yield shop
-
-
-@pytest.fixture
-def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Editor:
-    return Editor(monkeypatch, tmp_path)
 
 
 def test_an_edited_message_is_worked_on_and_the_edit_is_noted(shop: Shop, editor: Editor) -> None:

@@ -4,8 +4,6 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +11,7 @@ import pytest
 from ops.dlq_redrive import EDIT_SECONDS
 from tests.ops.editing import Editor, edit, refused
 from tests.ops.letters import Shop, note
-from tests.ops.support import Cloud, answer_with
-
-
-@pytest.fixture
-def shop(cloud: Cloud) -> Iterator[Shop]:
-    with Shop(cloud) as shop:
-        yield shop
-
-
-@pytest.fixture
-def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Editor:
-    return Editor(monkeypatch, tmp_path)
+from tests.ops.support import answer_with
 
 
 @pytest.mark.parametrize(

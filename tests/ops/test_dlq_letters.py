@@ -1,28 +1,20 @@
 """What is read of a dead letter: the message as it was, and what was said of it."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from once.contract import DeadLetter, Limits
+from once.contract import RELAY, DeadLetter, Limits
 from once.errors import PermanentError
-from ops.dead_letters import RELAY, Box, Letter, boxes
+from ops.dead_letters import Box, Letter, boxes
 from ops.deployment import Deployment
 from ops.lineage import Stay, lineage_text, read_lineage
 from tests.ops.letters import Shop, note
-from tests.ops.support import Cloud
 
 BOX = Box("orders", "https://sqs.example/1/dead", "https://sqs.example/1/queue")
 FIFO = Box("orders", "https://sqs.example/1/dead.fifo", "https://sqs.example/1/queue.fifo")
-
-
-@pytest.fixture
-def shop(cloud: Cloud) -> Iterator[Shop]:
-    with Shop(cloud) as shop:
-        yield shop
 
 
 def letter(box: Box = BOX, /, system: dict[str, str] | None = None, **facts: str) -> Letter:

@@ -1,22 +1,15 @@
 """`dlq list`: which dead letters there are, and why, without losing or showing any of them."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from ops.dead_letters import RELAY
+from once.contract import RELAY
 from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud, run
 
 DIED = "no reason recorded: the function died"
-
-
-@pytest.fixture
-def shop(cloud: Cloud) -> Iterator[Shop]:
-    with Shop(cloud) as shop:
-        yield shop
 
 
 @pytest.fixture

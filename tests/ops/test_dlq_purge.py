@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from once.contract import DeadLetter, Limits
+from once.contract import RELAY, DeadLetter, Limits
 from ops.__main__ import app
-from ops.dead_letters import RELAY
 from tests.ops.letters import Shop, note
 from tests.ops.support import OK, Cloud, answer_with, run
 

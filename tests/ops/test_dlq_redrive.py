@@ -5,19 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from once.contract import DeadLetter, Limits
+from once.contract import RELAY, DeadLetter, Limits
 from once.effects import Policy
-from ops.dead_letters import RELAY
 from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud, answer_with, run
 
 QUICK = ("--rate", "1000")
-
-
-@pytest.fixture
-def shop(cloud: Cloud) -> Iterator[Shop]:
-    with Shop(cloud) as shop:
-        yield shop
 
 
 def redrive(*options: object) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,15 +9,9 @@ import pytest
 from ops.publish import ATTEMPTS
 from ops.redrive import Pace
 from tests.ops.letters import Shop, note
-from tests.ops.support import OK, Cloud, answer_with, refusal, run
+from tests.ops.support import OK, answer_with, refusal, run
 
 REDRIVE = ("dlq", "redrive", "--rate", "1000")
-
-
-@pytest.fixture
-def shop(cloud: Cloud) -> Iterator[Shop]:
-    with Shop(cloud) as shop:
-        yield shop
 
 
 def number(name: str, output: str) -> str:

@@ -1,31 +1,23 @@
 """Whether a dead letter may be sent back: the verdict, and whether it comes true."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from once.contract import DeadLetter, Limits, Reason
+from once.contract import RELAY, DeadLetter, Limits, Reason
 from once.events import CloudEvent, read_event
 from once.fingerprint import fingerprint
-from ops.dead_letters import RELAY, boxes
+from ops.dead_letters import boxes
 from ops.dedup_table import DedupTable
 from ops.deployment import Deployment
 from ops.remedies import remedy
 from ops.safety import Prospect, judge_all
 from ops.walk import Walk
 from tests.ops.letters import DAY, Shop, note
-from tests.ops.support import Cloud
 
 WINDOW = 28 * DAY
-
-
-@pytest.fixture
-def shop(cloud: Cloud) -> Iterator[Shop]:
-    with Shop(cloud) as shop:
-        yield shop
 
 
 def test_what_has_no_record_is_worked_on(shop: Shop) -> None:

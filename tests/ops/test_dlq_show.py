@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -17,12 +16,6 @@ from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud, answer_with, run
 
 TODAY = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-@pytest.fixture
-def shop(cloud: Cloud) -> Iterator[Shop]:
-    with Shop(cloud) as shop:
-        yield shop
 
 
 def shown(shop: Shop, *options: object) -> str:

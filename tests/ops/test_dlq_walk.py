@@ -1,7 +1,5 @@
 """A walk through dead letters: all are shown once, and all are there afterwards."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from ops import walk
@@ -14,12 +12,6 @@ from tests.ops.letters import Shop
 from tests.ops.support import OK, Cloud, answer_with, refusal
 
 MANY = 23
-
-
-@pytest.fixture
-def shop(cloud: Cloud) -> Iterator[Shop]:
-    with Shop(cloud) as shop:
-        yield shop
 
 
 @pytest.fixture

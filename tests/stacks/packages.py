@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from once.contract import RELAY
 from stacks.config import Config
 from stacks.consumers import CONSUMERS
-from stacks.registry import FUNCTIONS, RELAY
+from stacks.registry import FUNCTIONS
 
 LOCK = FUNCTIONS / "requirements.txt"
 HERE = Config(local=True)

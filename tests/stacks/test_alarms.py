@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from once.contract import Metric
+from once.contract import RELAY, Metric
 from stacks.consumers import CONSUMERS
-from stacks.registry import RELAY, Consumer
+from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, Json, flat
 
 HOUR = 60 * 60

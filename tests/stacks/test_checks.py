@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from once.contract import RELAY
 from stacks.checks import faults_of
 from stacks.config import Config
-from stacks.registry import RELAY, Consumer, Table
+from stacks.registry import Consumer, Table
 
 GOOD = Consumer("refunds", events=("order.refunded",), tables=(Table("refunds", "order_id"),))
 

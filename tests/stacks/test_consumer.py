@@ -2,8 +2,9 @@
 
 import sys
 
+from once.contract import RELAY
 from stacks.consumers import CONSUMERS
-from stacks.registry import RELAY, Consumer, words
+from stacks.registry import Consumer, words
 from tests.stacks.cloud import Cloud, denies_plain_http, flat
 
 DAY = 24 * 60 * 60

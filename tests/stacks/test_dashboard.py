@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from once.contract import Metric
+from once.contract import RELAY, Metric
 from stacks.consumers import CONSUMERS
-from stacks.registry import RELAY, Consumer
+from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, Json, flat
 
 OWNERS = [*(line.name for line in CONSUMERS), RELAY, "tables"]

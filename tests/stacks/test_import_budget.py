@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from once.contract import RELAY
 from stacks.package import package
-from stacks.registry import RELAY
 from tests.stacks.cloud import Cloud, environment
 from tests.stacks.packages import EVERY, HERE, Function
 

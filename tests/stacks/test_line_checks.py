@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from once.contract import RELAY
 from once.settings import Settings
 from stacks.config import Config
 from stacks.line_checks import MARGIN_SECONDS, line_faults
-from stacks.registry import RELAY, Consumer, Table
+from stacks.registry import Consumer, Table
 
 GOOD = Consumer("refunds", events=("order.refunded",), tables=(Table("refunds", "order_id"),))
 CONFIG = Config(parameters={"payment_api": "https://example.com"})

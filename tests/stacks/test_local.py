@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from once.contract import RELAY
 from stacks.consumers import CONSUMERS
-from stacks.registry import RELAY, Consumer
+from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, statements
 
 SHORTER = {

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from once.contract import RELAY
 from once.settings import RelaySettings
-from stacks.registry import RELAY
 from tests.stacks.cloud import (
     Cloud,
     Json,

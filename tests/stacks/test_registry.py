@@ -2,10 +2,11 @@
 
 import pytest
 
+from once.contract import RELAY
 from stacks.checks import faults_of
 from stacks.config import Config
 from stacks.consumers import CONSUMERS
-from stacks.registry import FUNCTIONS, RELAY, Consumer, Table, words
+from stacks.registry import FUNCTIONS, Consumer, Table, words
 from tests.stacks.cloud import CONTEXT
 
 

@@ -11,7 +11,7 @@ import pytest
 from stacks.registry import ROOT
 
 OURS = frozenset(
-    {"once", "functions", "stacks", "ops", "local", "lab", "benchmarks", "tests", "tools", "app"}
+    {"once", "functions", "stacks", "ops", "local", "lab", "benchmarks", "proof", "tests", "app"}
 )
 MAY_IMPORT = {
     "once": ("once",),

@@ -1,0 +1,1 @@
+"""What tries to break it: the simulator, crash points, fuzzers and the soak."""

@@ -1,0 +1,1 @@
+"""The project's own service in a world in memory: its handlers, its relay, its operator."""

@@ -1,0 +1,171 @@
+"""The service: queues, tables and functions, as the registry's lines have them."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from once.contract import RELAY, Record
+from once.relay import Relay
+from once.runtime import Runtime
+from once.settings import RelaySettings, Settings, TableSettings
+from proof.shop.clients import clients
+from proof.world.plan import Plan
+from proof.world.queues import Queue
+from proof.world.world import World
+from stacks.consumers import CONSUMERS
+from stacks.registry import Consumer as ConsumerLine
+
+DEDUP = "dedup"
+DEDUP_WINDOW_SECONDS = 45 * 24 * 60 * 60
+RELAY_SECONDS = 60
+
+Handle = Callable[[dict[str, Any], Any], Any]
+
+
+class _NoMetrics:
+    """Metrics are tested elsewhere, and cost more than all else."""
+
+    metric_set: Mapping[str, Any] = {}
+
+    def add_metric(self, **_: Any) -> None:
+        """Count nothing."""
+
+    def add_dimension(self, *_: Any) -> None:
+        """Divide nothing."""
+
+    def flush_metrics(self) -> None:
+        """Print nothing."""
+
+
+_LOGGERS = {
+    name: Logger(service=f"world-{name}", level="CRITICAL")
+    for name in (RELAY, *(line.name for line in CONSUMERS))
+}
+
+
+@dataclass(slots=True)
+class Function:
+    """A deployed function: how one of it starts, and those that are warm and idle."""
+
+    name: str
+    seconds: float
+    make: Callable[[], Handle]
+    batch: int
+    idle: list[Handle] = field(default_factory=list)
+    busy: int = 0
+
+    def take(self) -> Handle:
+        """Return one that is warm, or a new one."""
+        return self.idle.pop() if self.idle else self.make()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A consumer: its line, its queues and its function."""
+
+    line: ConsumerLine
+    queue: Queue
+    dead_letters: Queue
+    function: Function
+
+
+class Service:
+    """Both stacks, deployed into a world.
+
+    Args:
+        plan: what goes wrong.
+        seed: of everything else that is left to chance.
+
+    Attributes:
+        places: the consumers, by name.
+        relay: the relay's function.
+        relay_dead_letters: what can never be published.
+        world: where it all is.
+    """
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        clients().forget()
+        self.places = {line.name: self._place(line) for line in CONSUMERS}
+        self.relay_dead_letters = Queue(f"{RELAY}-dead")
+        self.relay = Function(RELAY, RELAY_SECONDS, self._new_relay, batch=10)
+        self.world = World(_keys(), DEDUP, self._queues(), self._subscribers(), plan, seed)
+
+    def _place(self, line: ConsumerLine) -> Place:
+        dead = Queue(f"{line.name}-dead")
+        queue = Queue(line.name, line.visibility, line.max_receive_count, dead)
+        function = Function(
+            line.name, line.timeout_seconds, lambda: self._new_consumer(line), line.batch_size
+        )
+        return Place(line, queue, dead, function)
+
+    def _queues(self) -> dict[str, Queue]:
+        queues = [q for place in self.places.values() for q in (place.queue, place.dead_letters)]
+        return {url(queue): queue for queue in (*queues, self.relay_dead_letters)}
+
+    def _subscribers(self) -> dict[str, list[Queue]]:
+        found: dict[str, list[Queue]] = defaultdict(list)
+        for place in self.places.values():
+            for event_type in place.line.events:
+                found[event_type].append(place.queue)
+        return found
+
+    def _new_consumer(self, line: ConsumerLine) -> Handle:
+        consumer = import_module(f"functions.{line.name}.handler").consumer
+        runtime = Runtime(
+            settings=self._settings(line),
+            dynamodb=clients().dynamodb,
+            sqs=clients().sqs,
+            logger=_LOGGERS[line.name],
+            clock=self.world.tasks.clock,
+            sleep=self.world.tasks.pause,
+            metrics=_NoMetrics(),  # type: ignore[arg-type]
+        )
+        handle: Handle = consumer.bound_to(runtime)
+        return handle
+
+    def _settings(self, line: ConsumerLine) -> Settings:
+        place = self.places[line.name]
+        return Settings(
+            consumer=line.name,
+            event_types=line.events,
+            queue_url=url(place.queue),
+            dead_letter_url=url(place.dead_letters),
+            dedup_table=DEDUP,
+            tables={table.name: TableSettings(table.name, table.keys) for table in line.tables},
+            dedup_window_seconds=DEDUP_WINDOW_SECONDS,
+            publishes=line.publishes,
+            max_receive_count=line.max_receive_count,
+            effect_timeout_seconds=line.effect_timeout_seconds,
+            group_size=line.group_size,
+            commit_threads=line.commit_threads,
+        )
+
+    def _new_relay(self) -> Handle:
+        relay = Relay(
+            settings=RelaySettings(
+                service="once",
+                topic_arn="topic",
+                dead_letter_url=url(self.relay_dead_letters),
+            ),
+            sns=clients().sns,
+            sqs=clients().sqs,
+            logger=_LOGGERS[RELAY],
+            metrics=_NoMetrics(),  # type: ignore[arg-type]
+            clock=self.world.tasks.clock,
+            sleep=self.world.tasks.pause,
+        )
+        return relay.handle
+
+
+def url(queue: Queue) -> str:
+    """Return the URL of a queue."""
+    return f"https://sqs.us-east-1.amazonaws.com/123456789012/{queue.name}"
+
+
+def _keys() -> dict[str, str]:
+    tables = {table for line in CONSUMERS for table in line.tables}
+    return {DEDUP: Record.PK, **{table.name: table.keys[0] for table in tables}}

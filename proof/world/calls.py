@@ -1,0 +1,173 @@
+"""Calls, caught where the SDK and `requests` would open a connection.
+
+Serialising, signing and the SDK's own retries are real; nothing of ours is replaced.
+"""
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import patch
+from urllib.parse import parse_qsl, urlsplit
+
+import requests
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.exceptions import ReadTimeoutError
+from botocore.httpsession import URLLib3Session
+from requests.adapters import HTTPAdapter
+
+from local.payments.messages import Answer, Request
+from proof.world.errors import ServiceError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+OURS = ("once.", "functions.", "ops.")
+PROVIDER = "payments"
+_JSON = {"content-type": "application/x-amz-json-1.0", "x-amzn-requestid": "r"}
+_EMAIL = "/v2/email/outbound-emails"
+
+
+class Silence(Exception):
+    """No answer comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One attempt of a call.
+
+    Attributes:
+        service: `dynamodb`, `sqs`, `sns`, `email`, `secretsmanager` or `payments`.
+        operation: as the service spells it.
+        request: its parameters; for `payments` the HTTP request.
+        name: the same for all attempts that the SDK makes of one call; empty where it makes none.
+        site: the function of ours that made it.
+    """
+
+    service: str
+    operation: str
+    request: Any
+    name: str
+    site: str
+
+
+Respond = Callable[[Call], Any]
+"""Returns the answer, or raises ServiceError or Silence."""
+
+
+@contextmanager
+def connected(respond: Respond) -> Iterator[None]:
+    """Let every call of this Python process end here: no client opens a connection."""
+
+    def send(_: object, request: AWSPreparedRequest) -> AWSResponse:
+        call = _call(request)
+        try:
+            return _response(request.url, HTTPStatus.OK, _written(call, respond(call)))
+        except ServiceError as error:
+            return _response(request.url, error.status, _error(call, error))
+        except Silence:
+            raise ReadTimeoutError(endpoint_url=request.url) from None
+
+    def send_http(_: object, request: requests.PreparedRequest, **__: Any) -> requests.Response:
+        try:
+            return _answered(request, respond(_http_call(request)))
+        except Silence:
+            raise requests.ReadTimeout from None
+
+    with patch.object(URLLib3Session, "send", send), patch.object(HTTPAdapter, "send", send_http):
+        yield
+
+
+def _call(request: AWSPreparedRequest) -> Call:
+    headers: Any = request.headers
+    body = cast("bytes | str", request.body or b"")
+    text = body.decode() if isinstance(body, bytes) else body
+    name = _text(headers.get("amz-sdk-invocation-id", ""))
+    host = str(urlsplit(request.url).hostname).partition(".")[0]
+    if target := headers.get("X-Amz-Target"):
+        operation = _text(target).rpartition(".")[2]
+        return Call(host, operation, json.loads(text), name, site())
+    if urlsplit(request.url).path == _EMAIL:
+        return Call("email", "SendEmail", json.loads(text), name, site())
+    form = dict(parse_qsl(text))
+    return Call(host, form["Action"], form, name, site())
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def site() -> str:
+    """Return the innermost function of ours that is under way, as `module.function`."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith(OURS):
+            return f"{module}.{frame.f_code.co_qualname}"
+        frame = frame.f_back
+    return "nobody"
+
+
+def _written(call: Call, answer: Any) -> str:
+    return _publish_answer(answer) if call.service == "sns" else json.dumps(answer)
+
+
+def _error(call: Call, error: ServiceError) -> str:
+    if call.service == "sns":
+        return (
+            f"<ErrorResponse><Error><Type>Sender</Type><Code>{error.code}</Code>"
+            f"<Message>{error.code}</Message></Error><RequestId>r</RequestId></ErrorResponse>"
+        )
+    return json.dumps({"__type": error.code, "message": error.code, **error.more})
+
+
+def _publish_answer(answer: Mapping[str, Any]) -> str:
+    def members(entries: Any) -> Iterator[str]:
+        for entry in entries:
+            yield f"<member>{''.join(f'<{k}>{v}</{k}>' for k, v in entry.items())}</member>"
+
+    inner = "".join(f"<{k}>{''.join(members(v))}</{k}>" for k, v in answer.items())
+    result = f"<PublishBatchResult>{inner}</PublishBatchResult>"
+    return f"<PublishBatchResponse>{result}</PublishBatchResponse>"
+
+
+class _Body(io.BytesIO):
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self.read()
+
+
+def _response(url: str, status: int, body: str) -> AWSResponse:
+    headers: Any = _JSON
+    return AWSResponse(url, status, headers, cast("Any", _Body(body.encode())))
+
+
+def _http_call(request: requests.PreparedRequest) -> Call:
+    asked = _asked(request)
+    operation = f"{asked.method} {'/'.join(asked.path.split('/')[:3])}"
+    return Call(PROVIDER, operation, asked, "", site())
+
+
+def _asked(request: requests.PreparedRequest) -> Request:
+    body = request.body or ""
+    return Request(
+        method=str(request.method),
+        target=str(request.path_url),
+        authorization=str(request.headers.get("Authorization", "")),
+        idempotency_key=cast("str | None", request.headers.get("Idempotency-Key")),
+        body=body.decode() if isinstance(body, bytes) else str(body),
+        client_port=0,
+    )
+
+
+def _answered(request: requests.PreparedRequest, answer: Answer) -> requests.Response:
+    response = requests.Response()
+    response.status_code, response.request = int(answer.status), request
+    response.headers["Content-Type"] = "application/json"
+    if answer.replayed:
+        response.headers["Idempotent-Replayed"] = "true"
+    response.raw = io.BytesIO(json.dumps(answer.body).encode())
+    return response

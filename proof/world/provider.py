@@ -1,0 +1,64 @@
+"""The outside world: the payment provider, the e-mail service and the secret between them."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from local.payments.api import Api
+from local.payments.errors import key_in_use
+from local.payments.faults import Faults
+from local.payments.messages import Answer, Request
+
+KEY_LIFETIME_SECONDS = 24 * 60 * 60
+SECRET = "sk_test_world"  # noqa: S105
+
+
+class Provider:
+    """The project's sandbox of Stripe, and requests that are still under way in it.
+
+    Args:
+        clock: the time, in seconds since the epoch.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.api = Api(Faults(), KEY_LIFETIME_SECONDS, clock)
+        self._executing: set[str] = set()
+
+    def answer(self, request: Request) -> Answer:
+        """Do a request, unless one under its key is still under way."""
+        if request.idempotency_key in self._executing:
+            return key_in_use(request.idempotency_key).answer
+        answer = self.api.answer(request)
+        assert answer is not None  # noqa: S101
+        return answer
+
+    def begin(self, request: Request) -> Callable[[], object]:
+        """Take a request that is done later; return what does it."""
+        key = request.idempotency_key
+        if key is None or key in self._executing:
+            return lambda: None
+        self._executing.add(key)
+
+        def finish() -> None:
+            self._executing.discard(key)
+            self.api.answer(request)
+
+        return finish
+
+    def charged(self) -> Counter[str]:
+        """Return how often each order was charged."""
+        charges = [charge for charge in self.api.book.charges() if charge.succeeded]
+        return Counter(charge.metadata["order_id"] for charge in charges)
+
+
+class Mail:
+    """The e-mails that were sent: their recipient and subject, and how often."""
+
+    def __init__(self) -> None:
+        self.sent: Counter[tuple[str, str]] = Counter()
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, str]:
+        """Send an e-mail."""
+        [to] = request["Destination"]["ToAddresses"]
+        self.sent[to, request["Content"]["Simple"]["Subject"]["Data"]] += 1
+        return {"MessageId": "e-mail"}

@@ -1,0 +1,50 @@
+"""SNS: a topic that copies each message into every queue that subscribes to its type."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from proof.world.queues import Queue, Queues
+
+_ENTRY = "PublishBatchRequestEntries.member"
+
+
+class Topic:
+    """The one topic.
+
+    Args:
+        queues: where messages are sent.
+        subscribers: the queues that subscribe to each event type.
+    """
+
+    def __init__(self, queues: Queues, subscribers: Mapping[str, Sequence[Queue]]) -> None:
+        self._queues = queues
+        self._subscribers = subscribers
+
+    def answer(self, form: Mapping[str, str], *, half: bool = False) -> dict[str, Any]:
+        """Publish a batch, or the second half of it, and return the answer for each entry."""
+        entries = list(_entries(form))
+        left_out = (len(entries) + 1) // 2 if half else 0
+        for entry in entries[left_out:]:
+            self.publish(entry["type"], entry["body"])
+        failed = {"Code": "InternalError", "SenderFault": "false"}
+        return {
+            "Successful": [{"Id": e["id"], "MessageId": "m"} for e in entries[left_out:]],
+            "Failed": [{"Id": e["id"], **failed} for e in entries[:left_out]],
+        }
+
+    def publish(self, event_type: str, body: str) -> None:
+        """Publish one message."""
+        attributes = {"type": {"DataType": "String", "StringValue": event_type}}
+        for queue in self._subscribers.get(event_type, ()):
+            self._queues.send(queue, body, attributes)
+
+
+def _entries(form: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    number = 1
+    while (start := f"{_ENTRY}.{number}") + ".Id" in form:
+        yield {
+            "id": form[f"{start}.Id"],
+            "body": form[f"{start}.Message"],
+            "type": form[f"{start}.MessageAttributes.entry.1.Value.StringValue"],
+        }
+        number += 1

@@ -16,7 +16,7 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup demo test lint unit bench synth bootstrap deploy lock clean
+.PHONY: help setup demo test lint unit bench sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,21 @@ unit: setup ## the tests that need no sockets
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes)
 	@$(PY) -m benchmarks
+
+sim: setup ## the protocol explored, the handlers run by seeds; writes reports/sim.json (REPLAY=file)
+	@$(PY) -m proof sim
+
+crashpoints: setup ## a fault at every call site, and at every two; writes reports/crashpoints.json
+	@$(PY) -m proof crashpoints
+
+fuzz: setup ## a million inputs for whatever reads; writes reports/fuzz.json (REPLAY=file)
+	@$(PY) -m proof fuzz
+
+soak: setup ## 5,000 sends, processes killed, answers dropped; writes reports/soak.json
+	@$(PY) -m proof soak
+
+mutants: setup ## small faults in the code, which tests must notice; writes reports/mutants.json
+	@$(PY) -m proof mutants
 
 synth: setup ## the CloudFormation templates, into cdk.out
 	@cdk synth --quiet

@@ -81,9 +81,15 @@ def carried(original: Original, facts: dict[str, Any]) -> tuple[str, dict[str, A
         facts: what is said of it, as message attributes; at most nine.
     """
     body, attributes = original.body, facts | original.plain()
-    if _NOT_ALLOWED.search(body) or _bytes(body, attributes) > Limits.MESSAGE_BYTES:
+    if not _takes(body, attributes) or _bytes(body, attributes) > Limits.MESSAGE_BYTES:
         return MOVED, facts | original.packed()
     return body, attributes
+
+
+def _takes(body: str, attributes: dict[str, Any]) -> bool:
+    """Tell whether SQS takes the texts. A forged attribute may hold any that JSON can spell."""
+    texts = (body, *(value["StringValue"] for value in attributes.values()))
+    return bool(body) and not any(map(_NOT_ALLOWED.search, texts))
 
 
 def text(value: str) -> "MessageAttributeValueTypeDef":

@@ -30,8 +30,11 @@ class Violation(Exception):
     """
 
     def __init__(self, oracle: str, what: str) -> None:
-        super().__init__(f"{oracle}: {what}")
+        super().__init__(oracle, what)
         self.oracle = oracle
+
+    def __str__(self) -> str:
+        return ": ".join(self.args)
 
 
 class Ledger:
@@ -47,6 +50,7 @@ class Ledger:
         self._world = service.world
         self._orders = {order.id: order for order in traffic.orders}
         self._nonsense = traffic.nonsense
+        self._unreadable = traffic.unreadable
         self._known: object = None
 
     def check_acknowledgement(self, consumer: str, message: Message) -> None:
@@ -88,6 +92,9 @@ class Ledger:
         self._refuse("unexplained dead letter", dict(self._unexplained(in_doubt)))
         lost = self._nonsense - min(1, len(self._dead("orders", NONSENSE)))
         self._refuse("lost", {"nonsense": lost} if lost > 0 else {})
+        told = {letter.body for letter in self._service.relay_dead_letters.ever}
+        if self._unreadable and NONSENSE not in told:
+            raise Violation("lost", "the outbox that the relay cannot read")
         pending = self._pending()
         if pending > Counter({place: len(orders) for place, orders in in_doubt.items()}):
             raise Violation("pending", f"{pending}, and in doubt are {in_doubt}")
@@ -162,10 +169,15 @@ class Ledger:
             place: {
                 json.loads(letter.body)["data"]["order_id"]
                 for letter in self._service.places[place].dead_letters.waiting
-                if reason_of(letter) == Reason.EFFECT_UNKNOWN
+                if reason_of(letter) == Reason.EFFECT_UNKNOWN or self._is_pending(place, letter)
             }
             for place in places
         }
+
+    def _is_pending(self, place: str, letter: Message) -> bool:
+        """Tell of a letter that says less, such as one whose function was killed too often."""
+        order = json.loads(letter.body)["data"]["order_id"]
+        return any(pk.startswith(f"{place}#") and pk.endswith(f":{order}") for pk in self._open())
 
     def _wrong_end(self, order: Order, in_doubt: Mapping[str, set[str]]) -> str:
         if order.id in in_doubt.get("payments", ()):
@@ -188,7 +200,8 @@ class Ledger:
                 if not self._is_explained(letter, in_doubt.get(name, set())):
                     yield f"{name} {reason_of(letter)}", letter.body
         for letter in self._service.relay_dead_letters.waiting:
-            yield "relay", letter.body
+            if not self._unreadable or letter.body != NONSENSE:
+                yield "relay", letter.body
 
     def _is_explained(self, letter: Message, in_doubt: set[str]) -> bool:
         if letter.body == NONSENSE:
@@ -196,12 +209,15 @@ class Ledger:
         order = json.loads(letter.body)["data"]["order_id"]
         if reason_of(letter) == Reason.KEY_CONFLICT:
             return self._orders[order].conflicts > 0
-        return reason_of(letter) == Reason.EFFECT_UNKNOWN and order in in_doubt
+        return order in in_doubt
 
     def _pending(self) -> Counter[str]:
-        records = self._rows(DEDUP).values()
-        pending = [record for record in records if record[Record.STATE] == State.PENDING]
-        return Counter(record[Record.PK].partition("#")[0] for record in pending)
+        return Counter(pk.partition("#")[0] for pk in self._open())
+
+    def _open(self) -> list[str]:
+        """The keys of the records whose effect has no outcome."""
+        records = self._world.tables.items[DEDUP].items()
+        return [pk for pk, item in records if item[Record.STATE] == {"S": State.PENDING}]
 
 
 def reason_of(letter: Message) -> str:

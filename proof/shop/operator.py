@@ -1,14 +1,20 @@
-"""The operator, with the real command line's own parts: sends back what is safe to send."""
+"""The operator, with the real command line's own parts.
 
+Sends back what is safe to send, and publishes again what the stream has lost.
+"""
+
+import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
 from unittest.mock import patch
 
+from once.publisher import Publisher
+from ops import records, safety
 from ops import redrive as ops_redrive
-from ops import safety
+from ops import republish as ops_republish
 from ops.dead_letters import boxes
 from ops.dedup_table import DedupTable
 from ops.deployment import Consumer, Deployment
@@ -17,9 +23,75 @@ from ops.redrive import Pace, Redriver
 from ops.walk import Walk
 from proof.shop.clients import clients
 from proof.shop.service import DEDUP, Service, url
+from proof.world.tasks import START
 
 _MOST = 1000
 _FAST = 1e9
+_REDRIVES = 4
+
+
+class Operator:
+    """Comes a few times where dead letters lie, and whenever the stream has lost something.
+
+    Args:
+        service: the service.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._redrives = _REDRIVES
+        self._is_busy = False
+        self._losses = 0
+
+    def comes_again(self) -> None:
+        """Let the operator come a few times more."""
+        self._redrives = _REDRIVES
+
+    def hears_of_loss(self) -> None:
+        """Tell of records that the stream has lost."""
+        self._losses += 1
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to do, and nobody at it."""
+        now = self._service.world.tasks.now
+        return not self._is_busy and (self._losses > 0 or self._seen_at <= now)
+
+    @property
+    def next_time(self) -> float:
+        """When dead letters are seen that are hidden now; infinity where none are."""
+        return self._seen_at if self._seen_at > self._service.world.tasks.now else math.inf
+
+    def begin(self) -> Callable[[], None]:
+        """Return what is to be done; from now on somebody is at it."""
+        self._is_busy = True
+        command = self._republish if self._losses else self._redrive
+
+        def work() -> None:
+            try:
+                command()
+            finally:
+                self._is_busy = False
+
+        return work
+
+    @property
+    def _seen_at(self) -> float:
+        """When the first dead letter can be seen that the operator is still to come for."""
+        if not self._redrives:
+            return math.inf
+        places = self._service.places.values()
+        letters = [letter for place in places for letter in place.dead_letters.waiting]
+        return min((letter.visible_at for letter in letters), default=math.inf)
+
+    def _redrive(self) -> None:
+        self._redrives -= 1
+        redrive(self._service)
+
+    def _republish(self) -> None:
+        heard_of = self._losses
+        republish(self._service)
+        self._losses -= heard_of
 
 
 def redrive(service: Service) -> None:
@@ -37,13 +109,30 @@ def redrive(service: Service) -> None:
             job.send(page)
 
 
+def republish(service: Service) -> None:
+    """Publish again what was ever committed, as `outbox republish` does.
+
+    Raises:
+        botocore.exceptions.BotoCoreError, ClientError: AWS refuses, or does not answer.
+        ops.errors.OpsError: the topic takes nothing for too long.
+    """
+    begin = datetime.fromtimestamp(START, UTC)
+    choice = records.Choice(since=begin, until=None, consumer=None)
+    publisher = Publisher(clients().sns, _deployment(service).topic_arn)
+    ops_republish.republish(
+        records.with_outbox(clients().dynamodb, DEDUP, choice),
+        ops_republish.patiently(publisher),
+        lambda _: None,
+    )
+
+
 @contextmanager
 def on_time(clock: Callable[[], float]) -> Iterator[None]:
     """Let the command line's parts know the time of a world."""
     calendar = SimpleNamespace(now=lambda zone: datetime.fromtimestamp(clock(), zone))
-    with patch.object(safety, "datetime", calendar), patch.object(
-        ops_redrive, "datetime", calendar
-    ):  # fmt: skip
+    with ExitStack() as stack:
+        for module in (safety, ops_redrive, records):
+            stack.enter_context(patch.object(module, "datetime", calendar))
         yield
 
 

@@ -8,8 +8,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.testing.events import sqs_record
 from proof.shop.ledger import Ledger, Violation
-from proof.shop.operator import on_time, redrive
-from proof.shop.service import DEDUP, Function, Handle, Place, Service
+from proof.shop.operator import Operator, on_time
+from proof.shop.service import DEDUP, Function, Handle, Place, Service, unreadable
 from proof.shop.traffic import NONSENSE, STOCK, Traffic
 from proof.world.plan import Mishap, Plan
 from proof.world.queues import Message, received
@@ -18,7 +18,6 @@ from proof.world.tasks import Killed, Process
 MOST_TURNS = 50_000
 _SIDE_BY_SIDE = 2
 """How many of one function run at the same time."""
-_REDRIVES = 4
 _OUTLIVES_ALL = 46 * 24 * 60 * 60
 
 Turn = Callable[[], None]
@@ -53,6 +52,7 @@ class Run:
         self._plan = plan
         self._relayed = 0
         self._relaying = False
+        self._operator = Operator(self.service)
         self._started = 0
         self._fault: BaseException | None = None
 
@@ -82,14 +82,13 @@ class Run:
                 )
         for _ in range(self._traffic.nonsense):
             self.world.queues.send(self.service.places["orders"].queue, NONSENSE, {})
+        for number in range(self._traffic.unreadable):
+            self.world.tables.put(DEDUP, unreadable(number))
 
     def _heal(self) -> None:
         """Without faults, and with an operator who sends back what is safe to send."""
+        self._operator.comes_again()
         self._to_rest()
-        for _ in range(_REDRIVES):
-            if any(place.dead_letters.waiting for place in self.service.places.values()):
-                self._begin("operator", math.inf, lambda: redrive(self.service))
-                self._to_rest()
 
     def _forget(self) -> None:
         """Let so much time pass that every record has expired, and TTL remove them."""
@@ -123,6 +122,8 @@ class Run:
                 yield lambda place=place: self._invoke(place)  # type: ignore[misc]
         if self._relayed < len(self.world.tables.stream) and not self._relaying:
             yield self._relay
+        if self._operator.is_due:
+            yield self._operate
 
     def _is_visible(self, place: Place) -> bool:
         now = self.world.tasks.now
@@ -132,7 +133,7 @@ class Run:
         """When there is something to do that there is not now."""
         messages = [m for place in self.service.places.values() for m in place.queue.waiting]
         hidden = [m.visible_at for m in messages if m.visible_at > self.world.tasks.now]
-        return min([self.world.tasks.next_time, *hidden])
+        return min([self.world.tasks.next_time, self._operator.next_time, *hidden])
 
     def _invoke(self, place: Place) -> None:
         count = self.world.random.randint(1, place.function.batch)
@@ -178,6 +179,10 @@ class Run:
         function = self.service.relay
         count = self.world.random.randint(1, function.batch)
         records = self.world.tables.stream[self._relayed : self._relayed + count]
+        if self._plan.mishap(Mishap.DROPPED, function.name):
+            self._relayed += len(records)
+            self._operator.hears_of_loss()
+            return
         process = self._process(function.name, function.seconds)
         self._relaying = True
 
@@ -191,6 +196,9 @@ class Run:
                 self._relaying = False
 
         self._start(process, work)
+
+    def _operate(self) -> None:
+        self._start(self._process("operator", math.inf), self._operator.begin())
 
     @contextmanager
     def _one_of(self, function: Function, process: Process) -> Iterator[Handle]:
@@ -208,9 +216,6 @@ class Run:
         self._started += 1
         return Process(f"{name}-{self._started}", self.world.tasks.now + seconds)
 
-    def _begin(self, name: str, seconds: float, work: Turn) -> None:
-        self._start(self._process(name, seconds), work)
-
     def _start(self, process: Process, work: Turn) -> None:
         def guarded() -> None:
             try:
@@ -227,6 +232,6 @@ class Run:
         self.world.tasks.start(process, guarded)
 
     def _expected(self, process: Process, error: Exception) -> None:
-        """The relay says so when it has not published everything; nobody else may fail."""
-        if type(error).__name__ != "NotRelayed":
+        """Relay and operator say so when they have not published all; nobody else may fail."""
+        if type(error).__name__ not in ("NotRelayed", "OpsError"):
             self._fault = Violation("raised", f"{process.name}: {error!r}")

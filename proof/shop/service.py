@@ -8,11 +8,13 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from once.contract import RELAY, Record
+from once.contract import RELAY, Record, State
 from once.relay import Relay
 from once.runtime import Runtime
 from once.settings import RelaySettings, Settings, TableSettings
 from proof.shop.clients import clients
+from proof.shop.traffic import NONSENSE
+from proof.world.expressions import Item
 from proof.world.plan import Plan
 from proof.world.queues import Queue
 from proof.world.world import World
@@ -164,6 +166,16 @@ class Service:
 def url(queue: Queue) -> str:
     """Return the URL of a queue."""
     return f"https://sqs.us-east-1.amazonaws.com/123456789012/{queue.name}"
+
+
+def unreadable(number: int) -> Item:
+    """Return a dedup record whose outbox nobody can read, as a slip of an editor's leaves one."""
+    return {
+        Record.PK: {"S": f"orders#unreadable-{number}"},
+        Record.STATE: {"S": State.DONE},
+        Record.COMMIT: {"S": "by-hand"},
+        Record.OUTBOX: {"S": NONSENSE},
+    }
 
 
 def _keys() -> dict[str, str]:

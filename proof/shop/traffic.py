@@ -15,7 +15,8 @@ NONSENSE = "{"
 class Order:
     """An order, and how often it is sent.
 
-    `conflicts` says how many further events have its id and ask for one piece more.
+    `conflicts` says how many further events have its id and ask for one piece more. Of a charge
+    that is `processed`, the provider itself knows only later what comes of it.
     """
 
     number: int
@@ -25,6 +26,7 @@ class Order:
     declined: bool
     copies: int
     conflicts: int
+    processed: bool = False
 
     @property
     def id(self) -> str:
@@ -38,7 +40,7 @@ class Order:
             "order_id": self.id,
             "customer_id": self.customer,
             "email": f"{self.id}@example.com",
-            "payment_method": "pm_card_chargeDeclined" if self.declined else "pm_card_visa",
+            "payment_method": self._payment_method,
             "currency": "EUR",
             "lines": [{"sku": self.sku, "quantity": quantity, "unit_price": PRICE}],
             "total": quantity * PRICE,
@@ -52,6 +54,12 @@ class Order:
         }
         return json.dumps(event)
 
+    @property
+    def _payment_method(self) -> str:
+        if self.processed:
+            return "pm_processed"
+        return "pm_card_chargeDeclined" if self.declined else "pm_card_visa"
+
     def bodies(self) -> list[str]:
         """Return every event that is sent."""
         return [self.body()] * self.copies + [self.body(more=1)] * self.conflicts
@@ -59,20 +67,25 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What is sent: orders, and how many bodies that nobody can read to the queue of `orders`."""
+    """What is sent: orders, and how many bodies that nobody can read to the queue of `orders`.
+
+    `unreadable` says how many records have an outbox that the relay cannot read.
+    """
 
     orders: tuple[Order, ...]
     nonsense: int = field(default=0)
+    unreadable: int = field(default=0)
 
     def as_json(self) -> dict[str, Any]:
         """Return what `Traffic.read` makes it of again."""
         orders = [{name: getattr(o, name) for name in Order.__slots__} for o in self.orders]
-        return {"orders": orders, "nonsense": self.nonsense}
+        return {"orders": orders, "nonsense": self.nonsense, "unreadable": self.unreadable}
 
     @classmethod
     def read(cls, content: dict[str, Any]) -> "Traffic":
         """Return the traffic that was written as JSON."""
-        return cls(tuple(Order(**order) for order in content["orders"]), content["nonsense"])
+        orders = tuple(Order(**order) for order in content["orders"])
+        return cls(orders, content["nonsense"], content.get("unreadable", 0))
 
 
 def drawn(seed: int) -> Traffic:

@@ -1,6 +1,6 @@
 """Calls, caught where the SDK and `requests` would open a connection.
 
-Serialising, signing and the SDK's own retries are real; nothing of ours is replaced.
+Serialising and the SDK's own retries are real; nothing of ours is replaced.
 """
 
 import io

@@ -22,6 +22,8 @@ class Mishap(StrEnum):
     """A message is delivered while a function is still at it."""
     BATCH_AGAIN = "batch again"
     """The stream hands a batch over again that was worked on to the end."""
+    DROPPED = "dropped"
+    """The stream loses a batch that the relay never had, as after an outage of over 24 h."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from local.payments.api import Api
@@ -10,6 +11,8 @@ from local.payments.faults import Faults
 from local.payments.messages import Answer, Request
 
 KEY_LIFETIME_SECONDS = 24 * 60 * 60
+_PROCESSED = "pm_processed"
+"""In the name of a payment method: its charge is answered before Stripe knows what comes of it."""
 SECRET = "sk_test_world"  # noqa: S105
 
 
@@ -30,7 +33,7 @@ class Provider:
             return key_in_use(request.idempotency_key).answer
         answer = self.api.answer(request)
         assert answer is not None  # noqa: S101
-        return answer
+        return _not_known_yet(answer) if _PROCESSED in request.body else answer
 
     def begin(self, request: Request) -> Callable[[], object]:
         """Take a request that is done later; return what does it."""
@@ -62,3 +65,9 @@ class Mail:
         [to] = request["Destination"]["ToAddresses"]
         self.sent[to, request["Content"]["Simple"]["Subject"]["Data"]] += 1
         return {"MessageId": "e-mail"}
+
+
+def _not_known_yet(answer: Answer) -> Answer:
+    if answer.body.get("status") != "succeeded":
+        return answer
+    return replace(answer, body=answer.body | {"status": "processing"})

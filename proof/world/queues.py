@@ -62,7 +62,7 @@ class Queue:
                     self._move(message, self.dead_letters, now)
                     continue
                 message.visible_at = now + (self.visibility if visibility is None else visibility)
-                message.first_received_at = message.first_received_at or now
+                message.first_received_at = message.first_received_at if message.receives else now
                 message.handles.append(f"{message.id}.{message.receives + 1}")
                 received.append(message)
         return received

@@ -9,6 +9,8 @@ from proof.world.expressions import Item, Scope, holds, updated
 
 _TOKEN_SECONDS = 10 * 60
 """So long a transaction that comes again under its token is known for the same one."""
+_PAGE = 4
+"""So many items one call of a scan looks at."""
 _KINDS = {"Put", "Update", "Delete", "ConditionCheck"}
 
 
@@ -49,7 +51,9 @@ class Tables:
                 return {} if item is None else {"Item": item}
             case "BatchGetItem":
                 return self._batch_get(request["RequestItems"])
-        # The function's role allows nothing else either.
+            case "Scan":
+                return self._scan(request)
+        # Nobody's role allows anything else either.
         raise ServiceError("AccessDeniedException")
 
     def remove(self, table: str, key: str) -> None:
@@ -78,7 +82,9 @@ class Tables:
         return {}
 
     def _is_known(self, token: str, entries: Any) -> bool:
-        when, content = self._tokens.get(token, (0.0, ""))
+        if token not in self._tokens:
+            return False
+        when, content = self._tokens[token]
         if self._clock() - when > _TOKEN_SECONDS:
             return False
         if content != json.dumps(entries):
@@ -130,6 +136,21 @@ class Tables:
         }
         return {"Responses": found, "UnprocessedKeys": {}}
 
+    def _scan(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        table, after = request["TableName"], request.get("ExclusiveStartKey")
+        start = "" if after is None else self._key(table, after)
+        keys = sorted(key for key in self.items[table] if key > start)
+        page = [self.items[table][key] for key in keys[:_PAGE]]
+        chosen = [
+            _projected(item, request)
+            for item in page
+            if holds(request.get("FilterExpression"), Scope.of(item, request))
+        ]
+        answer = {"Items": chosen, "Count": len(chosen), "ScannedCount": len(page)}
+        if len(keys) > _PAGE:
+            answer["LastEvaluatedKey"] = {self._keys[table]: {"S": keys[_PAGE - 1]}}
+        return answer
+
     def _find(self, table: str, key: Item) -> Item | None:
         return self.items[table].get(self._key(table, key))
 
@@ -167,5 +188,5 @@ def _projected(item: Item, request: Mapping[str, Any]) -> Item:
     if "ProjectionExpression" not in request:
         return item
     scope = Scope.of(item, request)
-    names = map(scope.name, request["ProjectionExpression"].split(","))
+    names = [scope.name(name.strip()) for name in request["ProjectionExpression"].split(",")]
     return {name: item[name] for name in names if name in item}

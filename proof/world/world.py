@@ -20,6 +20,8 @@ from proof.world.topic import Topic
 SILENCE_SECONDS = {PROVIDER: 6.0}
 """How long a caller waits for an answer that does not come; AWS's as long as `once.sdk` says."""
 
+_THREADS = ("once.rounds.ThreadPoolExecutor", "ops.republish.ThreadPoolExecutor")
+
 
 class World:
     """Everything outside the functions, in one state at a time.
@@ -67,8 +69,8 @@ class World:
         with ExitStack() as stack:
             stack.enter_context(connected(self.respond))
             stack.enter_context(patch.object(time, "sleep", wait))
-            threads = "once.rounds.ThreadPoolExecutor"
-            stack.enter_context(patch(threads, lambda _: Pool(self.tasks)))
+            for threads in _THREADS:
+                stack.enter_context(patch(threads, lambda _: Pool(self.tasks)))
             random.seed(self._seed)
             yield
 

@@ -1,0 +1,46 @@
+"""Command line of the proofs: `python -m proof …`. Each writes `reports/<name>.json`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="What tries to break it.")
+
+Processes = Annotated[int, typer.Option(min=1, help="How many work at the same time.")]
+Seed = Annotated[int | None, typer.Option(help="By chance without one.")]
+
+
+@app.callback()
+def main() -> None:
+    """Try to break the service, and write down what was seen."""
+
+
+@app.command()
+def sim(
+    seeds: Annotated[int, typer.Option(min=1)] = 20_000,
+    first: Seed = None,
+    processes: Processes = 2,
+    replay: Annotated[Path | None, typer.Option(envvar="REPLAY")] = None,
+) -> None:
+    """Explore the protocol, and run the handlers in a world where everything goes wrong."""
+    from proof.sim import command
+
+    raise typer.Exit(command.replay(replay) if replay else command.run(seeds, first, processes))
+
+
+@app.command()
+def fuzz(
+    inputs: Annotated[int, typer.Option(min=1)] = 1_000_000,
+    seed: Seed = None,
+    processes: Processes = 2,
+    replay: Annotated[Path | None, typer.Option(envvar="REPLAY")] = None,
+) -> None:
+    """Feed a million bodies, keys, answers and records to what has to read them."""
+    from proof import fuzz
+
+    raise typer.Exit(fuzz.replay(replay) if replay else fuzz.run(inputs, seed, processes))
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,74 @@
+"""What is known to go wrong: texts, numbers and trees from which inputs are made."""
+
+from random import Random
+from typing import Any
+
+TEXTS = (
+    *("", " ", "\u00a0", "a", "b", "1", "null", "id", "source", "str:1", "int:1"),
+    *("#", "%", "%23", "%25", "a#b", "%2", "#str:", "event"),
+    *("\u00e9", "e\u0301", "\u212b", "\u00c5", "A\u030a", "\uac00", "\u1100\u1161", "\u0338"),
+    *("\U0001f600", "\ufeff", "\ufffe", "\uffff", "\u2028"),
+    *("\x00", "\x1f", "\x7f", '"', "\\", "\\u0061", "\\ud800", "\ufb01", "[", "{", "<!--"),
+)
+"""All that UTF-8 can hold: nothing else is in a queue, a table or a stream."""
+
+NUMBERS = (
+    *("0", "-0", "0.0", "-0.0", "1", "1.0", "1e0", "10e-1", "100", "1e2", "1E+2", "1.50"),
+    *("0.1", "0.1000000000000000055", "5e-324", "1e308", "1e400", "-1e400", "1e-400", "0e5"),
+    *("9007199254740991", "9007199254740992", "9007199254740993.0", "-9007199254740992"),
+    *("1e99999999999999999999", "0e99999999999999999999", "9" * 4301, "0." + "1" * 4301),
+    *("NaN", "Infinity", "-Infinity", "01", "+1", "1.", ".5", "0x10", "1_000", "\uff11"),
+)
+SCALARS: tuple[Any, ...] = (None, True, False, 0, 1, -1, 2**53 - 1, 1.0, 0.5, -0.0, 1e22, 5e-324)
+_TWINS = (("\u00e9", "e\u0301"), ("\u212b", "\u00c5"), ("\uac00", "\u1100\u1161"))
+"""Names that are one as soon as they are composed."""
+_MOST_LEVELS = 3
+
+
+def text(rng: Random) -> str:
+    """Return a short text; rarely one that is longer than a key may be."""
+    if rng.random() < 0.01:
+        return rng.choice(("x", "\u00e9", "#", "e\u0301")) * rng.randint(100, 3000)
+    return "".join(rng.choices(TEXTS, k=rng.choice((1, 1, 2, 3))))
+
+
+def value(rng: Random, level: int = 0) -> Any:
+    """Return a JSON value, as strict JSON has it."""
+    pick = rng.random()
+    if level == _MOST_LEVELS or pick < 0.4:
+        return rng.choice(SCALARS)
+    if pick < 0.7:
+        return text(rng)
+    if pick < 0.85:
+        return [value(rng, level + 1) for _ in range(rng.randint(0, 3))]
+    names = [text(rng) for _ in range(rng.randint(0, 3))]
+    if rng.random() < 0.1:
+        names += rng.choice(_TWINS)
+    return {name: value(rng, level + 1) for name in names}
+
+
+def changed(rng: Random, tree: Any) -> Any:
+    """Return a copy of a JSON value that differs from it in one place, or seems to."""
+    match tree:
+        case dict() if tree and rng.random() < 0.9:
+            return _changed_object(rng, tree)
+        case list() if tree and rng.random() < 0.8:
+            place = rng.randrange(len(tree))
+            return [changed(rng, m) if n == place else m for n, m in enumerate(tree)]
+        case str() if rng.random() < 0.5:
+            return tree + text(rng)
+        case bool() | int() | float() if rng.random() < 0.5:
+            return rng.choice((str(tree), float(tree), bool(tree), [tree], -tree))
+    return value(rng, 1)
+
+
+def _changed_object(rng: Random, tree: dict[str, Any]) -> dict[str, Any]:
+    name = rng.choice(list(tree))
+    pick = rng.random()
+    if pick < 0.15:
+        return {key: member for key, member in tree.items() if key != name}
+    if pick < 0.3:
+        return {**tree, text(rng): value(rng, 1)}
+    if pick < 0.4:
+        return {(key + text(rng) if key == name else key): member for key, member in tree.items()}
+    return {**tree, name: changed(rng, tree[name])}

@@ -1,0 +1,135 @@
+"""Broken protocols, made of the real code: whoever checks the service must catch every one.
+
+Each is an idea that somebody has shipped; the change is as small as the idea.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from once.batch import Batch
+from once.cancellation import judge_record
+from once.claim import Claim
+from once.commit import Committer
+from once.effects import Call
+from once.errors import CommitRefused
+from once.keys import Key
+from once.perform import Performer, Turn
+from once.publisher import Publisher
+from once.record import StoredRecord
+from once.transaction import Transaction
+from once.verdict import COMMITTED, DUPLICATE, Verdict, failed
+from ops.redrive import Redriver, delete
+
+Mutant = Callable[[], AbstractContextManager[Any]]
+
+
+def _in_two(committer: Committer, claims: Sequence[Claim], *parts: slice) -> list[Verdict]:
+    """Commit parts of what belongs together one after the other."""
+    for part in parts:
+        entries: Any = [entry for claim in claims for entry in claim.entries[part]]
+        try:
+            if entries:
+                committer._client.transact_write_items(TransactItems=entries)
+        except ClientError as error:
+            error.response["CancellationReasons"] = _in_their_places(error, claims, part)
+            return committer._read_refusal(claims, error)
+        except BotoCoreError:
+            return committer._unanswered(claims)
+    return [COMMITTED] * len(claims)
+
+
+def _in_their_places(error: ClientError, claims: Sequence[Claim], part: slice) -> list[Any]:
+    """Return the reasons where they would stand if all had been one request."""
+    reasons = iter(error.response.get("CancellationReasons", []))
+    innocent = {"Code": "None"}
+    return [
+        next(reasons, innocent) if number in range(len(claim.entries))[part] else innocent
+        for claim in claims
+        for number, _ in enumerate(claim.entries)
+    ]
+
+
+def _claim_then_effect(self: Committer, claims: Sequence[Claim]) -> list[Verdict]:
+    return _in_two(self, claims, slice(0, 1), slice(1, None))
+
+
+def _effect_then_mark(self: Committer, claims: Sequence[Claim]) -> list[Verdict]:
+    return _in_two(self, claims, slice(1, None), slice(0, 1))
+
+
+def _everything_is_acknowledged(self: Batch, records: Any) -> Any:
+    _process(self, records)
+    return {"batchItemFailures": []}
+
+
+_process = Batch.process
+
+
+def _nothing_is_missing(self: Publisher, events: Any) -> list[Any]:
+    _publish(self, events)
+    return []
+
+
+_publish = Publisher.publish
+
+
+def _fresh_key(self: Performer, turn: Turn) -> Call:
+    terms = _terms(self, turn)
+    return Call(uuid4().hex, terms.timeout_seconds)
+
+
+_terms = Performer._terms
+
+
+def _delete_first(self: Redriver, pairs: Any) -> Any:
+    delete(self._sqs, [letter for letter, _ in pairs])
+    return _sent(self, pairs)
+
+
+_sent = Redriver._sent
+
+
+def _whatever_the_content(transaction: Transaction, stored: StoredRecord) -> Verdict:
+    return judge_record(transaction, replace(stored, fingerprint=transaction.identity.fingerprint))
+
+
+@contextmanager
+def _no_fingerprint() -> Iterator[None]:
+    with (
+        patch("once.cancellation.judge_record", _whatever_the_content),
+        patch("once.commit.judge_record", _whatever_the_content),
+    ):
+        yield
+
+
+MUTANTS: Mapping[str, Mutant] = {
+    "claim, then effect": lambda: patch.object(Committer, "commit", _claim_then_effect),
+    "effect, then mark": lambda: patch.object(Committer, "commit", _effect_then_mark),
+    "no condition on the record": lambda: patch(
+        "once.record._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
+    ),
+    "acknowledged before the commit": lambda: patch.object(
+        Batch, "process", _everything_is_acknowledged
+    ),
+    "any cancellation is a failure": lambda: patch(
+        "once.commit.judge", lambda *_: failed(CommitRefused("cancelled"))
+    ),
+    "any cancellation is a duplicate": lambda: patch("once.commit.judge", lambda *_: DUPLICATE),
+    "no answer is done": lambda: patch.object(
+        Committer, "_unanswered", lambda _, claims: [COMMITTED] * len(claims)
+    ),
+    "checkpoint first": lambda: patch.object(Publisher, "publish", _nothing_is_missing),
+    "a fresh provider key on each attempt": lambda: patch.object(Performer, "_terms", _fresh_key),
+    "a fresh key on each delivery": lambda: patch.object(
+        Key, "of", lambda *_, consumer, **__: f"{consumer}#{uuid4().hex}"
+    ),
+    "no fingerprint": _no_fingerprint,
+    "dead letters only in name": lambda: patch.object(Batch, "_quarantined", lambda *_: True),
+    "redrive deletes first": lambda: patch.object(Redriver, "_sent", _delete_first),
+}

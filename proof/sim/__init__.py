@@ -1,0 +1,1 @@
+"""Seeded runs of the unmodified handlers, and what becomes of a seed that breaks a promise."""

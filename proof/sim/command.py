@@ -1,0 +1,126 @@
+"""`make sim`: the model explored, the real code run by seeds, broken protocols caught."""
+
+import secrets
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from proof.report import REPORTS, write
+from proof.sim.explore import Evidence, explored
+from proof.sim.scenario import Course, Scenario, play
+from proof.sim.shrink import shrunk
+from proof.world.faults import Fault
+from proof.world.plan import Mishap
+
+_FIRST_SEEDS = 1 << 32
+_SHOWN = 3
+_LAST_LINES = 80
+
+console = Console()
+
+
+def run(seeds: int, first: int | None, processes: int) -> int:
+    """Explore, run seeds, catch broken protocols, and write `reports/sim.json`.
+
+    Args:
+        seeds: how many.
+        first: the first of them; by chance without one.
+        processes: how many work at the same time.
+
+    Returns:
+        The exit status: 0 if no promise was broken, every broken protocol was caught, and every
+        kind of fault took place.
+    """
+    began = time.monotonic()
+    first = secrets.randbelow(_FIRST_SEEDS) if first is None else first
+    console.print(f"seeds {first} to {first + seeds - 1}, and the model", highlight=False)
+    with Progress(console=console) as bar:
+        task = bar.add_task("seeds", total=seeds)
+        evidence = explored(
+            range(first, first + seeds), processes, lambda count: bar.advance(task, count)
+        )
+    figures = _figures(evidence)
+    _show(evidence, figures)
+    write("sim", {**figures, "first_seed": first, "seconds": round(time.monotonic() - began, 1)})
+    return int(bool(figures["violations"] or evidence.missed or _never(evidence)))
+
+
+def replay(file: Path) -> int:
+    """Run what a file says, and print its course.
+
+    Returns:
+        The exit status: 1 if a promise is broken.
+
+    Raises:
+        OSError, ValueError: the file cannot be read, or holds no scenario.
+    """
+    course = play(Scenario.read(file))
+    _print_course(course)
+    return int(course.violation is not None)
+
+
+def _figures(evidence: Evidence) -> dict[str, Any]:
+    mutants = len(evidence.broken_models) + len(evidence.broken_code)
+    return {
+        "paths": evidence.model.paths,
+        "states": evidence.model.states,
+        "seeds": evidence.found.seeds,
+        "calls": evidence.found.calls,
+        "faults_by_kind": _plain(evidence.found.fired),
+        "model_faults_by_kind": _plain(evidence.model.faults_by_kind),
+        "violations": len(evidence.found.courses) + len(evidence.model.violations),
+        "mutants": mutants,
+        "mutants_caught": mutants - len(evidence.missed),
+    }
+
+
+def _plain(counts: Mapping[str, int]) -> dict[str, int]:
+    return {str(kind): number for kind, number in sorted(counts.items())}
+
+
+def _never(evidence: Evidence) -> list[str]:
+    """The kinds of fault that never took place: nothing would be known of them."""
+    return sorted({*map(str, (*Fault, *Mishap))} - {*map(str, evidence.found.fired)})
+
+
+def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
+    table = Table("simulator", show_header=True)
+    table.add_column("number", justify="right")
+    for name, number in figures.items():
+        if isinstance(number, int):
+            table.add_row(name.replace("_", " "), f"{number:,}")
+    for kind, number in figures["faults_by_kind"].items():
+        table.add_row(f"  {kind}", f"{number:,}")
+    console.print(table)
+    for violation in evidence.model.violations:
+        console.print(f"[red]the model breaks a promise:[/] {violation}", highlight=False)
+    for name in evidence.missed:
+        console.print(f"[red]not caught:[/] {name}")
+    for kind in _never(evidence):
+        console.print(f"[red]never took place:[/] {kind}")
+    for course in evidence.found.courses[:_SHOWN]:
+        _print_failure(course)
+
+
+def _print_failure(course: Course) -> None:
+    """Shrink a scenario, and write it where it can be replayed from."""
+    assert course.violation is not None  # noqa: S101
+    smallest = play(shrunk(course.scenario, course.violation.oracle))
+    file = REPORTS / f"sim-{course.scenario.seed}.json"
+    REPORTS.mkdir(exist_ok=True)
+    file.write_text(smallest.scenario.written())
+    _print_course(smallest)
+    console.print(f"again: make sim REPLAY={file}", highlight=False, soft_wrap=True)
+
+
+def _print_course(course: Course) -> None:
+    lines = [f"seed {course.scenario.seed}: {course.scenario.traffic}"]
+    lines += [f"  {action}" for action in course.scenario.actions]
+    lines += ["the last calls:", *course.log[-_LAST_LINES:]]
+    lines += [f"broken: {course.violation}" if course.violation else "nothing is broken"]
+    console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=True)

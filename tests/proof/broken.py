@@ -1,0 +1,111 @@
+"""Parsers, classifiers and readers that are broken on purpose, each in one way."""
+
+import base64
+import json
+import unicodedata
+import zlib
+from typing import Any
+
+import msgspec
+
+from once import cancellation, canonical, commit, outbox, strict_json
+from once.errors import OnceError
+from once.intake import Delivery
+from once.verdict import COMMITTED, DUPLICATE
+
+whole_encoding = strict_json._check_encoding
+whole_judgement = cancellation.judge_record
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """In the place of a check."""
+
+
+def unchanged(value: Any, *_: Any) -> Any:
+    return value
+
+
+def decoder(**hooks: Any) -> json.JSONDecoder:
+    """The strict decoder, with some of its hooks replaced."""
+    strict = strict_json._DECODER
+    own = {
+        "object_pairs_hook": strict.object_pairs_hook,
+        "parse_int": strict.parse_int,
+        "parse_float": strict.parse_float,
+        "parse_constant": strict.parse_constant,
+    }
+    return json.JSONDecoder(**own | hooks)
+
+
+def of_any_size(text: str, max_bytes: int) -> None:
+    whole_encoding(text, 2**40)
+
+
+def without_hash(part: str) -> str:
+    return unicodedata.normalize("NFC", part).replace("%", "%25")
+
+
+def without_percent(part: str) -> str:
+    return unicodedata.normalize("NFC", part).replace("#", "%23")
+
+
+def without_nfc(part: str) -> str:
+    return part.replace("%", "%25").replace("#", "%23")
+
+
+def merely_sorted(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
+
+
+def last_member_wins(value: dict[str, Any]) -> dict[str, Any]:
+    return {unicodedata.normalize("NFC", k): canonical._composed(v) for k, v in value.items()}
+
+
+def inflated_whole(value: str) -> str:
+    return zlib.decompress(base64.b64decode(value), 31).decode(errors="surrogatepass")
+
+
+def inflated_then_measured(value: str) -> str:
+    content = inflated_whole(value)
+    if len(content) > 2**23:
+        raise ValueError
+    return content
+
+
+def lenient(event: Any, handler: Any) -> Any:
+    return msgspec.convert(event.data, handler.model, strict=False)
+
+
+def read_without_net(self: Any, record: Any) -> Delivery:
+    delivery = Delivery(record)
+    delivery.work = self._task(delivery)
+    return delivery
+
+
+def blind_to_content(transaction: Any, stored: Any) -> Any:
+    return COMMITTED if stored.commit == transaction.commit_id else DUPLICATE
+
+
+def blind_to_intents(transaction: Any, stored: Any) -> Any:
+    verdict = whole_judgement(transaction, stored)
+    return DUPLICATE if verdict.intent is not None else verdict
+
+
+def all_reasons_to_each(claims: Any, reasons: Any) -> Any:
+    def judged(claim: Any) -> Any:
+        worst = [r for r in reasons if r != {"Code": "None"}]
+        own = (worst + list(reasons))[: len(claim.entries)]
+        return commit._judge(claim, own)
+
+    return [judged(claim) for claim in claims]
+
+
+def unreadable_is_empty(item: Any) -> Any:
+    try:
+        return outbox.events_in(item)
+    except OnceError:
+        return []
+
+
+def by_name_alone(record: Any) -> bool:
+    return bool(record["eventName"] != "REMOVE")

@@ -1,0 +1,154 @@
+"""The simulator in its short form: the unmodified handlers, and broken ones that it catches."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proof import model
+from proof.mutants import MUTANTS
+from proof.shop.ledger import Violation
+from proof.sim import command
+from proof.sim.explore import Evidence
+from proof.sim.scenario import Course, Scenario, by_chance, play
+from proof.sim.search import Found, caught, searched
+from proof.sim.shrink import shrunk
+from proof.world.faults import Fault
+from proof.world.plan import Mishap
+
+SEEDS = range(120)
+ENOUGH = 300
+UNKNOWN = "no answer is done"
+RARE = {"redrive deletes first"}
+"""Takes `make sim` hundreds of seeds; the short form of the crash points catches it."""
+
+
+@pytest.fixture(scope="module")
+def found() -> Found:
+    return searched(SEEDS)
+
+
+def test_no_seed_breaks_a_promise(found: Found) -> None:
+    assert [(c.scenario.seed, str(c.violation)) for c in found.courses] == []
+    assert found.seeds == len(SEEDS)
+
+
+@pytest.mark.parametrize("kind", [*Fault, *Mishap], ids=str)
+def test_every_kind_of_fault_takes_place(found: Found, kind: str) -> None:
+    assert found.fired[kind]
+
+
+@pytest.mark.parametrize("mutant", [name for name in MUTANTS if name not in RARE])
+def test_a_broken_protocol_is_caught(mutant: str) -> None:
+    assert caught(mutant, ENOUGH) is not None
+
+
+def test_the_same_seed_takes_the_same_course() -> None:
+    first, second = by_chance(5), by_chance(5)
+    assert first.scenario.actions == second.scenario.actions
+    assert first.log == second.log
+
+
+def test_a_scenario_takes_the_course_it_was_written_from(tmp_path: Path) -> None:
+    course = by_chance(5)
+    assert course.scenario.actions
+    file = tmp_path / "scenario.json"
+    file.write_text(course.scenario.written())
+    assert Scenario.read(file) == course.scenario
+    assert play(Scenario.read(file)).log == course.log
+
+
+@pytest.fixture(scope="module")
+def failure() -> Course:
+    course = caught(UNKNOWN, ENOUGH)
+    assert course is not None
+    return course
+
+
+def test_what_is_shrunk_breaks_the_same_promise_with_less(failure: Course) -> None:
+    assert failure.violation is not None
+    with MUTANTS[UNKNOWN]():
+        small = shrunk(failure.scenario, failure.violation.oracle)
+        violation = play(small).violation
+    assert violation is not None
+    assert violation.oracle == failure.violation.oracle
+    assert [action.what for action in small.actions] == [Fault.LATE]
+    assert len(small.traffic.orders) == 1
+    assert play(small).violation is None  # the real code keeps it
+
+
+def test_a_file_that_holds_no_scenario_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    file.write_text("{}")
+    with pytest.raises(ValueError, match=r"other\.json holds no scenario"):
+        Scenario.read(file)
+
+
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    for module in ("proof.report", "proof.sim.command"):
+        monkeypatch.setattr(f"{module}.REPORTS", tmp_path)
+    return tmp_path
+
+
+def evidence(*courses: Course, **more: Any) -> Evidence:
+    fired = Counter({str(kind): 1 for kind in (*Fault, *Mishap)})
+    parts: dict[str, Any] = {
+        "model": model.Explored(paths=7, states=5),
+        "broken_models": {"lease": model.Violation("s", 1, "o", ())},
+        "found": Found(seeds=3, calls=9, fired=fired, courses=[*courses]),
+        "broken_code": {"no fingerprint": Course(SCENARIO, Violation("o", "w"), fired, [])},
+    }
+    return Evidence(**{**parts, **more})
+
+
+SCENARIO = by_chance(0).scenario
+
+
+def run_on(monkeypatch: pytest.MonkeyPatch, seen: Evidence) -> int:
+    monkeypatch.setattr(command, "explored", lambda *_: seen)
+    return command.run(3, 0, 1)
+
+
+def test_the_report_says_what_was_seen(monkeypatch: pytest.MonkeyPatch, reports: Path) -> None:
+    assert run_on(monkeypatch, evidence()) == 0
+    report = json.loads((reports / "sim.json").read_text())
+    assert {name: report[name] for name in ("paths", "states", "seeds", "violations")} == {
+        "paths": 7, "states": 5, "seeds": 3, "violations": 0,
+    }  # fmt: skip
+    assert (report["mutants"], report["mutants_caught"]) == (2, 2)
+    assert report["faults_by_kind"].keys() == {*map(str, (*Fault, *Mishap))}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"broken_models": {"lease": None}},
+        {"broken_code": {"no fingerprint": None}},
+        {"model": model.Explored(violations=[model.Violation("s", 1, "o", ())])},
+        {"found": Found(seeds=3)},
+    ],
+    ids=["a model not caught", "code not caught", "the model breaks", "no fault took place"],
+)
+def test_a_run_that_shows_less_than_it_should_fails(
+    monkeypatch: pytest.MonkeyPatch, reports: Path, more: dict[str, Any]
+) -> None:
+    assert run_on(monkeypatch, evidence(**more)) == 1
+
+
+def test_a_broken_promise_is_printed_with_a_file_that_replays_it(
+    monkeypatch: pytest.MonkeyPatch,
+    reports: Path,
+    failure: Course,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with MUTANTS[UNKNOWN]():
+        assert run_on(monkeypatch, evidence(failure)) == 1
+        [file] = reports.glob("sim-*.json")
+        shown = capsys.readouterr().out
+        assert f"REPLAY={file}" in shown
+        assert str(Fault.LATE) in shown
+        assert command.replay(file) == 1
+    assert command.replay(file) == 0

@@ -1,5 +1,7 @@
 """Tasks take turns, wait for each other, and die together."""
 
+from typing import Any
+
 from proof.world.tasks import START, Killed, Pool, Process, Tasks
 
 
@@ -15,7 +17,7 @@ def run_all(tasks: Tasks) -> None:
 
 
 def test_a_task_goes_on_when_its_time_has_come() -> None:
-    tasks, seen = Tasks(), []
+    tasks, seen = Tasks(), list[Any]()
 
     def work(name: str, seconds: float) -> None:
         tasks.pause(seconds)
@@ -48,7 +50,7 @@ def test_the_tasks_of_a_process_die_together_and_do_nothing_more() -> None:
 
 
 def test_a_process_is_killed_at_its_deadline() -> None:
-    tasks, seen = Tasks(), []
+    tasks, seen = Tasks(), list[Any]()
 
     def work() -> None:
         tasks.pause(10)
@@ -60,7 +62,7 @@ def test_a_process_is_killed_at_its_deadline() -> None:
 
 
 def test_a_pool_gives_its_results_in_order_when_all_have_ended() -> None:
-    tasks, seen = Tasks(), []
+    tasks, seen = Tasks(), list[Any]()
 
     def one(number: int) -> int:
         tasks.pause(10 - number)

@@ -1,0 +1,1 @@
+"""Broken protocols, which the explorer must catch."""

@@ -61,9 +61,14 @@ class Course:
         return self.delivery.work
 
     @property
+    def is_readable(self) -> bool:
+        """Whether there is anything to try; else nothing outside of the message can mend it."""
+        return isinstance(self.delivery.work, Task)
+
+    @property
     def failed_in_its_handler(self) -> bool:
         """Whether it ended in an error that its handler, and no reader or record, brought up."""
-        return isinstance(self.delivery.work, Task) and isinstance(self.result, OnceError)
+        return self.is_readable and isinstance(self.result, OnceError)
 
     @property
     def first_delivery(self) -> bool:

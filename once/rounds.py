@@ -158,7 +158,7 @@ class Rounds:
         return course.claim
 
     def _begin(self, course: Course) -> None:
-        if self._breaker.seconds_open and not course.last_chance:
+        if self._breaker.seconds_open and not course.last_chance and course.is_readable:
             self._settler.suspend(course)
         else:
             self._settler.begin(course)

@@ -32,11 +32,12 @@ def faults_of(
 
 def _window_faults(config: Config) -> Iterator[str]:
     days = config.dedup_window_days
-    life = (1 + config.redrives) * Limits.DEAD_LETTER_RETENTION_SECONDS // DAY_SECONDS
+    life = life_days(config.redrives)
     if days < life:
         yield (
-            f"dedup_window_days={days}: a message can come back for (1 + redrives) × 14 = {life} "
-            f"days and would change state again; raise it to {life}, or lower redrives (cdk.json)"
+            f"dedup_window_days={days}: with redrives={config.redrives} a message can come back "
+            f"for {life} days and would change state again; raise it to {life}, or lower redrives "
+            "(cdk.json)"
         )
     if days < config.provider_retry_days:
         yield (
@@ -44,6 +45,18 @@ def _window_faults(config: Config) -> Iterator[str]:
             f"{config.provider_retry_days} what is forgotten here; raise it to "
             f"{config.provider_retry_days} (cdk.json)"
         )
+
+
+def life_days(redrives: int) -> int:
+    """Return for how long a message must be known, in days, if it is sent back so many times.
+
+    Fourteen days for each life, as SQS keeps nothing longer; and no less than the stays in queue
+    and dead-letter queue together, since a message that the consumer dead-letters begins anew.
+    """
+    lives = (1 + redrives) * Limits.DEAD_LETTER_RETENTION_SECONDS
+    waits = (1 + redrives) * Limits.QUEUE_RETENTION_SECONDS
+    stays = waits + redrives * Limits.DEAD_LETTER_RETENTION_SECONDS
+    return max(lives, stays) // DAY_SECONDS
 
 
 def _names_taken_twice(consumers: Sequence[Consumer]) -> Iterator[str]:

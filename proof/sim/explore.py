@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 
-from proof import model
+from proof.model import Explored, Violation, explore, mutants
 from proof.mutants import MUTANTS
 from proof.sim.scenario import Course
 from proof.sim.search import Found, caught, searched
@@ -25,8 +25,8 @@ class Evidence:
         broken_code: the course that caught each broken protocol made of the real code, or None.
     """
 
-    model: model.Explored
-    broken_models: Mapping[str, model.Violation | None]
+    model: Explored
+    broken_models: Mapping[str, Violation | None]
     found: Found
     broken_code: Mapping[str, Course | None]
 
@@ -49,8 +49,8 @@ def explored(seeds: range, processes: int, told: Callable[[int], object]) -> Evi
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, mp_context=context)
     try:
-        real = pool.submit(model.explore)
-        broken_models = pool.submit(model.mutants)
+        real = pool.submit(explore)
+        broken_models = pool.submit(mutants)
         broken_code = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in MUTANTS}
         chunks = [pool.submit(searched, seeds[n : n + CHUNK]) for n in range(0, len(seeds), CHUNK)]
         return Evidence(

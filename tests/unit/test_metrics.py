@@ -187,6 +187,18 @@ def test_on_its_last_chance_a_message_is_tried_all_the_same(
     assert len(provider.charges) == 1
 
 
+def test_what_cannot_be_read_is_quarantined_although_the_breaker_is_open(
+    start: Start, provider: Provider
+) -> None:
+    till = start_till(start, provider)
+    warm = till.consumer.bound_to(till.aws.runtime)
+    provider.plan = [NotDone()] * 3
+    waiting = [record(body, body, receive_count=3) for body in (json.dumps(note("a")), "{")]
+    answers = [failures(warm({"Records": [message]}, FakeContext())) for message in waiting]
+    assert [len(answer) for answer in answers] == [1, 0]
+    assert [letter["Body"] for letter in till.aws.dead_letters()] == ["{"]
+
+
 def test_what_sqs_would_soon_delete_has_its_last_chance(aws: FakeAws) -> None:
     age = Limits.QUEUE_RETENTION_SECONDS - 60 * 60
     message = record(json.dumps(note("fail")), "old")

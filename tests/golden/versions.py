@@ -1,0 +1,46 @@
+"""What every released version of the schema wrote, kept for good, and how its code read.
+
+A folder for each version: `v1/records.json` and its like are data as that version left it in tables
+and queues, `v1/reader.py` is its reading of them, frozen. Nothing in a released folder is changed:
+a new shape is a new version, with a folder of its own.
+"""
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parent
+VERSIONS = sorted(int(folder.name[1:]) for folder in FOLDER.glob("v[0-9]*"))
+
+Item = dict[str, Any]
+
+
+def golden(version: int, name: str) -> Any:
+    """Return what a version wrote: the content of one of its files."""
+    return json.loads((FOLDER / f"v{version}" / f"{name}.json").read_text())
+
+
+def reader(version: int) -> Any:
+    """Return the module that reads as a version read."""
+    return import_module(f"tests.golden.v{version}.reader")
+
+
+def cases(name: str) -> list[Any]:
+    """Return parameters for a test: each case of a file, of every version, and the version."""
+    return [
+        pytest.param(version, content, id=f"v{version} {case}")
+        for version in VERSIONS
+        for case, content in golden(version, name).items()
+    ]
+
+
+def names(name: str) -> list[Any]:
+    """Return parameters for a test: the name of each case of a file, and the version."""
+    return [
+        pytest.param(version, case, id=f"v{version} {case}")
+        for version in VERSIONS
+        for case in golden(version, name)
+    ]

@@ -1,0 +1,37 @@
+"""No event comes back to the queue of the consumer that published it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stacks.assembly import assemble, synthesize
+from stacks.consumers import CONSUMERS
+from stacks.errors import SynthError
+from stacks.registry import Consumer
+from tests.stacks.cloud import Cloud, environment, new_app
+
+
+@pytest.mark.parametrize("line", CONSUMERS, ids=lambda line: str(line.name))
+def test_l1_a_line_that_publishes_into_its_own_queue_is_not_synthesized(
+    tmp_path: Path, line: Consumer
+) -> None:
+    own = line.events[0]
+    looping = replace(line, publishes=(*line.publishes, own))
+    app = new_app(tmp_path / "out")
+    assemble(app, [looping if each is line else each for each in CONSUMERS])
+    with pytest.raises(SynthError, match=f"{line.name}: it publishes '{own}' into its own queue"):
+        synthesize(app)
+
+
+def test_l1_no_queue_selects_what_its_consumer_may_publish(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    (selected,) = (
+        subscription["FilterPolicy"]["type"]
+        for subscription in cloud.every("AWS::SNS::Subscription").values()
+        if subscription["Endpoint"] == cloud.arn(consumer, "Queue")
+    )
+    assert selected
+    published = environment(cloud, consumer)["ONCE_PUBLISHES"]
+    assert [event for event in selected if f'"{event}"' in published] == []

@@ -42,5 +42,13 @@ def fuzz(
     raise typer.Exit(fuzz.replay(replay) if replay else fuzz.run(inputs, seed, processes))
 
 
+@app.command()
+def soak(seed: Seed = None) -> None:
+    """Send thousands of messages to the deployed service while processes and answers are lost."""
+    from proof import soak
+
+    raise typer.Exit(soak.run(seed=seed))
+
+
 if __name__ == "__main__":
     app()

@@ -1,0 +1,89 @@
+"""The soak in small: the deployed service, some of its processes killed and answers lost."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.aws import EmbeddedAws, embedded_aws
+from local.payments import Fault, PaymentSandbox, payment_sandbox
+from local.service import deploy_service
+from ops.deployment import Deployment
+from proof.soak.drops import Drop
+from proof.soak.play import Shape, play, send_back
+from proof.soak.proxy import Proxy
+from proof.soak.route import rerouted
+from proof.soak.verdict import complaints
+from tests.e2e.test_orders import placed
+
+TRAFFIC = "--count 40 --duplicates 100% --conflicts 1 --malformed 1 --declines 2"
+SHORT = Shape(
+    traffic=TRAFFIC.split(),
+    calls_a_kill=40,
+    drops={Drop.ANSWER_LOST: 0.03, Drop.REFUSED: 0.02, Drop.LATE: 0.02},
+    charges={Fault.DROP: 0.2},
+    least={"sends": 80, "kills": 3, "drops": 3, "answers_lost": 1, "effects": 100},
+)
+VISIBILITY_SECONDS = 10
+"""More than any function may take here, and less than it is locally: a kill costs less waiting."""
+
+
+@dataclass(frozen=True)
+class Service:
+    aws: EmbeddedAws
+    sandbox: PaymentSandbox
+    deployment: Deployment
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    with payment_sandbox() as sandbox, embedded_aws() as aws:
+        yield Service(aws, sandbox, deploy_service(aws, sandbox.url))
+
+
+def test_nothing_is_lost_or_doubled_while_processes_die_and_answers_are_lost(
+    service: Service,
+) -> None:
+    sqs = service.aws.client("sqs")
+    for consumer in service.deployment.consumers.values():
+        attributes = {"VisibilityTimeout": str(VISIBILITY_SECONDS)}
+        sqs.set_queue_attributes(QueueUrl=consumer.queue_url, Attributes=attributes)
+    figures = play(service.aws, service.sandbox, service.deployment, SHORT, seed=11)
+    assert complaints(figures, SHORT.least) == []
+    assert figures["quarantined"].items() >= {"key-conflict": 2}.items()
+    assert figures["drops"] == sum(figures["drops_by_kind"].values())
+
+
+def test_what_functions_died_of_is_sent_back_and_nothing_else(service: Service) -> None:
+    orders, sqs = service.deployment.consumer("orders"), service.aws.client("sqs")
+    body = json.dumps(placed("order-of-the-dead", "sku"))
+    why = {"once-reason": {"DataType": "String", "StringValue": "invalid-data"}}
+    sqs.send_message(
+        QueueUrl=orders.dead_letter_url, MessageBody=body
+    )  # as SQS moves it: no reason
+    sqs.send_message(QueueUrl=orders.dead_letter_url, MessageBody="{}", MessageAttributes=why)
+    assert send_back(service.aws, service.sandbox, service.deployment) == 1
+    stored = service.aws.client("dynamodb").get_item(
+        TableName=service.deployment.table("orders"), Key={"order_id": {"S": "order-of-the-dead"}}
+    )
+    assert stored["Item"]["total"] == {"N": "2500"}
+    assert send_back(service.aws, service.sandbox, service.deployment) == 0
+    sqs.purge_queue(QueueUrl=orders.dead_letter_url)
+
+
+def test_functions_go_by_the_proxy_for_as_long_as_they_are_told_to(service: Service) -> None:
+    name, proxy = service.deployment.consumer("orders").function_name, Proxy(1, Path("pem"))
+    client = service.aws.client("lambda")
+    before = _variables(client, name)
+    with rerouted(service.aws, [name], proxy):
+        there = {"AWS_ENDPOINT_URL": "https://127.0.0.1:1", "AWS_CA_BUNDLE": "pem"}
+        assert _variables(client, name) == {**before, **there}
+    assert _variables(client, name) == before
+
+
+def _variables(client: Any, name: str) -> dict[str, str]:
+    found = client.get_function_configuration(FunctionName=name)
+    return dict(found["Environment"]["Variables"])

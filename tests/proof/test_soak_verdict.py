@@ -1,0 +1,69 @@
+"""The verdict: one thing wrong, or too little gone wrong on the way, and the soak has failed."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.audit import Findings
+from local.report import FAULTS
+from proof.soak.main import SOAK, conclude
+from proof.soak.verdict import found
+
+GONE_WRONG = {
+    "kills": 200,
+    "kills_in_mid_batch": 60,
+    "drops": 400,
+    "answers_lost": 250,
+    "charge_answers_dropped": 100,
+}
+
+
+@pytest.fixture(autouse=True)
+def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("proof.report.REPORTS", tmp_path)
+    return tmp_path
+
+
+def figures(**changed: Any) -> dict[str, Any]:
+    findings = Findings(sent=5010, distinct=2500, effects=9000)
+    findings.quarantined_by_reason = Counter({"effect-unknown": 3})
+    return {**found(findings), **GONE_WRONG, **changed}
+
+
+def test_nothing_wrong_after_enough_went_wrong_passes(
+    reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert conclude(figures(), SOAK) == 0
+    written = json.loads((reports / "soak.json").read_text())
+    assert written == {**figures(), "complaints": []}
+    assert written["quarantined"] == {"effect-unknown": 3}
+    assert "5010" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_of_a_fault_fails(
+    fault: str, reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert conclude(figures(**{fault: 1}), SOAK) == 1
+    complaint = f"{fault} is 1, and must be 0"
+    assert json.loads((reports / "soak.json").read_text())["complaints"] == [complaint]
+    assert complaint in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", SOAK.least)
+def test_one_too_few_of_what_goes_wrong_fails(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = SOAK.least[name]
+    assert conclude(figures(**{name: number}), SOAK) == 0
+    assert conclude(figures(**{name: number - 1}), SOAK) == 1
+    assert f"{name} is {number - 1}, and less than {number}" in capsys.readouterr().out
+
+
+def test_what_the_findings_call_wrong_is_all_there() -> None:
+    assert set(FAULTS) >= {"lost", "doubled", "double_charges", "unexplained_dead_letters"}
+    assert set(FAULTS) < set(figures())
+    assert (SOAK.least["sends"], SOAK.least["kills"], SOAK.least["drops"]) == (5000, 200, 200)

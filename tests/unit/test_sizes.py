@@ -26,7 +26,6 @@ from once.sizes import entry_bytes, item_bytes
         ({"é": "a"}, 3 + 1 + 2 + 1),
         ([[], {"a": []}], 3 + (1 + 3) + (1 + 3 + (1 + 1 + 3))),
     ],
-    ids=repr,
 )
 def test_a_value_has_the_documented_size(value: Any, size: int) -> None:
     assert item_bytes(serialize({"é": value})) == 2 + size

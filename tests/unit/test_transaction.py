@@ -144,7 +144,7 @@ UNHELD = [
 ]
 
 
-@pytest.mark.parametrize("value", UNHELD, ids=repr)
+@pytest.mark.parametrize("value", UNHELD)
 def test_a_value_that_dynamodb_cannot_hold_is_refused(bench: Bench, value: Any) -> None:
     tx = bench.transaction()
     tx.put(COUNTERS, {"name": "a", "amount": value})

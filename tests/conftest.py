@@ -12,16 +12,15 @@ TOGETHER = {
     "aws": ("e2e", "integration", "local", "proof/test_soak.py"),
     "templates": ("stacks",),
 }
-"""What shares something that takes long to make, or would disturb others: one after the other."""
+"""What shares something that takes long to make, or would disturb others."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests run on one worker: all others go wherever there is time."""
+    """Keep the tests of a file on one worker, and those of such places."""
     for item in items:
         path = item.path.relative_to(TESTS).as_posix()
-        for group, places in TOGETHER.items():
-            if path.startswith(places):
-                item.add_marker(pytest.mark.xdist_group(group))
+        groups = (name for name, places in TOGETHER.items() if path.startswith(places))
+        item.add_marker(pytest.mark.xdist_group(next(groups, path)))
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import pytest
 from proof import model
 from proof.mutants import MUTANTS
 from proof.shop.ledger import Violation
+from proof.shop.traffic import drawn
 from proof.sim import command
 from proof.sim.explore import Evidence
 from proof.sim.scenario import Course, Scenario, by_chance, play
@@ -104,7 +105,7 @@ def evidence(*courses: Course, **more: Any) -> Evidence:
     return Evidence(**{**parts, **more})
 
 
-SCENARIO = by_chance(0).scenario
+SCENARIO = Scenario(0, drawn(0), ())
 
 
 def run_on(monkeypatch: pytest.MonkeyPatch, seen: Evidence) -> int:

@@ -30,6 +30,14 @@ def sim(
 
 
 @app.command()
+def crashpoints(processes: Processes = 2) -> None:
+    """Let every call site meet every fault, alone and in pairs."""
+    from proof import crashpoints
+
+    raise typer.Exit(crashpoints.run(processes))
+
+
+@app.command()
 def fuzz(
     inputs: Annotated[int, typer.Option(min=1)] = 1_000_000,
     seed: Seed = None,

@@ -9,8 +9,8 @@ from proof.world.expressions import Item, Scope, holds, updated
 
 _TOKEN_SECONDS = 10 * 60
 """So long a transaction that comes again under its token is known for the same one."""
-_PAGE = 4
-"""So many items one call of a scan looks at."""
+_PAGE = 1
+"""So many items one call of a scan looks at: so few that there are several calls."""
 _KINDS = {"Put", "Update", "Delete", "ConditionCheck"}
 
 

@@ -58,5 +58,13 @@ def soak(seed: Seed = None) -> None:
     raise typer.Exit(soak.run(seed=seed))
 
 
+@app.command()
+def mutants(processes: Processes = 2) -> None:
+    """Put small faults into the code, and see which of them the unit tests notice."""
+    from proof import mutation
+
+    raise typer.Exit(mutation.run(processes))
+
+
 if __name__ == "__main__":
     app()

@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
 from rich.console import Console
@@ -16,6 +14,7 @@ from proof.crashpoints.scenarios import SCENARIOS
 from proof.crashpoints.sites import EXPLORED, LEFT_OUT, unlisted_in_runs, unlisted_in_source
 from proof.crashpoints.source import calls_in_source
 from proof.crashpoints.tally import Broken, Tally
+from proof.workers import workers
 from proof.world.faults import Fault, kinds
 
 NAME = "crashpoints"
@@ -78,7 +77,7 @@ def _explored(work: Sequence[Part], processes: int) -> Iterator[Tally]:
     if processes == 1:
         yield from map(explore, work)
         return
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with workers(processes) as pool:
         yield from pool.map(explore, work)
 
 

@@ -2,9 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from secrets import randbits
 
@@ -16,6 +14,7 @@ from proof import report
 from proof.fuzz import crash
 from proof.fuzz.hunt import Haul, hunt
 from proof.fuzz.parsers import PARSERS
+from proof.workers import workers
 
 NAME = "fuzz"
 _STRETCH = 1000
@@ -63,7 +62,7 @@ def _hauls(inputs: int, seed: int, processes: int) -> Iterator[Haul]:
         yield from map(work, stretches)
         return
     # A process of its own imports everything anew, and has a main thread for the alarm.
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with workers(processes) as pool:
         yield from pool.map(work, stretches)
 
 

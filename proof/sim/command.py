@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from proof.report import REPORTS, write
@@ -39,7 +39,8 @@ def run(seeds: int, first: int | None, processes: int) -> int:
     began = time.monotonic()
     first = secrets.randbelow(_FIRST_SEEDS) if first is None else first
     console.print(f"seeds {first} to {first + seeds - 1}, and the model", highlight=False)
-    with Progress(console=console) as bar:
+    columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
         task = bar.add_task("seeds", total=seeds)
         evidence = explored(
             range(first, first + seeds), processes, lambda count: bar.advance(task, count)

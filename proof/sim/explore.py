@@ -1,14 +1,14 @@
 """Everything `make sim` looks at, side by side: the model, the seeds, the broken protocols."""
 
-import multiprocessing
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from proof.model import Explored, Violation, explore, mutants
 from proof.mutants import MUTANTS
 from proof.sim.scenario import Course
 from proof.sim.search import Found, caught, searched
+from proof.workers import workers
 
 CHUNK = 50
 MUTANT_SEEDS = 2000
@@ -46,21 +46,17 @@ def explored(seeds: range, processes: int, told: Callable[[int], object]) -> Evi
         processes: how many work at the same time.
         told: called with how many more seeds are done.
     """
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, mp_context=context)
-    try:
+    with workers(processes) as pool:
         real = pool.submit(explore)
         broken_models = pool.submit(mutants)
-        broken_code = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in MUTANTS}
         chunks = [pool.submit(searched, seeds[n : n + CHUNK]) for n in range(0, len(seeds), CHUNK)]
+        broken_code = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in MUTANTS}
         return Evidence(
+            found=_merged(chunks, told),
             model=real.result(),
             broken_models=broken_models.result(),
-            found=_merged(chunks, told),
             broken_code={name: course.result() for name, course in broken_code.items()},
         )
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _merged(chunks: list[Future[Found]], told: Callable[[int], object]) -> Found:

@@ -48,18 +48,18 @@ _KINDS = {
 }
 
 _REFUSED = {
-    "dynamodb": ServiceError("AccessDeniedException"),
-    "sqs": ServiceError("ServiceUnavailable", 503),
-    "sns": ServiceError("InternalError", 500),
-    "email": ServiceError("LimitExceededException"),
-    "secretsmanager": ServiceError("AccessDeniedException"),
+    "dynamodb": ("AccessDeniedException", 400),
+    "sqs": ("ServiceUnavailable", 503),
+    "sns": ("InternalError", 500),
+    "email": ("LimitExceededException", 400),
+    "secretsmanager": ("AccessDeniedException", 400),
 }
 _THROTTLED = {
-    "dynamodb": ServiceError("ThrottlingException"),
-    "sqs": ServiceError("RequestThrottled"),
-    "sns": ServiceError("Throttled"),
-    "email": ServiceError("TooManyRequestsException", 429),
-    "secretsmanager": ServiceError("ThrottlingException"),
+    "dynamodb": ("ThrottlingException", 400),
+    "sqs": ("RequestThrottled", 400),
+    "sns": ("Throttled", 400),
+    "email": ("TooManyRequestsException", 429),
+    "secretsmanager": ("ThrottlingException", 400),
 }
 
 
@@ -85,7 +85,7 @@ def refusal(call: Call, fault: Fault, position: int) -> Answer:
         raise ServiceError(
             "TransactionCanceledException", CancellationReasons=_reasons(call.request, position)
         )
-    raise (_REFUSED if fault is Fault.REFUSED else _THROTTLED)[call.service]
+    raise ServiceError(*(_REFUSED if fault is Fault.REFUSED else _THROTTLED)[call.service])
 
 
 def _provider(call: Call, fault: Fault) -> Answer:

@@ -5,11 +5,24 @@ from typing import Any
 
 import pytest
 
+from once.contract import Limits
 from once.errors import InFlight, RetryableError
-from once.testing import Fault, inject, never_sent, refused
+from once.testing import FakeContext, Fault, inject, never_sent, refused
 from once.transaction import Transaction
 from tests.unit.conftest import Start
-from tests.unit.support import Log, Note, amounts, calls, consumer_of, count, invoke, note, record
+from tests.unit.support import (
+    Log,
+    Note,
+    amounts,
+    calls,
+    consumer_of,
+    count,
+    failures,
+    invoke,
+    note,
+    reasons,
+    record,
+)
 
 
 def failing(event: Note, tx: Transaction) -> None:
@@ -78,6 +91,41 @@ def test_what_is_in_flight_comes_back_when_its_lease_is_over(
     assert [parameters["VisibilityTimeout"] for _, parameters in made] == [delay]
 
 
+@pytest.mark.usefixtures("longest_delays")
+def test_what_a_breaker_holds_back_comes_again_after_the_breakers_delay(start: Start) -> None:
+    aws, denied = start(), refused("AccessDeniedException")
+    handle = consumer_of().bound_to(aws.runtime)
+
+    def delay(receive_count: int) -> list[int]:
+        batch = {"Records": [message("m", receive_count)]}
+        with calls(aws.runtime.sqs) as made:
+            assert len(failures(handle(batch, FakeContext()))) == 1
+        return [parameters["VisibilityTimeout"] for _, parameters in made]
+
+    with inject(aws.runtime.dynamodb, "TransactWriteItems", denied) as left:
+        assert delay(4) == [120 * 2**3]  # its failures on earlier receives have opened it
+        assert left == []
+        assert delay(1) == [120 + 60]  # not tried: the time that is left, and half of a delay
+
+
+NOW, HOUR = 1_700_000_000, 60 * 60
+
+
+@pytest.mark.parametrize(
+    ("seconds_left", "delivered_again"), [(2 * HOUR, True), (2 * HOUR - 1, False), (-HOUR, False)]
+)
+def test_in_the_last_two_hours_of_its_life_a_message_has_its_last_chance(
+    start: Start, seconds_left: int, *, delivered_again: bool
+) -> None:
+    aws = start(CONSUMER)
+    aws.time = NOW
+    old = message("bad")
+    sent = NOW - Limits.QUEUE_RETENTION_SECONDS + seconds_left
+    old["attributes"]["SentTimestamp"] = str(sent * 1000)
+    assert invoke(aws, CONSUMER, old) == ["bad"] * delivered_again
+    assert reasons(aws) == ["retries-exhausted"] * (not delivered_again)
+
+
 def test_only_failed_messages_are_delayed(start: Start) -> None:
     aws = start(CONSUMER)
     with calls(aws.runtime.sqs) as made:
@@ -93,15 +141,22 @@ def test_a_quarantined_message_is_not_delayed(start: Start) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault",
-    [refused("ReceiptHandleIsInvalid"), never_sent(), refused("AccessDenied", status=403)],
+    ("fault", "error"),
+    [
+        (refused("ReceiptHandleIsInvalid"), "ReceiptHandleIsInvalid"),
+        (never_sent(), "ReadTimeoutError"),
+        (refused("AccessDenied", status=403), "AccessDenied"),
+    ],
     ids=["invalid handle", "no answer", "denied"],
 )
-def test_a_delay_that_cannot_be_set_is_logged_and_no_fault(start: Start, fault: Fault) -> None:
+def test_a_delay_that_cannot_be_set_is_logged_and_no_fault(
+    start: Start, fault: Fault, error: str
+) -> None:
     aws = start(CONSUMER)
     log = Log(aws)
     with inject(aws.runtime.sqs, "ChangeMessageVisibility", fault) as left:
         assert invoke(aws, CONSUMER, message("bad"), message("good")) == ["bad"]
     assert left == []
-    assert "no backoff was set" in [line["message"] for line in log.lines()]
+    [said] = [line["error"] for line in log.lines() if line["message"] == "no backoff was set"]
+    assert error in said
     assert amounts(aws) == {"good": 1}

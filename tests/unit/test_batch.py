@@ -215,6 +215,6 @@ def test_failures_of_one_invocation_are_not_answered_in_the_next(start: Start) -
 def test_the_fates_of_a_batch_are_counted_in_one_log_line(start: Start) -> None:
     aws = start()
     log = Log(aws)
-    aws.deliver(event := note("a"), event, "{")
+    aws.deliver(event := note("a"), event, event, "{")
     [line] = [line for line in log.lines() if line["message"] == "batch"]
-    assert line["fates"] == {"committed": 1, "duplicate": 1, "quarantined": 1}
+    assert line["fates"] == {"committed": 1, "duplicate": 2, "quarantined": 1}

@@ -127,8 +127,11 @@ def test_after_its_time_one_is_tried_whose_failure_opens_it_anew(
     breaker: Breaker, time: Time
 ) -> None:
     fail(breaker, 3)
-    time.now += BASE / 2
+    time.now += BASE / 2 - 0.5
+    assert breaker.blames(DOWN)
+    time.now += 0.5
     assert breaker.seconds_open == 0
+    assert not breaker.blames(DOWN)
     fail(breaker, 1)
     assert breaker.seconds_open == 2 * BASE / 2
 
@@ -150,6 +153,13 @@ def test_delays_double_with_the_receives_and_half_of_them_is_certain(
     found = [breaker.delay(receives) for _ in range(200)]
     assert longest / 2 <= min(found) < longest * 0.6
     assert longest * 0.9 < max(found) <= longest
+
+
+def test_the_certain_half_is_all_that_the_shortest_delay_has(
+    breaker: Breaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("random.uniform", lambda low, high: low)
+    assert [breaker.delay(receives) for receives in (1, 2, 99)] == [BASE / 2, BASE, CAP / 2]
 
 
 def test_nobody_comes_again_while_it_is_still_open(breaker: Breaker) -> None:

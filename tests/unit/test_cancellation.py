@@ -149,10 +149,21 @@ def test_what_dynamodb_can_never_accept_is_permanent(code: str, index: int) -> N
     assert code in str(found)
 
 
+def test_all_that_dynamodb_can_never_accept_is_named() -> None:
+    codes = ["ItemCollectionSizeLimitExceeded", "ValidationError"]
+    found = error(writing(None, None), NONE, *map(reason, reversed(codes)))
+    assert str(found) == f"DynamoDB refuses a write: {', '.join(codes)}"
+
+
 @pytest.mark.parametrize("other", [FAILED, "TransactionConflict", "Whatever"])
 def test_what_can_never_be_accepted_decides_before_what_may_pass(other: str) -> None:
     tx = writing(SoldOut(), None)
     assert isinstance(error(tx, NONE, reason(other), reason("ValidationError")), InvalidWrite)
+
+
+def test_reasons_that_do_not_match_the_actions_are_not_guessed_at() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        verdict(writing(SoldOut(), None), NONE, reason(FAILED))
 
 
 @pytest.mark.parametrize("actions", [0, 1, 5])
@@ -168,6 +179,8 @@ def test_a_reason_that_nobody_knows_is_tried_again_later(code: str, index: int) 
     found = error(writing(None), *reasons)
     assert isinstance(found, CommitRefused)
     assert not isinstance(found, PermanentError)
+    codes = ", ".join(sorted([code, "None"]))
+    assert str(found) == f"DynamoDB cancelled the commit: {codes}"
 
 
 SEEN = {"name": "seen", COMMIT_ATTRIBUTE: "first"}

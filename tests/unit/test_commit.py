@@ -112,7 +112,14 @@ def test_a_write_that_is_never_accepted_is_permanent(bench: Bench, code: str) ->
 def test_a_request_that_is_never_accepted_is_permanent(bench: Bench, code: str) -> None:
     verdict = commit(bench, refused(code))
     assert isinstance(verdict.cause, InvalidWrite)
-    assert code in str(verdict.cause)
+    assert str(verdict.cause) == f"DynamoDB refuses a write: {code}, injected: {code}"
+
+
+def test_an_error_without_a_text_is_named_by_its_code(bench: Bench) -> None:
+    error = {"Code": "SerializationException"}
+    answer = {"Error": error, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    verdict = commit(bench, Fault(error=answer))
+    assert str(verdict.cause).rstrip(", ") == "DynamoDB refuses a write: SerializationException"
 
 
 def test_a_table_that_is_not_there_is_permanent(bench: Bench) -> None:

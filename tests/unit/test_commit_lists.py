@@ -87,6 +87,19 @@ def test_reasons_are_told_apart_where_transactions_differ_in_length(bench: Bench
         assert bench.commit(long, short, none) == [INNOCENT, BUSY, INNOCENT]
 
 
+def test_a_cancellation_that_names_nobody_is_tried_again_after_a_pause(bench: Bench) -> None:
+    # All innocent, they would go again at once, and for ever.
+    with inject(bench.client, WRITE, cancelled(*["None"] * 4)):
+        assert bench.commit(bench.counting("a"), bench.counting("b")) == [BUSY] * 2
+
+
+def test_a_transaction_without_reasons_has_failed_and_is_not_guessed_at(bench: Bench) -> None:
+    with inject(bench.client, WRITE, cancelled("None", "None")):
+        first, second = bench.commit(bench.counting("a"), bench.counting("b"))
+    assert first == INNOCENT
+    assert isinstance(second.cause, Unexpected)
+
+
 def test_a_request_refused_as_a_whole_names_nobody(bench: Bench) -> None:
     with calls(bench.client) as made:
         verdicts = bench.commit(guilty(bench, "guilty"), bench.counting("a"), bench.counting("b"))

@@ -5,11 +5,15 @@ import re
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
-from once.contract import DeadLetter, Reason
+from once.contract import DeadLetter, Limits, Reason
+from once.dead_letter import carried, described
+from once.dead_letter import text as text_attribute
 from once.errors import PermanentError
+from once.original import MOVED, Original
 from once.testing import FakeAws
 from once.transaction import Transaction
 from tests.unit.conftest import Start
@@ -168,6 +172,43 @@ def test_whatever_an_error_says_sqs_takes_it(start: Start, text_of_error: str) -
     assert error.startswith("PermanentError: ")
     assert len(error) <= 1000
     assert NOT_ALLOWED.search(error) is None
+
+
+def test_a_message_of_which_lambda_tells_no_attributes_is_dead_lettered(start: Start) -> None:
+    aws, message = start(), record("{", "m-1")
+    del message["messageAttributes"]
+    assert invoke(aws, CONSUMER, message) == []
+    [letter] = aws.dead_letters()
+    assert facts(letter)["lineage"] == "m-1"
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_message_is_carried_as_it_is_up_to_the_last_byte_that_sqs_takes(more: int) -> None:
+    fact = {"reason": text_attribute("é")}
+    size = Limits.MESSAGE_BYTES - len("reason" + "String") - len("é".encode())
+    original = Original("x" * (size + more), {})
+    body, attributes = carried(original, fact)
+    assert (body, attributes) == ((original.body, fact) if not more else (MOVED, ANY))
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        Original("a\x00b", {}),
+        Original("\ud800", {}),
+        Original("", {}),
+        Original("a", {"name": text("\ufffe")}),
+    ],
+    ids=["a control", "a surrogate", "nothing", "no character in an attribute"],
+)
+def test_what_sqs_does_not_take_is_carried_compressed(original: Original) -> None:
+    body, attributes = carried(original, {})
+    assert body == MOVED
+    assert set(attributes) == {DeadLetter.ORIGINAL_GZIP}
+
+
+def test_what_sqs_does_not_take_of_an_error_is_replaced_character_by_character() -> None:
+    assert described(PermanentError("a\x00b\uffffc\n")) == "PermanentError: a\ufffdb\ufffdc\n"
 
 
 NOT_ALLOWED = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

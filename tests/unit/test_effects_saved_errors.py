@@ -68,6 +68,21 @@ def test_x3_behind_a_saved_error_a_charge_is_found_and_nothing_is_called_again(
     assert (amounts(till.aws), till.published) == ({"a": 1}, ["paid"])
 
 
+def test_x3_the_look_up_is_asked_for_the_request_and_the_key_of_the_call(
+    start: Start, provider: Provider
+) -> None:
+    asked: list[tuple[Any, str]] = []
+
+    def look_up(request: Charge, call: Call) -> Paid:
+        asked.append((request, call.key))
+        return Paid("found")
+
+    till = start_till(start, provider, look_up=look_up)
+    provider.plan = [KeySpent()]
+    assert till.deliver(note("a", 5))
+    assert asked == [(Charge("a", 5), provider.calls[0][0])]
+
+
 def test_x3_behind_a_saved_error_a_decline_is_found_and_refuses(
     start: Start, provider: Provider
 ) -> None:

@@ -11,7 +11,7 @@ from once.effects import Effect, Policy
 from once.errors import EffectUnknown, InFlight, Unanswered
 from once.intent import Intent
 from once.ledger import Ledger
-from once.testing import Fault, cancelled, inject, never_sent, refused
+from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
 from tests.unit.conftest import Start
 from tests.unit.provider import LIFETIME, NOW, Charge, Provider
 from tests.unit.support import Bench, Log, calls
@@ -117,8 +117,9 @@ def test_of_two_that_take_over_at_once_one_does(bench: Bench, ledger: Ledger) ->
     found = opened(bench)
     later(bench)
     first = ledger.take_over(EFFECT, PK, found, 10)
-    with pytest.raises(InFlight):
+    with pytest.raises(InFlight) as raised:
         ledger.take_over(EFFECT, PK, found, 10)
+    assert raised.value.seconds == 0  # how long the other one takes is not known
     assert stored(bench) == first
 
 
@@ -215,6 +216,17 @@ def test_what_an_answer_to_a_takeover_means(
     with inject(bench.client, WRITE, fault), pytest.raises(failure):
         ledger.take_over(EFFECT, PK, found, 10)
     assert stored(bench) == found
+
+
+@pytest.mark.parametrize("fault", [answer_lost(), never_sent()], ids=["ours", "not ours"])
+def test_a_takeover_without_an_answer_gives_back_what_nobody_has_called(
+    bench: Bench, ledger: Ledger, fault: Fault
+) -> None:
+    ledger.hand_back(PK, opened(bench), Standing.NOT_DONE)
+    with inject(bench.client, WRITE, fault), pytest.raises(Unanswered):
+        ledger.take_over(EFFECT, PK, stored(bench), 10)
+    assert stored(bench).standing is Standing.NOT_DONE
+    assert ledger.take_over(EFFECT, PK, stored(bench), 10) == stored(bench)
 
 
 def test_a_hand_back_that_fails_is_logged_by_its_kind_alone(bench: Bench) -> None:

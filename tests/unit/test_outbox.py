@@ -71,6 +71,11 @@ def test_an_event_says_where_it_comes_from_and_when_its_cause_was_committed() ->
     assert event.time == "2027-01-15T08:00:00.123+00:00"
 
 
+def test_an_event_has_no_spaces_that_count_for_nothing() -> None:
+    [event] = read(outbox({"name": "a", "amounts": [1, 2]}))
+    assert event.body.endswith('"data":{"name":"a","amounts":[1,2]}}')
+
+
 def test_a_model_is_published_as_the_json_that_it_is_read_from() -> None:
     [event] = received(outbox(Note("a", 3)))
     assert event.data == {"name": "a", "amount": 3}

@@ -104,6 +104,7 @@ HALF = Limits.TOPIC_MESSAGE_BYTES // 2
         ((2 * HALF, 200), [1, 1]),
         ((2 * HALF + 1, 200), [1, 1]),
         ((200, 2 * HALF + 1, 200), [1, 1, 1]),
+        ((2 * HALF, HALF, HALF), [1, 2]),
     ],
 )
 def test_o6_a_batch_has_at_most_256_kib(bytes_each: tuple[int, ...], sizes: list[int]) -> None:
@@ -163,11 +164,7 @@ def test_o4_what_the_topic_blames_on_the_event_is_permanent(code: str, *, sender
     assert (left.error, left.permanent) == (code, sender and code == "InvalidParameter")
 
 
-PERMANENT = [
-    "InvalidParameter",
-    "ValidationException",
-    "BatchRequestTooLong",
-]
+PERMANENT = ["InvalidParameter", "ValidationException", "BatchRequestTooLong"]
 
 
 def refusing(code: str, *guilty: OutgoingEvent) -> Callable[[Entries], Answer]:
@@ -228,7 +225,7 @@ def test_o2_what_may_pass_is_tried_once_and_told_of_every_event(fault: Exception
     topic, events = Topic(raising(fault)), some(3)
     left = topic.publish(*events)
     assert [entry.event for entry in left] == events
-    assert not any(entry.permanent for entry in left)
+    assert [entry.permanent for entry in left] == [False] * 3
     assert topic.sizes == [3]
 
 

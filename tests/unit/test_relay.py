@@ -2,9 +2,12 @@
 
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from once.relay import Relay
+from once.sdk import SDK
 from tests.unit.relaying import THEN, Station, change, image, outgoing
 
 ONE, TWO, THREE = (outgoing(name) for name in ("a.0", "a.1", "b.0"))
@@ -112,6 +115,16 @@ def test_a_clock_behind_the_consumers_measures_no_lag_below_zero(
     assert [line["RelayLag"] for line in measured(capsys)] == [[0.0]]
 
 
+def test_a_record_that_does_not_say_when_it_was_committed_is_published_all_the_same(
+    station: Station, capsys: pytest.CaptureFixture[str]
+) -> None:
+    undated = image(ONE)
+    del undated["committed_at"]
+    station.handle(change(undated))
+    assert station.heard() == [ONE.body]
+    assert [line["RelayLag"] for line in measured(capsys)] == [[THEN * 1000 + 2500.0]]
+
+
 @pytest.mark.parametrize(
     "record",
     [
@@ -133,3 +146,19 @@ def test_a_batch_is_logged_with_what_was_published(station: Station) -> None:
     station.handle(change(image(ONE, TWO)), change(image(outbox={"S": "no JSON"})))
     line = json.loads(station.stream.getvalue().splitlines()[-1])
     assert (line["message"], line["published"]) == ("relayed", 2)
+
+
+def test_the_relay_of_a_function_takes_the_functions_region_and_the_sdk_as_we_set_it(
+    station: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: dict[str, Any] = {}
+
+    def client(service: str, region: str, *, config: Any = None) -> Any:
+        made[service] = (region, config)
+        return Mock()
+
+    monkeypatch.setattr("boto3.client", client)
+    relay = Relay.of(station.settings, region="eu-central-1")
+    relay.sqs.list_queues()  # its client is made when it is first used
+    assert made == {"sns": ("eu-central-1", SDK), "sqs": ("eu-central-1", SDK)}
+    assert relay.logger.service == "shop"

@@ -1,6 +1,7 @@
 """The relay sends first: it returns when everything is on the topic, and raises where it is not."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,16 @@ def test_o2_a_topic_that_takes_nothing_until_the_time_is_up_fails_the_batch(
     assert station.heard() == []
     assert station.dead_letters() == []
     assert "relayed" not in station.stream.getvalue()
+
+
+@pytest.mark.usefixtures("longest_delays")
+def test_o2_the_bound_of_the_pause_doubles_with_each_attempt(station: Station) -> None:
+    paused: list[float] = []
+    station.relay = replace(station.relay, sleep=paused.append)
+    with inject(station.relay.sns, "PublishBatch", *[never_sent()] * 4) as left:
+        station.handle(BATCH)
+    assert left == []
+    assert paused == [0.025, 0.05, 0.1, 0.2]
 
 
 def test_o2_without_time_for_another_attempt_the_first_failure_fails_the_batch(

@@ -1,5 +1,6 @@
 """What can never be published: to the relay's dead letters, while its neighbours go their way."""
 
+import json
 from typing import Any
 
 import pytest
@@ -169,6 +170,25 @@ def test_o4_a_dead_letter_that_cannot_be_written_fails_the_batch(
 
 def test_o4_a_dead_letter_is_logged_by_reason_and_by_the_hash_of_its_key(station: Station) -> None:
     station.handle(change(image(pk=KEY, outbox={"S": SECRET})))
-    [line, _] = station.stream.getvalue().splitlines()
-    for said in ('"quarantined"', '"unpublishable"', '"error":"Unpublishable"', key_hash(KEY)):
-        assert said in line
+    line = json.loads(station.stream.getvalue().splitlines()[0])
+    said = {name: line[name] for name in ("message", "reason", "error", "key_hash")}
+    assert said == {
+        "message": "quarantined",
+        "reason": "unpublishable",
+        "error": "Unpublishable",
+        "key_hash": key_hash(KEY),
+    }
+
+
+def test_o4_what_is_dead_lettered_at_several_attempts_does_not_count_as_published(
+    station: Station,
+) -> None:
+    refused_now = {"Code": "InvalidParameter", "SenderFault": True}
+    throttled = {"Id": "1", "Code": "Throttled", "SenderFault": False}
+    first = {"Successful": [{"Id": "2"}], "Failed": [{"Id": "0", **refused_now}, throttled]}
+    second = {"Failed": [{"Id": "0", **refused_now}]}
+    with answered(station.relay.sns, first, second) as left:
+        station.handle(*batch(image(POISON, pk=KEY)))
+    assert left == []
+    assert [letter["Body"] for letter in station.dead_letters()] == [BEFORE.body, POISON.body]
+    assert json.loads(station.stream.getvalue().splitlines()[-1])["published"] == 1

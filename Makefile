@@ -29,7 +29,7 @@ demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (
 test: setup ## ruff, mypy --strict, and every test
 	@echo "ruff"   && $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "mypy"   && $(BIN)/mypy
-	@$(BIN)/pytest -n 2 --dist loadgroup
+	@$(BIN)/pytest -n 2
 
 lint: setup ## ruff and mypy alone
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

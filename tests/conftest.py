@@ -1,26 +1,31 @@
 """The embedded AWS, started once for all tests that need it."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from local.aws import EmbeddedAws, embedded_aws
 
-TESTS = Path(__file__).parent
 TOGETHER = {
-    "aws": ("e2e", "integration", "local", "proof/test_soak.py"),
-    "templates": ("stacks",),
+    "aws": ("tests/e2e", "tests/integration", "tests/local", "tests/proof/test_soak.py"),
+    "templates": ("tests/stacks",),
 }
 """What shares something that takes long to make, or would disturb others."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file on one worker, and those of such places."""
-    for item in items:
-        path = item.path.relative_to(TESTS).as_posix()
-        groups = (name for name, places in TOGETHER.items() if path.startswith(places))
-        item.add_marker(pytest.mark.xdist_group(next(groups, path)))
+class _ByPlace(LoadScopeScheduling):  # type: ignore[misc]
+    """Keeps the tests of a file on one worker, and those of such places."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        groups = (name for name, places in TOGETHER.items() if nodeid.startswith(places))
+        return next(groups, nodeid.partition("::")[0])
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByPlace:
+    """Say what a worker is given at a time."""
+    return _ByPlace(config, log)
 
 
 @pytest.fixture(scope="session")

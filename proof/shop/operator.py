@@ -27,11 +27,11 @@ from proof.world.tasks import START
 
 _MOST = 1000
 _FAST = 1e9
-_REDRIVES = 4
+_TIMES = 4
 
 
 class Operator:
-    """Comes a few times where dead letters lie, and whenever the stream has lost something.
+    """Comes a few times where dead letters lie, and where the stream has lost something.
 
     Args:
         service: the service.
@@ -39,13 +39,13 @@ class Operator:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._redrives = _REDRIVES
+        self._redrives = self._republishes = _TIMES
         self._is_busy = False
         self._losses = 0
 
     def comes_again(self) -> None:
         """Let the operator come a few times more."""
-        self._redrives = _REDRIVES
+        self._redrives = self._republishes = _TIMES
 
     def hears_of_loss(self) -> None:
         """Tell of records that the stream has lost."""
@@ -55,7 +55,7 @@ class Operator:
     def is_due(self) -> bool:
         """Whether there is something to do, and nobody at it."""
         now = self._service.world.tasks.now
-        return not self._is_busy and (self._losses > 0 or self._seen_at <= now)
+        return not self._is_busy and (self._has_lost or self._seen_at <= now)
 
     @property
     def next_time(self) -> float:
@@ -65,7 +65,7 @@ class Operator:
     def begin(self) -> Callable[[], None]:
         """Return what is to be done; from now on somebody is at it."""
         self._is_busy = True
-        command = self._republish if self._losses else self._redrive
+        command = self._republish if self._has_lost else self._redrive
 
         def work() -> None:
             try:
@@ -74,6 +74,10 @@ class Operator:
                 self._is_busy = False
 
         return work
+
+    @property
+    def _has_lost(self) -> bool:
+        return self._losses > 0 and self._republishes > 0
 
     @property
     def _seen_at(self) -> float:
@@ -89,6 +93,7 @@ class Operator:
         redrive(self._service)
 
     def _republish(self) -> None:
+        self._republishes -= 1
         heard_of = self._losses
         republish(self._service)
         self._losses -= heard_of

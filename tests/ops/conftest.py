@@ -10,6 +10,7 @@ from botocore.session import Session
 from moto import mock_aws
 
 from ops import publish, republish, stock
+from ops.cli import console
 from tests.ops.editing import Editor
 from tests.ops.letters import Shop
 from tests.ops.support import REGION, Cloud, describe_stacks
@@ -27,6 +28,8 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
+    for name in ("_width", "_height"):  # what the console was told when it was made
+        monkeypatch.setattr(console, name, None)
     monkeypatch.setenv("COLUMNS", "200")
 
 

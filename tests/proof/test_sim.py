@@ -75,7 +75,7 @@ def test_what_is_shrunk_breaks_the_same_promise_with_less(failure: Course) -> No
         violation = play(small).violation
     assert violation is not None
     assert violation.oracle == failure.violation.oracle
-    assert [action.what for action in small.actions] == [Fault.LATE]
+    assert 0 < len(small.actions) < len(failure.scenario.actions) / 2
     assert len(small.traffic.orders) == 1
     assert play(small).violation is None  # the real code keeps it
 
@@ -150,6 +150,6 @@ def test_a_broken_promise_is_printed_with_a_file_that_replays_it(
         [file] = reports.glob("sim-*.json")
         shown = capsys.readouterr().out
         assert f"REPLAY={file}" in shown
-        assert str(Fault.LATE) in shown
+        assert all(str(action) in shown for action in Scenario.read(file).actions)
         assert command.replay(file) == 1
     assert command.replay(file) == 0

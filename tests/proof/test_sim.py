@@ -76,7 +76,6 @@ def test_what_is_shrunk_breaks_the_same_promise_with_less(failure: Course) -> No
     assert violation is not None
     assert violation.oracle == failure.violation.oracle
     assert 0 < len(small.actions) < len(failure.scenario.actions) / 2
-    assert len(small.traffic.orders) == 1
     assert play(small).violation is None  # the real code keeps it
 
 

@@ -207,9 +207,10 @@ class Ledger:
         if letter.body == NONSENSE:
             return reason_of(letter) == Reason.UNPARSEABLE
         order = json.loads(letter.body)["data"]["order_id"]
-        if reason_of(letter) == Reason.KEY_CONFLICT:
-            return self._orders[order].conflicts > 0
-        return order in in_doubt
+        if order in in_doubt:
+            return True
+        # What conflicts may have been given up before it could say so: it is not sent back either.
+        return self._orders[order].conflicts > 0
 
     def _pending(self) -> Counter[str]:
         return Counter(pk.partition("#")[0] for pk in self._open())

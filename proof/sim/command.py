@@ -104,6 +104,8 @@ def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
         console.print(f"[red]not caught:[/] {name}")
     for kind in _never(evidence):
         console.print(f"[red]never took place:[/] {kind}")
+    for course in evidence.found.courses:
+        console.print(f"[red]seed {course.scenario.seed}:[/] {course.violation}", highlight=False)
     for course in evidence.found.courses[:_SHOWN]:
         _print_failure(course)
 

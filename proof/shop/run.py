@@ -87,8 +87,9 @@ class Run:
 
     def _heal(self) -> None:
         """Without faults, and with an operator who sends back what is safe to send."""
-        self._operator.comes_again()
-        self._to_rest()
+        for _ in range(2):  # once more for what SQS gave up after the operator had left
+            self._operator.comes_again()
+            self._to_rest()
 
     def _forget(self) -> None:
         """Let so much time pass that every record has expired, and TTL remove them."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.testing.events import sqs_record
+from ops.walk import HOLD_SECONDS
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import Operator, on_time
 from proof.shop.service import DEDUP, Function, Handle, Place, Service, unreadable
@@ -87,9 +88,11 @@ class Run:
 
     def _heal(self) -> None:
         """Without faults, and with an operator who sends back what is safe to send."""
-        for _ in range(2):  # once more for what SQS gave up after the operator had left
+        for _ in range(2):
             self._operator.comes_again()
             self._to_rest()
+            # What a killed walk has hidden is seen again, and the operator comes once more.
+            self.world.tasks.now += HOLD_SECONDS
 
     def _forget(self) -> None:
         """Let so much time pass that every record has expired, and TTL remove them."""

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parent / "deployed"
 
 
 def _consumer(name: str) -> Consumer:
-    return Consumer(name, events=("order.placed",), tables=(ORDERS,), folder=SOURCE)
+    return Consumer(name, external=("order.placed",), tables=(ORDERS,), folder=SOURCE)
 
 
 if __name__ == "__main__":

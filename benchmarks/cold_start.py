@@ -16,7 +16,7 @@ from once.settings import RelaySettings, Settings, TableSettings
 from stacks.config import Config
 from stacks.consumers import CONSUMERS
 from stacks.package import package
-from stacks.registry import FUNCTIONS, Consumer
+from stacks.registry import FUNCTIONS, Consumer, sources_of
 
 BOTO3 = "boto3 and a client"
 
@@ -27,7 +27,7 @@ _CODE = (
 )
 _BOTO3 = "import boto3; boto3.client('dynamodb')"
 _NOWHERE = "https://localhost"
-_RELAY = RelaySettings(service="once", topic_arn="topic", dead_letter_url=_NOWHERE)
+_RELAY = RelaySettings(service="once", topic_arn="topic", dead_letter_url=_NOWHERE, publishes={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,8 @@ def _settings(line: Consumer) -> Settings:
     """What a consumer is told when it is deployed, with names of nothing that exists."""
     return Settings(
         consumer=line.name,
-        event_types=line.events,
+        event_types=line.event_types,
+        sources=sources_of(line, CONSUMERS),
         queue_url=_NOWHERE,
         dead_letter_url=_NOWHERE,
         dedup_table="dedup",

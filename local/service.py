@@ -65,7 +65,7 @@ def subscribers(consumers: Iterable[Consumer]) -> dict[str, list[str]]:
     """Return the names of the consumers that subscribe to each event type."""
     found: dict[str, list[str]] = defaultdict(list)
     for consumer in consumers:
-        for event_type in consumer.events:
+        for event_type in consumer.event_types:
             found[event_type].append(consumer.name)
     return found
 

@@ -19,8 +19,16 @@ RELAY = "outbox_relay"
 EVENT_TYPE_ATTRIBUTE = "type"
 """Message attribute on the topic; each queue's filter policy selects by it."""
 
+SOURCE_PREFIX = "/once/"
+"""How the CloudEvents `source` of an event begins that a consumer publishes. Of no other event."""
+
 COMMIT_ATTRIBUTE = "once_commit"
 """On every item the library writes: the commit that wrote it last. Makes reads checkable."""
+
+
+def source_of(consumer: str) -> str:
+    """Return the CloudEvents `source` of the events that a consumer publishes."""
+    return f"{SOURCE_PREFIX}{consumer}"
 
 
 class Record:
@@ -78,6 +86,7 @@ class Reason(StrEnum):
     UNPARSEABLE = "unparseable"
     INVALID_EVENT = "invalid-event"
     UNKNOWN_TYPE = "unknown-type"
+    UNTRUSTED_SOURCE = "untrusted-source"
     INVALID_DATA = "invalid-data"
     NO_KEY = "no-key"
     KEY_CONFLICT = "key-conflict"

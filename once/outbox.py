@@ -12,14 +12,11 @@ from typing import Any
 
 import msgspec
 
-from once.contract import Limits, Record
+from once.contract import Limits, Record, source_of
 from once.errors import InvalidWrite, OnceError, TooLarge, Unpublishable
 from once.events import CloudEvent, read_event
 from once.keys import key_hash
 from once.trace import passed_on
-
-SOURCE = "/once/{consumer}"
-"""The CloudEvents `source` of what a consumer publishes."""
 
 _ENVELOPE_BYTES = 1024
 """Left for what SNS counts beside the body: the attribute that queues subscribe by."""
@@ -92,7 +89,7 @@ def written(
         envelope = {
             "specversion": "1.0",
             "id": event_id,
-            "source": SOURCE.format(consumer=consumer),
+            "source": source_of(consumer),
             "type": event.type,
             **({} if event.subject is None else {"subject": event.subject}),
             "time": time,

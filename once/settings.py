@@ -7,7 +7,7 @@ class on both sides, so that a variable cannot be spelt in two ways. Standard li
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, Self
 
 from once.errors import SettingsError
@@ -44,13 +44,13 @@ class Environment:
         """
         values: dict[str, Any] = {}
         faults: list[str] = []
-        for field in fields(cls):
-            variable = _variable(field.name)
+        for each in fields(cls):
+            variable = _variable(each.name)
             if variable not in env:
                 faults.append(f"{variable} is missing")
                 continue
             try:
-                values[field.name] = _codec(field)[0](env[variable])
+                values[each.name] = _codec(each)[0](env[variable])
             except (ValueError, TypeError, AttributeError, KeyError) as error:
                 faults.append(f"{variable} is malformed ({error!r})")
         if faults:
@@ -62,14 +62,16 @@ class Environment:
 class Settings(Environment):
     """Everything a consumer's function needs to know about where it runs.
 
-    `publishes` are the event types it may publish; `dedup_window_seconds` is how long a key is
-    remembered; `max_body_bytes` the largest body that is read at all; `time_margin_ms` what is kept
-    back of the function's timeout for the answer; `backoff_base_seconds` and `backoff_cap_seconds`
-    bound the delay before a failed message is delivered again, and `breaker_base_seconds` and
-    `breaker_cap_seconds` do so while what it depends on is down; `effect_timeout_seconds` is the
-    longest that one call to the outside world may take, 0 for a consumer that makes none;
-    `group_size` is the most messages that commit in one request, 1 to have each commit alone, and
-    `commit_threads` how many such requests are made side by side.
+    `sources` are the CloudEvents sources that each internal event type may come from, and a type
+    that is not among them comes from producers; `publishes` are the event types it may publish;
+    `dedup_window_seconds` is how long a key is remembered; `max_body_bytes` the largest body that
+    is read at all; `time_margin_ms` what is kept back of the function's timeout for the answer;
+    `backoff_base_seconds` and `backoff_cap_seconds` bound the delay before a failed message is
+    delivered again, and `breaker_base_seconds` and `breaker_cap_seconds` do so while what it
+    depends on is down; `effect_timeout_seconds` is the longest that one call to the outside world
+    may take, 0 for a consumer that makes none; `group_size` is the most messages that commit in
+    one request, 1 to have each commit alone, and `commit_threads` how many such requests are made
+    side by side.
     """
 
     consumer: str
@@ -79,6 +81,7 @@ class Settings(Environment):
     dedup_table: str
     tables: Mapping[str, TableSettings]
     dedup_window_seconds: int
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     publishes: tuple[str, ...] = ()
     max_receive_count: int = 5
     max_body_bytes: int = 256 * 1024
@@ -96,13 +99,14 @@ class Settings(Environment):
 class RelaySettings(Environment):
     """Everything the outbox relay needs to know about where it runs.
 
-    `service` names the deployment in metrics; `time_margin_ms` is what is kept back of the
-    function's timeout.
+    `service` names the deployment in metrics; `publishes` are the event types that each consumer
+    may publish; `time_margin_ms` is what is kept back of the function's timeout.
     """
 
     service: str
     topic_arn: str
     dead_letter_url: str
+    publishes: Mapping[str, tuple[str, ...]]
     time_margin_ms: int = TIME_MARGIN_MS
 
 
@@ -142,13 +146,19 @@ def _tables_text(tables: Mapping[str, TableSettings]) -> str:
     )
 
 
-_SPECIAL: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
-    "event_types": (lambda value: _texts(json.loads(value)), json.dumps),
-    "publishes": (lambda value: _texts(json.loads(value)), json.dumps),
-    "tables": (_tables, _tables_text),
+def _lists(value: str) -> dict[str, tuple[str, ...]]:
+    return {_text(name): _texts(values) for name, values in json.loads(value).items()}
+
+
+_CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
+    str: (_text, str),
+    int: (_whole, str),
+    tuple[str, ...]: (lambda value: _texts(json.loads(value)), json.dumps),
+    Mapping[str, tuple[str, ...]]: (_lists, json.dumps),
+    Mapping[str, TableSettings]: (_tables, _tables_text),
 }
+"""How a value of each type is read from its variable, and how it is written."""
 
 
-def _codec(field: "Field[Any]") -> tuple[Callable[[str], Any], Callable[[Any], str]]:
-    """How a field is read from its variable, and how it is written."""
-    return _SPECIAL.get(field.name) or (_whole if field.type is int else _text, str)
+def _codec(of: "Field[Any]") -> tuple[Callable[[str], Any], Callable[[Any], str]]:
+    return _CODECS[of.type]

@@ -30,7 +30,9 @@ class Deployment:
     """One deployment; consumers and tables by the names that the registry gives them."""
 
     service: str
-    topic_arn: str
+    ingress_topic_arn: str
+    events_topic_arn: str
+    relay_function_name: str
     relay_dead_letter_url: str
     dedup_table: str
     tables: Mapping[str, str]
@@ -61,7 +63,9 @@ class Deployment:
         try:
             return cls(
                 service=service,
-                topic_arn=outputs["TopicArn"],
+                ingress_topic_arn=outputs["IngressTopicArn"],
+                events_topic_arn=outputs["EventsTopicArn"],
+                relay_function_name=outputs["RelayFunction"],
                 relay_dead_letter_url=outputs["RelayDeadLetters"],
                 dedup_table=outputs["DedupTable"],
                 tables=_tables(outputs),

@@ -60,7 +60,7 @@ def _choice(since: str, until: str | None, consumer: str | None) -> Choice:
 
 
 def _publisher(deployment: Deployment) -> Publisher:
-    return Publisher(client("sns"), deployment.topic_arn)
+    return Publisher(client("sns"), deployment.events_topic_arn)
 
 
 def _walk(table: str, choice: Choice, publish: Publish) -> Result:

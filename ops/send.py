@@ -77,7 +77,7 @@ def send(
 
 
 def _to_topic(deployment: Deployment) -> publish.Call:
-    return publish.to_topic(deployment.topic_arn, EVENT_TYPE)
+    return publish.to_topic(deployment.ingress_topic_arn, EVENT_TYPE)
 
 
 def _put_on_shelf(deployment: Deployment, planned: Plan) -> None:
@@ -138,6 +138,6 @@ def _write(
     seconds: float,
 ) -> None:
     names = [consumer.name for consumer in consumers]
-    facts = manifest(planned, topic=deployment.topic_arn, consumers=names, seconds=seconds)
+    facts = manifest(planned, topic=deployment.ingress_topic_arn, consumers=names, seconds=seconds)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(facts, indent=1) + "\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from once.contract import RELAY, Limits
 from stacks.config import DAY_SECONDS, Config
-from stacks.line_checks import line_faults
+from stacks.line_checks import has_type_lists, line_faults
 from stacks.registry import FUNCTIONS, Consumer
 
 REGISTRY = "stacks/consumers.py"
@@ -25,6 +25,7 @@ def faults_of(
         *_window_faults(config),
         *(f"{c.name}: {fault} ({REGISTRY})" for c in consumers for fault in line_faults(c, config)),
         *_names_taken_twice(consumers),
+        *_types_and_publishers(consumers),
         *_tables_with_two_keys(consumers),
         *_lines_and_folders(consumers, functions),
     ]
@@ -63,6 +64,29 @@ def _names_taken_twice(consumers: Sequence[Consumer]) -> Iterator[str]:
     for name, count in Counter(consumer.name for consumer in consumers).items():
         if count > 1:
             yield f"{name}: {count} lines have this name; rename all but one ({REGISTRY})"
+
+
+def _types_and_publishers(consumers: Sequence[Consumer]) -> Iterator[str]:
+    lines = [consumer for consumer in consumers if has_type_lists(consumer)]
+    publishers: dict[str, list[str]] = defaultdict(list)
+    for line in lines:
+        for event in dict.fromkeys(line.publishes):
+            publishers[event].append(line.name)
+    for line in lines:
+        for event in dict.fromkeys(line.events):
+            if event not in publishers:
+                yield (
+                    f"{line.name}: events has {event!r}, which no consumer publishes; declare it "
+                    "external= if producers publish it, or add it to publishes= of its publisher "
+                    f"({REGISTRY})"
+                )
+        for event in dict.fromkeys(line.external):
+            if event in publishers:
+                yield (
+                    f"{line.name}: external has {event!r}, which {' and '.join(publishers[event])} "
+                    "publishes, so that a producer could forge it; move it to events, or have "
+                    f"producers publish another type ({REGISTRY})"
+                )
 
 
 def _tables_with_two_keys(consumers: Sequence[Consumer]) -> Iterator[str]:

@@ -12,12 +12,14 @@ NOTIFICATIONS = Table("notifications", "order_id")
 CONSUMERS = (
     Consumer(
         "orders",
-        events=("order.placed", "stock.refused", "payment.captured", "payment.declined"),
+        external=("order.placed",),
+        events=("stock.refused", "payment.captured", "payment.declined"),
         tables=(ORDERS, CUSTOMERS),
     ),
     Consumer(
         "inventory",
-        events=("order.placed", "payment.captured", "payment.declined"),
+        external=("order.placed",),
+        events=("payment.captured", "payment.declined"),
         tables=(STOCK, RESERVATIONS),
         publishes=("stock.reserved", "stock.refused"),
     ),

@@ -21,6 +21,7 @@ from stacks.permissions import consumer_role
 from stacks.queues import make_dead_letters, make_queue
 from stacks.registry import Consumer
 from stacks.strays import MARK
+from stacks.topics import Topics
 
 
 class IdempotentConsumer(Construct):
@@ -33,7 +34,8 @@ class IdempotentConsumer(Construct):
         scope: the stack.
         consumer: its line of the registry.
         config: the deployment.
-        topic: where its events are published.
+        topics: where its events are published.
+        sources: the CloudEvents sources that each of its `events` may come from.
         dedup_table: the table of dedup records.
         tables: the business tables it may write, by the name its handlers use.
         secrets: the ARNs of the secrets it may read, by the name its line uses.
@@ -48,7 +50,8 @@ class IdempotentConsumer(Construct):
         consumer: Consumer,
         *,
         config: Config,
-        topic: sns.ITopic,
+        topics: Topics,
+        sources: Mapping[str, tuple[str, ...]],
         dedup_table: dynamodb.ITable,
         tables: Mapping[str, dynamodb.ITable],
         secrets: Mapping[str, str],
@@ -57,6 +60,7 @@ class IdempotentConsumer(Construct):
         self.node.add_metadata(MARK, consumer.name)
         self.line = config.adapt(consumer)
         self._config = config
+        self._sources = sources
         self._name = f"{config.service}-{consumer.name}"
         self.dead_letters = make_dead_letters(self, self._name)
         self.queue = make_queue(
@@ -69,7 +73,8 @@ class IdempotentConsumer(Construct):
         )
         self.function = self._make_function(dedup_table, tables, secrets)
         self._map()
-        self._subscribe(topic)
+        self._subscribe(topics.ingress, self.line.external)
+        self._subscribe(topics.events, self.line.events)
         add_consumer_alarms(self, self._watched, local=config.local)
 
     def dashboard_row(self) -> Row:
@@ -127,7 +132,8 @@ class IdempotentConsumer(Construct):
     ) -> Settings:
         return Settings(
             consumer=self.line.name,
-            event_types=self.line.events,
+            event_types=self.line.event_types,
+            sources=self._sources,
             queue_url=self.queue.queue_url,
             dead_letter_url=self.dead_letters.queue_url,
             dedup_table=dedup_table.table_name,
@@ -166,12 +172,14 @@ class IdempotentConsumer(Construct):
             report_batch_item_failures=True,
         )
 
-    def _subscribe(self, topic: sns.ITopic) -> None:
-        events = sns.SubscriptionFilter.string_filter(allowlist=list(self.line.events))
+    def _subscribe(self, topic: sns.ITopic, types: tuple[str, ...]) -> None:
+        if not types:
+            return
+        selected = sns.SubscriptionFilter.string_filter(allowlist=list(types))
         topic.add_subscription(
             subscriptions.SqsSubscription(
                 self.queue,
                 raw_message_delivery=True,
-                filter_policy={EVENT_TYPE_ATTRIBUTE: events},
+                filter_policy={EVENT_TYPE_ATTRIBUTE: selected},
             )
         )

@@ -16,6 +16,8 @@ CONCURRENCY = range(2, 1001)
 MEMORY_MB = range(128, 10_241)
 GROUP_SIZE = range(1, Limits.TRANSACTION_ACTIONS + 1)
 COMMIT_THREADS = range(1, MOST_COMMIT_THREADS + 1)
+TYPES = ("external", "events", "publishes")
+"""The fields of a line that hold event types."""
 TAKEN_VARIABLES = ("once_", "aws_", "secret_", "powertools_")
 """How variables begin that a function has from elsewhere."""
 NAME_RULE = "use at most 40 lower-case letters, digits and underscores, a letter first"
@@ -28,6 +30,7 @@ def line_faults(consumer: Consumer, config: Config) -> Iterator[str]:
     if consumer.name == RELAY:
         yield "the name is that of the outbox relay, which is no consumer; choose another"
     yield from _event_faults(consumer)
+    yield from _taken_twice(consumer)
     yield from _loops(consumer)
     yield from _table_faults(consumer)
     yield from _secret_faults(consumer)
@@ -38,17 +41,39 @@ def line_faults(consumer: Consumer, config: Config) -> Iterator[str]:
 
 
 def _event_faults(consumer: Consumer) -> Iterator[str]:
-    for name, types in (("events", consumer.events), ("publishes", consumer.publishes)):
-        if isinstance(types, str) or (name == "events" and not types):
+    for name in TYPES:
+        types = getattr(consumer, name)
+        if isinstance(types, str):
             yield f"{name}={types!r}; give a tuple of types, such as ('order.placed',)"
             continue
         for event in types:
             if not event.strip() or "," in event:
                 yield f"{name} has {event!r}, which no queue can select; give one without commas"
+    if not consumer.external and not consumer.events:
+        yield (
+            "it takes no event; give external= the types that producers publish, or events= those "
+            "that other consumers publish"
+        )
+
+
+def has_type_lists(consumer: Consumer) -> bool:
+    """Tell whether the line's event types are tuples: a text would be read letter by letter."""
+    return not any(isinstance(getattr(consumer, name), str) for name in TYPES)
+
+
+def _taken_twice(consumer: Consumer) -> Iterator[str]:
+    if not has_type_lists(consumer):
+        return
+    for event in dict.fromkeys(consumer.external):
+        if event in consumer.events:
+            yield (
+                f"{event!r} is in external and in events; leave it in external if producers "
+                "publish it, in events if another consumer does"
+            )
 
 
 def _loops(consumer: Consumer) -> Iterator[str]:
-    if isinstance(consumer.events, str) or isinstance(consumer.publishes, str):
+    if not has_type_lists(consumer):
         return
     for event in dict.fromkeys(consumer.publishes):
         if event in consumer.events:

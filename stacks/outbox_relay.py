@@ -1,11 +1,13 @@
 """The construct that publishes what consumers have committed to their outboxes."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jsii
 from aws_cdk import Duration
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from constructs import Construct
@@ -55,13 +57,14 @@ class OutboxRelay(Construct):
     """The function on the dedup table's stream, its dead letters and its alarms.
 
     The function dead-letters by itself what cannot be published; a batch that it fails on again
-    and again is halved, and what is left of it goes whole into the bucket. `function` and
+    and again is halved, and what is left of it goes whole into the bucket. `function`, `role` and
     `dead_letters` are its parts.
 
     Args:
         scope: the stack.
         config: the deployment.
         topic: where it publishes.
+        publishes: the event types that each consumer may publish.
         dedup_table: the table of dedup records, with a stream of both images.
         failures: the bucket for batches that were given up.
 
@@ -75,6 +78,7 @@ class OutboxRelay(Construct):
         *,
         config: Config,
         topic: sns.ITopic,
+        publishes: Mapping[str, tuple[str, ...]],
         dedup_table: dynamodb.ITable,
         failures: s3.IBucket,
     ) -> None:
@@ -88,7 +92,17 @@ class OutboxRelay(Construct):
             "AwsSolutions-SQS3",
             "It is itself a queue of dead letters, which the function sends by hand.",
         )
-        self.function = self._make_function(topic, failures)
+        log_group = make_log_group(self, self._name)
+        self.role = relay_role(
+            self,
+            stream_arn=self._stream,
+            topic=topic,
+            dead_letters=self.dead_letters,
+            failures=failures,
+            log_group=log_group,
+            local=config.local,
+        )
+        self.function = self._make_function(topic, publishes, log_group)
         self._mapping = self._map(failures)
         add_relay_alarms(self, self._name, self.dead_letters, self.function, self._mapping)
 
@@ -102,12 +116,14 @@ class OutboxRelay(Construct):
             mapping=self._mapping,
         )
 
-    def _make_function(self, topic: sns.ITopic, failures: s3.IBucket) -> lambda_.Function:
-        log_group = make_log_group(self, self._name)
+    def _make_function(
+        self, topic: sns.ITopic, publishes: Mapping[str, tuple[str, ...]], log_group: logs.ILogGroup
+    ) -> lambda_.Function:
         settings = RelaySettings(
             service=self._config.service,
             topic_arn=topic.topic_arn,
             dead_letter_url=self.dead_letters.queue_url,
+            publishes=publishes,
             time_margin_ms=self._config.time_margin_ms,
         )
         return make_function(
@@ -115,15 +131,7 @@ class OutboxRelay(Construct):
             RELAY,
             FUNCTIONS / RELAY,
             config=self._config,
-            role=relay_role(
-                self,
-                stream_arn=self._stream,
-                topic=topic,
-                dead_letters=self.dead_letters,
-                failures=failures,
-                log_group=log_group,
-                local=self._config.local,
-            ),
+            role=self.role,
             log_group=log_group,
             timeout_seconds=self._config.relay_timeout_seconds,
             memory_mb=MEMORY_MB,

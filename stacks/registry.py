@@ -1,9 +1,10 @@
 """What a line of the registry may say: tables, and the consumers that write them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from once.contract import Limits
+from once.contract import Limits, source_of
 
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTIONS = ROOT / "functions"
@@ -30,8 +31,9 @@ class Table:
 class Consumer:
     """One consumer: queue, dead letters, function, rights, alarms and dashboard row follow from it.
 
-    Times are seconds, memory is megabytes. `events` are the CloudEvents types it subscribes to,
-    `tables` the business tables it may write, `publishes` the types it may publish. Without
+    Times are seconds, memory is megabytes. `external` are the CloudEvents types that it takes from
+    producers, `events` those that it takes from other consumers, `tables` the business tables it
+    may write, `publishes` the types it may publish. Without
     `visibility_seconds`, the least that AWS recommends is taken. `effect_timeout_seconds` is the
     longest that one call to the outside world may take, 0 if it makes none. `secrets` are the
     secrets its function may read: it finds the ARN of `stripe_key` in `SECRET_STRIPE_KEY`.
@@ -43,8 +45,9 @@ class Consumer:
     """
 
     name: str
-    events: tuple[str, ...]
+    events: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
+    external: tuple[str, ...] = field(default=(), kw_only=True)
     publishes: tuple[str, ...] = field(default=(), kw_only=True)
     timeout_seconds: int = field(default=30, kw_only=True)
     visibility_seconds: int | None = field(default=None, kw_only=True)
@@ -62,6 +65,11 @@ class Consumer:
     folder: Path | None = field(default=None, kw_only=True)
 
     @property
+    def event_types(self) -> tuple[str, ...]:
+        """Every type that it handles."""
+        return (*self.external, *self.events)
+
+    @property
     def source(self) -> Path:
         """The folder that holds `handler.py`."""
         return self.folder or FUNCTIONS / self.name
@@ -77,6 +85,15 @@ class Consumer:
         if self.visibility_seconds is None:
             return self.least_visibility_seconds
         return self.visibility_seconds
+
+
+def sources_of(line: Consumer, consumers: Iterable[Consumer]) -> dict[str, tuple[str, ...]]:
+    """Return the CloudEvents sources that each of the line's `events` may come from."""
+    lines = list(consumers)
+    return {
+        event: tuple(source_of(each.name) for each in lines if event in each.publishes)
+        for event in line.events
+    }
 
 
 def words(name: str) -> str:

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from stacks.alarm_topic import make_alarm_topic, notify
@@ -15,12 +13,13 @@ from stacks.config import Config
 from stacks.dashboard import tables_row
 from stacks.idempotent_consumer import IdempotentConsumer
 from stacks.outbox_relay import OutboxRelay
-from stacks.registry import Consumer, words
+from stacks.registry import Consumer, sources_of, words
 from stacks.state import DEDUP, StateStack
+from stacks.topics import Topics, only_publisher
 
 
 class ServiceStack(Stack):
-    """One topic, an `IdempotentConsumer` per line of the registry, the relay, alarms, dashboard.
+    """Two topics, an `IdempotentConsumer` per line of the registry, the relay, alarms, dashboard.
 
     Args:
         scope: the app.
@@ -42,30 +41,31 @@ class ServiceStack(Stack):
         config: Config,
         state: StateStack,
     ) -> None:
-        super().__init__(scope, name, description="Once: topic, queues and functions")
-        # The key that AWS keeps for SNS: any principal of this account may publish through it.
-        key = kms.Alias.from_alias_name(self, "TopicKey", "alias/aws/sns")
-        self.topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
-        CfnOutput(self, "TopicArn", value=self.topic.topic_arn)
+        super().__init__(scope, name, description="Once: topics, queues and functions")
+        lines = list(consumers)
+        self.topics = Topics.make(self)
         self.consumers = [
             IdempotentConsumer(
                 self,
                 line,
                 config=config,
-                topic=self.topic,
+                topics=self.topics,
+                sources=sources_of(line, lines),
                 dedup_table=state.dedup_table,
                 tables=state.tables_of(line),
                 secrets=state.secrets_of(line),
             )
-            for line in consumers
+            for line in lines
         ]
         self.relay = OutboxRelay(
             self,
             config=config,
-            topic=self.topic,
+            topic=self.topics.events,
+            publishes={line.name: line.publishes for line in lines if line.publishes},
             dedup_table=state.dedup_table,
             failures=state.relay_failures,
         )
+        only_publisher(self.topics.events, self.relay.role)
         for consumer in self.consumers:
             self._add_outputs(consumer)
         # Not `Function…`: each output of that name is a consumer's.

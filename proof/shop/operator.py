@@ -11,6 +11,7 @@ from functools import partial
 from types import SimpleNamespace
 from unittest.mock import patch
 
+from once.contract import RELAY
 from once.publisher import Publisher
 from ops import records, safety
 from ops import redrive as ops_redrive
@@ -123,7 +124,7 @@ def republish(service: Service) -> None:
     """
     begin = datetime.fromtimestamp(START, UTC)
     choice = records.Choice(since=begin, until=None, consumer=None)
-    publisher = Publisher(clients().sns, _deployment(service).topic_arn)
+    publisher = Publisher(clients().sns, _deployment(service).events_topic_arn)
     ops_republish.republish(
         records.with_outbox(clients().dynamodb, DEDUP, choice),
         ops_republish.patiently(publisher),
@@ -144,7 +145,9 @@ def on_time(clock: Callable[[], float]) -> Iterator[None]:
 def _deployment(service: Service) -> Deployment:
     return Deployment(
         service="once",
-        topic_arn="topic",
+        ingress_topic_arn="topic",
+        events_topic_arn="topic",
+        relay_function_name=f"once-{RELAY}",
         relay_dead_letter_url=url(service.relay_dead_letters),
         dedup_table=DEDUP,
         tables={},

@@ -20,6 +20,7 @@ from proof.world.queues import Queue
 from proof.world.world import World
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer as ConsumerLine
+from stacks.registry import sources_of
 
 DEDUP = "dedup"
 DEDUP_WINDOW_SECONDS = 45 * 24 * 60 * 60
@@ -111,7 +112,7 @@ class Service:
     def _subscribers(self) -> dict[str, list[Queue]]:
         found: dict[str, list[Queue]] = defaultdict(list)
         for place in self.places.values():
-            for event_type in place.line.events:
+            for event_type in place.line.event_types:
                 found[event_type].append(place.queue)
         return found
 
@@ -133,7 +134,8 @@ class Service:
         place = self.places[line.name]
         return Settings(
             consumer=line.name,
-            event_types=line.events,
+            event_types=line.event_types,
+            sources=sources_of(line, CONSUMERS),
             queue_url=url(place.queue),
             dead_letter_url=url(place.dead_letters),
             dedup_table=DEDUP,
@@ -152,6 +154,7 @@ class Service:
                 service="once",
                 topic_arn="topic",
                 dead_letter_url=url(self.relay_dead_letters),
+                publishes={line.name: line.publishes for line in CONSUMERS},
             ),
             sns=clients().sns,
             sqs=clients().sqs,

@@ -15,9 +15,9 @@ CONTROLS = Table("controls", "id")
 COUNTERS = Table("counters", "id")
 
 PROBE = Consumer(
-    "probe", events=("probe.asked",), tables=(CONTROLS, COUNTERS), folder=FUNCTIONS / "probe"
+    "probe", external=("probe.asked",), tables=(CONTROLS, COUNTERS), folder=FUNCTIONS / "probe"
 )
-ROGUE = Consumer("rogue", events=("rogue.asked",), tables=(COUNTERS,), folder=FUNCTIONS / "rogue")
+ROGUE = Consumer("rogue", external=("rogue.asked",), tables=(COUNTERS,), folder=FUNCTIONS / "rogue")
 
 if __name__ == "__main__":
     app = cdk.App()

@@ -23,10 +23,10 @@ class Deployment:
         self.dynamodb = aws.client("dynamodb")
 
     def publish(self, *events: Any) -> None:
-        """Publish events to the topic, as producers do."""
+        """Publish events to the ingress topic, as producers do."""
         for event in events:
             self.sns.publish(
-                TopicArn=self.parts.topic_arn,
+                TopicArn=self.parts.ingress_topic_arn,
                 Message=json.dumps(event),
                 MessageAttributes={"type": {"DataType": "String", "StringValue": event["type"]}},
             )

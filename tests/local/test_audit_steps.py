@@ -13,7 +13,7 @@ STEPS = [(consumer, event) for event, consumers in SUBSCRIBERS.items() for consu
 
 
 def test_who_subscribes_is_what_the_registry_says() -> None:
-    registry = (Consumer("a", events=("x", "y")), Consumer("b", events=("y",)))
+    registry = (Consumer("a", external=("x",), events=("y",)), Consumer("b", events=("y",)))
     assert subscribers(registry) == {"x": ["a"], "y": ["a", "b"]}
 
 

@@ -51,7 +51,7 @@ def describe_stacks(outputs: Outputs) -> Any:
 
 @dataclass
 class Cloud:
-    """Topic, queues, stock and dedup table, as two stacks would deploy them."""
+    """Topics, queues, stock and dedup table, as two stacks would deploy them."""
 
     outputs: Outputs = field(default_factory=lambda: {"once-state": {}, "once-service": {}})
     worked_off: dict[str, Counter[str]] = field(default_factory=dict)
@@ -60,9 +60,11 @@ class Cloud:
         self.sqs, self.sns = boto3.client("sqs"), boto3.client("sns")
         self.dynamodb = boto3.client("dynamodb")
         state, service = self.outputs["once-state"], self.outputs["once-service"]
-        service["TopicArn"] = self.sns.create_topic(Name="topic")["TopicArn"]
+        for topic in ("Ingress", "Events"):
+            arn = self.sns.create_topic(Name=topic.lower())["TopicArn"]
+            service[f"{topic}TopicArn"] = arn
         for name in CONSUMERS:
-            service |= self._consumer(name, service["TopicArn"])
+            service |= self._consumer(name, service["IngressTopicArn"])
         service |= {
             "RelayDeadLetters": self._queue("once-relay-dead-letters"),
             "RelayFunction": "once-outbox_relay",

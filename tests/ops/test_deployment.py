@@ -20,10 +20,13 @@ def test_consumers_are_found_by_name(cloud: Cloud) -> None:
     )
 
 
-def test_topic_and_tables_are_found(cloud: Cloud) -> None:
+def test_topics_and_tables_are_found(cloud: Cloud) -> None:
     cloud.outputs["once-state"]["TableOrderLines"] = "physical-order-lines"
     found = Deployment.find()
-    assert found.topic_arn == cloud.outputs["once-service"]["TopicArn"]
+    outputs = cloud.outputs["once-service"]
+    assert found.ingress_topic_arn == outputs["IngressTopicArn"]
+    assert found.events_topic_arn == outputs["EventsTopicArn"]
+    assert found.relay_function_name == outputs["RelayFunction"]
     assert found.dedup_table == "physical-dedup"
     assert found.relay_dead_letter_url == cloud.outputs["once-service"]["RelayDeadLetters"]
     assert found.tables == {"stock": "physical-stock", "order_lines": "physical-order-lines"}
@@ -42,7 +45,8 @@ def test_consumers_name_is_kept_to_the_letter(cloud: Cloud) -> None:
 def test_another_service_is_another_pair_of_stacks(cloud: Cloud) -> None:
     for part in ("state", "service"):
         cloud.outputs[f"shop-{part}"] = cloud.outputs.pop(f"once-{part}")
-    assert Deployment.find("shop").topic_arn == cloud.outputs["shop-service"]["TopicArn"]
+    found = Deployment.find("shop").ingress_topic_arn
+    assert found == cloud.outputs["shop-service"]["IngressTopicArn"]
     with pytest.raises(OpsError):
         Deployment.find()
 
@@ -62,7 +66,9 @@ def test_missing_stack_says_to_deploy_or_to_name_the_service(cloud: Cloud) -> No
     assert "--service" in str(error.value)
 
 
-@pytest.mark.parametrize("output", ["TopicArn", "DeadLettersOrders", "RelayDeadLetters"])
+@pytest.mark.parametrize(
+    "output", ["IngressTopicArn", "EventsTopicArn", "DeadLettersOrders", "RelayDeadLetters"]
+)
 def test_missing_output_says_to_deploy_again(cloud: Cloud, output: str) -> None:
     del cloud.outputs["once-service"][output]
     with pytest.raises(OpsError, match=f"no output '{output}': deploy them again"):
@@ -109,7 +115,9 @@ def test_refusal_of_aws_is_told_with_its_remedy(cloud: Cloud, code: str, remedy:
 
 def test_names_with_underscores_are_read_back_from_plain_outputs() -> None:
     outputs = {
-        "TopicArn": "arn",
+        "IngressTopicArn": "ingress",
+        "EventsTopicArn": "events",
+        "RelayFunction": "once-outbox_relay",
         "RelayDeadLetters": "relay-letters",
         "DedupTable": "dedup",
         "TableDeadThings": "once-state-deadthings",
@@ -120,5 +128,5 @@ def test_names_with_underscores_are_read_back_from_plain_outputs() -> None:
     deployment = Deployment.of("once", outputs)
     assert deployment.table("dead_things") == "once-state-deadthings"
     assert deployment.consumer("relayed_mail").queue_url == "queue"
-    with pytest.raises(OpsError, match="TopicArn"):
-        Deployment.of("once", {name: v for name, v in outputs.items() if name != "TopicArn"})
+    with pytest.raises(OpsError, match="EventsTopicArn"):
+        Deployment.of("once", {name: v for name, v in outputs.items() if name != "EventsTopicArn"})

@@ -50,7 +50,7 @@ def aws(cloud: Cloud) -> Iterator[FakeAws]:
 def relayed(cloud: Cloud, aws: FakeAws) -> None:
     """Publish everything in the table: the relay as it was before the outage."""
     items = aws.dynamodb.scan(TableName="dedup")["Items"]
-    topic = Publisher(cloud.sns, cloud.outputs["once-service"]["TopicArn"])
+    topic = Publisher(cloud.sns, cloud.outputs["once-service"]["EventsTopicArn"])
     assert topic.publish([event for item in items for event in events_in(item)]) == []
 
 

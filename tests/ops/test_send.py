@@ -65,7 +65,7 @@ def test_manifest_adds_up(at_work: Cloud, tmp_path: Path) -> None:
         )
         assert {line["sku"] for line in order["lines"]} <= manifest["stock"].keys()
     assert manifest["seed"] == 5
-    assert manifest["topic"] == at_work.outputs["once-service"]["TopicArn"]
+    assert manifest["topic"] == at_work.outputs["once-service"]["IngressTopicArn"]
     assert manifest["consumers"] == ["inventory", "orders"]
     assert 0 <= manifest["seconds"] < 60
 

@@ -51,7 +51,7 @@ class Stream(RuleBasedStateMachine):
         self.batch: set[str] = set()
         self.relay = Relay(
             settings=RelaySettings(
-                service="machine", topic_arn="topic", dead_letter_url=url(self.dead)
+                service="machine", topic_arn="topic", dead_letter_url=url(self.dead), publishes={}
             ),
             sns=clients().sns,
             sqs=clients().sqs,

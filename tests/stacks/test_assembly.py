@@ -41,7 +41,7 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
     app = new_app(tmp_path / "out", dedup_window_days=7, log_level="LOUD", payment_api="")
     orders, inventory, *others = CONSUMERS
     lines = (
-        replace(orders, max_concurrency=1, batch_size=11, publishes=("order.placed",)),
+        replace(orders, max_concurrency=1, batch_size=11, publishes=("payment.captured",)),
         replace(inventory, name="stock"),
         *others,
     )
@@ -55,7 +55,7 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
         "dedup_window_days=7",
         "orders: batch_size=11",
         "orders: max_concurrency=1",
-        "orders: it publishes 'order.placed' into its own queue",
+        "orders: it publishes 'payment.captured' into its own queue",
         "payments: the parameter 'payment_api' has no value",
         "stock: its line has no folder",
         "functions/inventory: its folder has no line",

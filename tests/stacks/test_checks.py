@@ -10,7 +10,7 @@ from stacks.checks import faults_of
 from stacks.config import Config
 from stacks.registry import Consumer, Table
 
-GOOD = Consumer("refunds", events=("order.refunded",), tables=(Table("refunds", "order_id"),))
+GOOD = Consumer("refunds", external=("order.refunded",), tables=(Table("refunds", "order_id"),))
 
 
 @pytest.fixture
@@ -96,3 +96,34 @@ def test_a_window_shorter_than_a_message_lives_is_refused(
 def test_a_window_as_long_as_a_message_lives_is_allowed(functions: Path) -> None:
     config = Config(dedup_window_days=42, redrives=2, provider_retry_days=42)
     assert faults_of((GOOD,), config, functions) == []
+
+
+def test_an_event_that_no_consumer_publishes_is_refused(functions: Path) -> None:
+    line = replace(GOOD, events=("stock.reserved",))
+    (fault,) = faults_of((line,), Config(), functions)
+    assert fault == (
+        "refunds: events has 'stock.reserved', which no consumer publishes; declare it external= "
+        "if producers publish it, or add it to publishes= of its publisher (stacks/consumers.py)"
+    )
+
+
+def test_an_external_type_that_a_consumer_publishes_is_refused(functions: Path) -> None:
+    add_folder(functions, "returns")
+    other = Consumer("returns", external=("parcel.returned",), publishes=("order.refunded",))
+    (fault,) = faults_of((GOOD, other), Config(), functions)
+    assert fault == (
+        "refunds: external has 'order.refunded', which returns publishes, so that a producer could "
+        "forge it; move it to events, or have producers publish another type (stacks/consumers.py)"
+    )
+
+
+def test_an_event_of_another_consumer_is_sound(functions: Path) -> None:
+    add_folder(functions, "returns")
+    other = Consumer("returns", external=("parcel.returned",), publishes=("parcel.checked",))
+    line = replace(GOOD, events=("parcel.checked",))
+    assert faults_of((line, other), Config(), functions) == []
+
+
+def test_types_that_are_one_text_are_one_fault(functions: Path) -> None:
+    (fault,) = faults_of((replace(GOOD, events="parcel.checked"),), Config(), functions)  # type: ignore[arg-type]
+    assert "give a tuple of types" in fault

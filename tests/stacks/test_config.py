@@ -12,7 +12,7 @@ from stacks.config import KNOWN_PYTHONS, Config
 from stacks.consumers import CONSUMERS
 from stacks.registry import ROOT, Consumer
 
-LINE = Consumer("refunds", events=("order.refunded",), visibility_seconds=400, max_concurrency=50)
+LINE = Consumer("refunds", external=("order.refunded",), visibility_seconds=400, max_concurrency=50)
 
 
 def read(**context: Any) -> Config:

@@ -2,10 +2,12 @@
 
 import sys
 
+import pytest
+
 from once.contract import RELAY
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer, words
-from tests.stacks.cloud import Cloud, denies_plain_http, flat
+from tests.stacks.cloud import Cloud, Json, denies_plain_http, flat
 
 DAY = 24 * 60 * 60
 
@@ -85,31 +87,65 @@ def test_mapping_has_no_event_filter_which_would_delete_messages(
     assert "FilterCriteria" not in cloud.of(consumer, "Mapping")
 
 
-def test_queue_gets_the_raw_events_of_its_own_types_only(cloud: Cloud, consumer: Consumer) -> None:
-    (subscription,) = (
-        resource["Properties"]
-        for resource in cloud.service["Resources"].values()
-        if resource["Type"] == "AWS::SNS::Subscription"
-        and resource["Properties"]["Endpoint"] == cloud.arn(consumer, "Queue")
-    )
-    assert subscription["TopicArn"] == {"Ref": cloud.logical_id("once-service/Topic")}
-    assert subscription["RawMessageDelivery"] is True
-    assert subscription["FilterPolicy"] == {"type": list(consumer.events)}
-    assert subscription.get("FilterPolicyScope", "MessageAttributes") == "MessageAttributes"
-
-
-def test_topic_is_encrypted_and_refuses_plain_http(cloud: Cloud) -> None:
-    key = flat(cloud.properties("once-service/Topic")["KmsMasterKeyId"])
-    assert key.endswith(":alias/aws/sns")
-    assert denies_plain_http(cloud.properties("once-service/Topic/Policy"))
-
-
-def test_one_topic_feeds_all_queues(cloud: Cloud) -> None:
-    subscriptions = cloud.every("AWS::SNS::Subscription").values()
-    assert len(subscriptions) == len(CONSUMERS)
-    assert {flat(subscription["TopicArn"]) for subscription in subscriptions} == {
-        f"<{cloud.logical_id('once-service/Topic')}>"
+def subscriptions(cloud: Cloud, consumer: Consumer) -> dict[str, Json]:
+    """A queue's subscriptions, by the topic's logical id."""
+    return {
+        subscription["TopicArn"]["Ref"]: subscription
+        for subscription in cloud.every("AWS::SNS::Subscription").values()
+        if subscription["Endpoint"] == cloud.arn(consumer, "Queue")
     }
+
+
+def test_queue_gets_external_types_from_ingress_and_others_from_events(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    found = subscriptions(cloud, consumer)
+    wanted = {"Ingress": consumer.external, "Events": consumer.events}
+    assert {topic: each["FilterPolicy"] for topic, each in found.items()} == {
+        cloud.logical_id(f"once-service/{topic}"): {"type": list(types)}
+        for topic, types in wanted.items()
+        if types
+    }
+
+
+def test_queue_gets_raw_messages_chosen_by_their_attributes(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    for subscription in subscriptions(cloud, consumer).values():
+        assert subscription["RawMessageDelivery"] is True
+        assert subscription.get("FilterPolicyScope", "MessageAttributes") == "MessageAttributes"
+
+
+@pytest.mark.parametrize("topic", ["Ingress", "Events"])
+def test_topic_is_encrypted_and_refuses_plain_http(cloud: Cloud, topic: str) -> None:
+    key = flat(cloud.properties(f"once-service/{topic}")["KmsMasterKeyId"])
+    assert key.endswith(":alias/aws/sns")
+    assert denies_plain_http(cloud.properties(f"once-service/{topic}/Policy"))
+
+
+def test_only_the_relays_role_publishes_events(cloud: Cloud) -> None:
+    denials = [s for s in denials_of(cloud, "Events") if s["Sid"] == "OnlyTheRelayPublishes"]
+    assert denials == [
+        {
+            "Sid": "OnlyTheRelayPublishes",
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "sns:Publish",
+            "Resource": {"Ref": cloud.logical_id("once-service/Events")},
+            "Condition": {"ArnNotEquals": {"aws:PrincipalArn": cloud.arn(RELAY, "Role")}},
+        }
+    ]
+
+
+def test_producers_of_the_account_publish_to_ingress(cloud: Cloud) -> None:
+    assert [s["Condition"] for s in denials_of(cloud, "Ingress")] == [
+        {"Bool": {"aws:SecureTransport": "false"}}
+    ]
+
+
+def denials_of(cloud: Cloud, topic: str) -> list[Json]:
+    policy = cloud.properties(f"once-service/{topic}/Policy")["PolicyDocument"]
+    return [statement for statement in policy["Statement"] if statement["Effect"] == "Deny"]
 
 
 def test_operator_finds_every_part_in_the_outputs(cloud: Cloud, consumer: Consumer) -> None:
@@ -117,7 +153,9 @@ def test_operator_finds_every_part_in_the_outputs(cloud: Cloud, consumer: Consum
     for part, key in (("Queue", "Queue"), ("DeadLetters", "DeadLetters"), ("Function", "Function")):
         logical_id = cloud.logical_id(f"once-service/{consumer.name}/{part}")
         assert outputs[f"{key}{words(consumer.name)}"]["Value"] == {"Ref": logical_id}
-    assert outputs["TopicArn"]["Value"] == {"Ref": cloud.logical_id("once-service/Topic")}
+    for topic in ("Ingress", "Events"):
+        arn = {"Ref": cloud.logical_id(f"once-service/{topic}")}
+        assert outputs[f"{topic}TopicArn"]["Value"] == arn
 
 
 def test_functions_do_not_share_an_asset(cloud: Cloud) -> None:

@@ -1,7 +1,8 @@
 """What the infrastructure writes into a function's environment, the library reads back."""
 
 from once.settings import Settings
-from stacks.registry import Consumer
+from stacks.consumers import CONSUMERS
+from stacks.registry import Consumer, sources_of
 from tests.stacks.cloud import CONTEXT, Cloud, environment
 
 DAY = 24 * 60 * 60
@@ -10,7 +11,8 @@ DAY = 24 * 60 * 60
 def test_environment_goes_back_through_settings(cloud: Cloud, consumer: Consumer) -> None:
     settings = Settings.from_env(environment(cloud, consumer))
     assert settings.consumer == consumer.name
-    assert settings.event_types == consumer.events
+    assert settings.event_types == consumer.event_types
+    assert settings.sources == sources_of(consumer, CONSUMERS)
     assert settings.publishes == consumer.publishes
     assert settings.effect_timeout_seconds == consumer.effect_timeout_seconds
     assert settings.group_size == consumer.group_size

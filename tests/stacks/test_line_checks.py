@@ -11,7 +11,7 @@ from stacks.config import Config
 from stacks.line_checks import MARGIN_SECONDS, line_faults
 from stacks.registry import Consumer, Table
 
-GOOD = Consumer("refunds", events=("order.refunded",), tables=(Table("refunds", "order_id"),))
+GOOD = Consumer("refunds", external=("order.refunded",), tables=(Table("refunds", "order_id"),))
 CONFIG = Config(parameters={"payment_api": "https://example.com"})
 
 
@@ -26,7 +26,9 @@ def test_a_sound_line_has_no_fault() -> None:
 @pytest.mark.parametrize(
     ("change", "culprit", "remedy"),
     [
-        ({"events": ()}, "events=()", "give a tuple of types"),
+        ({"external": ()}, "it takes no event", "give external= the types"),
+        ({"external": "order.placed"}, "external='order.placed'", "give a tuple of types"),
+        ({"events": ("order.refunded",)}, "'order.refunded' is in external and", "leave it in"),
         ({"events": "order.placed"}, "events='order.placed'", "give a tuple of types"),
         ({"events": ("a,b",)}, "'a,b'", "without commas"),
         ({"events": (" ",)}, "' '", "give one without commas"),
@@ -39,8 +41,8 @@ def test_a_sound_line_has_no_fault() -> None:
         ({"publishes": "stock.sent"}, "publishes='stock.sent'", "give a tuple of types"),
         ({"publishes": ("a,b",)}, "publishes has 'a,b'", "without commas"),
         (
-            {"publishes": ("order.refunded",)},
-            "'order.refunded' into its own queue",
+            {"events": ("order.checked",), "publishes": ("order.checked",)},
+            "'order.checked' into its own queue",
             "take the type",
         ),
         ({"secrets": "stripe_key"}, "secrets='stripe_key'", "give a tuple of names"),
@@ -94,6 +96,7 @@ def test_fault_names_culprit_and_remedy(change: dict[str, Any], culprit: str, re
 @pytest.mark.parametrize(
     "change",
     [
+        {"external": (), "events": ("stock.sent",)},
         {"timeout_seconds": 6},
         {"group_size": 1, "commit_threads": 1},
         {"group_size": 100, "commit_threads": 10},

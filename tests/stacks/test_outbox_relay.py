@@ -6,6 +6,7 @@ import pytest
 
 from once.contract import RELAY
 from once.settings import RelaySettings
+from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import (
     Cloud,
     Json,
@@ -75,8 +76,9 @@ def test_function_is_made_like_the_consumers(cloud: Cloud) -> None:
 def test_settings_go_back_through_the_environment(cloud: Cloud) -> None:
     assert RelaySettings.from_env(environment(cloud, RELAY)) == RelaySettings(
         service="once",
-        topic_arn=f"<{cloud.logical_id('once-service/Topic')}>",
+        topic_arn=f"<{cloud.logical_id('once-service/Events')}>",
         dead_letter_url=f"<{cloud.logical_id('once-service/outbox_relay/DeadLetters')}>",
+        publishes={line.name: line.publishes for line in CONSUMERS if line.publishes},
     )
 
 
@@ -104,7 +106,7 @@ def test_its_rights_are_these_and_no_table_is_among_them(cloud: Cloud) -> None:
             ],
             [stream_of(cloud)],
         ),
-        "Publish": (["sns:Publish"], [f"<{cloud.logical_id('once-service/Topic')}>"]),
+        "Publish": (["sns:Publish"], [f"<{cloud.logical_id('once-service/Events')}>"]),
         "Quarantine": (["sqs:SendMessage"], [flat(cloud.arn(RELAY, "DeadLetters"))]),
         "KeepFailures": (
             ["s3:PutObject", "s3:ListBucket"],

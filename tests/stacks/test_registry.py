@@ -6,7 +6,7 @@ from once.contract import RELAY
 from stacks.checks import faults_of
 from stacks.config import Config
 from stacks.consumers import CONSUMERS
-from stacks.registry import FUNCTIONS, Consumer, Table, words
+from stacks.registry import FUNCTIONS, Consumer, Table, sources_of, words
 from tests.stacks.cloud import CONTEXT
 
 
@@ -25,9 +25,15 @@ def test_a_key_is_one_word_or_a_pair(key: str | tuple[str, ...], keys: tuple[str
 
 
 def test_visibility_follows_from_timeout_and_window() -> None:
-    line = Consumer("refunds", events=("x",), timeout_seconds=10, batch_window_seconds=5)
+    line = Consumer("refunds", external=("x",), timeout_seconds=10, batch_window_seconds=5)
     assert line.visibility == 65
 
 
 def test_output_keys_are_words() -> None:
     assert words("outbox_relay") == "OutboxRelay"
+
+
+def test_sources_of_an_internal_event_are_all_its_publishers() -> None:
+    line = Consumer("mail", external=("asked",), events=("paid",))
+    others = [Consumer(name, external=("x",), publishes=("paid",)) for name in ("card", "bank")]
+    assert sources_of(line, [line, *others]) == {"paid": ("/once/card", "/once/bank")}

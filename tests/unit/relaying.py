@@ -90,7 +90,11 @@ class Station:
             Attributes={"RawMessageDelivery": "true"},
         )
         self.settings = RelaySettings(
-            service="shop", topic_arn=topic, dead_letter_url=self._dead, time_margin_ms=5000
+            service="shop",
+            topic_arn=topic,
+            dead_letter_url=self._dead,
+            publishes={"notes": ("counted",)},
+            time_margin_ms=5000,
         )
         self.context = FakeContext()
         self.stream = StringIO()

@@ -23,7 +23,10 @@ SETTINGS = Settings(
     dedup_window_seconds=86400,
 )
 RELAY_SETTINGS = RelaySettings(
-    service="once", topic_arn="arn:aws:sns:us-east-1:1:topic", dead_letter_url="https://dead"
+    service="once",
+    topic_arn="arn:aws:sns:us-east-1:1:topic",
+    dead_letter_url="https://dead",
+    publishes={},
 )
 
 

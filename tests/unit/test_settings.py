@@ -14,6 +14,7 @@ from tests.unit.support import quick
 WORD = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
 NUMBER = st.integers(0, 10**9)
 TABLE = st.builds(TableSettings, name=WORD, key=st.lists(WORD, min_size=1, max_size=2).map(tuple))
+LISTS = st.dictionaries(WORD, st.lists(WORD, max_size=3).map(tuple), max_size=3)
 SETTINGS = st.builds(
     Settings,
     consumer=WORD,
@@ -23,6 +24,7 @@ SETTINGS = st.builds(
     dedup_table=WORD,
     tables=st.dictionaries(WORD, TABLE, max_size=3),
     dedup_window_seconds=NUMBER,
+    sources=LISTS,
     publishes=st.lists(WORD, max_size=3).map(tuple),
     max_receive_count=NUMBER,
     max_body_bytes=NUMBER,
@@ -32,7 +34,12 @@ SETTINGS = st.builds(
     effect_timeout_seconds=NUMBER,
 )
 RELAY_SETTINGS = st.builds(
-    RelaySettings, service=WORD, topic_arn=WORD, dead_letter_url=WORD, time_margin_ms=NUMBER
+    RelaySettings,
+    service=WORD,
+    topic_arn=WORD,
+    dead_letter_url=WORD,
+    publishes=LISTS,
+    time_margin_ms=NUMBER,
 )
 EXAMPLE = Settings(
     consumer="notes",
@@ -105,6 +112,9 @@ def test_missing_and_malformed_variables_are_named_together_with_the_remedy() ->
         ("ONCE_PUBLISHES", "counted"),
         ("ONCE_PUBLISHES", '"counted"'),
         ("ONCE_PUBLISHES", '["counted", " "]'),
+        ("ONCE_SOURCES", "[]"),
+        ("ONCE_SOURCES", '{"noted": "/once/notes"}'),
+        ("ONCE_SOURCES", '{"noted": [""]}'),
         ("ONCE_EFFECT_TIMEOUT_SECONDS", "-1"),
         ("ONCE_EFFECT_TIMEOUT_SECONDS", "soon"),
         ("ONCE_DEDUP_WINDOW_SECONDS", "-1"),
@@ -132,6 +142,7 @@ def test_all_that_the_relay_is_not_told_is_named_at_once() -> None:
     assert raised.value.faults == (
         "ONCE_TOPIC_ARN is missing",
         "ONCE_DEAD_LETTER_URL is missing",
+        "ONCE_PUBLISHES is missing",
         "ONCE_TIME_MARGIN_MS is malformed (ValueError('-1 is negative'))",
     )
 

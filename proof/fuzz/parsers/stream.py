@@ -14,7 +14,12 @@ from proof.fuzz import fakes, items, nasty
 from proof.fuzz.target import Target, claim
 
 LISTED = (Unpublishable,)
-SETTINGS = RelaySettings(service="shop", topic_arn="topic", dead_letter_url="dead-letters")
+SETTINGS = RelaySettings(
+    service="shop",
+    topic_arn="topic",
+    dead_letter_url="dead-letters",
+    publishes={"notes": ("counted",)},
+)
 _HEAD = ("id", "source", "type")
 _CODES = ("InternalError", "ThrottledException", "InvalidParameter", "KMSDisabled")
 

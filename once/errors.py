@@ -8,6 +8,7 @@ OnceError
 │   ├── Unparseable             not the strict JSON that Once reads
 │   ├── InvalidEvent            JSON, but no CloudEvents 1.0 envelope
 │   ├── UnknownType             no handler for this event type
+│   ├── UntrustedSource         its source may not publish this event type
 │   ├── InvalidData             the handler's model refuses the data
 │   ├── NoKey                   no stable business identity
 │   ├── KeyConflict             the key is taken by an event that says something else
@@ -104,6 +105,12 @@ class UnknownType(PermanentError):
     """No handler is registered for this event type."""
 
     reason = Reason.UNKNOWN_TYPE
+
+
+class UntrustedSource(PermanentError):
+    """The event's source may not publish events of this type."""
+
+    reason = Reason.UNTRUSTED_SOURCE
 
 
 class InvalidData(PermanentError):

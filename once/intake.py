@@ -12,6 +12,7 @@ from once.fingerprint import fingerprint
 from once.handlers import Handler
 from once.original import Original
 from once.settings import Settings
+from once.sources import check_source
 from once.transaction import Identity
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Intake:
                 f"{self._settings.consumer} has no handler for {event.type}: register one, or take "
                 "the type out of the consumer's line in stacks/consumers.py"
             )
+        check_source(event, delivery.record, self._settings.sources)
         content = fingerprint(event, volatile=handler.volatile)
         delivery.pk = handler.key.of(event, fingerprint=content, consumer=self._settings.consumer)
         identity = Identity(delivery.pk, content)

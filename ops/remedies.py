@@ -10,6 +10,7 @@ BEFORE_THE_RECORD = frozenset(
         Reason.UNPARSEABLE,
         Reason.INVALID_EVENT,
         Reason.UNKNOWN_TYPE,
+        Reason.UNTRUSTED_SOURCE,
         Reason.INVALID_DATA,
         Reason.NO_KEY,
         Reason.TOO_LARGE,
@@ -23,6 +24,10 @@ _REMEDIES = {
     Reason.INVALID_EVENT: _EDIT,
     Reason.NO_KEY: _EDIT,
     Reason.UNKNOWN_TYPE: "deploy a handler for the type, or take it out of the consumer's line",
+    Reason.UNTRUSTED_SOURCE: (
+        "find out who sent it; a line that declares the type wrongly is corrected and deployed, "
+        "and a forged event is purged"
+    ),
     Reason.INVALID_DATA: f"deploy a model that reads the data; or {_EDIT}",
     Reason.TOO_LARGE: "raise the limit, or have the producer send where the data can be read",
     Reason.KEY_CONFLICT: "the producer sends a new event, with an id of its own; purge this one",

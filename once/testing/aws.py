@@ -12,7 +12,7 @@ from moto import mock_aws
 
 from once.actions import serialize
 from once.consumer import Consumer
-from once.contract import Record
+from once.contract import Record, source_of
 from once.outbox import events_in
 from once.runtime import Runtime
 from once.settings import Settings, TableSettings
@@ -31,12 +31,22 @@ class FakeAws:
     Args:
         consumer: the consumer under test.
         tables: the key attribute of each of its tables, by logical name.
+        publishers: the consumer that publishes each internal event type. By default all types are
+            external: they may come from any source that does not begin with `/once/`.
         settings: fields of `once.settings.Settings` that differ from their defaults.
     """
 
-    def __init__(self, consumer: Consumer, tables: Mapping[str, str], **settings: Any) -> None:
+    def __init__(
+        self,
+        consumer: Consumer,
+        tables: Mapping[str, str],
+        *,
+        publishers: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
         self._consumer = consumer
         self._tables = {name: TableSettings(name, (key,)) for name, key in tables.items()}
+        self._sources = {t: (source_of(name),) for t, name in (publishers or {}).items()}
         self._more = settings
         self._mock = mock_aws()
         self.time: float | None = None
@@ -127,6 +137,7 @@ class FakeAws:
             dead_letter_url=self.dead_letter_queue,
             dedup_table="dedup",
             tables=self._tables,
+            sources=self._sources,
             **{"dedup_window_seconds": 28 * 24 * 60 * 60, "commit_threads": 1, **self._more},
         )
         runtime = Runtime.of(settings, region=_REGION)

@@ -66,6 +66,11 @@ class Key:
         return key
 
 
+def consumer_of(pk: str) -> str:
+    """Return the consumer whose dedup record has this partition key."""
+    return pk.partition("#")[0]
+
+
 def key_hash(pk: str) -> str:
     """Return what stands for a key where the key itself must not be seen: its SHA-256, in hex."""
     return sha256(pk.encode()).hexdigest()

@@ -15,7 +15,7 @@ import msgspec
 from once.contract import Limits, Record, source_of
 from once.errors import InvalidWrite, OnceError, TooLarge, Unpublishable
 from once.events import CloudEvent, read_event
-from once.keys import key_hash
+from once.keys import consumer_of, key_hash
 from once.trace import passed_on
 
 _ENVELOPE_BYTES = 1024
@@ -33,9 +33,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingEvent:
-    """An event as it is published: its id, its type, and the CloudEvent as JSON text."""
+    """An event as it is published: its id, source and type, and the CloudEvent as JSON text."""
 
     id: str
+    source: str
     type: str
     body: str
 
@@ -82,14 +83,15 @@ def written(
         TooLarge: an event is over what SNS takes.
     """
     root = key_hash(pk)
+    source = source_of(consumer)
     time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
     bodies = []
     for position, event in enumerate(drafts):
-        event_id = f"{root}.{position}"
+        event_id = event_id_of(root, position)
         envelope = {
             "specversion": "1.0",
             "id": event_id,
-            "source": source_of(consumer),
+            "source": source,
             "type": event.type,
             **({} if event.subject is None else {"subject": event.subject}),
             "time": time,
@@ -131,6 +133,42 @@ def events_in(item: Mapping[str, Any]) -> list[OutgoingEvent]:
         raise Unpublishable(f"the record's outbox cannot be read: {error}") from None
 
 
+def event_id_of(root: str, position: int) -> str:
+    """Return the id of an outbox event: the hash of its record's key, and its position there."""
+    return f"{root}.{position}"
+
+
+def check_origin(
+    event: OutgoingEvent, position: int, pk: str, publishes: Mapping[str, Sequence[str]]
+) -> None:
+    """Refuse an event that the consumer of its record cannot have committed.
+
+    Args:
+        event: the event.
+        position: its place in the outbox.
+        pk: the partition key of the record.
+        publishes: the event types that each consumer may publish.
+
+    Raises:
+        Unpublishable: its type, its source or its id is not one of this record's consumer.
+    """
+    consumer = consumer_of(pk)
+    if event.type not in publishes.get(consumer, ()):
+        raise Unpublishable(
+            f"{consumer} may not publish {event.type}: add the type to publishes= of its line in "
+            "stacks/consumers.py and deploy, or find out who wrote the record"
+        )
+    if event.source != source_of(consumer):
+        raise Unpublishable(
+            f"its source is {event.source!r} and not {source_of(consumer)!r}, that of the record's "
+            "consumer: find out who wrote the record"
+        )
+    if event.id != event_id_of(key_hash(pk), position):
+        raise Unpublishable(
+            "its id is not derived from the key of its record: find out who wrote the record"
+        )
+
+
 def _outgoing(body: bytes) -> OutgoingEvent:
     head = msgspec.json.decode(body, type=_Head)
-    return OutgoingEvent(head.id, head.type, body.decode())
+    return OutgoingEvent(head.id, head.source, head.type, body.decode())

@@ -1,14 +1,15 @@
 """The relay: from the dedup table's stream to the topic.
 
 It sends first and lets Lambda move on afterwards, so a crash in between publishes twice and loses
-nothing: event ids are derived, and consumers deduplicate. What can never be published goes to the
-relay's own dead letters, and the shard goes on.
+nothing: event ids are derived, and consumers deduplicate. An event that can never be published, or
+that the consumer of its record may not publish, goes to the relay's own dead letters.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import boto3
 from aws_lambda_powertools import Logger, Metrics
@@ -18,8 +19,8 @@ from once.budget import Budget
 from once.contract import DeadLetter, Metric, Record
 from once.dead_letter import allowed, described, text
 from once.errors import OnceError, Unpublishable
-from once.keys import key_hash
-from once.outbox import OutgoingEvent, events_in
+from once.keys import consumer_of, key_hash
+from once.outbox import OutgoingEvent, check_origin, events_in
 from once.publisher import Publisher, Unpublished
 from once.sdk import SDK, sqs_client
 from once.settings import RelaySettings
@@ -35,13 +36,20 @@ class NotRelayed(Exception):
     """Some events are not published yet. Lambda hands the whole batch over again."""
 
 
+class Relayed(TypedDict):
+    """The relay's answer: events published by type, and the key hash of each dead letter."""
+
+    published: dict[str, int]
+    dead_lettered: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where an event comes from: one record of the stream."""
 
     stream_id: str
     pk: str
-    committed_at: int
+    committed_at: int | None
     outbox: str
 
 
@@ -68,8 +76,8 @@ class Relay:
             metrics=Metrics(namespace=Metric.NAMESPACE),
         )
 
-    def handle(self, event: Mapping[str, Any], context: "Context") -> None:
-        """Publish the events of a batch of stream records.
+    def handle(self, event: Mapping[str, Any], context: "Context") -> Relayed:
+        """Publish the events of a batch of stream records, and return how many.
 
         Raises:
             NotRelayed: the topic did not take some of them in the time of this invocation. Nothing
@@ -80,45 +88,66 @@ class Relay:
         budget = Budget(context.get_remaining_time_in_millis, margin, self.sleep)
         sources: dict[str, Source] = {}
         events: list[OutgoingEvent] = []
+        letters: list[str] = []
         for record in filter(_is_new, event["Records"]):
             source = _source(record)
-            for found in self._read(record, source):
+            for found in self._read(record, source, letters):
                 events.append(found)
                 sources[found.id] = source
-        letters = self._publish(events, sources, budget)
-        self._report(sources.values(), published=len(events) - letters)
+        published = self._publish(events, sources, budget, letters)
+        self._report(sources.values(), published=published.total())
+        return {"published": dict(published), "dead_lettered": letters}
 
-    def _read(self, record: Mapping[str, Any], source: Source) -> list[OutgoingEvent]:
+    def _read(
+        self, record: Mapping[str, Any], source: Source, letters: list[str]
+    ) -> list[OutgoingEvent]:
         try:
-            return events_in(record["dynamodb"]["NewImage"])
+            events = events_in(record["dynamodb"]["NewImage"])
         except Unpublishable as error:
-            self._dead_letter(source, source.outbox, error)
+            letters.append(self._dead_letter(source, source.outbox, error))
             return []
+        sound = []
+        for position, event in enumerate(events):
+            try:
+                check_origin(event, position, source.pk, self.settings.publishes)
+            except Unpublishable as error:
+                letters.append(self._dead_letter(source, event.body, error))
+            else:
+                sound.append(event)
+        return sound
 
     def _publish(
-        self, events: Sequence[OutgoingEvent], sources: Mapping[str, Source], budget: Budget
-    ) -> int:
-        """Publish until all is published or dead-lettered; return how many are the latter."""
+        self,
+        events: Sequence[OutgoingEvent],
+        sources: Mapping[str, Source],
+        budget: Budget,
+        letters: list[str],
+    ) -> Counter[str]:
+        """Publish until all is published or dead-lettered; count the former by type."""
         publisher = Publisher(self.sns, self.settings.topic_arn)
-        letters = attempt = 0
+        published = Counter(event.type for event in events)
+        attempt = 0
         while left := publisher.publish(events):
             permanent = [failure for failure in left if failure.permanent]
             for failure in permanent:
-                self._dead_letter(sources[failure.event.id], failure.event.body, _error(failure))
-            letters += len(permanent)
+                source, body = sources[failure.event.id], failure.event.body
+                letters.append(self._dead_letter(source, body, _error(failure)))
+                published[failure.event.type] -= 1
             waiting = [failure for failure in left if not failure.permanent]
             events = [failure.event for failure in waiting]
             if waiting and not budget.pause(attempt):
                 raise NotRelayed(f"{len(waiting)} events are not published: {waiting[0].error}")
             attempt += 1
-        return letters
+        return +published
 
-    def _dead_letter(self, source: Source, body: str, error: OnceError) -> None:
+    def _dead_letter(self, source: Source, body: str, error: OnceError) -> str:
+        """Send a dead letter, and return the hash of its record's key."""
+        name = key_hash(source.pk)
         facts = {
             DeadLetter.REASON: error.reason,
             DeadLetter.ERROR: described(error),
-            DeadLetter.CONSUMER: source.pk.partition("#")[0],
-            DeadLetter.KEY_HASH: key_hash(source.pk),
+            DeadLetter.CONSUMER: consumer_of(source.pk),
+            DeadLetter.KEY_HASH: name,
             DeadLetter.LINEAGE: source.stream_id,
         }
         self.sqs.send_message(
@@ -128,19 +157,18 @@ class Relay:
         )
         self.logger.warning(
             "quarantined",
-            extra={
-                "reason": error.reason,
-                "error": error.summary,
-                "key_hash": key_hash(source.pk),
-            },
+            extra={"reason": error.reason, "error": error.summary, "key_hash": name},
         )
+        return name
 
     def _report(self, sources: Iterable[Source], *, published: int) -> None:
         if published:
-            oldest = min(source.committed_at for source in sources)
-            lag = max(0, self.clock() * 1000 - oldest)
-            unit = MetricUnit.Milliseconds
-            self.metrics.add_metric(name=Metric.RELAY_LAG_MS, unit=unit, value=lag)
+            # A record that is published again does not say when it was committed.
+            times = [s.committed_at for s in sources if s.committed_at is not None]
+            if times:
+                lag = max(0, self.clock() * 1000 - min(times))
+                unit = MetricUnit.Milliseconds
+                self.metrics.add_metric(name=Metric.RELAY_LAG_MS, unit=unit, value=lag)
             self.metrics.add_metric(name=Metric.PUBLISHED, unit=MetricUnit.Count, value=published)
             self.metrics.flush_metrics()
         self.logger.info("relayed", extra={"published": published})
@@ -156,10 +184,11 @@ def _is_new(record: Mapping[str, Any]) -> bool:
 def _source(record: Mapping[str, Any]) -> Source:
     images = record["dynamodb"]
     item = images.get("NewImage", {})
+    committed = item.get(Record.COMMITTED_AT, {}).get("N")
     return Source(
         stream_id=record.get("eventID", ""),
         pk=images["Keys"][Record.PK]["S"],
-        committed_at=int(float(item.get(Record.COMMITTED_AT, {}).get("N", 0))),
+        committed_at=None if committed is None else int(float(committed)),
         outbox=str(item.get(Record.OUTBOX, {}).get("S", "")),
     )
 

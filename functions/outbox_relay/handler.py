@@ -4,7 +4,7 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from once.relay import Relay
+from once.relay import Relay, Relayed
 from once.settings import RelaySettings
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ def _relay() -> Relay:
     return Relay.of(RelaySettings.from_env())
 
 
-def lambda_handler(event: dict[str, Any], context: "Context") -> None:
-    """Publish the events of a batch of stream records."""
-    _relay().handle(event, context)
+def lambda_handler(event: dict[str, Any], context: "Context") -> Relayed:
+    """Publish the events of a batch of stream records, and return how many."""
+    return _relay().handle(event, context)
 
 
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:

@@ -64,7 +64,7 @@ def test_rights_differ_in_sending_email_and_in_publishing_batches(
         for statement in statements(local_cloud, owner)
         if statement not in known
     ]
-    topic = {"Ref": cloud.logical_id("once-service/Topic")}
+    topic = {"Ref": cloud.logical_id("once-service/Events")}
     assert others == [
         *[("SendEmail", "ses:SendEmail", "*")] * sum(line.sends_email for line in CONSUMERS),
         ("Publish", ["sns:Publish", "sns:PublishBatch"], topic),

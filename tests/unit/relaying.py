@@ -12,22 +12,33 @@ from uuid import uuid4
 import boto3
 from aws_lambda_powertools import Logger
 
-from once.outbox import OutgoingEvent
-from once.relay import Relay
+from once.keys import key_hash
+from once.outbox import OutgoingEvent, event_id_of
+from once.relay import Relay, Relayed
 from once.settings import RelaySettings
 from once.testing import FakeContext
 
 REGION = "us-east-1"
+PUBLISHES = {"notes": ("counted",)}
 THEN = 1_800_000_000
 """When the records here were committed, in seconds since the epoch."""
 
 
-def outgoing(name: str, size: int | None = None, *, event_type: str = "counted") -> OutgoingEvent:
-    """An event; `size` is the length of its body, in bytes."""
-    fields = {"id": name, "source": "/once/notes", "type": event_type, "data": ""}
+def outgoing(
+    position: int,
+    size: int | None = None,
+    *,
+    pk: str = "notes#e",
+    event_type: str = "counted",
+    source: str = "/once/notes",
+    event_id: str | None = None,
+) -> OutgoingEvent:
+    """The event at this place of a record's outbox; `size` is the length of its body, in bytes."""
+    name = event_id or event_id_of(key_hash(pk), position)
+    fields = {"id": name, "source": source, "type": event_type, "data": ""}
     if size is not None:
         fields["data"] = "x" * (size - len(json.dumps(fields)))
-    return OutgoingEvent(name, event_type, json.dumps(fields))
+    return OutgoingEvent(name, source, event_type, json.dumps(fields))
 
 
 def image(
@@ -78,7 +89,7 @@ def answered(client: Any, *answers: Mapping[str, Any]) -> Iterator[list[Mapping[
 class Station:
     """A relay, what its topic delivers, and what it dead-letters. Waiting spends its time."""
 
-    def __init__(self) -> None:
+    def __init__(self, publishes: Mapping[str, tuple[str, ...]] = PUBLISHES) -> None:
         self.sqs = boto3.client("sqs", REGION)
         sns = boto3.client("sns", REGION)
         self._heard, self._dead = self._queue("heard"), self._queue("relay-dead-letters")
@@ -93,7 +104,7 @@ class Station:
             service="shop",
             topic_arn=topic,
             dead_letter_url=self._dead,
-            publishes={"notes": ("counted",)},
+            publishes=publishes,
             time_margin_ms=5000,
         )
         self.context = FakeContext()
@@ -105,8 +116,8 @@ class Station:
             sleep=self._sleep,
         )
 
-    def handle(self, *records: Mapping[str, Any]) -> None:
-        self.relay.handle({"Records": list(records)}, self.context)
+    def handle(self, *records: Mapping[str, Any]) -> Relayed:
+        return self.relay.handle({"Records": list(records)}, self.context)
 
     def heard(self) -> list[str]:
         """Take the bodies out of the queue that subscribes to the topic."""

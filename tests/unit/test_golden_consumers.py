@@ -60,7 +60,7 @@ def provider_keys(case: Item) -> list[str]:
 def test_every_event_of_every_consumer_is_kept() -> None:
     kept = golden(SCHEMA_VERSION, "consumers").values()
     assert {(case["consumer"], case["event"]["type"]) for case in kept} == {
-        (line.name, event_type) for line in CONSUMERS for event_type in line.events
+        (line.name, event_type) for line in CONSUMERS for event_type in line.event_types
     }
 
 

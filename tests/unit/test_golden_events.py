@@ -19,7 +19,7 @@ LARGEST = 10_000
 
 
 def outgoing(case: Item) -> OutgoingEvent:
-    return OutgoingEvent(case["id"], case["type"], case["body"])
+    return OutgoingEvent(case["id"], case["read"]["source"], case["type"], case["body"])
 
 
 def read_today(body: str) -> Item:
@@ -74,7 +74,7 @@ def test_a_consumer_of_every_version_reads_what_is_published_today(version: int,
 
 @pytest.mark.parametrize(("version", "case"), cases("changes"))
 def test_todays_relay_publishes_the_commits_of_every_version(version: int, case: Item) -> None:
-    station = Station()
+    station = Station({"orders": ("order.stored", "order.counted")})
     station.handle(case["change"])
     assert [read_today(body)["id"] for body in station.heard()] == case["published"]
     assert station.dead_letters() == []

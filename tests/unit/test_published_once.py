@@ -49,7 +49,11 @@ def stored(aws: FakeAws) -> list[Mapping[str, Any]]:
 def heard_by_listener(aws: FakeAws, bodies: Sequence[str]) -> None:
     """Deliver bodies to the consumer downstream, which shares the dedup table."""
     settings = replace(
-        aws.runtime.settings, consumer="listener", event_types=("counted",), publishes=()
+        aws.runtime.settings,
+        consumer="listener",
+        event_types=("counted",),
+        sources={"counted": ("/once/notes",)},
+        publishes=(),
     )
     handle = LISTENER.bound_to(replace(aws.runtime, settings=settings))
     messages = [record(body, f"m-{n}") for n, body in enumerate(bodies)]

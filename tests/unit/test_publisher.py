@@ -56,16 +56,16 @@ class Topic:
 
 
 def some(number: int) -> list[OutgoingEvent]:
-    return [outgoing(f"e{n}") for n in range(number)]
+    return [outgoing(n) for n in range(number)]
 
 
 def filling(*bytes_each: int) -> list[OutgoingEvent]:
     """Events that have so many bytes as SNS counts them."""
-    return [outgoing(f"e{n}", size - ATTRIBUTES) for n, size in enumerate(bytes_each)]
+    return [outgoing(n, size - ATTRIBUTES) for n, size in enumerate(bytes_each)]
 
 
 def test_an_event_goes_out_as_it_is_with_its_type_beside_it() -> None:
-    topic, event = Topic(), outgoing("e", event_type="stock.reserved")
+    topic, event = Topic(), outgoing(0, event_type="stock.reserved")
     assert topic.publish(event) == []
     [[entry]] = topic.batches
     assert entry == {
@@ -115,7 +115,7 @@ def test_o6_a_batch_has_at_most_256_kib(bytes_each: tuple[int, ...], sizes: list
 
 def test_o6_text_counts_in_bytes_and_not_in_characters() -> None:
     topic, body = Topic(), "é" * (HALF // 2)
-    topic.publish(OutgoingEvent("a", "counted", body), OutgoingEvent("b", "counted", body))
+    topic.publish(*(OutgoingEvent(name, "/once/notes", "counted", body) for name in "ab"))
     assert topic.sizes == [1, 1]
 
 

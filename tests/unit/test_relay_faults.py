@@ -12,7 +12,7 @@ from once.testing import Fault, answer_lost, inject, never_sent, refused
 from tests.unit.relaying import Station, answered, change, image, outgoing
 from tests.unit.support import calls
 
-EVENTS = [outgoing(f"e.{n}") for n in range(3)]
+EVENTS = [outgoing(n) for n in range(3)]
 BODIES = [event.body for event in EVENTS]
 BATCH = change(image(*EVENTS))
 THROTTLED = {"Code": "Throttled", "SenderFault": False}
@@ -150,6 +150,7 @@ def test_the_error_names_what_keeps_events_waiting_and_not_what_was_dead_lettere
 
 
 def test_more_than_a_batch_of_the_topic_takes_several(station: Station) -> None:
-    many = [outgoing(f"e.{n}") for n in range(25)]
-    station.handle(change(image(*many[:12])), change(image(*many[12:], pk="notes#f")))
-    assert Counter(station.heard()) == Counter(event.body for event in many)
+    first = [outgoing(n) for n in range(12)]
+    second = [outgoing(n, pk="notes#f") for n in range(13)]
+    station.handle(change(image(*first)), change(image(*second, pk="notes#f")))
+    assert Counter(station.heard()) == Counter(event.body for event in (*first, *second))

@@ -14,7 +14,7 @@ from tests.unit.support import facts
 
 SECRET = "S3CRET"
 KEY = f"notes#event#/shop#{SECRET}"
-BEFORE, POISON, AFTER = (outgoing(name) for name in ("before", f"{SECRET}.0", "after"))
+BEFORE, POISON, AFTER = (outgoing(0, pk=pk) for pk in ("notes#b", KEY, "notes#a"))
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_o4_an_outbox_that_is_no_text_is_dead_lettered_without_it(station: Stati
 def test_o4_an_event_over_256_kib_is_dead_lettered_and_its_neighbours_are_published(
     station: Station,
 ) -> None:
-    large = outgoing(f"{SECRET}.1", Limits.TOPIC_MESSAGE_BYTES + 1)
+    large = outgoing(1, Limits.TOPIC_MESSAGE_BYTES + 1, pk=KEY)
     station.handle(*batch(image(POISON, large, pk=KEY)))
     assert station.heard() == [BEFORE.body, POISON.body, AFTER.body]
     [letter] = station.dead_letters()
@@ -149,7 +149,7 @@ def test_o4_what_is_refused_among_the_throttled_is_dead_lettered_once(station: S
 )
 @pytest.mark.parametrize(
     "poison",
-    [image(outbox={"S": "no JSON"}), image(outgoing("large", 300_000))],
+    [image(outbox={"S": "no JSON"}), image(outgoing(0, 300_000))],
     ids=["unreadable", "refused"],
 )
 def test_o4_a_dead_letter_that_cannot_be_written_fails_the_batch(

@@ -14,13 +14,15 @@ _CONFIG = Config(
 )
 
 
-def client(service: str) -> Any:
+def client(service: str, *, read_timeout_seconds: int = 60) -> Any:
     """Return a client that all threads may share.
 
     Args:
         service: boto3's name of the service, such as `sqs`.
+        read_timeout_seconds: how long to wait for an answer.
 
     Raises:
         botocore.exceptions.BotoCoreError: the environment names no region, or an unknown profile.
     """
-    return boto3.client(service, config=_CONFIG)
+    config = _CONFIG.merge(Config(read_timeout=read_timeout_seconds))
+    return boto3.client(service, config=config)

@@ -6,13 +6,14 @@ from typing import Annotated
 from rich.table import Table
 from typer import BadParameter, Option
 
-from once.publisher import Publisher
+from once.contract import RELAY
 from ops.aws import client
 from ops.cli import Service, commands, console, progress
 from ops.deployment import Deployment
 from ops.errors import OpsError
 from ops.records import Choice, approximate_count, with_outbox
-from ops.republish import Publish, Result, count_only, patiently, republish
+from ops.relay_function import LONGEST_SECONDS, RelayFunction
+from ops.republish import Relay, Result, count_only, patiently, republish
 from ops.when import FORMS, read_when
 
 app = commands(help="The events that consumers commit with their state.")
@@ -30,20 +31,20 @@ def republish_command(
 ) -> None:
     """Publish committed events again: after a stream outage of over 24 h, or lost by the relay.
 
-    Too much does no harm: an event keeps its id, and consumers deduplicate. The
-    whole dedup table is read, so this is for a mishap and no routine. Records
-    with less than 28 days left are too old: a message can live so long, and
-    consumers must not have forgotten its event by then.
+    The relay publishes them. Too much does no harm: an event keeps its id, and
+    consumers deduplicate. The whole dedup table is read, so this is for a mishap
+    and no routine. Records with less than 28 days left are too old: a message can
+    live so long, and consumers must not have forgotten its event by then.
     """
     choice = _choice(since, until, consumer)
     deployment = Deployment.find(service)
     if consumer:
         deployment.consumer(consumer)
-    publish = count_only if dry_run else patiently(_publisher(deployment))
-    result = _walk(deployment.dedup_table, choice, publish)
+    relay = count_only if dry_run else patiently(_relay(deployment))
+    result = _walk(deployment.dedup_table, choice, relay)
     console.print(_summary(result, dry_run=dry_run))
-    if result.faults:
-        raise OpsError(_told(result.faults))
+    if result.refused:
+        raise OpsError(_told(result.refused, dry_run=dry_run))
 
 
 def _choice(since: str, until: str | None, consumer: str | None) -> Choice:
@@ -59,17 +60,18 @@ def _choice(since: str, until: str | None, consumer: str | None) -> Choice:
     return Choice(since=start, until=end, consumer=consumer)
 
 
-def _publisher(deployment: Deployment) -> Publisher:
-    return Publisher(client("sns"), deployment.events_topic_arn)
+def _relay(deployment: Deployment) -> Relay:
+    lambda_ = client("lambda", read_timeout_seconds=LONGEST_SECONDS)
+    return RelayFunction(lambda_, deployment.relay_function_name)
 
 
-def _walk(table: str, choice: Choice, publish: Publish) -> Result:
+def _walk(table: str, choice: Choice, relay: Relay) -> Result:
     dynamodb = client("dynamodb")
     pages = with_outbox(dynamodb, table, choice)
     with progress() as bar:
         total = approximate_count(dynamodb, table) or None  # a new table does not know it yet
         task = bar.add_task("records looked at", total=total)
-        return republish(pages, publish, lambda count: bar.advance(task, count))
+        return republish(pages, relay, lambda count: bar.advance(task, count))
 
 
 def _summary(result: Result, *, dry_run: bool) -> Table:
@@ -85,9 +87,12 @@ def _summary(result: Result, *, dry_run: bool) -> Table:
     return table
 
 
-def _told(faults: list[str]) -> str:
-    lines = "\n".join(f"  {fault}" for fault in faults)
-    return (
-        "these records cannot be published, and all others are done; they are named by the SHA-256 "
-        f"of their key, as in logs and dead letters, and what they hold is to be seen to:\n{lines}"
+def _told(refused: list[str], *, dry_run: bool) -> str:
+    lines = "\n".join(f"  {name}" for name in refused)
+    what = (
+        "the outbox of these records cannot be read"
+        if dry_run
+        else f"these records have events that cannot be published, and all others are done; `dlq "
+        f"list --consumer {RELAY}` says why"
     )
+    return f"{what}. They are named by the SHA-256 of their key, as in logs:\n{lines}"

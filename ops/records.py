@@ -43,7 +43,7 @@ class Page:
 
 
 def with_outbox(dynamodb: "DynamoDBClient", table: str, choice: Choice) -> Iterator[Page]:
-    """Yield the chosen records that hold events, key and outbox only; a page may have none.
+    """Yield pages of the chosen records that hold events: key, commit, outbox and expiry.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
@@ -52,7 +52,8 @@ def with_outbox(dynamodb: "DynamoDBClient", table: str, choice: Choice) -> Itera
     pages = dynamodb.get_paginator("scan").paginate(
         TableName=table,
         ConsistentRead=True,
-        ProjectionExpression=f"{Record.PK}, {Record.OUTBOX}, {Record.EXPIRES_AT}",
+        ProjectionExpression=f"{Record.PK}, #commit, {Record.OUTBOX}, {Record.EXPIRES_AT}",
+        ExpressionAttributeNames={"#commit": Record.COMMIT},  # a reserved word
         FilterExpression=condition,
         ExpressionAttributeValues=values,
     )

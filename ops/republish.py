@@ -1,116 +1,145 @@
-"""Publishes the events of dedup records again: whoever had them deduplicates by their ids."""
+"""Has the relay publish the events of dedup records again.
 
+Only the relay may publish to the topic of events: it is invoked with the records as the table's
+stream would hand them to it, and checks them in the same way. Consumers deduplicate by the events'
+ids.
+"""
+
+import json
 import time
+from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import uniform
+from typing import TYPE_CHECKING, Any
 
-from once.contract import Limits, Record
+from once.contract import Record
 from once.errors import Unpublishable
 from once.keys import key_hash
-from once.outbox import OutgoingEvent, events_in
-from once.publisher import Publisher, Unpublished
+from once.outbox import events_in
 from ops.aws import THREADS
 from ops.errors import OpsError
 from ops.publish import ATTEMPTS, BACKOFF_SECONDS
 from ops.records import Page
+from ops.relay_function import RelayFailed
 
-Publish = Callable[[Sequence[OutgoingEvent]], Sequence[Unpublished]]
-"""Publishes events, and returns those that the topic refuses for good."""
+if TYPE_CHECKING:
+    from once.relay import Relayed
+
+StreamRecord = Mapping[str, Any]
+Relay = Callable[[Sequence[StreamRecord]], "Relayed"]
+"""Publishes the events of some records, and counts them; raises RelayFailed if not all are done."""
+
+BATCH_RECORDS = 100
+"""As many as the stream hands over at once: the relay's timeout is made for them."""
+BATCH_BYTES = 5 * 1024 * 1024
+"""Lambda takes requests of 6 MB."""
 
 
 @dataclass(slots=True)
 class Result:
     """What was published: records that were read, and events by type; and what was not.
 
-    `too_old` counts records whose consumers may soon have forgotten their events.
-
-    `faults` are one line each. They name a record by the hash of its key, as logs and dead letters
-    do.
+    `too_old` counts records whose consumers may soon have forgotten their events. `refused` are the
+    hashes of the keys of those records of which an event cannot be published.
     """
 
     records: int = 0
     too_old: int = 0
     events: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    def add(self, answer: "Relayed") -> None:
+        """Count what the relay did."""
+        self.events.update(answer["published"])
+        self.refused += [name for name in answer["dead_lettered"] if name not in self.refused]
 
 
-def republish(pages: Iterable[Page], publish: Publish, seen: Callable[[int], object]) -> Result:
-    """Publish the events of every record, several calls at the same time.
+def republish(pages: Iterable[Page], relay: Relay, seen: Callable[[int], object]) -> Result:
+    """Have the events of every record published, several batches at the same time.
 
     Args:
         pages: the records.
-        publish: takes at most as many events as fit in one call.
+        relay: publishes a batch.
         seen: told after each page how many records were looked at.
 
     Raises:
-        OpsError: events failed again and again.
-        botocore.exceptions.BotoCoreError, ClientError: the records cannot be read.
+        OpsError: a batch failed again and again.
+        botocore.exceptions.BotoCoreError, ClientError: the records cannot be read, or the relay
+            cannot be invoked.
     """
     result = Result()
     with ThreadPoolExecutor(THREADS) as pool:
         for page in pages:
-            owners = _owners(page, result)
-            for refused in pool.map(publish, _batches([*owners])):
-                for entry in refused:
-                    result.events[entry.event.type] -= 1
-                    result.faults.append(f"{owners[entry.event]}: the topic refuses {entry.error}")
+            for answer in pool.map(relay, [*batches(page.items)]):
+                result.add(answer)
+            result.records += len(page.items)
             result.too_old += page.too_old
             seen(page.looked_at)
     return result
 
 
-def count_only(events: Sequence[OutgoingEvent]) -> Sequence[Unpublished]:  # noqa: ARG001
-    """Publish nothing, and find nothing wrong."""
-    return []
+def count_only(records: Sequence[StreamRecord]) -> "Relayed":
+    """Publish nothing, and count the events that can be read."""
+    published: Counter[str] = Counter()
+    unreadable = []
+    for record in records:
+        image = record["dynamodb"]["NewImage"]
+        try:
+            published.update(event.type for event in events_in(image))
+        except Unpublishable:
+            unreadable.append(key_hash(image[Record.PK]["S"]))
+    return {"published": dict(published), "dead_lettered": unreadable}
 
 
-def patiently(publisher: Publisher) -> Publish:
-    """Return the call that publishes, and tries again what the topic may yet take.
+def patiently(relay: Relay) -> Relay:
+    """Return a relay that is tried again where it fails.
 
-    The call raises OpsError where it does not take it in several attempts.
+    It raises OpsError if a batch is not done in several attempts.
     """
 
-    def publish(events: Sequence[OutgoingEvent]) -> Sequence[Unpublished]:
-        refused: list[Unpublished] = []
-        failed: list[Unpublished] = []
+    def publish(records: Sequence[StreamRecord]) -> "Relayed":
         for attempt in range(ATTEMPTS):
             if attempt:
                 time.sleep(uniform(0, BACKOFF_SECONDS * 2**attempt))
-            failed = publisher.publish(events)
-            refused += [entry for entry in failed if entry.permanent]
-            events = [entry.event for entry in failed if not entry.permanent]
-            if not events:
-                return refused
-        raise OpsError(_given_up(failed))
+            try:
+                return relay(records)
+            except RelayFailed as error:
+                failure = error
+        raise OpsError(
+            f"the relay did not publish all of {len(records)} records in {ATTEMPTS} attempts "
+            f"({failure}): see to the topic and to the relay's log, and run the same command "
+            "again; what is published twice is deduplicated"
+        )
 
     return publish
 
 
-def _owners(page: Page, result: Result) -> dict[OutgoingEvent, str]:
-    """The page's events, each with the hash of its record's key."""
-    owners: dict[OutgoingEvent, str] = {}
-    for item in page.items:
-        name = key_hash(item[Record.PK]["S"])
-        try:
-            owners |= dict.fromkeys(events_in(item), name)
-        except Unpublishable:  # its text may quote the event
-            result.faults.append(f"{name}: the outbox cannot be read")
-    result.records += len(page.items)
-    result.events.update(event.type for event in owners)
-    return owners
+def batches(items: Iterable[Mapping[str, Any]]) -> Iterator[list[StreamRecord]]:
+    """Yield dedup records as records of the stream, as many at once as one request may hold."""
+    batch: list[StreamRecord] = []
+    size = 0
+    for record in map(_inserted, items):
+        more = len(json.dumps(record))
+        if len(batch) == BATCH_RECORDS or (batch and size + more > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+        size += more
+    if batch:
+        yield batch
 
 
-def _batches(events: Sequence[OutgoingEvent]) -> list[Sequence[OutgoingEvent]]:
-    starts = range(0, len(events), Limits.TOPIC_BATCH)
-    return [events[start : start + Limits.TOPIC_BATCH] for start in starts]
+def _inserted(item: Mapping[str, Any]) -> StreamRecord:
+    """Without the time of the commit: its age is no lag of the relay's."""
+    names = (Record.PK, Record.COMMIT, Record.OUTBOX)
+    image = {name: _as_json(item[name]) for name in names if name in item}
+    images = {"Keys": {Record.PK: item[Record.PK]}, "NewImage": image}
+    return {"eventID": "republished", "eventName": "INSERT", "dynamodb": images}
 
 
-def _given_up(failed: Sequence[Unpublished]) -> str:
-    errors = ", ".join(sorted({entry.error for entry in failed}))
-    return (
-        f"{len(failed)} events were not accepted in {ATTEMPTS} attempts ({errors}): see to the "
-        "topic, and run the same command again; what is published twice is deduplicated"
-    )
+def _as_json(value: Any) -> Any:
+    """Bytes, which an outbox has none of, as the stream hands them over."""
+    return json.loads(json.dumps(value, default=lambda raw: b64encode(raw).decode()))

@@ -5,6 +5,7 @@ whether it is there at all, is left to chance.
 """
 
 import json
+from hashlib import sha256
 from random import Random
 from typing import Any
 
@@ -58,9 +59,10 @@ def attribute(rng: Random, level: int = 0) -> dict[str, Any]:
             return {"M": {nasty.text(rng): attribute(rng, level + 1)}}
 
 
-def outbox(rng: Random) -> dict[str, Any]:
-    """Return an outbox, in half of all cases as the library writes it."""
-    events: Any = [_event(rng, position) for position in range(rng.randint(0, 3))]
+def outbox(rng: Random, pk: str) -> dict[str, Any]:
+    """Return an outbox, in half of all cases as the library writes it into this record."""
+    root = sha256(pk.encode()).hexdigest()
+    events: Any = [_event(rng, root, position) for position in range(rng.randint(0, 3))]
     pick = rng.random()
     if pick < 0.1:
         return attribute(rng)
@@ -69,10 +71,10 @@ def outbox(rng: Random) -> dict[str, Any]:
     return _text(json.dumps(events, separators=(",", ":")))
 
 
-def _event(rng: Random, position: int) -> dict[str, Any]:
-    # An id is written as the hash of a key, so those of two records are never the same.
-    name = f"{rng.getrandbits(64):016x}.{position}"
-    return {"id": name, "source": "/once/orders", "type": "order.stored", "data": nasty.value(rng)}
+def _event(rng: Random, root: str, position: int) -> dict[str, Any]:
+    own = {"id": f"{root}.{position}", "source": "/once/orders", "type": "order.stored"}
+    forged = {rng.choice(("id", "source", "type")): "forged"} if rng.random() < 0.1 else {}
+    return {**own, **forged, "data": nasty.value(rng)}
 
 
 def _intent(rng: Random) -> Item:

@@ -10,7 +10,7 @@ from once.testing.events import sqs_record
 from ops.walk import HOLD_SECONDS
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import Operator, on_time
-from proof.shop.service import DEDUP, Function, Handle, Place, Service, unreadable
+from proof.shop.service import DEDUP, INGRESS, Function, Handle, Place, Service, unreadable
 from proof.shop.traffic import NONSENSE, STOCK, Traffic
 from proof.world.plan import Mishap, Plan
 from proof.world.queues import Message, received
@@ -79,7 +79,7 @@ class Run:
             for body in order.bodies():
                 self.world.tasks.at(
                     self.world.tasks.now + self.world.random.choice([0, 0.01, 1, 40]),
-                    lambda body=body: self.world.topic.publish("order.placed", body),  # type: ignore[misc]
+                    lambda body=body: self.world.topics.publish(INGRESS, "order.placed", body),  # type: ignore[misc]
                 )
         for _ in range(self._traffic.nonsense):
             self.world.queues.send(self.service.places["orders"].queue, NONSENSE, {})

@@ -17,12 +17,14 @@ from proof.shop.traffic import NONSENSE
 from proof.world.expressions import Item
 from proof.world.plan import Plan
 from proof.world.queues import Queue
+from proof.world.topics import Subscribers
 from proof.world.world import World
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer as ConsumerLine
 from stacks.registry import sources_of
 
 DEDUP = "dedup"
+INGRESS, EVENTS = "ingress", "events"
 DEDUP_WINDOW_SECONDS = 45 * 24 * 60 * 60
 RELAY_SECONDS = 60
 
@@ -109,11 +111,14 @@ class Service:
         queues = [q for place in self.places.values() for q in (place.queue, place.dead_letters)]
         return {url(queue): queue for queue in (*queues, self.relay_dead_letters)}
 
-    def _subscribers(self) -> dict[str, list[Queue]]:
-        found: dict[str, list[Queue]] = defaultdict(list)
+    def _subscribers(self) -> Subscribers:
+        found: dict[str, dict[str, list[Queue]]] = {
+            topic: defaultdict(list) for topic in (INGRESS, EVENTS)
+        }
         for place in self.places.values():
-            for event_type in place.line.event_types:
-                found[event_type].append(place.queue)
+            for topic, types in ((INGRESS, place.line.external), (EVENTS, place.line.events)):
+                for event_type in types:
+                    found[topic][event_type].append(place.queue)
         return found
 
     def _new_consumer(self, line: ConsumerLine) -> Handle:
@@ -152,7 +157,7 @@ class Service:
         relay = Relay(
             settings=RelaySettings(
                 service="once",
-                topic_arn="topic",
+                topic_arn=EVENTS,
                 dead_letter_url=url(self.relay_dead_letters),
                 publishes={line.name: line.publishes for line in CONSUMERS},
             ),

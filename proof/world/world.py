@@ -15,7 +15,7 @@ from proof.world.provider import SECRET, Mail, Provider
 from proof.world.queues import Queue, Queues
 from proof.world.tables import Tables
 from proof.world.tasks import START, Killed, Pool, Tasks
-from proof.world.topic import Topic
+from proof.world.topics import Subscribers, Topics
 
 SILENCE_SECONDS = {PROVIDER: 6.0}
 """How long a caller waits for an answer that does not come; AWS's as long as `once.sdk` says."""
@@ -30,7 +30,7 @@ class World:
         keys: the key attribute of each table.
         dedup: the table of dedup records.
         queues: by URL.
-        subscribers: the queues that subscribe to each event type.
+        subscribers: the queues that subscribe to each type of each topic.
         plan: what goes wrong.
         seed: of everything else that is left to chance.
 
@@ -43,7 +43,7 @@ class World:
         keys: Mapping[str, str],
         dedup: str,
         queues: Mapping[str, Queue],
-        subscribers: Mapping[str, list[Queue]],
+        subscribers: Subscribers,
         plan: Plan,
         seed: int,
     ) -> None:
@@ -52,7 +52,7 @@ class World:
         self.random = random.Random(f"turns {seed}")
         self.tables = Tables(keys, dedup, self.tasks.clock)
         self.queues = Queues(self.tasks.clock, queues)
-        self.topic = Topic(self.queues, subscribers)
+        self.topics = Topics(self.queues, subscribers)
         self.provider = Provider(self.tasks.clock)
         self.mail = Mail()
         self.log: list[str] = []
@@ -101,7 +101,7 @@ class World:
             case "sqs":
                 return self.queues.answer(call.operation, call.request)
             case "sns":
-                return self.topic.answer(call.request)
+                return self.topics.answer(call.request)
             case "email":
                 return self.mail.answer(call.request)
             case "secretsmanager":
@@ -124,7 +124,7 @@ class World:
                 self.tasks.at(self.tasks.now + action.seconds, self._later(call))
                 self._be_silent(call)
             case Fault.HALF:
-                return self.topic.answer(call.request, half=True)
+                return self.topics.answer(call.request, half=True)
             case Fault.SAVED_DONE | Fault.SAVED_NOT_DONE:
                 self.provider.api.dealer.script(SAVED[Fault(action.what)])
                 return self.do(call)

@@ -26,6 +26,7 @@ from proof.world.faults import Fault
 from proof.world.plan import Action, Occasion, Plan
 from proof.world.queues import Queue
 from proof.world.tasks import Killed, Process, Task
+from proof.world.topics import Subscribers
 from proof.world.world import World
 
 _EXAMPLES = "ONCE_MACHINE_EXAMPLES"
@@ -80,7 +81,7 @@ class Stage(World):
     Args:
         keys: the key attribute of each business table.
         queues: every queue.
-        subscribers: the queues that subscribe to each event type.
+        subscribers: the queues that subscribe to each type of each topic.
 
     Attributes:
         hear: told of each call before anything becomes of it; what it raises is the answer.
@@ -90,7 +91,7 @@ class Stage(World):
         self,
         keys: Mapping[str, str],
         queues: Iterable[Queue],
-        subscribers: Mapping[str, list[Queue]] | None = None,
+        subscribers: Subscribers | None = None,
     ) -> None:
         clients().forget()
         by_url = {url(queue): queue for queue in queues}

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from once.contract import Reason
+from once.keys import key_hash
+from once.outbox import event_id_of
 from once.relay import NotRelayed, Relay
 from once.settings import RelaySettings
 from proof.shop.clients import clients
@@ -32,7 +34,9 @@ POISON = ["{", "[{}]", "[1]", '["x"]', '[{"id": "i", "source": "s"}]']
 SECONDS = 8
 """With the margin kept back, three for its work: a few calls without an answer use them up."""
 UNWANTED = "unwanted"
-"""In the name of an event that the topic never takes."""
+"""In an event that the topic never takes."""
+FORGED = "forged"
+"""In an event of another consumer's, which the record's own one may not publish."""
 
 
 class Stream(RuleBasedStateMachine):
@@ -43,7 +47,7 @@ class Stream(RuleBasedStateMachine):
         self.heard = Queue("heard")
         self.dead = Queue("relay-dead")
         queues = [self.heard, self.dead]
-        self.stage = Stage({}, queues, {"told": [self.heard]})
+        self.stage = Stage({}, queues, {"topic": {"told": [self.heard]}})
         self.stage.hear = self._check_call
         self.numbers = count(1)
         self.fresh: list[list[str]] = []
@@ -51,7 +55,10 @@ class Stream(RuleBasedStateMachine):
         self.batch: set[str] = set()
         self.relay = Relay(
             settings=RelaySettings(
-                service="machine", topic_arn="topic", dead_letter_url=url(self.dead), publishes={}
+                service="machine",
+                topic_arn="topic",
+                dead_letter_url=url(self.dead),
+                publishes={"notes": ("told",)},
             ),
             sns=clients().sns,
             sqs=clients().sqs,
@@ -61,13 +68,14 @@ class Stream(RuleBasedStateMachine):
             sleep=self.stage.tasks.pause,
         )
 
-    @rule(name=NAMES, events=st.integers(0, 4), unwanted=st.booleans())
-    def an_event_commits(self, *, name: str, events: int, unwanted: bool) -> None:
+    @rule(name=NAMES, kinds=st.lists(st.sampled_from(["", "", UNWANTED, FORGED]), max_size=4))
+    def events_commit(self, *, name: str, kinds: list[str]) -> None:
         """The record is new, or put over an expired one, or a pending one turns done."""
         commit = next(self.numbers)
-        bodies = [_event(name, commit, position) for position in range(events)]
-        if unwanted:
-            bodies.insert(0, _event(f"{UNWANTED} {name}", commit, events))
+        bodies = [
+            _event(name, position, f"{kind} {commit}", forged=kind == FORGED)
+            for position, kind in enumerate(kinds)
+        ]
         self._put(name, commit, f"[{','.join(bodies)}]" if bodies else None, bodies)
 
     @rule(name=NAMES)
@@ -116,9 +124,9 @@ class Stream(RuleBasedStateMachine):
 
     @invariant()
     def only_poison_is_dead_and_says_why(self) -> None:
-        assert all(letter.body in POISON or UNWANTED in letter.body for letter in self.dead.ever)
+        assert all(_is_bad(letter.body) for letter in self.dead.ever)
         assert all(reason_of(letter) == Reason.UNPUBLISHABLE for letter in self.dead.ever)
-        assert not any(UNWANTED in body or body in POISON for body in self._heard())
+        assert not any(map(_is_bad, self._heard()))
 
     def teardown(self) -> None:
         self.stage.close(self._all_is_relayed)
@@ -175,10 +183,15 @@ class Stream(RuleBasedStateMachine):
         return {letter.body for letter in self.dead.ever}
 
 
-def _event(name: str, commit: int, position: int) -> str:
+def _event(name: str, position: int, data: str, *, forged: bool) -> str:
     """The id is the same whenever the key is used anew, as in the service."""
-    fields = {"id": f"{name}.{position}", "source": "/once/notes", "type": "told", "data": commit}
-    return json.dumps(fields)
+    event_id = event_id_of(key_hash(f"notes#{name}"), position)
+    source = "/once/others" if forged else "/once/notes"
+    return json.dumps({"id": event_id, "source": source, "type": "told", "data": data})
+
+
+def _is_bad(body: str) -> bool:
+    return body in POISON or UNWANTED in body or FORGED in body
 
 
 TestStream = Stream.TestCase

@@ -1,4 +1,4 @@
-"""SNS: a topic that copies each message into every queue that subscribes to its type."""
+"""SNS: topics that copy each message into every queue that subscribes to its type."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -8,15 +8,19 @@ from proof.world.queues import Queue, Queues
 _ENTRY = "PublishBatchRequestEntries.member"
 
 
-class Topic:
-    """The one topic.
+Subscribers = Mapping[str, Mapping[str, Sequence[Queue]]]
+"""By topic and by event type: the queues that subscribe to it."""
+
+
+class Topics:
+    """All topics, by ARN.
 
     Args:
         queues: where messages are sent.
-        subscribers: the queues that subscribe to each event type.
+        subscribers: of each topic.
     """
 
-    def __init__(self, queues: Queues, subscribers: Mapping[str, Sequence[Queue]]) -> None:
+    def __init__(self, queues: Queues, subscribers: Subscribers) -> None:
         self._queues = queues
         self._subscribers = subscribers
 
@@ -25,17 +29,17 @@ class Topic:
         entries = list(_entries(form))
         left_out = (len(entries) + 1) // 2 if half else 0
         for entry in entries[left_out:]:
-            self.publish(entry["type"], entry["body"])
+            self.publish(form["TopicArn"], entry["type"], entry["body"])
         failed = {"Code": "InternalError", "SenderFault": "false"}
         return {
             "Successful": [{"Id": e["id"], "MessageId": "m"} for e in entries[left_out:]],
             "Failed": [{"Id": e["id"], **failed} for e in entries[:left_out]],
         }
 
-    def publish(self, event_type: str, body: str) -> None:
-        """Publish one message."""
+    def publish(self, topic: str, event_type: str, body: str) -> None:
+        """Publish one message to a topic."""
         attributes = {"type": {"DataType": "String", "StringValue": event_type}}
-        for queue in self._subscribers.get(event_type, ()):
+        for queue in self._subscribers[topic].get(event_type, ()):
             self._queues.send(queue, body, attributes)
 
 

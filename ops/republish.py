@@ -54,7 +54,7 @@ class Result:
     def add(self, answer: "Relayed") -> None:
         """Count what the relay did."""
         self.events.update(answer["published"])
-        self.refused += [name for name in answer["dead_lettered"] if name not in self.refused]
+        self.refused = [*dict.fromkeys((*self.refused, *answer["dead_lettered"]))]
 
 
 def republish(pages: Iterable[Page], relay: Relay, seen: Callable[[int], object]) -> Result:

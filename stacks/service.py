@@ -65,7 +65,7 @@ class ServiceStack(Stack):
             dedup_table=state.dedup_table,
             failures=state.relay_failures,
         )
-        only_publisher(self.topics.events, self.relay.role)
+        only_publisher(self.topics.events, self.relay.role, local=config.local)
         for consumer in self.consumers:
             self._add_outputs(consumer)
         # Not `Function…`: each output of that name is a consumer's.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from aws_cdk import CfnOutput
+from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
@@ -31,11 +31,19 @@ class Topics:
         return topics
 
 
-def only_publisher(topic: sns.Topic, role: iam.IRole) -> None:
+def only_publisher(topic: sns.Topic, role: iam.IRole, *, local: bool) -> None:
     """Deny every principal but this role to publish, whatever its own policies allow.
 
     A denial without an exception for administrators: they can change the policy, and that shows.
     """
+    arns = [role.role_arn]
+    if local:  # the embedded AWS takes the ARN of a role's session for that of its principal
+        session = f"{role.role_name}/*"
+        arns.append(
+            Stack.of(topic).format_arn(
+                service="sts", region="", resource="assumed-role", resource_name=session
+            )
+        )
     topic.add_to_resource_policy(
         iam.PolicyStatement(
             sid="OnlyTheRelayPublishes",
@@ -44,6 +52,6 @@ def only_publisher(topic: sns.Topic, role: iam.IRole) -> None:
             actions=["sns:Publish"],
             resources=[topic.topic_arn],
             # Also true where the request has no principal's ARN, as those of AWS services.
-            conditions={"ArnNotEquals": {"aws:PrincipalArn": role.role_arn}},
+            conditions={"ArnNotEquals": {"aws:PrincipalArn": arns}},
         )
     )

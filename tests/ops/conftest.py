@@ -46,6 +46,9 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
         running = Cloud()
         answer = describe_stacks(running.outputs)  # AWS in memory knows no stacks
         session.register("before-call.cloudformation.DescribeStacks", answer)
+        session.register(
+            "before-call.lambda.Invoke", lambda params, **_: running.invoke_relay(params)
+        )
         yield running
 
 

@@ -1,14 +1,21 @@
 """A deployment in memory, found through the outputs of its stacks as a real one is."""
 
+import io
+import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import boto3
+from aws_lambda_powertools import Logger
 from typer.testing import CliRunner, Result
 
+from once.relay import NotRelayed, Relay
+from once.settings import RelaySettings
+from once.testing import FakeContext
 from ops.__main__ import app
 
 REGION = "us-east-1"
@@ -49,12 +56,18 @@ def describe_stacks(outputs: Outputs) -> Any:
     return answer
 
 
+def _stream(answer: Any) -> io.BytesIO:
+    return io.BytesIO(json.dumps(answer).encode())
+
+
 @dataclass
 class Cloud:
     """Topics, queues, stock and dedup table, as two stacks would deploy them."""
 
     outputs: Outputs = field(default_factory=lambda: {"once-state": {}, "once-service": {}})
     worked_off: dict[str, Counter[str]] = field(default_factory=dict)
+    invocations: list[Any] = field(default_factory=list)
+    relay_seconds: int = 30
 
     def __post_init__(self) -> None:
         self.sqs, self.sns = boto3.client("sqs"), boto3.client("sns")
@@ -64,7 +77,7 @@ class Cloud:
             arn = self.sns.create_topic(Name=topic.lower())["TopicArn"]
             service[f"{topic}TopicArn"] = arn
         for name in CONSUMERS:
-            service |= self._consumer(name, service["IngressTopicArn"])
+            service |= self._consumer(name)
         service |= {
             "RelayDeadLetters": self._queue("once-relay-dead-letters"),
             "RelayFunction": "once-outbox_relay",
@@ -88,23 +101,56 @@ class Cloud:
         )
         return name
 
-    def _consumer(self, name: str, topic: str) -> dict[str, str]:
+    def _consumer(self, name: str) -> dict[str, str]:
         queue, dead = self._queue(f"once-{name}"), self._queue(f"once-{name}-dead-letters")
-        self.sns.subscribe(
-            TopicArn=topic,
-            Protocol="sqs",
-            Endpoint=f"arn:aws:sqs:{REGION}:123456789012:once-{name}",
-            Attributes={
-                "RawMessageDelivery": "true",
-                "FilterPolicy": '{"type": ["order.placed"]}',
-            },
-        )
+        for topic in ("IngressTopicArn", "EventsTopicArn"):
+            self.sns.subscribe(
+                TopicArn=self.outputs["once-service"][topic],
+                Protocol="sqs",
+                Endpoint=f"arn:aws:sqs:{REGION}:123456789012:once-{name}",
+                Attributes={
+                    "RawMessageDelivery": "true",
+                    "FilterPolicy": '{"type": ["order.placed"]}',
+                },
+            )
         word = name.capitalize()
         return {
             f"Queue{word}": queue,
             f"DeadLetters{word}": dead,
             f"Function{word}": f"once-{name}",
         }
+
+    def invoke_relay(self, params: Any) -> tuple[Any, dict[str, Any]]:
+        """Answer Lambda's Invoke with the relay itself."""
+        request = json.loads(params["body"])
+        self.invocations.append(request)
+        service = self.outputs["once-service"]
+        settings = RelaySettings(
+            service="once",
+            topic_arn=service["EventsTopicArn"],
+            dead_letter_url=service["RelayDeadLetters"],
+            publishes=dict.fromkeys(
+                ("orders", "orders_archive", "inventory"), ("order.placed", "stock.reserved")
+            ),
+        )
+        logger = Logger(service=uuid4().hex, stream=io.StringIO())
+        relay = replace(Relay.of(settings, region=REGION), logger=logger)
+        context = FakeContext(settings.time_margin_ms + 1000 * self.relay_seconds)
+        try:
+            answer: Any = relay.handle(request, context)
+            return OK, {"Payload": _stream(answer)}
+        except NotRelayed as error:
+            answer = {"errorType": "NotRelayed", "errorMessage": str(error)}
+            return OK, {"FunctionError": "Unhandled", "Payload": _stream(answer)}
+
+    def relay_dead_letters(self) -> list[Any]:
+        return list(
+            self.sqs.receive_message(
+                QueueUrl=self.outputs["once-service"]["RelayDeadLetters"],
+                MaxNumberOfMessages=10,
+                MessageAttributeNames=["All"],
+            ).get("Messages", [])
+        )
 
     def queue(self, name: str) -> str:
         return self.outputs["once-service"][f"Queue{name.capitalize()}"]

@@ -60,6 +60,7 @@ def work_off(cloud: Cloud, aws: FakeAws) -> int:
         aws.runtime.settings,
         consumer="inventory",
         event_types=("order.placed",),
+        sources={"order.placed": ("/once/orders",)},
         publishes=(),
     )
     bodies = [*cloud.take("inventory").elements()]

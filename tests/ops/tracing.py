@@ -66,7 +66,7 @@ class Saga:
         self.now = time.time() - 3600
         service = cloud.outputs["once-service"]
         for name in ("payments", "notifications"):
-            service |= cloud._consumer(name, service["IngressTopicArn"])
+            service |= cloud._consumer(name)
         for name in ("orders", "inventory", "payments", "notifications", "outbox_relay"):
             group = f"/aws/lambda/once-{name}"
             self.logs.create_log_group(logGroupName=group)

@@ -132,7 +132,7 @@ def test_only_the_relays_role_publishes_events(cloud: Cloud) -> None:
             "Principal": {"AWS": "*"},
             "Action": "sns:Publish",
             "Resource": {"Ref": cloud.logical_id("once-service/Events")},
-            "Condition": {"ArnNotEquals": {"aws:PrincipalArn": cloud.arn(RELAY, "Role")}},
+            "Condition": {"ArnNotEquals": {"aws:PrincipalArn": [cloud.arn(RELAY, "Role")]}},
         }
     ]
 

@@ -20,7 +20,7 @@ SHORTER = {
     "ONCE_BREAKER_CAP_SECONDS",
 }
 WHEELS_OF_THIS_MACHINE = {"S3Key"}
-RIGHTS = {"Policies"}
+RIGHTS = {"Policies", "Statement"}
 
 
 def differences(one: Any, other: Any, name: str = "") -> Iterator[str]:

@@ -89,7 +89,7 @@ class IdempotentConsumer(Construct):
             queue=self.queue,
             dead_letters=self.dead_letters,
             function=self.function,
-            has_effects=self.line.effect_timeout_seconds > 0,
+            has_effects=self.line.has_effects,
         )
 
     def _redrive(self) -> sqs.DeadLetterQueue:
@@ -107,7 +107,9 @@ class IdempotentConsumer(Construct):
         log_group = make_log_group(self, self._name)
         role = consumer_role(
             self,
-            tables=[dedup_table, *tables.values()],
+            consumer=self.line,
+            dedup_table=dedup_table,
+            tables=list(tables.values()),
             queue=self.queue,
             dead_letters=self.dead_letters,
             log_group=log_group,

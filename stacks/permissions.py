@@ -6,6 +6,10 @@ condition on `dynamodb:EnclosingOperation` turns that round and refuses the plai
 a plain `PutItem` looks like. `ConditionCheckItem` stands alone, without the condition, because it
 exists in transactions only.
 
+All consumers share the dedup table, and each may only touch records whose key begins with its own
+name: another's record decides what that one does next, and which events are published for it. No
+function deletes a record, and only the effect ledger updates one.
+
 Policies are inline, so that a role never exists without them: an event source mapping is refused
 when it comes before the rights to read its source.
 """
@@ -22,13 +26,16 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.registry import Consumer
 from stacks.rules import acknowledge
 
 ONLY_IN_TRANSACTIONS = {
     "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
 }
 
-WRITES = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem")
+PUT, UPDATE = "dynamodb:PutItem", "dynamodb:UpdateItem"
+WRITES = (PUT, UPDATE, "dynamodb:DeleteItem")
+READS = ("dynamodb:GetItem", "dynamodb:BatchGetItem")
 QUEUE_ACTIONS = (
     *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),  # the mapping's
     "sqs:ChangeMessageVisibility",  # the function's own, to delay a retry
@@ -44,6 +51,8 @@ TRACE_ACTIONS = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
 def consumer_role(
     scope: Construct,
     *,
+    consumer: Consumer,
+    dedup_table: dynamodb.ITable,
     tables: Sequence[dynamodb.ITable],
     queue: sqs.IQueue,
     dead_letters: sqs.IQueue,
@@ -52,15 +61,13 @@ def consumer_role(
     sender: str | None,
     local: bool,
 ) -> iam.Role:
-    """Return the role of the function that reads `queue` and writes `tables`.
+    """Return the role of a consumer's function, which reads `queue` and writes `tables`.
 
     It may read those secrets, and send e-mail from the address `sender` if there is one.
     """
-    arns = [table.table_arn for table in tables]
     statements = [
-        _allow("WriteInTransactions", WRITES, *arns, conditions=ONLY_IN_TRANSACTIONS),
-        _allow("CheckInTransactions", ["dynamodb:ConditionCheckItem"], *arns),
-        _allow("Read", ["dynamodb:GetItem", "dynamodb:BatchGetItem"], *arns),
+        *_dedup_statements(consumer, dedup_table.table_arn, local=local),
+        *_table_statements([table.table_arn for table in tables]),
         _allow("ConsumeOwnQueue", QUEUE_ACTIONS, queue.queue_arn),
         _allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
         _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
@@ -78,6 +85,34 @@ def consumer_role(
             "holds the sender to one address.",
         )
     return role
+
+
+def _dedup_statements(consumer: Consumer, arn: str, *, local: bool) -> list[iam.PolicyStatement]:
+    own = _own_records(consumer.name, local=local)
+    writes = [PUT, *([UPDATE] if consumer.has_effects else [])]
+    conditions = {**ONLY_IN_TRANSACTIONS, **own}
+    return [
+        _allow("WriteOwnRecordsInTransactions", writes, arn, conditions=conditions),
+        _allow("ReadOwnRecords", READS, arn, conditions=own),
+    ]
+
+
+def _own_records(consumer: str, *, local: bool) -> dict[str, Any]:
+    own = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{consumer}#*"]}}
+    if local:  # the embedded AWS does not know the key, and would deny each request for lack of it
+        return own
+    # `ForAllValues` is true where the key is missing: `Null` demands that it is there.
+    return {**own, "Null": {"dynamodb:LeadingKeys": "false"}}
+
+
+def _table_statements(arns: Sequence[str]) -> list[iam.PolicyStatement]:
+    if not arns:
+        return []
+    return [
+        _allow("WriteInTransactions", WRITES, *arns, conditions=ONLY_IN_TRANSACTIONS),
+        _allow("CheckInTransactions", ["dynamodb:ConditionCheckItem"], *arns),
+        _allow("Read", READS, *arns),
+    ]
 
 
 def relay_role(

@@ -65,6 +65,11 @@ class Consumer:
     folder: Path | None = field(default=None, kw_only=True)
 
     @property
+    def has_effects(self) -> bool:
+        """Whether it calls the outside world, and so has an effect ledger."""
+        return self.effect_timeout_seconds > 0
+
+    @property
     def event_types(self) -> tuple[str, ...]:
         """Every type that it handles."""
         return (*self.external, *self.events)

@@ -96,6 +96,15 @@ class Cloud:
         exports = {flat(o["Export"]["Name"]): flat(o["Value"]) for o in outputs if "Export" in o}
         return exports[value["Fn::ImportValue"]]
 
+    def resolved(self, resource: Json) -> str:
+        """Return a resource of a statement as text, imports followed."""
+        match resource:
+            case {"Fn::ImportValue": _}:
+                return self.exported(resource)
+            case {"Fn::Join": ["", [{"Fn::ImportValue": _} as imported, rest]]}:
+                return self.exported(imported) + str(rest)
+        return flat(resource)
+
     def types(self, template: Json) -> set[str]:
         return {resource["Type"] for resource in template["Resources"].values()}
 

@@ -21,6 +21,8 @@ SHORTER = {
 }
 WHEELS_OF_THIS_MACHINE = {"S3Key"}
 RIGHTS = {"Policies", "Statement"}
+OWN_RECORDS = ("OwnRecords", "OwnRecordsInTransactions")
+"""Statements on dedup records, which lack a key there that it does not know (test_permissions)."""
 
 
 def differences(one: Any, other: Any, name: str = "") -> Iterator[str]:
@@ -62,7 +64,7 @@ def test_rights_differ_in_sending_email_and_in_publishing_batches(
         (statement["Sid"], statement["Action"], statement["Resource"])
         for owner in everybody
         for statement in statements(local_cloud, owner)
-        if statement not in known
+        if statement not in known and not statement["Sid"].endswith(OWN_RECORDS)
     ]
     topic = {"Ref": cloud.logical_id("once-service/Events")}
     assert others == [

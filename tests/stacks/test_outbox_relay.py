@@ -132,16 +132,7 @@ def rights(cloud: Cloud) -> list[Json]:
 
 
 def resources(cloud: Cloud, statement: Json) -> list[str]:
-    return [resolved(cloud, resource) for resource in listed(statement["Resource"])]
-
-
-def resolved(cloud: Cloud, resource: Json) -> str:
-    match resource:
-        case {"Fn::ImportValue": _}:
-            return cloud.exported(resource)
-        case {"Fn::Join": ["", [{"Fn::ImportValue": _} as imported, rest]]}:
-            return cloud.exported(imported) + str(rest)
-    return flat(resource)
+    return [cloud.resolved(resource) for resource in listed(statement["Resource"])]
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,44 @@ def actions(statement: Json) -> set[str]:
     return {str(action) for action in listed(statement["Action"])}
 
 
+def named(cloud: Cloud, consumer: Consumer, sid: str) -> Json:
+    (found,) = (s for s in statements(cloud, consumer) if s["Sid"] == sid)
+    return found
+
+
 def allowing(cloud: Cloud, consumer: Consumer, *wanted: str) -> list[Json]:
     return [s for s in statements(cloud, consumer) if actions(s) & set(wanted)]
 
 
-def test_writes_are_allowed_inside_a_transaction_only(cloud: Cloud, consumer: Consumer) -> None:
-    (writes,) = allowing(cloud, consumer, *PLAIN_WRITES)
+def own_records(consumer: Consumer) -> Json:
+    return {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{consumer.name}#*"]},
+        "Null": {"dynamodb:LeadingKeys": "false"},
+    }
+
+
+def test_tables_are_written_inside_a_transaction_only(cloud: Cloud, consumer: Consumer) -> None:
+    writes = named(cloud, consumer, "WriteInTransactions")
     assert actions(writes) == PLAIN_WRITES
     assert writes["Condition"] == IN_TRANSACTIONS_ONLY
+
+
+def test_dedup_records_are_its_own_and_put_inside_a_transaction_only(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    writes = named(cloud, consumer, "WriteOwnRecordsInTransactions")
+    ledger = {"dynamodb:UpdateItem"} if consumer.has_effects else set()
+    assert actions(writes) == {"dynamodb:PutItem"} | ledger
+    assert writes["Condition"] == {**IN_TRANSACTIONS_ONLY, **own_records(consumer)}
+
+
+def test_on_the_embedded_aws_a_key_it_does_not_know_is_not_demanded(
+    local_cloud: Cloud, consumer: Consumer
+) -> None:
+    without = {k: v for k, v in own_records(consumer).items() if k != "Null"}
+    writes = named(local_cloud, consumer, "WriteOwnRecordsInTransactions")
+    assert writes["Condition"] == {**IN_TRANSACTIONS_ONLY, **without}
+    assert named(local_cloud, consumer, "ReadOwnRecords")["Condition"] == without
 
 
 def test_condition_check_stands_alone_without_the_condition(
@@ -34,9 +64,11 @@ def test_condition_check_stands_alone_without_the_condition(
 
 
 def test_reads_are_plain(cloud: Cloud, consumer: Consumer) -> None:
-    (reads,) = allowing(cloud, consumer, "dynamodb:GetItem", "dynamodb:BatchGetItem")
-    assert actions(reads) == {"dynamodb:GetItem", "dynamodb:BatchGetItem"}
-    assert "Condition" not in reads
+    reads = {"dynamodb:GetItem", "dynamodb:BatchGetItem"}
+    assert actions(named(cloud, consumer, "Read")) == reads
+    assert "Condition" not in named(cloud, consumer, "Read")
+    assert actions(named(cloud, consumer, "ReadOwnRecords")) == reads
+    assert named(cloud, consumer, "ReadOwnRecords")["Condition"] == own_records(consumer)
 
 
 def test_nothing_else_of_dynamodb_is_allowed(cloud: Cloud, consumer: Consumer) -> None:
@@ -48,11 +80,17 @@ def test_nothing_else_of_dynamodb_is_allowed(cloud: Cloud, consumer: Consumer) -
     }
 
 
-def test_tables_are_its_own_and_the_dedup_table(cloud: Cloud, consumer: Consumer) -> None:
-    names = ["dedup-records", *(table.name for table in consumer.tables)]
-    wanted = {f"<{cloud.logical_id(f'once-state/{name}')}.Arn>" for name in names}
-    for statement in allowing(cloud, consumer, "dynamodb:PutItem", "dynamodb:GetItem"):
-        assert {cloud.exported(resource) for resource in listed(statement["Resource"])} == wanted
+def test_tables_are_its_own(cloud: Cloud, consumer: Consumer) -> None:
+    wanted = {f"<{cloud.logical_id(f'once-state/{table.name}')}.Arn>" for table in consumer.tables}
+    for sid in ("WriteInTransactions", "CheckInTransactions", "Read"):
+        found = listed(named(cloud, consumer, sid)["Resource"])
+        assert {cloud.exported(resource) for resource in found} == wanted
+
+
+def test_records_are_in_the_dedup_table(cloud: Cloud, consumer: Consumer) -> None:
+    for sid in ("WriteOwnRecordsInTransactions", "ReadOwnRecords"):
+        resource = named(cloud, consumer, sid)["Resource"]
+        assert cloud.exported(resource) == f"<{cloud.logical_id('once-state/dedup-records')}.Arn>"
 
 
 def test_it_sends_to_its_own_dead_letters_only(cloud: Cloud, consumer: Consumer) -> None:
@@ -107,7 +145,7 @@ def test_it_sends_email_from_the_one_address_if_its_line_says_so(
 
 def test_no_other_statement_has_a_wildcard(cloud: Cloud, consumer: Consumer) -> None:
     others = [s for s in statements(cloud, consumer) if s["Sid"] not in {"SendEmail", "Trace"}]
-    assert "*" not in json.dumps(others)
+    assert "*" not in json.dumps([[s["Action"], s["Resource"]] for s in others])
 
 
 def test_only_lambda_takes_the_role_and_nothing_adds_to_it(

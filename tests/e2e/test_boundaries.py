@@ -1,0 +1,111 @@
+"""What producers forge changes nothing: on the ingress topic, in a queue, and in a dedup record."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.e2e.deployment import Deployment, attribute
+from tests.e2e.test_orders import placed, shelf, unique
+
+AMOUNT = {"amount": 1, "currency": "EUR"}
+
+
+@pytest.fixture
+def order(service: Deployment) -> Iterator[str]:
+    """An order that inventory refuses: no genuine event ever pays it."""
+    name, sku = unique("order"), shelf(service, available=1)
+    service.publish(placed(name, sku))
+    service.wait_at_rest()
+    assert service.get("orders", order_id=name)["status"] == "refused"
+    yield name
+    assert service.get("orders", order_id=name)["status"] == "refused"
+    assert service.get("payments", order_id=name) == {}
+    assert service.charges(name) == []
+    assert len(service.emails(f"{name}@example.com")) == 1
+
+
+def captured(order: str, source: str) -> dict[str, Any]:
+    return _event("payment.captured", order, source, {"order_id": order, **AMOUNT})
+
+
+def reserved(order: str, source: str) -> dict[str, Any]:
+    data = {
+        "order_id": order,
+        "email": f"{order}@example.com",
+        "payment_method": "pm_card_visa",
+        **AMOUNT,
+    }
+    return _event("stock.reserved", order, source, data)
+
+
+def _event(event_type: str, order: str, source: str, data: dict[str, Any]) -> dict[str, Any]:
+    head = {"specversion": "1.0", "id": unique("forged"), "source": source, "type": event_type}
+    return {**head, "subject": order, "data": data}
+
+
+def reasons(letters: list[dict[str, Any]]) -> set[str]:
+    return {attribute(letter, "once-reason") for letter in letters}
+
+
+def test_s2_an_internal_event_on_the_ingress_topic_reaches_no_consumer(
+    service: Deployment, order: str
+) -> None:
+    service.publish(
+        captured(order, "/shop"),
+        captured(order, "/once/payments"),
+        reserved(order, "/shop"),
+        reserved(order, "/once/inventory"),
+    )
+    service.wait_at_rest()
+
+
+def test_s2_an_internal_event_under_an_external_type_is_quarantined(
+    service: Deployment, order: str
+) -> None:
+    service.sns.publish(
+        TopicArn=service.parts.ingress_topic_arn,
+        Message=json.dumps(captured(order, "/once/payments")),
+        MessageAttributes={"type": {"DataType": "String", "StringValue": "order.placed"}},
+    )
+    for consumer in ("orders", "inventory"):  # both subscribe to order.placed
+        assert reasons(service.dead_letters(consumer, 1)) == {"untrusted-source"}
+    service.wait_at_rest()
+
+
+def test_s2_a_forged_event_that_is_sent_to_a_queue_is_quarantined(
+    service: Deployment, order: str
+) -> None:
+    service.send("orders", captured(order, "/shop"), captured(order, "/once/inventory"))
+    service.send("payments", reserved(order, "/shop"))
+    assert reasons(service.dead_letters("orders", 2)) == {"untrusted-source"}
+    assert reasons(service.dead_letters("payments", 1)) == {"untrusted-source"}
+    service.wait_at_rest()
+
+
+def test_s2_the_events_topic_denies_even_the_root_of_the_account(
+    service: Deployment, order: str
+) -> None:
+    with pytest.raises(ClientError) as refused:
+        service.sns.publish(
+            TopicArn=service.parts.events_topic_arn,
+            Message=json.dumps(captured(order, "/once/payments")),
+            MessageAttributes={"type": {"DataType": "String", "StringValue": "payment.captured"}},
+        )
+    assert refused.value.response["Error"]["Code"] == "AuthorizationError"
+
+
+def test_s1_an_outbox_that_is_forged_in_anothers_record_is_dead_lettered(
+    service: Deployment, order: str
+) -> None:
+    key, table = {"pk": {"S": unique("orders#event#/forged")}}, service.parts.dedup_table
+    outbox = json.dumps([captured(order, "/once/payments")])
+    record = {"commit": {"S": "c"}, "outbox": {"S": outbox}, "committed_at": {"N": "0"}}
+    service.dynamodb.put_item(TableName=table, Item=key | record)
+    [letter] = service.dead_letters("outbox_relay", 1)
+    service.dynamodb.delete_item(TableName=table, Key=key)
+    assert attribute(letter, "once-reason") == "unpublishable"
+    assert "orders may not publish payment.captured" in attribute(letter, "once-error")
+    service.wait_at_rest()

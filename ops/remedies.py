@@ -35,7 +35,7 @@ _REMEDIES = {
     Reason.UNHANDLED_REFUSAL: "deploy a handler with `@consumer.rejects` for the refusal",
     Reason.PERMANENT: "see to what the handler's error names",
     Reason.EFFECT_UNKNOWN: "see to what the error names",
-    Reason.UNPUBLISHABLE: "`outbox republish`, once the topic takes the event",
+    Reason.UNPUBLISHABLE: "`outbox republish`, once its type is declared and the topic takes it",
     Reason.RETRIES_EXHAUSTED: "see to what the error names, if it has not passed",
 }
 

@@ -27,6 +27,7 @@ SIZES = {
     "W": 5,
     "V": 1,
     "L": 1,
+    "S": 2,
 }
 CATALOGUE = [f"{kind}{number}" for kind, size in SIZES.items() for number in range(1, size + 1)]
 

@@ -27,8 +27,9 @@ def test_the_handler_and_its_test_run() -> None:
 def test_the_registry_line_is_one() -> None:
     from stacks.registry import Consumer, Table
 
-    line = eval(blocks(README)[2], {"Consumer": Consumer, "Table": Table})
-    assert line.name == "tickets"
+    table, line = blocks(README)[2].splitlines()
+    names = run(README, table, Consumer=Consumer, Table=Table)
+    assert eval(line, names).name == "tickets"
 
 
 def test_it_is_short() -> None:

@@ -215,7 +215,8 @@ class Consumer:
         line = f'Consumer("{settings.consumer}", …) in stacks/consumers.py'
         subscribed, handled = set(settings.event_types), set(self.handlers)
         faults = [
-            f"{self.name} handles {name!r}, which its queue never gets; add it to events= of {line}"
+            f"{self.name} handles {name!r}, which its queue never gets; add it to "
+            f"external= or events= of {line}"
             for name in sorted(handled - subscribed)
         ]
         faults += [

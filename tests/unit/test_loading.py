@@ -103,7 +103,7 @@ def test_a_type_that_the_queue_never_gets_is_refused(start: Start) -> None:
     with pytest.raises(RegistrationError) as raised:
         _bind(start, {}, consumer)
     assert raised.value.faults == (
-        "notes handles 'erased', which its queue never gets; add it to events= of "
+        "notes handles 'erased', which its queue never gets; add it to external= or events= of "
         'Consumer("notes", …) in stacks/consumers.py',
     )
 

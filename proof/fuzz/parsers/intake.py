@@ -12,13 +12,21 @@ from functions.orders.handler import consumer as orders
 from functions.payments.handler import consumer as payments
 from once.consumer import Consumer
 from once.contract import Limits
-from once.errors import InvalidData, InvalidEvent, NoKey, TooLarge, UnknownType, Unparseable
+from once.errors import (
+    InvalidData,
+    InvalidEvent,
+    NoKey,
+    TooLarge,
+    UnknownType,
+    Unparseable,
+    UntrustedSource,
+)
 from once.intake import Delivery, Intake, Task
 from once.settings import Settings
 from proof.fuzz import messages, reference
 from proof.fuzz.target import Target, claim
 
-LISTED = (Unparseable, TooLarge, NoKey, InvalidEvent, UnknownType, InvalidData)
+LISTED = (Unparseable, TooLarge, NoKey, InvalidEvent, UnknownType, UntrustedSource, InvalidData)
 CONSUMERS = {consumer.name: consumer for consumer in (orders, inventory, payments, notifications)}
 _HASH_DIGITS = 64
 

@@ -47,9 +47,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
         running = Cloud()
         answer = describe_stacks(running.outputs)  # AWS in memory knows no stacks
         session.register("before-call.cloudformation.DescribeStacks", answer)
-        session.register(
-            "before-call.lambda.Invoke", lambda params, **_: running.invoke_relay(params)
-        )
+        session.register("before-call.lambda.Invoke", running.invoke_relay)
         yield running
 
 

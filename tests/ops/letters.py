@@ -115,7 +115,7 @@ class Shop:
         self.cloud = cloud
         self.outside = Outside()
         self.consumer = payer(self.outside, policy) if policy else orders(self.outside)
-        timeout = {"effect_timeout_seconds": 2} if policy else {}
+        timeout: dict[str, Any] = {"effect_timeout_seconds": 2} if policy else {}
         self.aws = FakeAws(self.consumer, {"counters": "name"}, **timeout)
         self._patch = pytest.MonkeyPatch()
 

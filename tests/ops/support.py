@@ -120,9 +120,9 @@ class Cloud:
             f"Function{word}": f"once-{name}",
         }
 
-    def invoke_relay(self, params: Any) -> tuple[Any, dict[str, Any]]:
+    def invoke_relay(self, **call: Any) -> Any:
         """Answer Lambda's Invoke with the relay itself."""
-        request = json.loads(params["body"])
+        request = json.loads(call["params"]["body"])
         self.invocations.append(request)
         service = self.outputs["once-service"]
         settings = RelaySettings(

@@ -89,6 +89,7 @@ class Reason(StrEnum):
     UNPUBLISHABLE = "unpublishable"
     RETRIES_EXHAUSTED = "retries-exhausted"
     NOT_TRIED = "not-tried"
+    UNFINISHED = "unfinished"
 
 
 class DeadLetter:
@@ -122,6 +123,8 @@ class Metric:
     RETRIED = "Retried"
     QUARANTINED = "Quarantined"
     """By `service`; and once more by `service` and `reason`."""
+    ISOLATED = "Isolated"
+    """Messages that were moved to the isolation queue, where each runs alone."""
     CONFLICTS = "Conflicts"
     """Attempts to commit that others were in the way of."""
     GROUP_SIZE = "GroupSize"
@@ -152,6 +155,8 @@ class Limits:
     ITEM_BYTES = 400 * 1024
     PARTITION_KEY_BYTES = 2048
     MESSAGE_BYTES = 1024 * 1024
+    """Of one message to SQS and of one batch alike, attributes included."""
+    QUEUE_BATCH = 10
     TOPIC_MESSAGE_BYTES = 256 * 1024
     """Of one message and of one batch alike, attributes included."""
     TOPIC_BATCH = 10
@@ -159,4 +164,5 @@ class Limits:
     MIN_RECEIVE_COUNT = 5
     VISIBILITY_FACTOR = 6
     QUEUE_RETENTION_SECONDS = 4 * 24 * 60 * 60
+    """Of a consumer's queue, and of its isolation queue: a message may stay as long in each."""
     DEAD_LETTER_RETENTION_SECONDS = 14 * 24 * 60 * 60

@@ -69,7 +69,8 @@ class Settings(Environment):
     `breaker_cap_seconds` do so while what it depends on is down; `effect_timeout_seconds` is the
     longest that one call to the outside world may take, 0 for a consumer that makes none;
     `group_size` is the most messages that commit in one request, 1 to have each commit alone, and
-    `commit_threads` how many such requests are made side by side.
+    `commit_threads` how many such requests are made side by side; `isolation_queue_url` is
+    the queue whose messages come one by one, empty for a consumer that has none.
     """
 
     consumer: str
@@ -90,6 +91,15 @@ class Settings(Environment):
     effect_timeout_seconds: int = 0
     group_size: int = 10
     commit_threads: int = 4
+    isolation_queue_url: str = ""
+
+    def is_isolation_queue(self, arn: str) -> bool:
+        """Tell whether the queue with this ARN is the consumer's isolation queue."""
+        return arn.rpartition(":")[2] == self.isolation_queue_url.rpartition("/")[2]
+
+    def source_url(self, arn: str) -> str:
+        """Return the URL of the queue with this ARN, which is one of the consumer's two."""
+        return self.isolation_queue_url if self.is_isolation_queue(arn) else self.queue_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +156,7 @@ _SPECIAL: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     "event_types": (lambda value: _texts(json.loads(value)), json.dumps),
     "publishes": (lambda value: _texts(json.loads(value)), json.dumps),
     "tables": (_tables, _tables_text),
+    "isolation_queue_url": (str, str),
 }
 
 

@@ -164,5 +164,6 @@ class Limits:
     MIN_RECEIVE_COUNT = 5
     VISIBILITY_FACTOR = 6
     QUEUE_RETENTION_SECONDS = 4 * 24 * 60 * 60
-    """Of a consumer's queue, and of its isolation queue: a message may stay as long in each."""
+    QUEUE_STAY_SECONDS = 2 * QUEUE_RETENTION_SECONDS
+    """In a consumer's queue and then in its isolation queue, each with the retention above."""
     DEAD_LETTER_RETENTION_SECONDS = 14 * 24 * 60 * 60

@@ -32,6 +32,7 @@ WRITES = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem")
 QUEUE_ACTIONS = (
     *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),  # the mapping's
     "sqs:ChangeMessageVisibility",  # the function's own, to delay a retry
+    # It deletes for itself as well: messages that are settled before a handler runs.
 )
 STREAM_ACTIONS = (
     *("dynamodb:GetRecords", "dynamodb:GetShardIterator"),
@@ -45,26 +46,30 @@ def consumer_role(
     scope: Construct,
     *,
     tables: Sequence[dynamodb.ITable],
-    queue: sqs.IQueue,
+    queues: Sequence[sqs.IQueue],
+    isolation: sqs.IQueue | None,
     dead_letters: sqs.IQueue,
     log_group: logs.ILogGroup,
     secret_arns: Sequence[str],
     sender: str | None,
     local: bool,
 ) -> iam.Role:
-    """Return the role of the function that reads `queue` and writes `tables`.
+    """Return the role of the function that reads `queues` and writes `tables`.
 
-    It may read those secrets, and send e-mail from the address `sender` if there is one.
+    It may move messages into `isolation`, which is one of the queues or None, read those secrets,
+    and send e-mail from the address `sender` if there is one.
     """
     arns = [table.table_arn for table in tables]
     statements = [
         _allow("WriteInTransactions", WRITES, *arns, conditions=ONLY_IN_TRANSACTIONS),
         _allow("CheckInTransactions", ["dynamodb:ConditionCheckItem"], *arns),
         _allow("Read", ["dynamodb:GetItem", "dynamodb:BatchGetItem"], *arns),
-        _allow("ConsumeOwnQueue", QUEUE_ACTIONS, queue.queue_arn),
+        _allow("ConsumeOwnQueues", QUEUE_ACTIONS, *(queue.queue_arn for queue in queues)),
         _allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
         _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
+    if isolation is not None:
+        statements.append(_allow("Isolate", ["sqs:SendMessage"], isolation.queue_arn))
     if secret_arns:
         statements.append(_allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
     if sender is not None:

@@ -88,6 +88,7 @@ class Cloud:
 
     def _consumer(self, name: str, topic: str) -> dict[str, str]:
         queue, dead = self._queue(f"once-{name}"), self._queue(f"once-{name}-dead-letters")
+        isolation = self._queue(f"once-{name}-isolation") if name == "orders" else None
         self.sns.subscribe(
             TopicArn=topic,
             Protocol="sqs",
@@ -102,6 +103,7 @@ class Cloud:
             f"Queue{word}": queue,
             f"DeadLetters{word}": dead,
             f"Function{word}": f"once-{name}",
+            **({f"Isolation{word}": isolation} if isolation else {}),
         }
 
     def queue(self, name: str) -> str:

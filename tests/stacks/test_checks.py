@@ -79,7 +79,7 @@ def test_the_relays_folder_is_missed_and_needs_no_line(functions: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "fault"),
     [
-        (Config(dedup_window_days=27), "raise it to 28, or lower redrives (cdk.json)"),
+        (Config(dedup_window_days=27), "raise it to 30, or lower redrives (cdk.json)"),
         (Config(redrives=3), "raise it to 58, or lower redrives (cdk.json)"),
         (Config(provider_retry_days=46), "raise it to 46 (cdk.json)"),
     ],

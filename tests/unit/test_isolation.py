@@ -268,12 +268,11 @@ def test_a_message_that_would_have_to_be_packed_stays(aws: FakeAws, consumer: Co
     assert amounts(aws) == {"a": 1, "b": 1}
 
 
-@pytest.mark.parametrize("alone", [True, False], ids=["alone", "beside another"])
+@pytest.mark.parametrize("others", [[], ["b"]], ids=["alone", "beside another"])
 def test_a_message_whose_receives_are_spent_has_all_of_them_again_in_isolation(
-    aws: FakeAws, consumer: Consumer, alone: bool
+    aws: FakeAws, consumer: Consumer, others: list[str]
 ) -> None:
-    others = [] if alone else [message("b")]
-    assert invoke(aws, consumer, message("a", **SPENT), *others) == []
+    assert invoke(aws, consumer, message("a", **SPENT), *batch_of(*others)) == []
     assert names(isolated(aws)) == ["a"]
     assert aws.dead_letters() == []
 

@@ -30,9 +30,9 @@ ONLY_IN_TRANSACTIONS = {
 
 WRITES = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem")
 QUEUE_ACTIONS = (
-    *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),  # the mapping's
+    # The mapping's; the function itself deletes what is settled before a handler runs.
+    *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
     "sqs:ChangeMessageVisibility",  # the function's own, to delay a retry
-    # It deletes for itself as well: messages that are settled before a handler runs.
 )
 STREAM_ACTIONS = (
     *("dynamodb:GetRecords", "dynamodb:GetShardIterator"),
@@ -60,16 +60,19 @@ def consumer_role(
     and send e-mail from the address `sender` if there is one.
     """
     arns = [table.table_arn for table in tables]
+    # On AWS the right to one message is also that to a batch; the embedded one has two.
+    consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and isolation else [])]
     statements = [
         _allow("WriteInTransactions", WRITES, *arns, conditions=ONLY_IN_TRANSACTIONS),
         _allow("CheckInTransactions", ["dynamodb:ConditionCheckItem"], *arns),
         _allow("Read", ["dynamodb:GetItem", "dynamodb:BatchGetItem"], *arns),
-        _allow("ConsumeOwnQueues", QUEUE_ACTIONS, *(queue.queue_arn for queue in queues)),
+        _allow("ConsumeOwnQueues", consume, *(queue.queue_arn for queue in queues)),
         _allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
         _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
     if isolation is not None:
-        statements.append(_allow("Isolate", ["sqs:SendMessage"], isolation.queue_arn))
+        send = ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if local else [])]
+        statements.append(_allow("Isolate", send, isolation.queue_arn))
     if secret_arns:
         statements.append(_allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
     if sender is not None:

@@ -100,12 +100,16 @@ class Queues:
     Args:
         clock: the time, in seconds since the epoch.
         queues: by URL.
+
+    Attributes:
+        deleted: told of each message that a call is about to delete.
     """
 
     def __init__(self, clock: Callable[[], float], queues: Mapping[str, Queue]) -> None:
         self._clock = clock
         self._queues = queues
         self._sent = 0
+        self.deleted: Callable[[Queue, Message], object] = lambda *_: None
 
     def send(self, queue: Queue, body: str, attributes: Mapping[str, Any]) -> Message:
         """Send a message, and return it."""
@@ -153,6 +157,7 @@ class Queues:
         return {"MessageId": message.id, "MD5OfMessageBody": _md5(message.body)}
 
     def _delete(self, queue: Queue, request: Mapping[str, Any]) -> dict[str, Any]:
+        self.deleted(queue, queue.by_handle(request["ReceiptHandle"]))
         queue.delete(request["ReceiptHandle"])
         return {}
 

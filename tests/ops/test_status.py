@@ -12,8 +12,8 @@ from tests.ops.support import OK, Cloud, answer_with, refusal, run
 
 @pytest.fixture
 def busy(cloud: Cloud) -> Cloud:
-    """Orders: two visible, one in flight, one delayed, one isolated; dead letters: three of inventory's, two of
-    the relay's.
+    """Orders: two visible, one in flight, one delayed, one isolated; dead letters: three of
+    inventory's, two of the relay's.
     """
     queue = cloud.queue("orders")
     for _ in range(3):

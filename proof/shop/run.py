@@ -136,6 +136,9 @@ class Run:
         messages = queue.receive(count, self.world.tasks.now)
         if not messages:
             return
+        if self._plan.mishap(Mishap.THROTTLED, place.line.name):
+            queue.waste(messages, self.world.tasks.now)
+            return
         if self._plan.mishap(Mishap.VISIBLE_EARLY, place.line.name):
             messages[0].visible_at = self.world.tasks.now + self.world.random.random()
         process = self._process(place.line.name, place.function.seconds)

@@ -65,8 +65,9 @@ def test_messages_that_die_or_hang_cost_no_healthy_one_its_place(quick: Deployme
     assert amounts == {"1": len(HEALTHY)}
     letters = quick.dead_letters("probe", len(DYING + HANGING))
     letters += quick.dead_letters("probe", 0)
-    found = Counter((_counter(letter), _reason(letter)) for letter in letters)
-    assert found == dict.fromkeys(((name, Reason.UNFINISHED) for name in DYING + HANGING), 1)
+    # On a busy machine an invocation may outlast the visibility: then a message is moved twice.
+    found = {(_counter(letter), _reason(letter)) for letter in letters}
+    assert found == {(name, Reason.UNFINISHED) for name in DYING + HANGING}
 
 
 def _mixed() -> list[str]:

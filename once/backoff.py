@@ -54,11 +54,15 @@ class Backoff:
         too_old = end - self._clock() < _LAST_HOURS_SECONDS
         return too_old or delivery.receive_count >= self._settings.max_receive_count
 
+    def is_spent(self, delivery: "Delivery") -> bool:
+        """Tell whether a message has been delivered as often as it may run, and is not to run."""
+        return delivery.receive_count > self._settings.max_receive_count
+
     def apply(self, delivery: "Delivery", error: OnceError) -> None:
         """Set a message's delay. Failing to is no fault: the queue's own timeout stands then."""
         try:
             self._client.change_message_visibility(
-                QueueUrl=self._settings.queue_url,
+                QueueUrl=self._settings.source_url(delivery.record.event_source_arn),
                 ReceiptHandle=delivery.record.receipt_handle,
                 VisibilityTimeout=self._delay(delivery, error),
             )

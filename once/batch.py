@@ -31,6 +31,7 @@ class Batch:
         meter: Meter,
         budget: Budget,
     ) -> None:
+        self._settings = runtime.settings
         self._quarantine = runtime.quarantine
         self._logger = runtime.logger
         self._intake = intake
@@ -53,13 +54,18 @@ class Batch:
         return {"batchItemFailures": [{"itemIdentifier": i} for i in self._retried]}
 
     def _course(self, delivery: Delivery) -> Course:
-        return Course(delivery, last_chance=self._backoff.is_last_chance(delivery))
+        return Course(
+            delivery,
+            last_chance=self._backoff.is_last_chance(delivery),
+            spent=self._backoff.is_spent(delivery),
+            isolated=self._settings.is_isolation_queue(delivery.record.event_source_arn),
+        )
 
     def _fate(self, course: Course, result: Result) -> Fate:
         if isinstance(result, OnceError):
             return self._dispose(course, result)
-        if result is Fate.DUPLICATE:
-            self._logger.info("duplicate", extra=_facts(course.delivery))
+        if result in (Fate.DUPLICATE, Fate.ISOLATED):
+            self._logger.info(result.value, extra=_facts(course.delivery))
         return result
 
     def _dispose(self, course: Course, error: OnceError) -> Fate:

@@ -182,7 +182,8 @@ class Consumer:
             meter,
         )
         threads = runtime.settings.commit_threads
-        return Rounds(settler, runtime.committer, memory, meter, threads, budget)
+        isolation = runtime.isolation
+        return Rounds(settler, runtime.committer, isolation, memory, meter, threads, budget)
 
     def _check(self, settings: Settings | None = None) -> None:
         faults = [*self._faults]

@@ -98,6 +98,7 @@ class Reason(StrEnum):
     UNPUBLISHABLE = "unpublishable"
     RETRIES_EXHAUSTED = "retries-exhausted"
     NOT_TRIED = "not-tried"
+    UNFINISHED = "unfinished"
 
 
 class DeadLetter:
@@ -131,6 +132,8 @@ class Metric:
     RETRIED = "Retried"
     QUARANTINED = "Quarantined"
     """By `service`; and once more by `service` and `reason`."""
+    ISOLATED = "Isolated"
+    """Messages that were moved to the isolation queue, where each runs alone."""
     CONFLICTS = "Conflicts"
     """Attempts to commit that others were in the way of."""
     GROUP_SIZE = "GroupSize"
@@ -161,6 +164,8 @@ class Limits:
     ITEM_BYTES = 400 * 1024
     PARTITION_KEY_BYTES = 2048
     MESSAGE_BYTES = 1024 * 1024
+    """Of one message to SQS and of one batch alike, attributes included."""
+    QUEUE_BATCH = 10
     TOPIC_MESSAGE_BYTES = 256 * 1024
     """Of one message and of one batch alike, attributes included."""
     TOPIC_BATCH = 10
@@ -168,4 +173,6 @@ class Limits:
     MIN_RECEIVE_COUNT = 5
     VISIBILITY_FACTOR = 6
     QUEUE_RETENTION_SECONDS = 4 * 24 * 60 * 60
+    QUEUE_STAY_SECONDS = 2 * QUEUE_RETENTION_SECONDS
+    """In a consumer's queue and then in its isolation queue, each with the retention above."""
     DEAD_LETTER_RETENTION_SECONDS = 14 * 24 * 60 * 60

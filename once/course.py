@@ -9,7 +9,7 @@ from once.contract import Limits
 from once.errors import OnceError
 from once.intake import Delivery, Task
 from once.perform import Turn
-from once.verdict import Verdict
+from once.verdict import Kind, Verdict
 
 
 class Fate(StrEnum):
@@ -18,11 +18,16 @@ class Fate(StrEnum):
     COMMITTED = "committed"
     REFUSED = "refused"
     DUPLICATE = "duplicate"
+    ISOLATED = "isolated"
     QUARANTINED = "quarantined"
     RETRIED = "retried"
 
 
 Result = Fate | OnceError
+
+_OFTEN = 3
+"""Receives. Two may have been spent on a neighbour that ended the function: once in its own batch,
+and once more because SQS gave both out together again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +36,9 @@ class Course:
 
     Attributes:
         delivery: the message.
-        last_chance: whether SQS will not deliver it again.
+        last_chance: whether it will not run again after this delivery.
+        spent: whether it was delivered as often as it may run, and is not to run any more.
+        isolated: whether it comes from the isolation queue.
         known: what its dedup record said before its turn; None if that was not asked, or is new.
         claim: what is to be committed next; None before its turn.
         result: where its own course ended; None before that.
@@ -44,6 +51,8 @@ class Course:
 
     delivery: Delivery
     last_chance: bool = False
+    spent: bool = False
+    isolated: bool = False
     known: Verdict | None = None
     claim: Claim | None = None
     result: Result | None = None
@@ -64,6 +73,16 @@ class Course:
     def is_readable(self) -> bool:
         """Whether there is anything to try; else nothing outside of the message can mend it."""
         return isinstance(self.delivery.work, Task)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether its dedup record decides already: neither a handler nor an effect will run."""
+        return self.known is not None and self.known.kind is not Kind.PENDING
+
+    @property
+    def came_often(self) -> bool:
+        """Whether the message itself may have ended the function in its earlier deliveries."""
+        return self.delivery.receive_count >= _OFTEN
 
     @property
     def failed_in_its_handler(self) -> bool:

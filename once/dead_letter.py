@@ -53,10 +53,9 @@ class Quarantine:
             DeadLetter.REASON: error.reason,
             DeadLetter.ERROR: described(error),
             DeadLetter.CONSUMER: self._settings.consumer,
-            DeadLetter.FIRST_SEEN: _earlier(delivery, DeadLetter.FIRST_SEEN)
-            or _first_received(delivery),
+            DeadLetter.FIRST_SEEN: first_seen(delivery),
             DeadLetter.RECEIVE_COUNT: str(delivery.receive_count),
-            DeadLetter.LINEAGE: _lineage(delivery),
+            DeadLetter.LINEAGE: lineage(delivery),
         }
         if delivery.pk is not None:
             facts[DeadLetter.KEY_HASH] = key_hash(delivery.pk)
@@ -107,13 +106,18 @@ def allowed(value: str) -> str:
     return _NOT_ALLOWED.sub("\ufffd", value)
 
 
+def first_seen(delivery: "Delivery") -> str:
+    """Return when a consumer first received a message, through quarantines and moves, as text."""
+    return _earlier(delivery, DeadLetter.FIRST_SEEN) or _first_received(delivery)
+
+
 def _first_received(delivery: "Delivery") -> str:
     milliseconds = int(delivery.record.attributes.approximate_first_receive_timestamp)
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def _lineage(delivery: "Delivery") -> str:
-    """The message ids this message has had, oldest first: a redrive gives it a new one.
+def lineage(delivery: "Delivery") -> str:
+    """Return the message ids this message has had, oldest first: a redrive gives it a new one.
 
     What sent it back may have noted the reason behind an id, and when: that is passed on.
     """

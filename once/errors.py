@@ -16,6 +16,7 @@ OnceError
 │   ├── InvalidWrite            a write that DynamoDB can never accept
 │   ├── UnhandledRefusal        a refusal that no `@consumer.rejects` answers
 │   ├── EffectUnknown           an effect may have happened, and must not be tried again
+│   ├── Unfinished              the function ended in each delivery before the message was settled
 │   └── Unpublishable           an outbox event that the topic can never take
 ├── RetryableError              trying again can help: back to the queue, with a delay
 │   ├── Unexpected              something was raised that is not in this tree
@@ -153,6 +154,12 @@ class EffectUnknown(PermanentError):
     """An effect may have happened, and its policy forbids to try again: a person must look."""
 
     reason = Reason.EFFECT_UNKNOWN
+
+
+class Unfinished(PermanentError):
+    """The function died, timed out or was throttled in each of the message's deliveries."""
+
+    reason = Reason.UNFINISHED
 
 
 class Unpublishable(PermanentError):

@@ -7,9 +7,6 @@ from once.course import Course, Fate, Result
 from once.errors import Blocked, KeyConflict
 from once.intake import Task
 
-_SUSPECT_RECEIVES = 3
-"""A message that came so often may be what killed the function: it takes no neighbours along."""
-
 
 class _Rank(IntEnum):
     """Where in the line a message stands; those of one rank are in the order of the batch."""
@@ -109,18 +106,17 @@ def _ranks(courses: Sequence[Course]) -> dict[Course, _Rank]:
     """Return each one's rank. All of a FIFO group have one, or the group would be torn."""
     first: dict[str, _Rank] = {}
     for course in courses:
-        if course.delivery.group is not None and course.known is None:
+        if course.delivery.group is not None and not course.is_decided:
             first.setdefault(course.delivery.group, _rank(course))
     return {c: first.get(c.delivery.group or "", _rank(c)) for c in courses}
 
 
 def _rank(course: Course) -> _Rank:
-    if course.known is not None:
+    if course.is_decided:
         return _Rank.ORDINARY  # its handler will not run
     if course.last_chance:
         return _Rank.LAST_CHANCE
-    suspect = course.delivery.receive_count >= _SUSPECT_RECEIVES
-    return _Rank.SUSPECT if suspect else _Rank.ORDINARY
+    return _Rank.SUSPECT if course.came_often else _Rank.ORDINARY
 
 
 def _either_end(suspects: Sequence[Course]) -> Course:

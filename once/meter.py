@@ -18,6 +18,7 @@ _BY_FATE = {
     Fate.COMMITTED: Metric.COMMITTED,
     Fate.REFUSED: Metric.REFUSED,
     Fate.RETRIED: Metric.RETRIED,
+    Fate.ISOLATED: Metric.ISOLATED,
     Fate.QUARANTINED: Metric.QUARANTINED,
 }
 _CONFLICTS = {Kind.CONTENDED, Kind.STALE}
@@ -90,7 +91,7 @@ class Meter:
 
 def _origin(course: Course) -> str:
     """Who is behind a duplicate: SQS, whoever sent a dead letter back, or the producer."""
-    if not course.first_delivery:
+    if course.isolated or not course.first_delivery:
         return Metric.REDELIVERED
     attributes = course.delivery.record.raw_event.get("messageAttributes", {})
     return Metric.REDRIVEN if DeadLetter.LINEAGE in attributes else Metric.RESENT

@@ -11,12 +11,13 @@ from once.commit import Committer
 from once.contract import Limits
 from once.course import Course, Fate, Result
 from once.errors import Unexpected
+from once.isolation import Isolation
 from once.line import Line
 from once.memory import Memory
 from once.meter import Meter
 from once.places import Place
 from once.settle import Settler
-from once.verdict import STALE, Kind, Verdict, failed
+from once.verdict import DUPLICATE, STALE, Kind, Verdict, failed
 
 
 class Ready(NamedTuple):
@@ -42,6 +43,7 @@ class Rounds:
     Args:
         settler: takes each message from step to step.
         committer: the way into DynamoDB.
+        isolation: the way into the isolation queue.
         memory: what earlier invocations have shown.
         meter: counts requests and conflicts.
         threads: how many groups may commit side by side.
@@ -52,6 +54,7 @@ class Rounds:
         self,
         settler: Settler,
         committer: Committer,
+        isolation: Isolation,
         memory: Memory,
         meter: Meter,
         threads: int,
@@ -59,6 +62,7 @@ class Rounds:
     ) -> None:
         self._settler = settler
         self._committer = committer
+        self._isolation = isolation
         self._size = memory.size
         self._breaker = memory.breaker
         self._meter = meter
@@ -71,7 +75,8 @@ class Rounds:
         Its fate must be set before the next one is asked for: it may decide that of others.
         """
         self._recall(courses)
-        line = Line(courses)
+        yield from ((course, Fate.ISOLATED) for course in self._isolated(courses))
+        line = Line([course for course in courses if course.fate is None])
         while line:
             going = self._going(line)
             self._work([course for course in going if course.result is None], line)
@@ -82,13 +87,31 @@ class Rounds:
 
     def _recall(self, courses: Sequence[Course]) -> None:
         """Look before the risk: what comes again is likely a duplicate, and would spoil a group."""
-        if self._size.limit == 1 or len(courses) == 1:
-            return
-        if not self._size.recalls_all:
-            courses = [course for course in courses if not course.first_delivery]
+        alone = len(courses) == 1
+        courses = [course for course in courses if self._is_worth_a_look(course, alone=alone)]
         for start in range(0, len(courses), Limits.BATCH_GET_KEYS):
             if not self._budget.spent:
                 self._settler.recall(courses[start : start + Limits.BATCH_GET_KEYS])
+
+    def _is_worth_a_look(self, course: Course, *, alone: bool) -> bool:
+        if course.spent or self._isolation.takes(course, alone=alone):
+            return True
+        if self._size.limit == 1 or alone:
+            return False
+        return self._size.recalls_all or not course.first_delivery
+
+    def _isolated(self, courses: Sequence[Course]) -> list[Course]:
+        """Settle at SQS what came often, before a handler can end the process."""
+        alone = len(courses) == 1
+        often = [course for course in courses if self._isolation.takes(course, alone=alone)]
+        self._isolation.acknowledge(
+            [course for course in often if course.known == DUPLICATE], self._budget
+        )
+        run = [c for c in often if not c.is_decided and not self._is_held_back(c)]
+        return self._isolation.move(run, self._budget)
+
+    def _is_held_back(self, course: Course) -> bool:
+        return bool(self._breaker.seconds_open) and not course.last_chance
 
     def _going(self, line: Line) -> list[Course]:
         """Return whose turn it is; if there is no time for them, with that as their result."""
@@ -158,7 +181,11 @@ class Rounds:
         return course.claim
 
     def _begin(self, course: Course) -> None:
-        if self._breaker.seconds_open and not course.last_chance and course.is_readable:
+        if not course.is_readable:
+            self._settler.begin(course)
+        elif course.spent and not course.is_decided:
+            self._settler.give_up(course)
+        elif self._is_held_back(course):
             self._settler.suspend(course)
         else:
             self._settler.begin(course)

@@ -15,6 +15,7 @@ from once.breaker import Breaker
 from once.commit import Committer
 from once.contract import Metric
 from once.dead_letter import Quarantine
+from once.isolation import Isolation
 from once.ledger import Ledger
 from once.sdk import SDK, sqs_client
 from once.settings import Settings, TableSettings
@@ -66,6 +67,11 @@ class Runtime:
     def quarantine(self) -> Quarantine:
         """The way into the dead-letter queue."""
         return Quarantine(self.sqs, self.settings)
+
+    @property
+    def isolation(self) -> Isolation:
+        """The way into the isolation queue."""
+        return Isolation(self.sqs, self.settings, self.logger)
 
     def backoff(self, breaker: Breaker) -> Backoff:
         """Return the way back into the queue."""

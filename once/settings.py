@@ -71,7 +71,8 @@ class Settings(Environment):
     depends on is down; `effect_timeout_seconds` is the longest that one call to the outside world
     may take, 0 for a consumer that makes none; `group_size` is the most messages that commit in
     one request, 1 to have each commit alone, and `commit_threads` how many such requests are made
-    side by side.
+    side by side; `isolation_queue_url` is the queue whose messages come one by one, None for a
+    consumer that has none.
     """
 
     consumer: str
@@ -93,6 +94,17 @@ class Settings(Environment):
     effect_timeout_seconds: int = 0
     group_size: int = 10
     commit_threads: int = 4
+    isolation_queue_url: str | None = None
+
+    def is_isolation_queue(self, arn: str) -> bool:
+        """Tell whether the queue with this ARN is the consumer's isolation queue."""
+        url = self.isolation_queue_url
+        return url is not None and arn.rpartition(":")[2] == url.rpartition("/")[2]
+
+    def source_url(self, arn: str) -> str:
+        """Return the URL of the queue with this ARN, which is one of the consumer's two."""
+        isolated = self.is_isolation_queue(arn)
+        return self.isolation_queue_url if isolated and self.isolation_queue_url else self.queue_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +164,7 @@ def _lists(value: str) -> dict[str, tuple[str, ...]]:
 
 _CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     str: (_text, str),
+    str | None: (lambda value: value or None, lambda value: value or ""),
     int: (_whole, str),
     tuple[str, ...]: (lambda value: _texts(json.loads(value)), json.dumps),
     Mapping[str, tuple[str, ...]]: (_lists, json.dumps),

@@ -14,6 +14,7 @@ from once.errors import (
     Refusal,
     Suspended,
     Unexpected,
+    Unfinished,
 )
 from once.intake import Task
 from once.intent import Intent
@@ -85,6 +86,10 @@ class Settler:
     def suspend(self, course: Course) -> None:
         """End a course that would only be tried in vain."""
         self._end(course, Suspended("what the consumer depends on is down"))
+
+    def give_up(self, course: Course) -> None:
+        """End a course whose message ended, or never reached, the function in each delivery."""
+        self._end(course, _unfinished(course))
 
     def stop(self, course: Course) -> None:
         """End a course for which there is no time left."""
@@ -170,6 +175,18 @@ class Settler:
         if course.effect is None:
             return self._handle(course)
         return self._runner.complete(course.task, course.effect.intent, course.outcome)
+
+
+def _unfinished(course: Course) -> Unfinished:
+    deliveries = course.delivery.receive_count - 1
+    said = f"the function died, timed out or was throttled in each of its {deliveries} deliveries"
+    if course.known is None or course.known.intent is None:
+        return Unfinished(said)
+    intent = course.known.intent
+    return Unfinished(
+        f"{said}; its effect {intent.effect!r} is pending under the provider key "
+        f"{intent.provider_key}: find out outside whether it was done"
+    )
 
 
 def _contention() -> Contention:

@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """One consumer as it is deployed."""
+    """One consumer as it is deployed; one whose batches hold one message isolates none."""
 
     name: str
     queue_url: str
     dead_letter_url: str
     function_name: str
+    isolation_queue_url: str | None = None
+
+    @property
+    def queue_urls(self) -> tuple[str, ...]:
+        """The queues from which its function is called."""
+        return tuple(filter(None, (self.queue_url, self.isolation_queue_url)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +142,7 @@ def _consumers(outputs: Mapping[str, str], service: str) -> dict[str, Consumer]:
             queue_url=outputs[f"Queue{word}"],
             dead_letter_url=outputs[f"DeadLetters{word}"],
             function_name=outputs[f"Function{word}"],
+            isolation_queue_url=outputs.get(f"Isolation{word}"),
         )
         for word in words
     ]

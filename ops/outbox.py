@@ -33,7 +33,7 @@ def republish_command(
 
     The relay publishes them. Too much does no harm: an event keeps its id, and
     consumers deduplicate. The whole dedup table is read, so this is for a mishap
-    and no routine. Records with less than 28 days left are too old: a message can
+    and no routine. Records with less than 30 days left are too old: a message can
     live so long, and consumers must not have forgotten its event by then.
     """
     choice = _choice(since, until, consumer)

@@ -1,6 +1,6 @@
 """What a queue tells about itself."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,16 @@ def depth(sqs: "SQSClient", url: str) -> Depth:
         visible=int(answer["ApproximateNumberOfMessages"]),
         in_flight=int(answer["ApproximateNumberOfMessagesNotVisible"]),
         delayed=int(answer["ApproximateNumberOfMessagesDelayed"]),
+    )
+
+
+def depths_of(sqs: "SQSClient", urls: Iterable[str]) -> Depth:
+    """Ask several queues, and return the sum of their depths."""
+    found = [depth(sqs, url) for url in urls]
+    return Depth(
+        visible=sum(each.visible for each in found),
+        in_flight=sum(each.in_flight for each in found),
+        delayed=sum(each.delayed for each in found),
     )
 
 

@@ -10,7 +10,7 @@ from once.contract import Limits, Record
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-MESSAGE_LIFE_SECONDS = 2 * Limits.DEAD_LETTER_RETENTION_SECONDS
+MESSAGE_LIFE_SECONDS = 2 * Limits.QUEUE_STAY_SECONDS + Limits.DEAD_LETTER_RETENTION_SECONDS
 """How long a message that is published now may come back: as a dead letter, and redriven once.
 
 Consumers forget an event about when its record here expires. A record with less time left than this

@@ -36,6 +36,7 @@ _REMEDIES = {
     Reason.PERMANENT: "see to what the handler's error names",
     Reason.EFFECT_UNKNOWN: "see to what the error names",
     Reason.UNPUBLISHABLE: "`outbox republish`, once its type is declared and the topic takes it",
+    Reason.UNFINISHED: "see the function's log: its end in each delivery, or throttles",
     Reason.RETRIES_EXHAUSTED: "see to what the error names, if it has not passed",
 }
 

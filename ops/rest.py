@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ops.aws import client
 from ops.deployment import Consumer
 from ops.errors import OpsError
-from ops.queues import Depth, depth
+from ops.queues import Depth, depths_of
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -32,12 +32,12 @@ def wait_until_empty(
         OpsError: the time is up.
     """
     sqs: SQSClient = client("sqs")
-    queues = {consumer.name: consumer.queue_url for consumer in consumers}
+    queues = {consumer.name: consumer.queue_urls for consumer in consumers}
     deadline = time.monotonic() + timeout
     zeros = 0
     while zeros < ZEROS:
         time.sleep(POLL_SECONDS)
-        depths = {name: depth(sqs, url) for name, url in queues.items()}
+        depths = {name: depths_of(sqs, urls) for name, urls in queues.items()}
         show(", ".join(f"{name} {found.total}" for name, found in depths.items()))
         zeros = 0 if any(found.total for found in depths.values()) else zeros + 1
         if not zeros and time.monotonic() > deadline:

@@ -196,8 +196,8 @@ def _pending(intent: Intent, now: datetime) -> Verdict:
 
 
 def _soon(expires_at: int, now: datetime) -> bool:
-    """A message may wait in its queue until the record is gone."""
-    return expires_at < now.timestamp() + Limits.QUEUE_RETENTION_SECONDS
+    """A message may wait in its queues until the record is gone."""
+    return expires_at < now.timestamp() + Limits.QUEUE_STAY_SECONDS
 
 
 def _returns(why: str) -> Verdict:

@@ -14,7 +14,7 @@ from rich.table import Table
 from once.contract import RELAY
 from ops.aws import client
 from ops.cli import Service, commands, console
-from ops.deployment import Deployment
+from ops.deployment import Consumer, Deployment
 from ops.queues import depth, oldest_seconds
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ app = commands()
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One consumer: messages in its queue, the oldest one's age, and its dead letters.
+    """One consumer: messages in its queue, the oldest one's age, the isolated, its dead letters.
 
     None stands for what is not known, or for a queue that is not there.
     """
@@ -38,6 +38,7 @@ class Row:
     in_flight: int | None
     delayed: int | None
     oldest_seconds: int | None
+    isolated: int | None
     dead_letters: int
 
 
@@ -87,23 +88,30 @@ def look(deployment: Deployment) -> list[Row]:
             consumer.name,
             **asdict(depth(sqs, consumer.queue_url)),
             oldest_seconds=age,
+            isolated=_isolated(sqs, consumer),
             dead_letters=depth(sqs, consumer.dead_letter_url).total,
         )
         for consumer, age in zip(consumers, ages, strict=True)
     ]
     given_up = depth(sqs, deployment.relay_dead_letter_url).total
-    return [*rows, Row(RELAY, None, None, None, None, dead_letters=given_up)]
+    return [*rows, Row(RELAY, None, None, None, None, None, dead_letters=given_up)]
+
+
+def _isolated(sqs: "SQSClient", consumer: Consumer) -> int | None:
+    url = consumer.isolation_queue_url
+    return None if url is None else depth(sqs, url).total
 
 
 def _table(rows: Sequence[Row]) -> Table:
     table = Table("consumer")
-    for name in ("visible", "in flight", "delayed", "oldest", "dead letters"):
+    for name in ("visible", "in flight", "delayed", "oldest", "isolated", "dead letters"):
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(
             row.consumer,
             *map(_number, (row.visible, row.in_flight, row.delayed)),
             _age(row.oldest_seconds),
+            _number(row.isolated),
             str(row.dead_letters),
             style="red" if row.dead_letters else None,
         )

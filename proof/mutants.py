@@ -13,11 +13,14 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.batch import Batch
+from once.budget import Budget
 from once.cancellation import judge_record
 from once.claim import Claim
 from once.commit import Committer
+from once.course import Course
 from once.effects import Call
 from once.errors import CommitRefused
+from once.isolation import Isolation
 from once.keys import Key
 from once.perform import Performer, Turn
 from once.publisher import Publisher
@@ -99,6 +102,14 @@ def _whatever_the_content(transaction: Transaction, stored: StoredRecord) -> Ver
     return judge_record(transaction, replace(stored, fingerprint=transaction.identity.fingerprint))
 
 
+def _acknowledged_first(self: Isolation, courses: Sequence[Course], budget: Budget) -> Any:
+    self.acknowledge(courses, budget)
+    return _move(self, courses, budget)
+
+
+_move = Isolation.move
+
+
 @contextmanager
 def _no_fingerprint() -> Iterator[None]:
     with (
@@ -131,5 +142,8 @@ MUTANTS: Mapping[str, Mutant] = {
     ),
     "no fingerprint": _no_fingerprint,
     "dead letters only in name": lambda: patch.object(Batch, "_quarantined", lambda *_: True),
+    "acknowledged before it is isolated": lambda: patch.object(
+        Isolation, "move", _acknowledged_first
+    ),
     "redrive deletes first": lambda: patch.object(Redriver, "_sent", _delete_first),
 }

@@ -61,6 +61,8 @@ def add_consumer_alarms(scope: Construct, consumer: Watched, *, local: bool) -> 
     waits = once_metric(consumer.service, Metric.BREAKER_OPEN, MOMENT)
     alarms.on_dead_letters(consumer.dead_letters, "dead-letters")
     alarms.add("AgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", "SQS will soon delete messages")
+    if consumer.isolation is not None:
+        alarms.on_isolation(consumer.isolation)
     alarms.add("BreakerAlarm", waits, 1, "breaker-open", "messages wait for what is down")
     alarms.on_function(consumer.function)
     if consumer.has_effects:
@@ -131,6 +133,11 @@ class _Alarms:
             period=MINUTE, statistic=MAXIMUM
         )
         self.add("DeadLettersAlarm", dead, 1, entry, "dead letters wait for a decision")
+
+    def on_isolation(self, queue: sqs.IQueue) -> None:
+        age = queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
+        what = "SQS will soon delete isolated messages"
+        self.add("IsolationAgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", what)
 
     def on_function(self, function: lambda_.IFunction) -> None:
         errors = function.metric_errors(period=WHILE, statistic=SUM)

@@ -51,11 +51,13 @@ def _window_faults(config: Config) -> Iterator[str]:
 def life_days(redrives: int) -> int:
     """Return for how long a message must be known, in days, if it is sent back so many times.
 
-    Fourteen days for each life, as SQS keeps nothing longer; and no less than the stays in queue
-    and dead-letter queue together, since a message that the consumer dead-letters begins anew.
+    Fourteen days for each life, as SQS keeps no message longer. And no less than all of its stays
+    together, since a message that the consumer moves or dead-letters is a new one to SQS: four days
+    each in the queue and in the isolation queue, for each life, and fourteen as a dead letter
+    between two lives.
     """
     lives = (1 + redrives) * Limits.DEAD_LETTER_RETENTION_SECONDS
-    waits = (1 + redrives) * Limits.QUEUE_RETENTION_SECONDS
+    waits = (1 + redrives) * Limits.QUEUE_STAY_SECONDS
     stays = waits + redrives * Limits.DEAD_LETTER_RETENTION_SECONDS
     return max(lives, stays) // DAY_SECONDS
 

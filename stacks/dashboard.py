@@ -27,6 +27,7 @@ def consumer_row(consumer: Watched) -> Row:
         _graph(
             f"{name}: queue",
             queue.metric_approximate_number_of_messages_visible(label="waiting"),
+            *_isolated(consumer),
             _dead(consumer.dead_letters),
             right=[queue.metric_approximate_age_of_oldest_message(label="oldest, seconds")],
         ),
@@ -38,6 +39,7 @@ def consumer_row(consumer: Watched) -> Row:
             ours(Metric.REDELIVERED, label="delivered again"),
             ours(Metric.REDRIVEN, label="redriven again"),
             ours(Metric.BREAKER_OPEN, label="held back"),
+            *([ours(Metric.ISOLATED, label="isolated")] if consumer.isolation else []),
         ),
         _graph(
             f"{name}: conflicts",
@@ -110,6 +112,12 @@ def _effects(consumer: Watched) -> cloudwatch.IWidget:
         ours(Metric.EFFECTS_UNKNOWN, label="unknown"),
         right=[ours(Metric.PENDING_SECONDS, statistic=MAXIMUM, label="pending, seconds")],
     )
+
+
+def _isolated(consumer: Watched) -> list[cloudwatch.Metric]:
+    if consumer.isolation is None:
+        return []
+    return [consumer.isolation.metric_approximate_number_of_messages_visible(label="isolated")]
 
 
 def _dead(dead_letters: sqs.IQueue) -> cloudwatch.Metric:

@@ -23,12 +23,15 @@ from stacks.registry import Consumer
 from stacks.strays import MARK
 from stacks.topics import Topics
 
+ISOLATION_CONCURRENCY = 2
+"""The least that Lambda takes: messages that end the function must not use up its concurrency."""
+
 
 class IdempotentConsumer(Construct):
     """A queue, its dead letters, and the one function that may consume it.
 
-    `line` is the consumer as it is deployed here; `queue`, `dead_letters` and `function` are its
-    parts.
+    `line` is the consumer as it is deployed here; `queue`, `isolation`, `dead_letters` and
+    `function` are its parts. `isolation` is None where every batch holds one message anyway.
 
     Args:
         scope: the stack.
@@ -63,16 +66,16 @@ class IdempotentConsumer(Construct):
         self._sources = sources
         self._name = f"{config.service}-{consumer.name}"
         self.dead_letters = make_dead_letters(self, self._name)
-        self.queue = make_queue(
-            self,
-            "Queue",
-            self._name,
-            Limits.QUEUE_RETENTION_SECONDS,
-            visibility_timeout=Duration.seconds(self.line.visibility),
-            dead_letter_queue=self._redrive(),
+        self.queue = self._make_queue("Queue", self._name)
+        self.isolation = (
+            self._make_queue("Isolation", f"{self._name}-isolation")
+            if self.line.batch_size > 1
+            else None
         )
         self.function = self._make_function(dedup_table, tables, secrets)
         self._map()
+        if self.isolation is not None:
+            self._map_isolation(self.isolation)
         self._subscribe(topics.ingress, self.line.external)
         self._subscribe(topics.events, self.line.events)
         add_consumer_alarms(self, self._watched, local=config.local)
@@ -87,15 +90,27 @@ class IdempotentConsumer(Construct):
             name=self.line.name,
             service=self._name,
             queue=self.queue,
+            isolation=self.isolation,
             dead_letters=self.dead_letters,
             function=self.function,
             has_effects=self.line.has_effects,
         )
 
+    def _make_queue(self, part: str, name: str) -> sqs.Queue:
+        return make_queue(
+            self,
+            part,
+            name,
+            Limits.QUEUE_RETENTION_SECONDS,
+            visibility_timeout=Duration.seconds(self.line.visibility),
+            dead_letter_queue=self._redrive(),
+        )
+
     def _redrive(self) -> sqs.DeadLetterQueue:
-        # The net under the library, which dead-letters with a reason before this comes to it.
+        # The net under the library: on the receive after the last run, the library itself
+        # dead-letters a message, with a reason.
         return sqs.DeadLetterQueue(
-            queue=self.dead_letters, max_receive_count=self.line.max_receive_count
+            queue=self.dead_letters, max_receive_count=self.line.max_receive_count + 1
         )
 
     def _make_function(
@@ -110,7 +125,8 @@ class IdempotentConsumer(Construct):
             consumer=self.line,
             dedup_table=dedup_table,
             tables=list(tables.values()),
-            queue=self.queue,
+            queues=self._queues,
+            isolation=self.isolation,
             dead_letters=self.dead_letters,
             log_group=log_group,
             secret_arns=list(secrets.values()),
@@ -128,6 +144,10 @@ class IdempotentConsumer(Construct):
             memory_mb=self.line.memory_mb,
             environment={**self._settings(dedup_table, tables).to_env(), **self._told(secrets)},
         )
+
+    @property
+    def _queues(self) -> list[sqs.IQueue]:
+        return [self.queue] if self.isolation is None else [self.queue, self.isolation]
 
     def _settings(
         self, dedup_table: dynamodb.ITable, tables: Mapping[str, dynamodb.ITable]
@@ -150,6 +170,7 @@ class IdempotentConsumer(Construct):
             effect_timeout_seconds=self.line.effect_timeout_seconds,
             group_size=self.line.group_size,
             commit_threads=self.line.commit_threads,
+            isolation_queue_url=None if self.isolation is None else self.isolation.queue_url,
             **self._config.backoff,
         )
 
@@ -171,6 +192,17 @@ class IdempotentConsumer(Construct):
             batch_size=self.line.batch_size,
             max_batching_window=Duration.seconds(self.line.batch_window_seconds),
             max_concurrency=self.line.max_concurrency,
+            report_batch_item_failures=True,
+        )
+
+    def _map_isolation(self, queue: sqs.IQueue) -> None:
+        lambda_.EventSourceMapping(
+            self,
+            "IsolationMapping",
+            target=self.function,
+            event_source_arn=queue.queue_arn,
+            batch_size=1,
+            max_concurrency=ISOLATION_CONCURRENCY,
             report_batch_item_failures=True,
         )
 

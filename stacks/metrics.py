@@ -27,6 +27,7 @@ class Watched:
     name: str
     service: str
     queue: sqs.IQueue
+    isolation: sqs.IQueue | None
     dead_letters: sqs.IQueue
     function: lambda_.IFunction
     has_effects: bool

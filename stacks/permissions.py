@@ -37,7 +37,8 @@ PUT, UPDATE = "dynamodb:PutItem", "dynamodb:UpdateItem"
 WRITES = (PUT, UPDATE, "dynamodb:DeleteItem")
 READS = ("dynamodb:GetItem", "dynamodb:BatchGetItem")
 QUEUE_ACTIONS = (
-    *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),  # the mapping's
+    # The mapping's; the function itself deletes what is settled before a handler runs.
+    *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
     "sqs:ChangeMessageVisibility",  # the function's own, to delay a retry
 )
 STREAM_ACTIONS = (
@@ -54,24 +55,31 @@ def consumer_role(
     consumer: Consumer,
     dedup_table: dynamodb.ITable,
     tables: Sequence[dynamodb.ITable],
-    queue: sqs.IQueue,
+    queues: Sequence[sqs.IQueue],
+    isolation: sqs.IQueue | None,
     dead_letters: sqs.IQueue,
     log_group: logs.ILogGroup,
     secret_arns: Sequence[str],
     sender: str | None,
     local: bool,
 ) -> iam.Role:
-    """Return the role of a consumer's function, which reads `queue` and writes `tables`.
+    """Return the role of a consumer's function, which reads `queues` and writes `tables`.
 
-    It may read those secrets, and send e-mail from the address `sender` if there is one.
+    It may move messages into `isolation`, which is one of the queues or None, read those secrets,
+    and send e-mail from the address `sender` if there is one.
     """
+    # On AWS the right to one message is also that to a batch; the embedded one has two.
+    consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and isolation else [])]
     statements = [
         *_dedup_statements(consumer, dedup_table.table_arn, local=local),
         *_table_statements([table.table_arn for table in tables]),
-        _allow("ConsumeOwnQueue", QUEUE_ACTIONS, queue.queue_arn),
+        _allow("ConsumeOwnQueues", consume, *(queue.queue_arn for queue in queues)),
         _allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
         _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
+    if isolation is not None:
+        send = ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if local else [])]
+        statements.append(_allow("Isolate", send, isolation.queue_arn))
     if secret_arns:
         statements.append(_allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
     if sender is not None:

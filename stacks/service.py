@@ -79,6 +79,8 @@ class ServiceStack(Stack):
     def _add_outputs(self, consumer: IdempotentConsumer) -> None:
         name = words(consumer.line.name)
         CfnOutput(self, f"Queue{name}", value=consumer.queue.queue_url)
+        if consumer.isolation is not None:
+            CfnOutput(self, f"Isolation{name}", value=consumer.isolation.queue_url)
         CfnOutput(self, f"DeadLetters{name}", value=consumer.dead_letters.queue_url)
         CfnOutput(self, f"Function{name}", value=consumer.function.function_name)
 

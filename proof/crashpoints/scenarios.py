@@ -63,6 +63,13 @@ SCENARIOS = (
         seed=16,
     ),
     Scenario(
+        "an order that was sent twice ends the function twice, and is isolated",
+        _one(copies=2),
+        _at(_COMMIT, range(1, 5), Fault.CRASH_BEFORE),
+        reaches=("once.isolation.Isolation._sent", "once.isolation.Isolation._delete"),
+        seed=20,
+    ),
+    Scenario(
         "an order is sent again with other content, and sent back",
         _one(conflicts=1),
         reaches=("once.dead_letter.Quarantine.send", "ops.redrive.Redriver._sent"),

@@ -14,6 +14,8 @@ EXPLORED = (
     "once.backoff.Backoff.apply sqs.ChangeMessageVisibility",
     "once.commit.Committer.commit dynamodb.TransactWriteItems",
     "once.dead_letter.Quarantine.send sqs.SendMessage",
+    "once.isolation.Isolation._delete sqs.DeleteMessageBatch",
+    "once.isolation.Isolation._sent sqs.SendMessageBatch",
     "once.ledger.Ledger._change dynamodb.TransactWriteItems",
     "once.publisher.Publisher._attempt sns.PublishBatch",
     "once.recall._items dynamodb.BatchGetItem",

@@ -13,7 +13,7 @@ from once.contract import DeadLetter, Reason, Record, State
 from proof.shop.service import DEDUP, Service
 from proof.shop.traffic import NONSENSE, STOCK, Order, Traffic
 from proof.world.expressions import plain
-from proof.world.queues import Message
+from proof.world.queues import Message, Queue
 from proof.world.tasks import START
 
 _ENDS = {"payment.captured": "paid", "payment.declined": "declined", "stock.refused": "refused"}
@@ -53,13 +53,17 @@ class Ledger:
         self._unreadable = traffic.unreadable
         self._known: object = None
 
-    def check_acknowledgement(self, consumer: str, message: Message) -> None:
-        """See that what is acknowledged has had its effect, or lies in the dead letters.
+    def check_acknowledgement(self, consumer: str, queue: Queue, message: Message) -> None:
+        """See that what is acknowledged had its effect, or was dead-lettered or isolated.
 
         Raises:
             Violation: it has not.
         """
-        if not (self._has_effect(consumer, message.body) or self._is_dead(consumer, message.body)):
+        if not (
+            self._has_effect(consumer, message.body)
+            or self._is_dead(consumer, message.body)
+            or self._is_isolated(consumer, queue, message.body)
+        ):
             raise Violation("acknowledged in vain", f"{consumer}: {message.body}")
 
     def check_state(self) -> None:
@@ -139,6 +143,13 @@ class Ledger:
 
     def _is_dead(self, consumer: str, body: str) -> bool:
         return bool(self._dead(consumer, body))
+
+    def _is_isolated(self, consumer: str, queue: Queue, body: str) -> bool:
+        """Tell whether a message of another queue has a copy in the isolation queue."""
+        isolation = self._service.places[consumer].isolation
+        if isolation is None or isolation is queue:
+            return False
+        return any(copy.body == body for copy in isolation.ever)
 
     def _wrong_accounts(self) -> Iterator[tuple[str, Any]]:
         number: Counter[str] = Counter()

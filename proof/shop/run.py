@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -10,10 +11,19 @@ from once.testing.events import sqs_record
 from ops.walk import HOLD_SECONDS
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import Operator, on_time
-from proof.shop.service import DEDUP, INGRESS, Function, Handle, Place, Service, unreadable
+from proof.shop.service import (
+    DEDUP,
+    INGRESS,
+    Context,
+    Function,
+    Handle,
+    Place,
+    Service,
+    unreadable,
+)
 from proof.shop.traffic import NONSENSE, STOCK, Traffic
 from proof.world.plan import Mishap, Plan
-from proof.world.queues import Message, received
+from proof.world.queues import Message, Queue, received
 from proof.world.tasks import Killed, Process
 
 MOST_TURNS = 50_000
@@ -22,18 +32,6 @@ _SIDE_BY_SIDE = 2
 _OUTLIVES_ALL = 46 * 24 * 60 * 60
 
 Turn = Callable[[], None]
-
-
-class Context:
-    """Lambda's context, in a world's time."""
-
-    def __init__(self, process: Process, clock: Callable[[], float]) -> None:
-        self._process = process
-        self._clock = clock
-
-    def get_remaining_time_in_millis(self) -> int:
-        """Return the time until the function is killed, in milliseconds."""
-        return int((self._process.deadline - self._clock()) * 1000)
 
 
 class Run:
@@ -49,6 +47,7 @@ class Run:
         self.service = Service(plan, seed)
         self.world = self.service.world
         self.ledger = Ledger(self.service, traffic)
+        self.world.queues.deleted = self._check_deleted
         self._traffic = traffic
         self._plan = plan
         self._relayed = 0
@@ -122,27 +121,32 @@ class Run:
         for task in self.world.tasks.ready:
             yield lambda task=task: self.world.tasks.run(task)  # type: ignore[misc]
         for place in self.service.places.values():
-            if place.function.busy < _SIDE_BY_SIDE and self._is_visible(place):
-                yield lambda place=place: self._invoke(place)  # type: ignore[misc]
+            for queue in place.sources if place.function.busy < _SIDE_BY_SIDE else ():
+                if self._is_visible(queue):
+                    yield partial(self._invoke, place, queue)
         if self._relayed < len(self.world.tables.stream) and not self._relaying:
             yield self._relay
         if self._operator.is_due:
             yield self._operate
 
-    def _is_visible(self, place: Place) -> bool:
+    def _is_visible(self, queue: Queue) -> bool:
         now = self.world.tasks.now
-        return any(message.visible_at <= now for message in place.queue.waiting)
+        return any(message.visible_at <= now for message in queue.waiting)
 
     def _next_time(self) -> float:
         """When there is something to do that there is not now."""
-        messages = [m for place in self.service.places.values() for m in place.queue.waiting]
+        queues = [queue for place in self.service.places.values() for queue in place.sources]
+        messages = [message for queue in queues for message in queue.waiting]
         hidden = [m.visible_at for m in messages if m.visible_at > self.world.tasks.now]
         return min([self.world.tasks.next_time, self._operator.next_time, *hidden])
 
-    def _invoke(self, place: Place) -> None:
-        count = self.world.random.randint(1, place.function.batch)
-        messages = place.queue.receive(count, self.world.tasks.now)
+    def _invoke(self, place: Place, queue: Queue) -> None:
+        count = self.world.random.randint(1, place.batch(queue))
+        messages = queue.receive(count, self.world.tasks.now)
         if not messages:
+            return
+        if self._plan.mishap(Mishap.THROTTLED, place.line.name):
+            queue.waste(messages, self.world.tasks.now)
             return
         if self._plan.mishap(Mishap.VISIBLE_EARLY, place.line.name):
             messages[0].visible_at = self.world.tasks.now + self.world.random.random()
@@ -150,27 +154,41 @@ class Run:
 
         def work() -> None:
             with self._one_of(place.function, process) as handle:
-                self._work(place, messages, handle, process)
+                self._work(place, queue, messages, handle, process)
 
         self._start(process, work)
 
     def _work(
-        self, place: Place, messages: list[Message], handle: Handle, process: Process
+        self,
+        place: Place,
+        queue: Queue,
+        messages: list[Message],
+        handle: Handle,
+        process: Process,
     ) -> None:
         handles = {message.id: message.handles[-1] for message in messages}
-        records = [sqs_record(received(message), f"a:b:c:d:e:{place.line.name}")
-                   for message in messages]  # fmt: skip
+        arn = f"a:b:c:d:e:{queue.name}"
+        records = [sqs_record(received(message), arn) for message in messages]
         answer = handle({"Records": records}, Context(process, self.world.tasks.clock))
         failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
         if not failed <= handles.keys():
             raise Violation("answer", f"{failed} are not of this batch")
         for message in messages:
             if message.id not in failed:
-                self.ledger.check_acknowledgement(place.line.name, message)
-                self._delete(place, message, handles[message.id])
+                self.ledger.check_acknowledgement(place.line.name, queue, message)
+                self._delete(place, queue, message, handles[message.id])
 
-    def _delete(self, place: Place, message: Message, handle: str) -> None:
-        place.queue.delete(handle)
+    def _check_deleted(self, queue: Queue, message: Message) -> None:
+        """See that a function deletes as rightly as it answers. The SDK must not see the error."""
+        for place in self.service.places.values():
+            if queue in place.sources:
+                try:
+                    self.ledger.check_acknowledgement(place.line.name, queue, message)
+                except Violation as violation:
+                    self._fault = violation
+
+    def _delete(self, place: Place, queue: Queue, message: Message, handle: str) -> None:
+        queue.delete(handle)
         if self._plan.mishap(Mishap.REDELIVERED, place.line.name):
 
             def again() -> None:

@@ -17,6 +17,7 @@ from proof.shop.traffic import NONSENSE
 from proof.world.expressions import Item
 from proof.world.plan import Plan
 from proof.world.queues import Queue
+from proof.world.tasks import Process
 from proof.world.topics import Subscribers
 from proof.world.world import World
 from stacks.consumers import CONSUMERS
@@ -52,6 +53,18 @@ _LOGGERS = {
 }
 
 
+class Context:
+    """Lambda's context, in a world's time."""
+
+    def __init__(self, process: Process, clock: Callable[[], float]) -> None:
+        self._process = process
+        self._clock = clock
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return the time until the function is killed, in milliseconds."""
+        return int((self._process.deadline - self._clock()) * 1000)
+
+
 @dataclass(slots=True)
 class Function:
     """A deployed function: how one of it starts, and those that are warm and idle."""
@@ -74,8 +87,18 @@ class Place:
 
     line: ConsumerLine
     queue: Queue
+    isolation: Queue | None
     dead_letters: Queue
     function: Function
+
+    @property
+    def sources(self) -> list[Queue]:
+        """The queues from which its function is called."""
+        return [self.queue] if self.isolation is None else [self.queue, self.isolation]
+
+    def batch(self, queue: Queue) -> int:
+        """The most messages of one of these queues that the function gets at once."""
+        return 1 if queue is self.isolation else self.function.batch
 
 
 class Service:
@@ -101,14 +124,17 @@ class Service:
 
     def _place(self, line: ConsumerLine) -> Place:
         dead = Queue(f"{line.name}-dead")
-        queue = Queue(line.name, line.visibility, line.max_receive_count, dead)
+        most = line.max_receive_count + 1
+        queue = Queue(line.name, line.visibility, most, dead)
+        isolation = Queue(f"{line.name}-isolation", line.visibility, most, dead)
         function = Function(
             line.name, line.timeout_seconds, lambda: self._new_consumer(line), line.batch_size
         )
-        return Place(line, queue, dead, function)
+        return Place(line, queue, isolation if line.batch_size > 1 else None, dead, function)
 
     def _queues(self) -> dict[str, Queue]:
-        queues = [q for place in self.places.values() for q in (place.queue, place.dead_letters)]
+        places = self.places.values()
+        queues = [queue for place in places for queue in (*place.sources, place.dead_letters)]
         return {url(queue): queue for queue in (*queues, self.relay_dead_letters)}
 
     def _subscribers(self) -> Subscribers:
@@ -151,6 +177,7 @@ class Service:
             effect_timeout_seconds=line.effect_timeout_seconds,
             group_size=line.group_size,
             commit_threads=line.commit_threads,
+            isolation_queue_url=None if place.isolation is None else url(place.isolation),
         )
 
     def _new_relay(self) -> Handle:

@@ -17,7 +17,7 @@ from local.service import place_of
 from once.contract import RELAY, Reason
 from ops.deployment import Deployment
 from ops.lineage import DIED
-from ops.queues import depth
+from ops.queues import depths_of
 from proof.soak.drops import Drop, Drops
 from proof.soak.kills import Killer, killing
 from proof.soak.progress import telling
@@ -25,7 +25,7 @@ from proof.soak.proxy import Proxy, proxying
 from proof.soak.route import rerouted
 from proof.soak.verdict import found
 
-SPENT = (DIED, Reason.RETRIES_EXHAUSTED)
+SPENT = (DIED, Reason.UNFINISHED, Reason.RETRIES_EXHAUSTED)
 """Why a message is given up that was only unlucky: it may be sent back as it is."""
 
 
@@ -101,7 +101,7 @@ def _trouble(
 def _so_far(aws: EmbeddedAws, deployment: Deployment, proxy: Proxy, killer: Killer) -> str:
     sqs = aws.client("sqs")
     queues = deployment.consumers.values()
-    left = sum(depth(sqs, consumer.queue_url).total for consumer in queues)
+    left = sum(depths_of(sqs, consumer.queue_urls).total for consumer in queues)
     dropped, passed = proxy.dropped.total(), proxy.passed.total()
     return (
         f"{left} messages left, {killer.killed.total()} processes killed, "

@@ -20,6 +20,8 @@ class Mishap(StrEnum):
     """A queue delivers a message again that was deleted."""
     VISIBLE_EARLY = "visible early"
     """A message is delivered while a function is still at it."""
+    THROTTLED = "throttled"
+    """Lambda has no room for the function for a while: messages are received in vain."""
     BATCH_AGAIN = "batch again"
     """The stream hands a batch over again that was worked on to the end."""
     DROPPED = "dropped"

@@ -1,13 +1,16 @@
 """SQS: standard queues, at least once and in any order."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from proof.world.errors import ServiceError
 
 _MOST = 10
+_IN_VAIN = 2
+"""Receives after the first, while a function is throttled."""
 
 
 @dataclass(slots=True)
@@ -58,7 +61,7 @@ class Queue:
         received: list[Message] = []
         for message in self.waiting:
             if message.visible_at <= now and len(received) < count:
-                if message.receives == self.most and self.dead_letters is not None:
+                if message.receives >= (self.most or math.inf) and self.dead_letters is not None:
                     self._move(message, self.dead_letters, now)
                     continue
                 message.visible_at = now + (self.visibility if visibility is None else visibility)
@@ -66,6 +69,13 @@ class Queue:
                 message.handles.append(f"{message.id}.{message.receives + 1}")
                 received.append(message)
         return received
+
+    def waste(self, messages: Iterable[Message], now: float) -> None:
+        """Spend further receives of messages, whose function is throttled all the while."""
+        for message in messages:
+            for _ in range(_IN_VAIN):
+                message.handles.append(f"{message.id}.{message.receives + 1}")
+            message.visible_at = now + (1 + _IN_VAIN) * self.visibility
 
     def add(self, message: Message) -> None:
         """Take a message."""
@@ -100,12 +110,16 @@ class Queues:
     Args:
         clock: the time, in seconds since the epoch.
         queues: by URL.
+
+    Attributes:
+        deleted: told of each message that a call is about to delete.
     """
 
     def __init__(self, clock: Callable[[], float], queues: Mapping[str, Queue]) -> None:
         self._clock = clock
         self._queues = queues
         self._sent = 0
+        self.deleted: Callable[[Queue, Message], object] = lambda *_: None
 
     def send(self, queue: Queue, body: str, attributes: Mapping[str, Any]) -> Message:
         """Send a message, and return it."""
@@ -153,6 +167,7 @@ class Queues:
         return {"MessageId": message.id, "MD5OfMessageBody": _md5(message.body)}
 
     def _delete(self, queue: Queue, request: Mapping[str, Any]) -> dict[str, Any]:
+        self.deleted(queue, queue.by_handle(request["ReceiptHandle"]))
         queue.delete(request["ReceiptHandle"])
         return {}
 

@@ -49,11 +49,14 @@ class Deployment:
 
     def wait_until_empty(self, *consumers: str) -> None:
         """Wait until consumers that publish nothing have worked off their queues."""
-        wait_until_empty(self.sqs, [self.queue(name) for name in consumers], timeout=REST_SECONDS)
+        wait_until_empty(self.sqs, self._queues(*consumers), timeout=REST_SECONDS)
 
     def wait_at_rest(self) -> None:
         """Wait until every order has come to an end of the saga."""
-        wait_at_rest(self.place(), [self.queue(name) for name in SAGA], timeout=REST_SECONDS)
+        wait_at_rest(self.place(), self._queues(*SAGA), timeout=REST_SECONDS)
+
+    def _queues(self, *consumers: str) -> list[str]:
+        return [url for name in consumers for url in self.parts.consumer(name).queue_urls]
 
     def charges(self, order: str) -> list[dict[str, Any]]:
         """Return what the provider's book says of an order."""

@@ -103,6 +103,7 @@ class Cloud:
 
     def _consumer(self, name: str) -> dict[str, str]:
         queue, dead = self._queue(f"once-{name}"), self._queue(f"once-{name}-dead-letters")
+        isolation = self._queue(f"once-{name}-isolation") if name == "orders" else None
         for topic in ("IngressTopicArn", "EventsTopicArn"):
             self.sns.subscribe(
                 TopicArn=self.outputs["once-service"][topic],
@@ -118,6 +119,7 @@ class Cloud:
             f"Queue{word}": queue,
             f"DeadLetters{word}": dead,
             f"Function{word}": f"once-{name}",
+            **({f"Isolation{word}": isolation} if isolation else {}),
         }
 
     def invoke_relay(self, **call: Any) -> Any:

@@ -17,7 +17,18 @@ def test_consumers_are_found_by_name(cloud: Cloud) -> None:
         queue_url=cloud.outputs["once-service"]["QueueOrders"],
         dead_letter_url=cloud.outputs["once-service"]["DeadLettersOrders"],
         function_name="once-orders",
+        isolation_queue_url=cloud.outputs["once-service"]["IsolationOrders"],
     )
+    assert found.consumer("inventory").isolation_queue_url is None
+
+
+def test_a_consumers_queues_are_its_own_and_the_isolation_queue(cloud: Cloud) -> None:
+    found, outputs = Deployment.find(), cloud.outputs["once-service"]
+    assert found.consumer("orders").queue_urls == (
+        outputs["QueueOrders"],
+        outputs["IsolationOrders"],
+    )
+    assert found.consumer("inventory").queue_urls == (outputs["QueueInventory"],)
 
 
 def test_topics_and_tables_are_found(cloud: Cloud) -> None:

@@ -9,7 +9,7 @@ from ops.deployment import Consumer
 from ops.errors import OpsError
 from ops.queues import Depth
 
-ORDERS = Consumer("orders", "queue", "dead-letters", "once-orders")
+ORDERS = Consumer("orders", "queue", "dead-letters", "once-orders", "isolation")
 EMPTY = Depth(0, 0, 0)
 
 
@@ -18,11 +18,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[Depth]:
     """What the queue will answer, look by look; the last answer stays."""
     answers: list[Depth] = []
 
-    def depth(sqs: object, url: str) -> Depth:
+    def depths_of(sqs: object, urls: tuple[str, ...]) -> Depth:
+        assert urls == ("queue", "isolation")
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
     monkeypatch.setattr(rest, "client", lambda service: None)
-    monkeypatch.setattr(rest, "depth", depth)
+    monkeypatch.setattr(rest, "depths_of", depths_of)
     return answers
 
 

@@ -12,15 +12,16 @@ from tests.ops.support import OK, Cloud, answer_with, refusal, run
 
 @pytest.fixture
 def busy(cloud: Cloud) -> Cloud:
-    """Orders: two visible, one in flight, one delayed; dead letters: three of inventory's, two of
-    the relay's.
+    """Orders: two visible, one in flight, one delayed, one isolated; dead letters: three of
+    inventory's, two of the relay's.
     """
     queue = cloud.queue("orders")
     for _ in range(3):
         cloud.sqs.send_message(QueueUrl=queue, MessageBody="x")
     cloud.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=1)
     cloud.sqs.send_message(QueueUrl=queue, MessageBody="x", DelaySeconds=600)
-    for name, number in {"DeadLettersInventory": 3, "RelayDeadLetters": 2}.items():
+    waiting = {"IsolationOrders": 1, "DeadLettersInventory": 3, "RelayDeadLetters": 2}
+    for name, number in waiting.items():
         for _ in range(number):
             cloud.sqs.send_message(QueueUrl=cloud.outputs["once-service"][name], MessageBody="x")
     return cloud
@@ -55,9 +56,9 @@ def test_table_shows_depths_and_dead_letters(busy: Cloud) -> None:
     result = run("status")
     assert result.exit_code == 0
     assert rows(result.stdout) == {
-        "inventory": ["0", "0", "0", "–", "3"],
-        "orders": ["2", "1", "1", "–", "0"],
-        "outbox_relay": ["–", "–", "–", "–", "2"],
+        "inventory": ["0", "0", "0", "–", "–", "3"],
+        "orders": ["2", "1", "1", "–", "1", "0"],
+        "outbox_relay": ["–", "–", "–", "–", "–", "2"],
     }
     assert "\x1b" not in result.stdout
 
@@ -65,7 +66,7 @@ def test_table_shows_depths_and_dead_letters(busy: Cloud) -> None:
 def test_json_says_the_same(busy: Cloud) -> None:
     answer_with("cloudwatch.GetMetricData", ages(orders=[61.0]))
     inventory, orders, relay = json.loads(run("status", "--json").stdout)
-    idle = {"visible": 0, "in_flight": 0, "delayed": 0, "oldest_seconds": None}
+    idle = {"visible": 0, "in_flight": 0, "delayed": 0, "oldest_seconds": None, "isolated": None}
     assert inventory == {"consumer": "inventory", **idle, "dead_letters": 3}
     assert orders == {
         "consumer": "orders",
@@ -73,6 +74,7 @@ def test_json_says_the_same(busy: Cloud) -> None:
         "in_flight": 1,
         "delayed": 1,
         "oldest_seconds": 61,
+        "isolated": 1,
         "dead_letters": 0,
     }
     assert relay == {"consumer": "outbox_relay", **dict.fromkeys(idle), "dead_letters": 2}

@@ -11,6 +11,10 @@ PAID = "an order is paid"
 CAUGHT = {
     "no condition on the record": (PAID, {"stock", "accounts"}),
     "acknowledged before the commit": ("an article runs out", {"acknowledged in vain"}),
+    "acknowledged before it is isolated": (
+        "an order that was sent twice ends the function twice, and is isolated",
+        {"acknowledged in vain"},
+    ),
     "checkpoint first": (PAID, {"unfinished"}),
     "no answer is done": (PAID, {"acknowledged in vain"}),
     "a fresh provider key on each attempt": (

@@ -20,8 +20,7 @@ from once.relay import NotRelayed, Relay
 from once.settings import RelaySettings
 from proof.shop.clients import clients
 from proof.shop.ledger import reason_of
-from proof.shop.run import Context
-from proof.shop.service import DEDUP, url
+from proof.shop.service import DEDUP, Context, url
 from proof.world.calls import Call
 from proof.world.errors import ServiceError
 from proof.world.queues import Queue

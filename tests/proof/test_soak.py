@@ -50,7 +50,8 @@ def test_nothing_is_lost_or_doubled_while_processes_die_and_answers_are_lost(
     sqs = service.aws.client("sqs")
     for consumer in service.deployment.consumers.values():
         attributes = {"VisibilityTimeout": str(VISIBILITY_SECONDS)}
-        sqs.set_queue_attributes(QueueUrl=consumer.queue_url, Attributes=attributes)
+        for url in consumer.queue_urls:
+            sqs.set_queue_attributes(QueueUrl=url, Attributes=attributes)
     figures = play(service.aws, service.sandbox, service.deployment, SHORT, seed=11)
     assert complaints(figures, SHORT.least) == []
     assert figures["quarantined"].items() >= {"key-conflict": 2}.items()

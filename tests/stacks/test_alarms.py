@@ -53,11 +53,15 @@ def test_a_dead_letter_alarms(cloud: Cloud, consumer: Consumer) -> None:
 def test_a_message_alarms_long_before_the_queue_deletes_it(
     cloud: Cloud, consumer: Consumer
 ) -> None:
-    alarm = cloud.of(consumer, "AgeAlarm")
-    assert plain(alarm)[:3] == ("ApproximateAgeOfOldestMessage", "Maximum", 60)
-    retention = cloud.of(consumer, "Queue")["MessageRetentionPeriod"]
-    assert DAY <= alarm["Threshold"] <= retention - DAY
-    assert watched(alarm) == part(cloud, consumer, "Queue")[:-1] + ".QueueName>"
+    queues = {"Queue": "AgeAlarm"}
+    if consumer.batch_size > 1:
+        queues["Isolation"] = "IsolationAgeAlarm"
+    for queue, name in queues.items():
+        alarm = cloud.of(consumer, name)
+        assert plain(alarm)[:3] == ("ApproximateAgeOfOldestMessage", "Maximum", 60)
+        retention = cloud.of(consumer, queue)["MessageRetentionPeriod"]
+        assert DAY <= alarm["Threshold"] <= retention - DAY
+        assert watched(alarm) == part(cloud, consumer, queue)[:-1] + ".QueueName>"
 
 
 def test_an_open_breaker_alarms(cloud: Cloud, consumer: Consumer) -> None:

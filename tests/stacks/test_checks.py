@@ -79,8 +79,8 @@ def test_the_relays_folder_is_missed_and_needs_no_line(functions: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "fault"),
     [
-        (Config(dedup_window_days=27), "raise it to 28, or lower redrives (cdk.json)"),
-        (Config(redrives=3), "raise it to 58, or lower redrives (cdk.json)"),
+        (Config(dedup_window_days=27), "raise it to 30, or lower redrives (cdk.json)"),
+        (Config(redrives=3), "raise it to 74, or lower redrives (cdk.json)"),
         (Config(provider_retry_days=46), "raise it to 46 (cdk.json)"),
     ],
     ids=["a redrive", "more redrives", "a provider"],
@@ -94,7 +94,7 @@ def test_a_window_shorter_than_a_message_lives_is_refused(
 
 
 def test_a_window_as_long_as_a_message_lives_is_allowed(functions: Path) -> None:
-    config = Config(dedup_window_days=42, redrives=2, provider_retry_days=42)
+    config = Config(dedup_window_days=52, redrives=2, provider_retry_days=52)
     assert faults_of((GOOD,), config, functions) == []
 
 

@@ -27,21 +27,65 @@ def test_dead_letters_are_kept_fourteen_days(cloud: Cloud, consumer: Consumer) -
     assert dead_letters["MessageRetentionPeriod"] == 14 * DAY
 
 
-def test_the_fifth_receive_is_the_last_one(cloud: Cloud, consumer: Consumer) -> None:
-    assert cloud.of(consumer, "Queue")["RedrivePolicy"] == {
-        "deadLetterTargetArn": cloud.arn(consumer, "DeadLetters"),
-        "maxReceiveCount": max(5, consumer.max_receive_count),
-    }
+def isolates(consumer: Consumer) -> bool:
+    """Whether the consumer's batches may hold several messages."""
+    return consumer.batch_size > 1
 
 
-def test_both_queues_are_encrypted(cloud: Cloud, consumer: Consumer) -> None:
-    assert cloud.of(consumer, "Queue")["SqsManagedSseEnabled"] is True
-    assert cloud.of(consumer, "DeadLetters")["SqsManagedSseEnabled"] is True
+def queues(consumer: Consumer) -> list[str]:
+    return ["Queue", *(["Isolation"] if isolates(consumer) else [])]
 
 
-def test_both_queues_refuse_plain_http(cloud: Cloud, consumer: Consumer) -> None:
-    assert denies_plain_http(cloud.of(consumer, "Queue/Policy"))
-    assert denies_plain_http(cloud.of(consumer, "DeadLetters/Policy"))
+ISOLATING = [consumer for consumer in CONSUMERS if isolates(consumer)]
+NOT_ISOLATING = [consumer for consumer in CONSUMERS if not isolates(consumer)]
+
+
+def test_a_message_runs_five_times_and_the_consumer_has_one_receive_more_to_say_why(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    for queue in queues(consumer):
+        assert cloud.of(consumer, queue)["RedrivePolicy"] == {
+            "deadLetterTargetArn": cloud.arn(consumer, "DeadLetters"),
+            "maxReceiveCount": max(5, consumer.max_receive_count) + 1,
+        }
+
+
+def test_all_queues_are_encrypted(cloud: Cloud, consumer: Consumer) -> None:
+    for queue in (*queues(consumer), "DeadLetters"):
+        assert cloud.of(consumer, queue)["SqsManagedSseEnabled"] is True
+
+
+def test_all_queues_refuse_plain_http(cloud: Cloud, consumer: Consumer) -> None:
+    for queue in (*queues(consumer), "DeadLetters"):
+        assert denies_plain_http(cloud.of(consumer, f"{queue}/Policy"))
+
+
+@pytest.mark.parametrize("consumer", ISOLATING, ids=lambda consumer: str(consumer.name))
+def test_the_isolation_queue_is_like_the_consumers_own(cloud: Cloud, consumer: Consumer) -> None:
+    own, isolation = cloud.of(consumer, "Queue"), cloud.of(consumer, "Isolation")
+    assert isolation == own | {"QueueName": f"once-{consumer.name}-isolation"}
+
+
+@pytest.mark.parametrize("consumer", ISOLATING, ids=lambda consumer: str(consumer.name))
+def test_isolated_messages_come_one_by_one_and_two_at_a_time(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    mapping = cloud.of(consumer, "IsolationMapping")
+    assert mapping["EventSourceArn"] == cloud.arn(consumer, "Isolation")
+    assert mapping["FunctionName"] == cloud.of(consumer, "Mapping")["FunctionName"]
+    assert mapping["BatchSize"] == 1
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 2}
+
+
+@pytest.mark.parametrize("consumer", NOT_ISOLATING, ids=lambda consumer: str(consumer.name))
+def test_where_every_batch_is_one_message_there_is_no_isolation_queue(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    names = {queue["QueueName"] for queue in cloud.every("AWS::SQS::Queue").values()}
+    assert f"once-{consumer.name}" in names
+    assert f"once-{consumer.name}-isolation" not in names
+    assert f"Isolation{words(consumer.name)}" not in cloud.service["Outputs"]
 
 
 def test_a_message_stays_invisible_for_six_timeouts_and_the_batch_window(
@@ -153,6 +197,9 @@ def test_operator_finds_every_part_in_the_outputs(cloud: Cloud, consumer: Consum
     for part, key in (("Queue", "Queue"), ("DeadLetters", "DeadLetters"), ("Function", "Function")):
         logical_id = cloud.logical_id(f"once-service/{consumer.name}/{part}")
         assert outputs[f"{key}{words(consumer.name)}"]["Value"] == {"Ref": logical_id}
+    if isolates(consumer):
+        isolation = {"Ref": cloud.logical_id(f"once-service/{consumer.name}/Isolation")}
+        assert outputs[f"Isolation{words(consumer.name)}"]["Value"] == isolation
     for topic in ("Ingress", "Events"):
         arn = {"Ref": cloud.logical_id(f"once-service/{topic}")}
         assert outputs[f"{topic}TopicArn"]["Value"] == arn

@@ -68,20 +68,26 @@ def test_the_queue_shows_what_waits_how_long_and_what_was_given_up(
     cloud: Cloud, widgets: list[Json], consumer: Consumer
 ) -> None:
     graph = row(widgets, consumer.name)["queue"]
-    waiting, dead = (
-        f"<{cloud.logical_id(f'once-service/{consumer.name}/{part}')}.QueueName>"
-        for part in ("Queue", "DeadLetters")
-    )
+    parts = {"waiting": "Queue", "dead letters": "DeadLetters"}
+    if consumer.batch_size > 1:
+        parts["isolated"] = "Isolation"
+    names = {
+        label: f"<{cloud.logical_id(f'once-service/{consumer.name}/{part}')}.QueueName>"
+        for label, part in parts.items()
+    }
     assert lines(graph) == {
-        "waiting": ("ApproximateNumberOfMessagesVisible", waiting, "Maximum"),
-        "dead letters": ("ApproximateNumberOfMessagesVisible", dead, "Maximum"),
-        "oldest, seconds": ("ApproximateAgeOfOldestMessage", waiting, "Maximum"),
+        **{
+            label: ("ApproximateNumberOfMessagesVisible", name, "Maximum")
+            for label, name in names.items()
+        },
+        "oldest, seconds": ("ApproximateAgeOfOldestMessage", names["waiting"], "Maximum"),
     }
     assert on_the_right(graph) == {"oldest, seconds"}
 
 
 def test_messages_show_what_became_of_them(widgets: list[Json], consumer: Consumer) -> None:
     own = f"once-{consumer.name}"
+    isolated = {"isolated": (Metric.ISOLATED, own, "Sum")} if consumer.batch_size > 1 else {}
     assert lines(row(widgets, consumer.name)["messages"]) == {
         "committed": (Metric.COMMITTED, own, "Sum"),
         "refused": (Metric.REFUSED, own, "Sum"),
@@ -89,6 +95,7 @@ def test_messages_show_what_became_of_them(widgets: list[Json], consumer: Consum
         "delivered again": (Metric.REDELIVERED, own, "Sum"),
         "redriven again": (Metric.REDRIVEN, own, "Sum"),
         "held back": (Metric.BREAKER_OPEN, own, "Sum"),
+        **isolated,
     }
 
 

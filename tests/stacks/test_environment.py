@@ -26,6 +26,9 @@ def test_settings_name_the_consumers_own_queues(cloud: Cloud, consumer: Consumer
     own = f"once-service/{consumer.name}"
     assert settings.queue_url == f"<{cloud.logical_id(f'{own}/Queue')}>"
     assert settings.dead_letter_url == f"<{cloud.logical_id(f'{own}/DeadLetters')}>"
+    isolates = consumer.batch_size > 1
+    isolation = f"<{cloud.logical_id(f'{own}/Isolation')}>" if isolates else None
+    assert settings.isolation_queue_url == isolation
 
 
 def test_settings_name_the_tables_and_their_keys(cloud: Cloud, consumer: Consumer) -> None:

@@ -93,13 +93,16 @@ def test_records_are_in_the_dedup_table(cloud: Cloud, consumer: Consumer) -> Non
         assert cloud.exported(resource) == f"<{cloud.logical_id('once-state/dedup-records')}.Arn>"
 
 
-def test_it_sends_to_its_own_dead_letters_only(cloud: Cloud, consumer: Consumer) -> None:
-    (send,) = allowing(cloud, consumer, "sqs:SendMessage")
-    assert actions(send) == {"sqs:SendMessage"}
-    assert send["Resource"] == cloud.arn(consumer, "DeadLetters")
+def test_it_sends_to_its_own_dead_letters_and_isolation_queue_only(
+    cloud: Cloud, consumer: Consumer
+) -> None:
+    sends = allowing(cloud, consumer, "sqs:SendMessage")
+    assert all(actions(send) == {"sqs:SendMessage"} for send in sends)
+    to = ["DeadLetters", *(["Isolation"] if consumer.batch_size > 1 else [])]
+    assert [send["Resource"] for send in sends] == [cloud.arn(consumer, queue) for queue in to]
 
 
-def test_it_consumes_its_own_queue_only(cloud: Cloud, consumer: Consumer) -> None:
+def test_it_consumes_its_own_queues_only(cloud: Cloud, consumer: Consumer) -> None:
     (consume,) = allowing(cloud, consumer, "sqs:ChangeMessageVisibility")
     assert actions(consume) == {
         "sqs:ReceiveMessage",
@@ -107,7 +110,8 @@ def test_it_consumes_its_own_queue_only(cloud: Cloud, consumer: Consumer) -> Non
         "sqs:GetQueueAttributes",
         "sqs:ChangeMessageVisibility",
     }
-    assert consume["Resource"] == cloud.arn(consumer, "Queue")
+    own = ["Queue", *(["Isolation"] if consumer.batch_size > 1 else [])]
+    assert listed(consume["Resource"]) == [cloud.arn(consumer, queue) for queue in own]
 
 
 def test_it_writes_its_own_log_only(cloud: Cloud, consumer: Consumer) -> None:

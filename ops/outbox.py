@@ -30,7 +30,8 @@ def republish_command(
 ) -> None:
     """Publish committed events again: after a stream outage of over 24 h, or lost by the relay.
 
-    Too much does no harm: an event keeps its id, and consumers deduplicate. The
+    Too much does no harm: an event keeps its id, and consumers deduplicate. Since
+    clocks differ, records of five minutes more on either side are included. The
     whole dedup table is read, so this is for a mishap and no routine. Records
     with less than 28 days left are too old: a message can live so long, and
     consumers must not have forgotten its event by then.

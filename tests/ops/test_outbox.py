@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from once.contract import CLOCK_SKEW_SECONDS
 from once.keys import key_hash
 from ops.publish import ATTEMPTS
 from tests.ops.support import OK, Cloud, answer_with, refusal, run
@@ -98,6 +99,22 @@ def test_only_what_was_committed_in_between_is_published(
     assert published(cloud) == {"3"}
     assert run(*REPUBLISH, hours_ago(4)).exit_code == 0
     assert published(cloud) == {"1", "3"}
+
+
+def test_what_functions_with_other_clocks_committed_in_between_is_published(
+    cloud: Cloud, commit: Callable[..., None]
+) -> None:
+    skew = CLOCK_SKEW_SECONDS / 3600  # ages are in hours
+    ages = {
+        "fast": 2 - 0.9 * skew,
+        "after": 2 - 1.1 * skew,
+        "slow": 4 + 0.9 * skew,
+        "before": 4 + 1.1 * skew,
+    }
+    for name, age in ages.items():
+        commit(f"orders#{name}", event(name), age=age)
+    assert run(*REPUBLISH, "4h", "--until", hours_ago(2)).exit_code == 0
+    assert published(cloud) == {"fast", "slow"}
 
 
 def test_consumer_is_chosen_by_its_whole_name(cloud: Cloud, commit: Callable[..., None]) -> None:

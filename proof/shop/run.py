@@ -8,13 +8,22 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.testing.events import sqs_record
 from ops.walk import HOLD_SECONDS
+from proof.shop.context import Context
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import Operator, on_time
-from proof.shop.service import DEDUP, Function, Handle, Place, Service, unreadable
+from proof.shop.service import (
+    DEDUP,
+    DEDUP_WINDOW_SECONDS,
+    Function,
+    Handle,
+    Place,
+    Service,
+    unreadable,
+)
 from proof.shop.traffic import NONSENSE, STOCK, Traffic
 from proof.world.plan import Mishap, Plan
 from proof.world.queues import Message, received
-from proof.world.tasks import Killed, Process
+from proof.world.tasks import START, Killed, Process
 
 MOST_TURNS = 50_000
 _SIDE_BY_SIDE = 2
@@ -22,18 +31,6 @@ _SIDE_BY_SIDE = 2
 _OUTLIVES_ALL = 46 * 24 * 60 * 60
 
 Turn = Callable[[], None]
-
-
-class Context:
-    """Lambda's context, in a world's time."""
-
-    def __init__(self, process: Process, clock: Callable[[], float]) -> None:
-        self._process = process
-        self._clock = clock
-
-    def get_remaining_time_in_millis(self) -> int:
-        """Return the time until the function is killed, in milliseconds."""
-        return int((self._process.deadline - self._clock()) * 1000)
 
 
 class Run:
@@ -66,6 +63,8 @@ class Run:
                 self._plan.off = True
                 self._heal()
                 self.ledger.check_rest()
+                self._send_late_copies()
+                self.ledger.check_rest()
                 self._forget()
                 self.ledger.check_rest()
         except Violation as violation:
@@ -93,6 +92,13 @@ class Run:
             self._to_rest()
             # What a killed walk has hidden is seen again, and the operator comes once more.
             self.world.tasks.now += HOLD_SECONDS
+
+    def _send_late_copies(self) -> None:
+        """Send each order once more, at the end of the time for which its key is remembered."""
+        self.world.tasks.now = max(self.world.tasks.now, START + DEDUP_WINDOW_SECONDS)
+        for order in self._traffic.orders:
+            self.world.topic.publish("order.placed", order.body())
+        self._to_rest()
 
     def _forget(self) -> None:
         """Let so much time pass that every record has expired, and TTL remove them."""

@@ -18,7 +18,7 @@ from once.contract import CLOCK_MARGIN_SECONDS, DeadLetter, Reason
 from once.errors import PermanentError, Refusal
 from once.testing.events import cloud_event
 from once.transaction import Transaction
-from proof.shop.ledger import reason_of
+from proof.shop.doubts import reason_of
 from proof.world.queues import Message, Queue
 from tests.proof.machine_functions import Function
 from tests.proof.machines import PICKS, TROUBLES, Stage, Trouble, quick

@@ -17,8 +17,8 @@ from once.contract import Reason
 from once.relay import NotRelayed, Relay
 from once.settings import RelaySettings
 from proof.shop.clients import clients
-from proof.shop.ledger import reason_of
-from proof.shop.run import Context
+from proof.shop.context import Context
+from proof.shop.doubts import reason_of
 from proof.shop.service import DEDUP, url
 from proof.world.calls import Call
 from proof.world.errors import ServiceError

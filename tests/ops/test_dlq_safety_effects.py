@@ -14,10 +14,10 @@ from once.original import Original
 from ops.dedup_table import DedupTable
 from ops.safety import Prospect, judge_all
 from tests.ops.letters import HOUR, KEY_LIFETIME, Shop, note
+from tests.ops.support import Cloud
 
 LAST_TAKEOVER = KEY_LIFETIME - CLOCK_MARGIN_SECONDS
 """After so many seconds a consumer's clock may be too slow to rely on the key."""
-from tests.ops.support import Cloud
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.testing.events import sqs_record
 from ops.walk import HOLD_SECONDS
-from proof.shop.context import Context
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import Operator, on_time
 from proof.shop.service import (
     DEDUP,
     DEDUP_WINDOW_SECONDS,
+    Context,
     Function,
     Handle,
     Place,

@@ -17,6 +17,7 @@ from proof.shop.traffic import NONSENSE
 from proof.world.expressions import Item
 from proof.world.plan import Plan
 from proof.world.queues import Queue
+from proof.world.tasks import Process
 from proof.world.world import World
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer as ConsumerLine
@@ -47,6 +48,18 @@ _LOGGERS = {
     name: Logger(service=f"world-{name}", level="CRITICAL")
     for name in (RELAY, *(line.name for line in CONSUMERS))
 }
+
+
+class Context:
+    """Lambda's context, in a world's time."""
+
+    def __init__(self, process: Process, clock: Callable[[], float]) -> None:
+        self._process = process
+        self._clock = clock
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return the time until the function is killed, in milliseconds."""
+        return int((self._process.deadline - self._clock()) * 1000)
 
 
 @dataclass(slots=True)

@@ -9,8 +9,7 @@ from once.runtime import Runtime
 from once.settings import Settings, TableSettings
 from once.testing.events import sqs_record
 from proof.shop.clients import clients
-from proof.shop.context import Context
-from proof.shop.service import DEDUP, url
+from proof.shop.service import DEDUP, Context, url
 from proof.world.queues import Message, Queue, received
 from proof.world.tasks import Process
 from tests.proof.machines import LOGGER, NO_METRICS, Stage, Trouble

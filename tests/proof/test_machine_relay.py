@@ -17,9 +17,8 @@ from once.contract import Reason
 from once.relay import NotRelayed, Relay
 from once.settings import RelaySettings
 from proof.shop.clients import clients
-from proof.shop.context import Context
 from proof.shop.doubts import reason_of
-from proof.shop.service import DEDUP, url
+from proof.shop.service import DEDUP, Context, url
 from proof.world.calls import Call
 from proof.world.errors import ServiceError
 from proof.world.queues import Queue

@@ -25,6 +25,12 @@ SOURCE_PREFIX = "/once/"
 COMMIT_ATTRIBUTE = "once_commit"
 """On every item the library writes: the commit that wrote it last. Makes reads checkable."""
 
+CLOCK_SKEW_SECONDS = 300
+"""Assumed: the clock of a function differs from true time by at most this."""
+
+CLOCK_MARGIN_SECONDS = 2 * CLOCK_SKEW_SECONDS
+"""The clocks of two functions differ by at most this: one may be slow and the other fast."""
+
 
 def source_of(consumer: str) -> str:
     """Return the CloudEvents `source` of the events that a consumer publishes."""

@@ -222,6 +222,8 @@ class KeySpent(RetryableError):
 class InFlight(RetryableError):
     """Another delivery is at its effect, or died at it: in these seconds it can be told."""
 
+    reason = Reason.NOT_TRIED
+
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         super().__init__(f"another delivery is at its effect for at most {seconds:.0f} s more")

@@ -15,10 +15,10 @@ class Intent:
         effect: the effect's name.
         provider_key: the idempotency key of every attempt, until a spent one is replaced.
         request: the bytes of every attempt: the request's model as JSON.
-        key_expires_at: when the provider may forget the key, in seconds since the epoch; None
-            where there is none to forget.
+        key_expires_at: when the provider may forget the key, by the clock of the first to call, in
+            seconds since the epoch; None where there is none to forget.
         owner: whose turn it is; only the owner may write the outcome.
-        lease_until: by when the owner has ended, in milliseconds since the epoch.
+        lease_until: by when the owner has ended, by its own clock, in milliseconds since the epoch.
         standing: what is known of the effect.
     """
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from once.contract import SCHEMA_VERSION, Record, State
+from once.contract import CLOCK_MARGIN_SECONDS, SCHEMA_VERSION, Record, State
 from once.intent import Intent
 from once.outbox import written
 from once.settings import Settings
@@ -12,9 +12,6 @@ from once.transaction import Transaction
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
-
-CLOCK_SKEW_SECONDS = 300
-"""A record counts as expired only this long after its time: the clocks of two functions differ."""
 
 READ = (
     *(Record.PK, Record.STATE, Record.FINGERPRINT, Record.COMMIT, Record.EXPIRES_AT),
@@ -26,6 +23,7 @@ READ = (
 # TTL deletes within days, so a record that is past its time may still be there: the condition, and
 # not TTL, is the window. ALL_OLD hands back the record in the way, which tells a duplicate from a
 # conflict without another read.
+# One function wrote the expiry and another compares it, so their clocks' difference is added.
 # A pending record has no expiry: what may have been done outside is never forgotten by itself.
 _NEW_OR_EXPIRED = f"attribute_not_exists({Record.PK}) OR {Record.EXPIRES_AT} < :expired_before"
 _STILL_MINE = "#state = :pending AND #owner = :owner"
@@ -61,7 +59,7 @@ class StoredRecord:
 
     def expired(self, now: float) -> bool:
         """Tell whether a new event may take the key, as the condition of the put has it."""
-        return self.expires_at is not None and self.expires_at < int(now) - CLOCK_SKEW_SECONDS
+        return self.expires_at is not None and self.expires_at < int(now) - CLOCK_MARGIN_SECONDS
 
 
 def record_key(pk: str) -> dict[str, Any]:
@@ -97,7 +95,7 @@ def record_put(
 
 def _condition(transaction: Transaction, now: float) -> "_Condition":
     if transaction.owned is None:
-        expired_before = {"N": str(int(now) - CLOCK_SKEW_SECONDS)}
+        expired_before = {"N": str(int(now) - CLOCK_MARGIN_SECONDS)}
         return {
             "ConditionExpression": _NEW_OR_EXPIRED,
             "ExpressionAttributeValues": {":expired_before": expired_before},

@@ -61,7 +61,14 @@ class Runtime:
     @property
     def ledger(self) -> Ledger:
         """Where effects are written down."""
-        return Ledger(self.dynamodb, self.settings.dedup_table, self.clock, self.logger)
+        settings = self.settings
+        return Ledger(
+            self.dynamodb,
+            settings.dedup_table,
+            self.clock,
+            self.logger,
+            settings.lease_margin_seconds,
+        )
 
     @property
     def quarantine(self) -> Quarantine:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Self
 
+from once.contract import CLOCK_MARGIN_SECONDS
 from once.errors import SettingsError
 
 MOST_COMMIT_THREADS = 10
@@ -69,7 +70,8 @@ class Settings(Environment):
     `backoff_base_seconds` and `backoff_cap_seconds` bound the delay before a failed message is
     delivered again, and `breaker_base_seconds` and `breaker_cap_seconds` do so while what it
     depends on is down; `effect_timeout_seconds` is the longest that one call to the outside world
-    may take, 0 for a consumer that makes none; `group_size` is the most messages that commit in
+    may take, 0 for a consumer that makes none; `lease_margin_seconds` is how far the clocks of two
+    functions may differ, 0 where all share one; `group_size` is the most messages that commit in
     one request, 1 to have each commit alone, and `commit_threads` how many such requests are made
     side by side; `isolation_queue_url` is the queue whose messages come one by one, None for a
     consumer that has none.
@@ -92,6 +94,7 @@ class Settings(Environment):
     breaker_base_seconds: int = 120
     breaker_cap_seconds: int = 3600
     effect_timeout_seconds: int = 0
+    lease_margin_seconds: int = CLOCK_MARGIN_SECONDS
     group_size: int = 10
     commit_threads: int = 4
     isolation_queue_url: str | None = None

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import cast
 
-from once.contract import Outcome, Record, Standing, State
+from once.contract import CLOCK_MARGIN_SECONDS, Outcome, Record, Standing, State
 from once.errors import OnceError
 from once.events import CloudEvent
 from once.keys import key_hash
 from once.outbox import events_in
-from once.record import CLOCK_SKEW_SECONDS
 from ops.cases import event_of
 from ops.dead_letters import Letter
 from ops.dedup_table import Item
@@ -127,7 +126,7 @@ def _facts(item: Item, now: datetime) -> Iterator[tuple[str, Fact]]:
         yield Record.PROVIDER_KEY, found
     yield from _outbox(item)
     expires_at = _number(item, Record.EXPIRES_AT)
-    if expires_at is not None and expires_at < now.timestamp() - CLOCK_SKEW_SECONDS:
+    if expires_at is not None and expires_at < now.timestamp() - CLOCK_MARGIN_SECONDS:
         yield "expired", _moment(expires_at * _MILLISECONDS)
 
 

@@ -32,7 +32,8 @@ def republish_command(
     """Publish committed events again: after a stream outage of over 24 h, or lost by the relay.
 
     The relay publishes them. Too much does no harm: an event keeps its id, and
-    consumers deduplicate. The whole dedup table is read, so this is for a mishap
+    consumers deduplicate. Since clocks differ, records of five minutes more on
+    either side are included. The whole dedup table is read, so this is for a mishap
     and no routine. Records with less than 30 days left are too old: a message can
     live so long, and consumers must not have forgotten its event by then.
     """

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from once.contract import Limits, Record
+from once.contract import CLOCK_SKEW_SECONDS, Limits, Record
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -19,11 +19,15 @@ is too old: its events could arrive when nobody knows them any more, and be take
 _FILTER = f"attribute_exists({Record.OUTBOX}) AND {Record.COMMITTED_AT} >= :since"
 _UNTIL = f" AND {Record.COMMITTED_AT} < :until"
 _CONSUMER = f" AND begins_with({Record.PK}, :consumer)"
+_SKEW = timedelta(seconds=CLOCK_SKEW_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which records: committed from `since` up to, not including, `until`; by which consumer."""
+    """Which records: committed from `since` up to, not including, `until`; by which consumer.
+
+    A record has its time from its function's clock, so records of a few minutes more are chosen.
+    """
 
     since: datetime
     until: datetime | None
@@ -74,10 +78,10 @@ def approximate_count(dynamodb: "DynamoDBClient", table: str) -> int:
 
 def _terms(choice: Choice) -> tuple[str, dict[str, Any]]:
     condition = _FILTER
-    values: dict[str, Any] = {":since": _milliseconds(choice.since)}
+    values: dict[str, Any] = {":since": _milliseconds(choice.since - _SKEW)}
     if choice.until:
         condition += _UNTIL
-        values[":until"] = _milliseconds(choice.until)
+        values[":until"] = _milliseconds(choice.until + _SKEW)
     if choice.consumer:
         condition += _CONSUMER
         values[":consumer"] = {"S": f"{choice.consumer}#"}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
-from once.contract import Limits, Reason, Standing
+from once.contract import CLOCK_MARGIN_SECONDS, Limits, Reason, Standing
 from once.errors import OnceError
 from once.events import CloudEvent
 from once.intent import Intent
@@ -183,10 +183,10 @@ def _pending(intent: Intent, now: datetime) -> Verdict:
             "done again if it is done at least once"
         )
     until = shown_seconds(intent.key_expires_at)
-    if now.timestamp() >= intent.key_expires_at:
+    if now.timestamp() + CLOCK_MARGIN_SECONDS >= intent.key_expires_at:
         return _unsafe(
-            f"{effect} may have been done, and the provider may have forgotten the key {key} since "
-            f"{until}: look it up there. Sent back, it comes back as effect-unknown"
+            f"{effect} may have been done, and the provider may forget the key {key} from "
+            f"{until} on: look it up there. Sent back, it comes back as effect-unknown"
         )
     return Verdict(
         Prospect.WORKED_ON,

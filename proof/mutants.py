@@ -20,8 +20,10 @@ from once.commit import Committer
 from once.course import Course
 from once.effects import Call
 from once.errors import CommitRefused
+from once.intent import Intent
 from once.isolation import Isolation
 from once.keys import Key
+from once.ledger import Ledger
 from once.perform import Performer, Turn
 from once.publisher import Publisher
 from once.record import StoredRecord
@@ -90,6 +92,13 @@ def _fresh_key(self: Performer, turn: Turn) -> Call:
 _terms = Performer._terms
 
 
+def _no_margin(self: Ledger, found: Intent, margin: float) -> None:  # noqa: ARG001
+    _check_lease(self, found, 0)
+
+
+_check_lease = Ledger._check_lease
+
+
 def _delete_first(self: Redriver, pairs: Any) -> Any:
     delete(self._sqs, [letter for letter, _ in pairs])
     return _sent(self, pairs)
@@ -141,6 +150,8 @@ MUTANTS: Mapping[str, Mutant] = {
         Key, "of", lambda *_, consumer, **__: f"{consumer}#{uuid4().hex}"
     ),
     "no fingerprint": _no_fingerprint,
+    "a lease without a margin for clocks": lambda: patch.object(Ledger, "_check_lease", _no_margin),
+    "an expiry without a margin for clocks": lambda: patch("once.record.CLOCK_MARGIN_SECONDS", 0),
     "dead letters only in name": lambda: patch.object(Batch, "_quarantined", lambda *_: True),
     "acknowledged before it is isolated": lambda: patch.object(
         Isolation, "move", _acknowledged_first

@@ -10,6 +10,7 @@ from typing import Any, Self
 from aws_cdk import aws_lambda as lambda_
 from constructs import Node
 
+from once.contract import CLOCK_MARGIN_SECONDS
 from once.settings import TIME_MARGIN_MS
 from stacks.registry import Consumer
 
@@ -95,6 +96,11 @@ class Config:
     def time_margin_ms(self) -> int:
         """What a function keeps back of its timeout, in milliseconds."""
         return 1000 if self.local else TIME_MARGIN_MS
+
+    @property
+    def lease_margin_seconds(self) -> int:
+        """How far the clocks of two functions may differ; on the embedded AWS they share one."""
+        return 0 if self.local else CLOCK_MARGIN_SECONDS
 
     @property
     def relay_timeout_seconds(self) -> int:

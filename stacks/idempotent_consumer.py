@@ -168,6 +168,7 @@ class IdempotentConsumer(Construct):
             max_receive_count=self.line.max_receive_count,
             time_margin_ms=self._config.time_margin_ms,
             effect_timeout_seconds=self.line.effect_timeout_seconds,
+            lease_margin_seconds=self._config.lease_margin_seconds,
             group_size=self.line.group_size,
             commit_threads=self.line.commit_threads,
             isolation_queue_url=None if self.isolation is None else self.isolation.queue_url,

@@ -160,7 +160,9 @@ class Performer:
     def _renew_key(self, turn: Turn) -> Steps:
         stem, _, number = turn.intent.provider_key.rpartition("-")
         renewed = turn.intent._replace(
-            provider_key=f"{stem}-{int(number) + 1}", expires=self._day + 1
+            owner=next(self._owners),
+            provider_key=f"{stem}-{int(number) + 1}",
+            expires=self._day + 1,
         )
         yield from self._change(turn.key, turn.intent, renewed)
         turn.intent = renewed

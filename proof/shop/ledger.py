@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from once.contract import DeadLetter, Reason, Record, State
+from once.contract import Reason, Record, State
+from proof.shop.doubts import Doubts, reason_of
 from proof.shop.service import DEDUP, Service
 from proof.shop.traffic import NONSENSE, STOCK, Order, Traffic
 from proof.world.expressions import plain
@@ -52,6 +53,7 @@ class Ledger:
         self._nonsense = traffic.nonsense
         self._unreadable = traffic.unreadable
         self._known: object = None
+        self._doubts = Doubts(service)
 
     def check_acknowledgement(self, consumer: str, queue: Queue, message: Message) -> None:
         """See that what is acknowledged had its effect, or was dead-lettered or isolated.
@@ -72,6 +74,7 @@ class Ledger:
         Raises:
             Violation: something did.
         """
+        self._refuse("unknown while it is done", dict.fromkeys(self._doubts.unfounded(), "done"))
         world = self._world
         now = (world.tables.transactions, len(world.provider.api.book.charges()), world.mail.sent)
         if now == self._known:
@@ -230,11 +233,6 @@ class Ledger:
         """The keys of the records whose effect has no outcome."""
         records = self._world.tables.items[DEDUP].items()
         return [pk for pk, item in records if item[Record.STATE] == {"S": State.PENDING}]
-
-
-def reason_of(letter: Message) -> str:
-    """Return why a dead letter is there; empty if it does not say."""
-    return str(letter.attributes.get(DeadLetter.REASON, {}).get("StringValue", ""))
 
 
 def _flat(value: dict[str, Any]) -> Any:

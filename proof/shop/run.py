@@ -13,6 +13,7 @@ from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import Operator, on_time
 from proof.shop.service import (
     DEDUP,
+    DEDUP_WINDOW_SECONDS,
     INGRESS,
     Context,
     Function,
@@ -24,7 +25,7 @@ from proof.shop.service import (
 from proof.shop.traffic import NONSENSE, STOCK, Traffic
 from proof.world.plan import Mishap, Plan
 from proof.world.queues import Message, Queue, received
-from proof.world.tasks import Killed, Process
+from proof.world.tasks import START, Killed, Process
 
 MOST_TURNS = 50_000
 _SIDE_BY_SIDE = 2
@@ -65,6 +66,8 @@ class Run:
                 self._plan.off = True
                 self._heal()
                 self.ledger.check_rest()
+                self._send_late_copies()
+                self.ledger.check_rest()
                 self._forget()
                 self.ledger.check_rest()
         except Violation as violation:
@@ -92,6 +95,13 @@ class Run:
             self._to_rest()
             # What a killed walk has hidden is seen again, and the operator comes once more.
             self.world.tasks.now += HOLD_SECONDS
+
+    def _send_late_copies(self) -> None:
+        """Send each order once more, at the end of the time for which its key is remembered."""
+        self.world.tasks.now = max(self.world.tasks.now, START + DEDUP_WINDOW_SECONDS)
+        for order in self._traffic.orders:
+            self.world.topic.publish("order.placed", order.body())
+        self._to_rest()
 
     def _forget(self) -> None:
         """Let so much time pass that every record has expired, and TTL remove them."""

@@ -154,7 +154,7 @@ class Service:
             dynamodb=clients().dynamodb,
             sqs=clients().sqs,
             logger=_LOGGERS[line.name],
-            clock=self.world.tasks.clock,
+            clock=self._clock(line.name),
             sleep=self.world.tasks.pause,
             metrics=_NoMetrics(),  # type: ignore[arg-type]
         )
@@ -192,10 +192,15 @@ class Service:
             sqs=clients().sqs,
             logger=_LOGGERS[RELAY],
             metrics=_NoMetrics(),  # type: ignore[arg-type]
-            clock=self.world.tasks.clock,
+            clock=self._clock(RELAY),
             sleep=self.world.tasks.pause,
         )
         return relay.handle
+
+    def _clock(self, name: str) -> Callable[[], float]:
+        """Return the clock of a new process of a function."""
+        skew = self.world.plan.skew(name)
+        return lambda: self.world.tasks.now + skew
 
 
 def url(queue: Queue) -> str:

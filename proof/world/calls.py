@@ -21,6 +21,7 @@ from botocore.httpsession import URLLib3Session
 from requests.adapters import HTTPAdapter
 
 from local.payments.messages import Answer, Request
+from once.contract import Record
 from proof.world.errors import ServiceError
 
 if TYPE_CHECKING:
@@ -80,6 +81,16 @@ def connected(respond: Respond) -> Iterator[None]:
 
     with patch.object(URLLib3Session, "send", send), patch.object(HTTPAdapter, "send", send_http):
         yield
+
+
+def new_owners(call: Call) -> Iterator[str]:
+    """Yield the owner's tokens that a transaction writes into pending records."""
+    if call.operation != "TransactWriteItems":
+        return
+    for [entry] in map(dict.values, call.request["TransactItems"]):
+        values = entry.get("ExpressionAttributeValues", {})
+        if token := entry.get("Item", {}).get(Record.OWNER) or values.get(f":new_{Record.OWNER}"):
+            yield token["S"]
 
 
 def _call(request: AWSPreparedRequest) -> Call:

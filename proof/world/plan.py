@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from once.contract import CLOCK_SKEW_SECONDS
 from proof.world.calls import Call
 from proof.world.faults import Fault, kinds
 
 _LASTING = 0.6
 """How many of the faults outlast the SDK's own second attempt."""
+_SKEWED = 0.5
+"""How many function processes have a clock that is slow or fast."""
+_SKEWS = (-CLOCK_SKEW_SECONDS, -60.0, 60.0, CLOCK_SKEW_SECONDS)
 
 
 class Mishap(StrEnum):
@@ -26,6 +30,8 @@ class Mishap(StrEnum):
     """The stream hands a batch over again that was worked on to the end."""
     DROPPED = "dropped"
     """The stream loses a batch that the relay never had, as after an outage of over 24 h."""
+    SKEWED = "skewed clock"
+    """A function's clock is slow or fast, for as long as its process is warm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class Action:
         what: a Fault or a Mishap.
         lasting: whether the SDK's further attempts meet it as well.
         position: which entry of a request it is about; counted round.
-        seconds: how much later a late call is done.
+        seconds: how much later a late call is done, or how far a clock is fast.
     """
 
     place: str
@@ -102,6 +108,11 @@ class Plan:
         """Tell whether a mishap takes place."""
         return self._drawn(f"{what} {about}", frozenset({what})) is not None
 
+    def skew(self, about: str) -> float:
+        """Return by how many seconds the clock of a new function process is fast."""
+        action = self._drawn(f"{Mishap.SKEWED} {about}", frozenset({Mishap.SKEWED}))
+        return 0.0 if action is None else action.seconds
+
     def _drawn(self, place: str, possible: frozenset[Fault] | frozenset[Mishap]) -> Action | None:
         self.seen[place] += 1
         self.possible[place] = possible
@@ -121,9 +132,12 @@ def chance(seed: int, faults: float, mishaps: float) -> Draw:
         mishaps: how likely each mishap is, where it could take place.
     """
     draw = random.Random(f"faults {seed}")
+    clocks = random.Random(f"clocks {seed}")
 
     def drawn(occasion: Occasion) -> Action | None:
         [*what] = sorted(occasion.possible)
+        if what == [Mishap.SKEWED]:
+            return _skewed(occasion, clocks) if clocks.random() < _SKEWED else None
         if draw.random() >= (mishaps if isinstance(what[0], Mishap) else faults):
             return None
         return Action(
@@ -136,6 +150,11 @@ def chance(seed: int, faults: float, mishaps: float) -> Draw:
         )
 
     return drawn
+
+
+def _skewed(occasion: Occasion, clocks: random.Random) -> Action:
+    seconds = clocks.choice(_SKEWS)
+    return Action(occasion.place, occasion.number, Mishap.SKEWED, seconds=seconds)
 
 
 def script(actions: Iterable[Action]) -> Draw:

@@ -7,14 +7,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
-from proof.world.calls import PROVIDER, Call, Silence, connected
+from proof.world.calls import PROVIDER, Call, Silence, connected, new_owners
 from proof.world.errors import ServiceError
 from proof.world.faults import SAVED, Fault, refusal
 from proof.world.plan import Action, Plan
 from proof.world.provider import SECRET, Mail, Provider
 from proof.world.queues import Queue, Queues
 from proof.world.tables import Tables
-from proof.world.tasks import START, Killed, Pool, Tasks
+from proof.world.tasks import START, Killed, Pool, Process, Tasks
 from proof.world.topics import Subscribers, Topics
 
 SILENCE_SECONDS = {PROVIDER: 6.0}
@@ -36,6 +36,7 @@ class World:
 
     Attributes:
         log: what took place, a line each.
+        owners: the process that made each owner's token of a pending effect.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class World:
         self.provider = Provider(self.tasks.clock)
         self.mail = Mail()
         self.log: list[str] = []
+        self.owners: dict[str, Process] = {}
         self._seed = seed
 
     @contextmanager
@@ -82,6 +84,7 @@ class World:
             Silence: no answer comes.
             Killed: so is its process.
         """
+        self._note_owners(call)
         action = self.plan.call(call)
         self.tasks.pause(self.random.choice((0.002, 0.01, 0.05)))
         self._note(call, action)
@@ -149,6 +152,10 @@ class World:
                 self.do(call)
 
         return do
+
+    def _note_owners(self, call: Call) -> None:
+        if (task := self.tasks.current) is not None:
+            self.owners |= dict.fromkeys(new_owners(call), task.process)
 
     def _note(self, call: Call, action: Action | None) -> None:
         task = self.tasks.current

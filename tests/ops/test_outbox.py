@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from once.contract import CLOCK_SKEW_SECONDS
 from tests.ops.outboxes import REPUBLISH, event, ids, numbers, published
 from tests.ops.support import Cloud, answer_with, refusal, run
 
@@ -53,6 +54,22 @@ def test_only_what_was_committed_in_between_is_published(
     assert published(cloud) == ids("orders#3")
     assert run(*REPUBLISH, hours_ago(4)).exit_code == 0
     assert published(cloud) == ids("orders#1", "orders#3")
+
+
+def test_what_functions_with_other_clocks_committed_in_between_is_published(
+    cloud: Cloud, commit: Callable[..., None]
+) -> None:
+    skew = CLOCK_SKEW_SECONDS / 3600  # ages are in hours
+    ages = {
+        "fast": 2 - 0.9 * skew,
+        "after": 2 - 1.1 * skew,
+        "slow": 4 + 0.9 * skew,
+        "before": 4 + 1.1 * skew,
+    }
+    for name, age in ages.items():
+        commit(f"orders#{name}", event(f"orders#{name}"), age=age)
+    assert run(*REPUBLISH, "4h", "--until", hours_ago(2)).exit_code == 0
+    assert published(cloud) == ids("orders#fast", "orders#slow")
 
 
 def test_consumer_is_chosen_by_its_whole_name(cloud: Cloud, commit: Callable[..., None]) -> None:

@@ -61,13 +61,17 @@ class Function:
         troubles: Sequence[Trouble | None] = (),
         *,
         seconds: float = 30,
+        skew: float = 0,
     ) -> None:
-        """Begin an invocation with these messages, wherever they were; it has so many seconds."""
+        """Begin an invocation with these messages, wherever they were.
+
+        It has so many seconds. If it is a new process, its clock is fast by `skew` seconds.
+        """
         records = [self._handed_out(message) for message in messages]
         handles = {message.id: message.handles[-1] for message in messages}
 
         def work(process: Process) -> None:
-            with self._one(process) as handle:
+            with self._one(process, skew) as handle:
                 answer = handle({"Records": records}, Context(process, self._stage.tasks.clock))
             failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
             assert failed <= handles.keys(), "the answer names messages of another batch"
@@ -79,18 +83,18 @@ class Function:
         self._stage.start(self._consumer.name, seconds, work, troubles)
 
     @contextmanager
-    def _one(self, process: Process) -> Iterator[Any]:
-        yield (handle := self._idle.pop() if self._idle else self._new())
+    def _one(self, process: Process, skew: float) -> Iterator[Any]:
+        yield (handle := self._idle.pop() if self._idle else self._new(skew))
         if not process.dead:
             self._idle.append(handle)
 
-    def _new(self) -> Any:
+    def _new(self, skew: float) -> Any:
         runtime = Runtime(
             settings=self._settings,
             dynamodb=clients().dynamodb,
             sqs=clients().sqs,
             logger=LOGGER,
-            clock=self._stage.tasks.clock,
+            clock=lambda: self._stage.tasks.now + skew,
             sleep=self._stage.tasks.pause,
             metrics=NO_METRICS,
         )

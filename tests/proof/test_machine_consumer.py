@@ -14,12 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec import Struct
 
 from once.consumer import Consumer
-from once.contract import DeadLetter, Reason
+from once.contract import CLOCK_MARGIN_SECONDS, DeadLetter, Reason
 from once.errors import PermanentError, Refusal
-from once.record import CLOCK_SKEW_SECONDS
 from once.testing.events import cloud_event
 from once.transaction import Transaction
-from proof.shop.ledger import reason_of
+from proof.shop.doubts import reason_of
 from proof.world.queues import Message, Queue
 from tests.proof.machine_functions import Function
 from tests.proof.machines import PICKS, TROUBLES, Stage, Trouble, quick
@@ -38,7 +37,7 @@ EVENTS = [
     *[("e1", "adds", "b"), ("s1", "reads", "a"), ("e7", "poisons", "a"), ("n", NONSENSE, "")],
 ]
 """The id of each, what it does, and to which item: three ids say two things."""
-LATER = st.sampled_from([0, 0, 1, 200, WINDOW + CLOCK_SKEW_SECONDS + 2])
+LATER = st.sampled_from([0, 0, 1, 200, WINDOW + CLOCK_MARGIN_SECONDS + 2])
 CHOSEN = st.lists(st.integers(0, 30), min_size=1, max_size=10)
 
 

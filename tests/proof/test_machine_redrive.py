@@ -21,7 +21,7 @@ from once.effects import Call, Policy
 from once.errors import NotDone, PermanentError, Refusal
 from once.testing.events import cloud_event
 from once.transaction import Transaction
-from proof.shop.ledger import reason_of
+from proof.shop.doubts import reason_of
 from proof.shop.operator import redrive
 from proof.shop.service import DEDUP
 from proof.world.calls import PROVIDER, site

@@ -19,7 +19,7 @@ from once.outbox import event_id_of
 from once.relay import NotRelayed, Relay
 from once.settings import RelaySettings
 from proof.shop.clients import clients
-from proof.shop.ledger import reason_of
+from proof.shop.doubts import reason_of
 from proof.shop.service import DEDUP, Context, url
 from proof.world.calls import Call
 from proof.world.errors import ServiceError

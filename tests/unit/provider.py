@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from once.consumer import Consumer
+from once.contract import CLOCK_MARGIN_SECONDS
 from once.effects import Call, Policy
 from once.errors import Refusal
 from once.testing import FakeAws, FakeContext
@@ -20,6 +21,8 @@ TIMEOUT = 2
 LIFETIME = 23 * 60 * 60
 LEASE = 30
 """What a `FakeContext` has left, in seconds: after it the owner has ended."""
+TAKEOVER = LEASE + CLOCK_MARGIN_SECONDS
+"""When an effect that no provider key protects may be taken over, in seconds."""
 NOW = 1_700_000_000.0
 SETTINGS: dict[str, Any] = {"effect_timeout_seconds": TIMEOUT, "publishes": ("paid", "declined")}
 
@@ -185,7 +188,14 @@ def kill(client: Any, nth: int, *, done: bool) -> Iterator[None]:
         client.meta.events.unregister(hook, end)
 
 
-def start_till(start: Callable[..., FakeAws], provider: Provider, **options: Any) -> Till:
+def start_till(
+    start: Callable[..., FakeAws],
+    provider: Provider,
+    *,
+    margin: int = CLOCK_MARGIN_SECONDS,
+    **options: Any,
+) -> Till:
     """Start the function with an effect at this provider; options are those of `consumer_of`."""
     consumer = consumer_of(provider, **options)
-    return Till(start(consumer, **SETTINGS), consumer, provider)
+    aws = start(consumer, **SETTINGS, lease_margin_seconds=margin)
+    return Till(aws, consumer, provider)

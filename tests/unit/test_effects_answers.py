@@ -10,6 +10,7 @@ from once.testing import Fault, answer_lost, cancelled, inject, never_sent
 from tests.unit.conftest import Start
 from tests.unit.provider import (
     LEASE,
+    TAKEOVER,
     Killed,
     Provider,
     Till,
@@ -137,7 +138,7 @@ def test_what_was_not_done_and_not_handed_back_counts_as_unknown(make: Make) -> 
     till.provider.plan = [NotDone()] * 3
     with inject(till.aws.runtime.dynamodb, WRITE, None, *[never_sent()] * 3):
         assert not till.deliver(event)
-    till.later()
+    till.later(TAKEOVER)
     assert till.deliver(event)
     assert reasons(till.aws) == ["effect-unknown"]
 

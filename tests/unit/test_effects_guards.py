@@ -12,6 +12,7 @@ from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.provider import (
     SETTINGS,
+    TAKEOVER,
     Charge,
     Declined,
     Killed,
@@ -164,7 +165,7 @@ def test_a_pending_request_that_the_model_no_longer_takes_is_for_a_person(start:
     new.handles("noted", Note)(lambda event, tx: tx.perform(effect, Narrow(event.name, 100)))
     new.completes(effect)(lambda event, outcome, tx: None)
     till.consumer = new
-    till.later()
+    till.later(TAKEOVER)
     assert till.deliver(event)
     found = letter(till)
     assert found["reason"] == "effect-unknown"

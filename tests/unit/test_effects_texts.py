@@ -11,7 +11,16 @@ from once.errors import KeySpent, PermanentError
 from once.settings import TIME_MARGIN_MS
 from once.testing import inject, refused
 from tests.unit.conftest import Start
-from tests.unit.provider import LIFETIME, Charge, Killed, Provider, Till, after, start_till
+from tests.unit.provider import (
+    LIFETIME,
+    TAKEOVER,
+    Charge,
+    Killed,
+    Provider,
+    Till,
+    after,
+    start_till,
+)
 from tests.unit.support import facts, note
 
 LAST = 5
@@ -101,7 +110,7 @@ def dead(start: Start) -> Callable[[Policy], tuple[Till, Any]]:
 
 def test_what_is_done_at_most_once_is_to_be_found_out_outside(dead: Any) -> None:
     till, event = dead(Policy.AT_MOST_ONCE)
-    till.later()
+    till.later(TAKEOVER)
     assert till.deliver(event)
     assert error(till) == (
         "EffectUnknown: the effect 'charge' may have happened, and is done at most once: find out "

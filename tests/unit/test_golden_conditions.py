@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from once.contract import CLOCK_MARGIN_SECONDS
 from once.effects import Effect, Policy
 from once.ledger import Ledger
-from once.record import CLOCK_SKEW_SECONDS, StoredRecord
+from once.record import StoredRecord
 from once.transaction import Identity, Transaction
 from once.verdict import COMMITTED, DUPLICATE, Kind
 from tests.golden.versions import Item, cases
@@ -65,7 +66,7 @@ def test_other_content_under_a_key_of_any_version_is_a_conflict(
 def test_a_record_of_any_version_is_forgotten_when_it_said_and_not_before(
     bench: Bench, version: int, case: Item
 ) -> None:
-    end = case["read"]["expires_at"] + CLOCK_SKEW_SECONDS
+    end = case["read"]["expires_at"] + CLOCK_MARGIN_SECONDS
     stand(bench, case, now=end)
     assert bench.commit(again(case)) == [DUPLICATE]
     bench.aws.time = end + 1
@@ -77,7 +78,7 @@ def test_an_effect_that_any_version_began_is_finished_under_its_key(
     bench: Bench, version: int, case: Item
 ) -> None:
     stand(bench, case)
-    ledger = Ledger(bench.client, "dedup", lambda: OVER, cast("Any", logging.getLogger()))
+    ledger = Ledger(bench.client, "dedup", lambda: OVER, cast("Any", logging.getLogger()), 0)
     found = StoredRecord.read(case["item"]).intent
     assert found is not None
     mine = ledger.take_over(effect_of(case), case["item"]["pk"]["S"], found, 30)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from once.actions import serialize
-from once.contract import Standing
+from once.contract import CLOCK_MARGIN_SECONDS, Standing
 from once.effects import Effect, Policy
 from once.errors import EffectUnknown, InFlight, Unanswered
 from once.intent import Intent
@@ -153,6 +153,19 @@ def test_whoever_was_overtaken_neither_renews_nor_hands_back(bench: Bench, ledge
     assert stored(bench) == theirs
 
 
+def test_a_takeover_that_read_a_key_before_its_renewal_does_not_put_it_back(
+    bench: Bench, ledger: Ledger
+) -> None:
+    # Under a clock that is ahead, or at a function that is slow. The renewed key would count as
+    # never used, although its owner is calling with it.
+    found = opened(bench)
+    renewed = ledger.renew_key(EFFECT, PK, found)
+    later(bench)
+    with pytest.raises(InFlight):
+        ledger.take_over(EFFECT, PK, found, 10)
+    assert stored(bench) == renewed
+
+
 def test_what_is_done_is_changed_by_nobody(bench: Bench, ledger: Ledger) -> None:
     mine = opened(bench)
     store(bench, mine, state="done")
@@ -177,8 +190,12 @@ def test_a_renewed_key_counts_on_and_lives_anew(bench: Bench, ledger: Ledger) ->
     for _ in range(10):
         renewed = ledger.renew_key(EFFECT, PK, renewed)
     assert renewed.provider_key == mine.provider_key[:-1] + "11"
+    assert renewed.owner != mine.owner
     assert renewed == replace(
-        mine, provider_key=renewed.provider_key, key_expires_at=int(NOW) + 5 + LIFETIME
+        mine,
+        provider_key=renewed.provider_key,
+        key_expires_at=int(NOW) + 5 + LIFETIME,
+        owner=renewed.owner,
     )
     assert renewed == stored(bench)
 
@@ -188,7 +205,7 @@ def test_at_most_once_is_taken_over_only_where_it_was_not_done(
 ) -> None:
     effect = effect_of(Policy.AT_MOST_ONCE)
     found = opened(bench, effect)
-    later(bench)
+    later(bench, 10 + CLOCK_MARGIN_SECONDS)
     for standing in (Standing.IN_FLIGHT, Standing.UNKNOWN):
         with pytest.raises(EffectUnknown, match="find out outside whether it did"):
             ledger.take_over(effect, PK, replace(found, standing=standing), 10)

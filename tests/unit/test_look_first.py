@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from once.consumer import Consumer
+from once.contract import CLOCK_MARGIN_SECONDS
 from once.errors import PermanentError
-from once.record import CLOCK_SKEW_SECONDS
 from once.testing import FakeAws, FakeContext
 from once.transaction import Transaction
 from tests.unit import provider
@@ -141,7 +141,7 @@ def test_an_expired_record_is_no_record(
     aws.time = NOW
     seed(aws, consumer, "a")
     window = aws.runtime.settings.dedup_window_seconds
-    aws.time = NOW + window + CLOCK_SKEW_SECONDS + seconds_after
+    aws.time = NOW + window + CLOCK_MARGIN_SECONDS + seconds_after
     assert invoke(aws, consumer, *batch_of("a", "b", **AGAIN)) == []
     assert amounts(aws) == {"a": amount, "b": 1}
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from once.consumer import Consumer
+from once.contract import CLOCK_MARGIN_SECONDS
 from once.outbox import events_in
-from once.record import CLOCK_SKEW_SECONDS
 from once.testing import FakeAws, FakeContext, answer_lost, inject
 from once.transaction import Transaction
 from tests.unit.conftest import Start
@@ -99,7 +99,7 @@ def test_o1_a_handler_that_runs_again_in_another_commit_gives_its_events_the_sam
 ) -> None:
     aws.deliver(note("a", event_id="e"))
     [before] = stored(aws)
-    aws.time = THEN + WINDOW + CLOCK_SKEW_SECONDS + 1
+    aws.time = THEN + WINDOW + CLOCK_MARGIN_SECONDS + 1
     aws.deliver(note("a", event_id="e"))
     [after] = stored(aws)
     assert before["commit"] != after["commit"]
@@ -116,7 +116,7 @@ def test_o5_a_record_put_over_an_expired_one_is_published(aws: FakeAws) -> None:
     station = Station()
     aws.deliver(note("a", event_id="e"))
     [before] = stored(aws)
-    aws.time = THEN + WINDOW + CLOCK_SKEW_SECONDS + 1
+    aws.time = THEN + WINDOW + CLOCK_MARGIN_SECONDS + 1
     aws.deliver(note("a", 9, event_id="e"))
     [after] = stored(aws)
     station.handle(change(after, before))

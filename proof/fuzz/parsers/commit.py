@@ -8,8 +8,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from once.claim import Claim
 from once.commit import Committer
-from once.contract import Record
-from once.record import CLOCK_SKEW_SECONDS
+from once.contract import CLOCK_MARGIN_SECONDS, Record
 from once.verdict import Kind, Verdict
 from proof.fuzz import claims, items, nasty
 from proof.fuzz.parsers.cancellation import check_verdict
@@ -76,7 +75,7 @@ def _check_looked_up(group: list[Claim], verdicts: list[Verdict], found: list[An
 
 def _has_expired(item: dict[str, Any]) -> bool:
     expires = item.get(Record.EXPIRES_AT)
-    return expires is not None and int(expires["N"]) < NOW - CLOCK_SKEW_SECONDS
+    return expires is not None and int(expires["N"]) < NOW - CLOCK_MARGIN_SECONDS
 
 
 def _claim(number: int, kinds: list[str]) -> Claim:

@@ -58,6 +58,11 @@ def republish(pages: Iterable[Page], publish: Publish, seen: Callable[[int], obj
                     result.events[entry.event.type] -= 1
                     result.faults.append(f"{owners[entry.event]}: the topic refuses {entry.error}")
             result.too_old += page.too_old
+            result.faults += [
+                f"{key_hash(item[Record.PK]['S'])}: its expiry cannot be read, so that nothing "
+                "tells whether consumers still know its events"
+                for item in page.unreadable
+            ]
             seen(page.looked_at)
     return result
 

@@ -114,10 +114,17 @@ class Redriver:
     def _sent(self, pairs: Sequence[Pair]) -> list[Letter]:
         """Send, and return the letters that are certainly in their queue again."""
         queue_url = pairs[0][0].box.queue_url
-        taken, refused = call_for_each(
-            lambda entries: self._sqs.send_message_batch(QueueUrl=str(queue_url), Entries=entries),
-            (message.entry() for _, message in pairs),
-        )
+        try:
+            taken, refused = call_for_each(
+                lambda entries: self._sqs.send_message_batch(
+                    QueueUrl=str(queue_url), Entries=entries
+                ),
+                (message.entry() for _, message in pairs),
+            )
+        except self._sqs.exceptions.BatchRequestTooLong as error:
+            # More than one are kept below the limit, so it is a single message that is over it.
+            self.result.failed += [f"{letter.message_id}: not sent: {error}" for letter, _ in pairs]
+            return []
         self.result.sent |= {answer["MessageId"] for answer in taken.values()}
         for number, said in refused.items():
             self.result.failed.append(f"{pairs[number][0].message_id}: not sent: {said}")

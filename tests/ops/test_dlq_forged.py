@@ -7,8 +7,9 @@ import boto3
 import pytest
 
 from once.contract import DeadLetter
+from once.events import read_event
 from once.original import Original
-from ops import cases, redrive
+from ops import redrive
 from ops.dead_letters import Letter
 from ops.letter_words import NO_REASON
 from ops.sent_back import sent_back
@@ -141,10 +142,9 @@ def test_an_error_of_the_command_itself_is_told_of_its_letter(
     def read(body: str, **_: Any) -> Any:
         if "id-a" in body:
             raise ZeroDivisionError
-        return reading(body, **_)
+        return read_event(body, **_)
 
-    reading = cases.read_event
-    monkeypatch.setattr(cases, "read_event", read)
+    monkeypatch.setattr("ops.cases.read_event", read)
     goes_around(mess, shop, letter(), "NOT SAFE: unexpected, a fault of this command: ZeroDivision")
     assert run("dlq", "list", "--json").exit_code == 0
 

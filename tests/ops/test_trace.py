@@ -245,7 +245,7 @@ def test_what_is_not_readable_in_a_record_is_said_so(saga: Saga) -> None:
 def test_a_log_is_asked_from_its_beginning_where_an_events_time_is_no_help(
     saga: Saga, time: str
 ) -> None:
-    asked: list[int] = []
+    asked: list[str] = []
     answer_with("logs.FilterLogEvents", lambda params: asked.append(params["body"]))
     published = {**json.loads(body(placed("o-2"))), "time": time}
     saga.commit("inventory", placed("o-1"), outbox={"S": json.dumps([published])})

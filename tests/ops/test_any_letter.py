@@ -7,17 +7,20 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import Result
 
 from once.contract import Record
 from tests.ops.hostile import PK, Forged, Mess, harmless_only, items, letters, quick
-from tests.ops.letters import Shop
+from tests.ops.letters import Shop, note
 from tests.ops.support import run
 
 some = st.lists(letters, min_size=1, max_size=3)
 records = st.lists(items, max_size=2)
+
+BEYOND = Forged(json.dumps({**note("a"), "time": "0001-01-01T00:00:00+23:59"}), {})
+"""A time that no calendar holds in UTC."""
 
 
 @pytest.fixture
@@ -55,6 +58,7 @@ def test_list_shows_any_letter(mess: Mess, found: Sequence[Forged], options: Seq
 
 @quick
 @given(letters, records)
+@example(BEYOND, [])
 def test_show_shows_any_letter(mess: Mess, letter: Forged, stored: Sequence[Any]) -> None:
     with mess.of([letter], stored) as [message_id]:
         assert ended("dlq", "show", message_id).exit_code == 0
@@ -63,6 +67,7 @@ def test_show_shows_any_letter(mess: Mess, letter: Forged, stored: Sequence[Any]
 
 @quick
 @given(some, records)
+@example([BEYOND], [])
 def test_a_dry_run_of_redrive_judges_any_letter(
     mess: Mess, found: Sequence[Forged], stored: Sequence[Any]
 ) -> None:
@@ -73,6 +78,7 @@ def test_a_dry_run_of_redrive_judges_any_letter(
 
 @quick
 @given(some, records, st.sampled_from(((), ("--unsafe",))))
+@example([BEYOND], [], ())
 def test_redrive_sends_any_letter_or_says_why_not(
     mess: Mess, shop: Shop, found: Sequence[Forged], stored: Sequence[Any], options: Sequence[str]
 ) -> None:

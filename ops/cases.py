@@ -13,11 +13,16 @@ from once.keys import Key, key_hash
 from ops.candidates import LOOK_UPS, candidates, key_of
 from ops.dead_letters import Letter
 from ops.dedup_table import DedupTable, Item
+from ops.errors import unexpected
 
 _MOST_LEFT_OUT = 3
 """How many fields of the data are tried as declared volatile, all at once."""
 _FIELDS = 20
 """Of how many fields: with more, a letter would take seconds."""
+
+
+class Unforeseen(OnceError):
+    """A letter made the command itself fail, so that nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +54,10 @@ def read_cases(table: DedupTable, letters: Iterable[Letter]) -> list[Case]:
     Raises:
         OpsError, botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
     """
-    looked = [(letter, event_of(letter)) for letter in letters]
-    keys = [keys_of(letter, event) for letter, event in looked]
-    records = table.get(key for some in keys for key in some)
+    looked = [(letter, *event_and_keys(letter)) for letter in letters]
+    records = table.get(key for _, _, keys in looked for key in keys)
     found = {record[Record.PK]["S"]: record for record in records}
-    return [
-        _case(letter, event, some, found)
-        for (letter, event), some in zip(looked, keys, strict=True)
-    ]
+    return [_case(letter, event, keys, found) for letter, event, keys in looked]
 
 
 def event_of(letter: Letter) -> CloudEvent | OnceError:
@@ -66,13 +67,23 @@ def event_of(letter: Letter) -> CloudEvent | OnceError:
         fingerprint(event)
     except OnceError as error:
         return error
+    except Exception as error:  # one letter never holds up all others
+        return Unforeseen(unexpected(error))
     return event
 
 
-def keys_of(letter: Letter, event: CloudEvent | OnceError) -> list[str]:
-    """Return the keys that a letter's event may have; just one where the letter has a hash."""
+def event_and_keys(letter: Letter) -> tuple[CloudEvent | OnceError, list[str]]:
+    """Return a letter's event, and the keys it may have; just one where the letter has a hash."""
+    event = event_of(letter)
     if isinstance(event, OnceError):
-        return []
+        return event, []
+    try:
+        return event, _keys(letter, event)
+    except Exception as error:  # one letter never holds up all others
+        return Unforeseen(unexpected(error)), []
+
+
+def _keys(letter: Letter, event: CloudEvent) -> list[str]:
     if letter.key_hash is None:
         found = chain(
             candidates(event, letter.box.owner), _keys_of_content(event, letter.box.owner)

@@ -6,12 +6,30 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
 from typer.core import TyperGroup
 
 from ops.errors import OpsError, explained
+from ops.words import harmless
 
-console = Console()
-_errors = Console(stderr=True)
+
+class PlainConsole(Console):
+    """A console that shows texts as they are, and never what a terminal would obey.
+
+    A text is no markup, has no emoji codes, and is escaped before its width is measured. A
+    `rich.text.Text` is not: see `ops.words.harmless`.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return the text as rich shows it."""
+        return super().render_str(harmless(text), **options)
+
+
+console = PlainConsole()
+aside = PlainConsole(stderr=True)
 
 Service = Annotated[
     str, typer.Option("--service", help="The deployment's name: `service` in cdk.json.")
@@ -25,9 +43,7 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except (OpsError, BotoCoreError, ClientError) as error:
-            _errors.print(
-                f"error: {explained(error)}", markup=False, highlight=False, soft_wrap=True
-            )
+            aside.print(f"error: {explained(error)}", soft_wrap=True)
             raise typer.Exit(1) from error
 
 

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
@@ -12,10 +11,16 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from once.contract import RELAY, DeadLetter
 from once.original import Original
 from ops.deployment import Deployment
-from ops.lineage import Stay, read_lineage
+from ops.letter_facts import Facts
+from ops.lineage import Stay
+from ops.words import NOT_READABLE
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import MessageTypeDef
+
+
+_OF_A_QUARANTINE = (DeadLetter.REASON, DeadLetter.ERROR, DeadLetter.RECEIVE_COUNT)
+"""Attributes that say nothing of a message that SQS moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class Letter:
         original: body and attributes as the producer sent them.
         sent_at: since when SQS counts its age: since it was dead-lettered, or, where SQS has moved
             it, since it was first sent.
-        facts: what the consumer wrote of it, by attribute name.
+        facts: what was written of it.
         moved: whether SQS moved it here, after its last receive: no consumer said why.
         receives: how often SQS has handed it out, here and before it was moved.
         group: the FIFO message group; None on a standard queue.
@@ -74,7 +79,7 @@ class Letter:
     receipt_handle: str
     original: Original
     sent_at: datetime
-    facts: Mapping[str, str]
+    facts: Facts
     moved: bool
     receives: int
     group: str | None
@@ -83,20 +88,16 @@ class Letter:
     def read(cls, box: Box, message: "MessageTypeDef") -> Self:
         """Read a message of ReceiveMessage, received with all of its attributes."""
         system, attributes = message["Attributes"], message.get("MessageAttributes", {})
-        facts = {
-            name: value["StringValue"]
-            for name, value in attributes.items()
-            if name.startswith("once-") and "StringValue" in value
-        }
         return cls(
             box=box,
             message_id=message["MessageId"],
             receipt_handle=message["ReceiptHandle"],
             original=Original.of(SQSRecord(_as_lambda_shows(message["Body"], attributes))),
             sent_at=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
-            facts=facts,
-            # A message that was sent back by other means still has the attributes of last time.
-            moved="DeadLetterQueueSourceArn" in system or DeadLetter.REASON not in facts,
+            facts=Facts.read(attributes),
+            # SQS alone sets this. No consumer wrote on such a message: a reason is its producer's,
+            # or is left from last time where it was sent back by other means.
+            moved="DeadLetterQueueSourceArn" in system or DeadLetter.REASON not in attributes,
             receives=int(system["ApproximateReceiveCount"]),
             group=system.get("MessageGroupId") if box.is_fifo else None,
         )
@@ -104,38 +105,40 @@ class Letter:
     @property
     def reason(self) -> str | None:
         """Why it is here, as a code of `once.contract.Reason`; None where nobody said."""
-        return None if self.moved else self.facts.get(DeadLetter.REASON)
+        return None if self.moved else self.facts.reason or NOT_READABLE
 
     @property
     def error(self) -> str | None:
         """What the consumer said of the failure."""
-        return None if self.moved else self.facts.get(DeadLetter.ERROR)
+        return None if self.moved else self.facts.error
 
     @property
     def key_hash(self) -> str | None:
         """The SHA-256 of the dedup key, in hex; None where no consumer got as far."""
-        return self.facts.get(DeadLetter.KEY_HASH)
+        return self.facts.key_hash
 
     @property
     def first_seen(self) -> datetime:
-        """When a consumer first received it, as far as that is known."""
-        with suppress(ValueError, KeyError):
-            moment = datetime.fromisoformat(self.facts[DeadLetter.FIRST_SEEN])
-            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return self.sent_at
+        """When a consumer first received it, as far as that is known: before it was sent here."""
+        return min(self.facts.first_seen or self.sent_at, self.sent_at)
 
     @property
     def receive_count(self) -> int:
         """How often the consumer received it, the last time it was in its queue."""
-        with suppress(ValueError, KeyError):
-            return self.receives if self.moved else int(self.facts[DeadLetter.RECEIVE_COUNT])
-        return self.receives
+        count = self.facts.receive_count
+        return self.receives if self.moved or count is None else count
 
     @property
     def lineage(self) -> tuple[Stay, ...]:
         """Its stays in the consumer's queue, oldest first; the last is the one that it died of."""
-        stays = read_lineage(self.facts.get(DeadLetter.LINEAGE, ""))
+        stays = self.facts.lineage
         return (*stays, Stay(self.message_id)) if self.moved else stays
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """The names of the attributes that count for this letter, and cannot be read."""
+        names = self.facts.unreadable
+        return tuple(name for name in names if not (self.moved and name in _OF_A_QUARANTINE))
 
 
 def _as_lambda_shows(body: str, attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """`dlq`: what was given up, why, whether it is safe to send again, and doing so."""
 
-import json
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -29,7 +28,7 @@ from ops.letter_json import letter_json
 from ops.letter_list import groups_table
 from ops.letter_words import body_text, letter_table
 from ops.safety import judge_all
-from ops.words import harmless
+from ops.words import json_text
 
 app = commands(help="The messages that consumers gave up: their dead letters.")
 
@@ -56,7 +55,7 @@ def list_command(
         letters = [letter for page in walk.pages() for letter in page if choice.takes(letter)]
     if as_json:
         found = {"looked_at": walk.looked_at, "approximate_number": about}
-        typer.echo(json.dumps({**found, "letters": list(map(letter_json, letters))}))
+        typer.echo(json_text({**found, "letters": list(map(letter_json, letters))}))
     else:
         _show_groups(letters)
         console.print(looked_at(walk, about))
@@ -81,7 +80,7 @@ def show(
     [judged] = judge_all(DedupTable(client("dynamodb"), deployment.dedup_table), [letter])
     console.print(letter_table(judged, datetime.now(UTC)))
     console.print()
-    console.print(harmless(body_text(letter)), markup=False, highlight=False, soft_wrap=True)
+    console.print(body_text(letter), soft_wrap=True)
 
 
 app.command()(redrive)

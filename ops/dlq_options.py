@@ -9,7 +9,7 @@ from typer import Argument, BadParameter, Option
 
 from once.contract import Reason
 from once.events import CloudEvent
-from ops.cases import event_of, keys_of
+from ops.cases import event_and_keys
 from ops.dead_letters import Letter
 from ops.lineage import DIED
 from ops.when import FORMS, read_when
@@ -94,7 +94,5 @@ def check_names(names: Sequence[str], choice: Choice) -> None:
 
 
 def _has_key(letter: Letter, text: str) -> bool:
-    event = event_of(letter)
-    if not isinstance(event, CloudEvent):
-        return False
-    return text == event.id or any(text in key for key in keys_of(letter, event))
+    event, keys = event_and_keys(letter)
+    return isinstance(event, CloudEvent) and (text == event.id or any(text in k for k in keys))

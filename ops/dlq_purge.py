@@ -74,15 +74,21 @@ def purge(
             return
         if not yes:
             typer.confirm(f"delete {len(letters)} dead letters?", abort=True)
-        _export(letters, export_file)
-        _delete(sqs, walk, letters)
+        faults = _export(letters, export_file)
+        written = [letter for letter in letters if letter.message_id not in faults]
+        refused = _delete(sqs, walk, written)
+    if faults or refused:
+        raise OpsError(_told(faults, refused))
 
 
-def _export(letters: Sequence[Letter], path: Path | None) -> None:
+def _export(letters: Sequence[Letter], path: Path | None) -> dict[str, str]:
     now = datetime.now(UTC)
+    faults: dict[str, str] = {}
     for file, some in _files(letters, path, now).items():
-        export(file, some, now)
-        console.print(f"{len(some)} written to {file}", markup=False, soft_wrap=True)
+        failed = export(file, some, now)
+        console.print(f"{len(some) - len(failed)} written to {file}", soft_wrap=True)
+        faults |= failed
+    return faults
 
 
 def _files(
@@ -99,7 +105,7 @@ def _files(
     }
 
 
-def _delete(sqs: "SQSClient", walk: Walk, letters: Sequence[Letter]) -> None:
+def _delete(sqs: "SQSClient", walk: Walk, letters: Sequence[Letter]) -> dict[str, str]:
     refused: dict[str, str] = {}
     with progress() as bar:
         task = bar.add_task("deleted", total=len(letters))
@@ -108,9 +114,12 @@ def _delete(sqs: "SQSClient", walk: Walk, letters: Sequence[Letter]) -> None:
             walk.taken(letter for letter in some if letter.message_id not in failed)
             refused |= failed
             bar.advance(task, len(some) - len(failed))
-    if refused:
-        lines = "".join(f"\n  {name}: {said}" for name, said in refused.items())
-        raise OpsError(
-            f"{len(refused)} dead letters were not deleted; they stand in the file, and can be "
-            f"deleted with the same command again:{lines}"
-        )
+    return refused
+
+
+def _told(faults: Mapping[str, str], refused: Mapping[str, str]) -> str:
+    lines = "".join(f"\n  {name}: {said}" for name, said in {**faults, **refused}.items())
+    return (
+        f"{len(faults) + len(refused)} dead letters were not deleted, of which {len(refused)} "
+        f"stand in the file, and can be deleted with the same command again:{lines}"
+    )

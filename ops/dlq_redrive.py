@@ -34,7 +34,7 @@ from ops.letter_list import verdict_lines
 from ops.redrive import Pace, Redriver
 from ops.safety import Judged, Prospect, judge_all
 from ops.walk import Walk
-from ops.words import harmless
+from ops.words import one_line
 
 EDIT_SECONDS = 60 * 60
 """How long a letter is held for its editor."""
@@ -173,7 +173,7 @@ def _told(job: Job) -> str:
     refused = [f"{one.case.letter.message_id}: {one.verdict}" for one in job.refused]
     lines = [*job.redriver.result.failed, *refused]
     more = f"\n  and {len(lines) - _TOLD} more" if len(lines) > _TOLD else ""
-    told = "".join(f"\n  {harmless(line)}" for line in lines[:_TOLD])
+    told = "".join(f"\n  {one_line(line)}" for line in lines[:_TOLD])
     return (
         f"{len(lines)} dead letters are still here; those that are not safe are sent by "
         f"`dlq redrive MESSAGE_ID --unsafe` alone, after a look outside:{told}{more}"

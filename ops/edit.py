@@ -17,13 +17,13 @@ from once.events import CloudEvent
 from once.fingerprint import fingerprint
 from once.keys import key_hash
 from once.original import Original
-from once.record import StoredRecord
 from ops.candidates import candidates, key_of
 from ops.cases import Case
 from ops.dead_letters import Letter
 from ops.errors import OpsError
 from ops.letter_words import body_text
 from ops.record_words import written_at
+from ops.stored import Unreadable, stored
 from ops.words import harmless
 
 NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"
@@ -96,10 +96,16 @@ def _keys_by_fields(event: CloudEvent, consumer: str) -> set[str]:
 
 def _record_fault(case: Case, event: CloudEvent) -> str | None:
     """No field is taken for volatile here: an edit of nothing else is not worth the doubt."""
-    if case.record is None or StoredRecord.read(case.record).fingerprint == fingerprint(event):
+    if case.record is None:
+        return None
+    try:
+        record = stored(case.record)
+    except Unreadable as error:
+        return f"the record under its key {case.pk} cannot be read, and may say otherwise: {error}"
+    if record.fingerprint == fingerprint(event):
         return None
     return (
-        f"other content was committed under its key {case.pk} at {written_at(case.record)}: it "
+        f"other content was committed under its key {case.pk} at {written_at(record)}: it "
         f"would come back as key-conflict; {NEW_EVENT}"
     )
 

@@ -25,6 +25,14 @@ class OpsError(Exception):
     """Something an operator can put right; the message says how."""
 
 
+def unexpected(error: Exception) -> str:
+    """Return how an error is told that is a fault of the commands themselves.
+
+    It is told of the letter or the record that it concerns, and the command goes on.
+    """
+    return f"unexpected, a fault of this command: {error!r}"
+
+
 def explained(error: Exception) -> str:
     """Return the error's text, with the remedy if there is a known one."""
     remedy = _remedy(error)

@@ -9,31 +9,46 @@ from pathlib import Path
 from typing import Any
 
 from ops.dead_letters import Letter
-from ops.errors import OpsError
+from ops.errors import OpsError, unexpected
 from ops.letter_json import letter_json
 from ops.sent_back import sent_back
 
 _FOR_THE_OWNER = 0o600
 
 
-def export(path: Path, letters: Iterable[Letter], now: datetime) -> None:
+def export(path: Path, letters: Iterable[Letter], now: datetime) -> dict[str, str]:
     """Write letters to a new file, a line each; it is on the disk when this returns.
 
     In each line, `send` is what `aws sqs send-message --cli-input-json` takes.
 
+    Returns:
+        Why a letter is not in the file, by message id.
+
     Raises:
         OpsError: the file is there already, or cannot be written.
     """
+    lines, faults = _lines(letters, now)
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FOR_THE_OWNER)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            for letter in letters:
-                file.write(json.dumps(_line(letter, now)) + "\n")
+            file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
         _keep_name(path.parent)
     except OSError as error:
         raise OpsError(f"{error}: nothing was deleted; name another file with --export") from None
+    return faults
+
+
+def _lines(letters: Iterable[Letter], now: datetime) -> tuple[list[str], dict[str, str]]:
+    lines: list[str] = []
+    faults: dict[str, str] = {}
+    for letter in letters:
+        try:
+            lines.append(json.dumps(_line(letter, now)) + "\n")
+        except Exception as error:  # one letter never holds up all others
+            faults[letter.message_id] = unexpected(error)
+    return lines, faults
 
 
 def _line(letter: Letter, now: datetime) -> dict[str, Any]:

@@ -21,4 +21,5 @@ def letter_json(letter: Letter) -> dict[str, Any]:
         "first_seen": letter.first_seen.isoformat(),
         "receive_count": letter.receive_count,
         "lineage": list(map(str, letter.lineage)),
+        **({"not_readable": [*letter.unreadable]} if letter.unreadable else {}),
     }

@@ -12,7 +12,7 @@ from once.events import CloudEvent
 from ops.dead_letters import Letter
 from ops.letter_words import reason_words, style_of
 from ops.safety import Judged
-from ops.words import harmless, shown_age
+from ops.words import one_line, shown_age
 
 _AGES = (
     (timedelta(hours=1), "under 1 h"),
@@ -39,12 +39,12 @@ def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
     for (consumer, reason, age), members in sorted(groups.items()):
         oldest = min(letter.sent_at for letter in members)
         table.add_row(
-            Text(consumer),
-            Text(reason),
+            consumer,
+            reason,
             _AGES[age][1],
             str(len(members)),
             shown_age(now - oldest),
-            Text(_ids(members)),
+            _ids(members),
         )
     return table
 
@@ -55,8 +55,8 @@ def verdict_lines(judged: Iterable[Judged]) -> Iterator[RenderableType]:
         letter, event = one.case.letter, one.case.event
         kind = event.type if isinstance(event, CloudEvent) else "unreadable"
         facts = (letter.message_id, letter.box.owner, kind, reason_words(letter.reason))
-        yield Text(harmless("  ".join(facts)))
-        verdict = Text(harmless(str(one.verdict)), style_of(one.verdict))
+        yield one_line("  ".join(facts))
+        verdict = Text(one_line(str(one.verdict)), style_of(one.verdict))
         yield Padding(verdict, (0, 0, 0, 4), expand=False)
 
 

@@ -16,14 +16,14 @@ from ops.dead_letters import Letter
 from ops.lineage import Stay
 from ops.record_words import record_words
 from ops.safety import Judged, Verdict
-from ops.words import harmless, shown_age, shown_time
+from ops.words import NOT_READABLE, harmless, one_line, shown_age, shown_time
 
 NO_REASON = "no reason recorded: the function died"
 
 
 def reason_words(reason: str | None) -> str:
     """Return a letter's reason as it is shown."""
-    return harmless(reason) if reason else NO_REASON
+    return reason or NO_REASON
 
 
 def style_of(verdict: Verdict) -> str:
@@ -35,7 +35,7 @@ def letter_table(judged: Judged, now: datetime) -> Table:
     """Return what is known of a letter, all but its body."""
     table = Table.grid(padding=(0, 2))
     for name, value in _rows(judged.case, now):
-        table.add_row(Text(name, "dim"), Text(harmless(value)))
+        table.add_row(Text(name, "dim"), value)
     table.add_row(
         Text("if sent back", "dim"), Text(harmless(str(judged.verdict)), style_of(judged.verdict))
     )
@@ -58,9 +58,11 @@ def _rows(case: Case, now: datetime) -> Iterator[tuple[str, str]]:
     yield "consumer", letter.box.owner
     yield "reason", reason_words(letter.reason)
     if letter.error:
-        yield "error", letter.error
+        yield "error", one_line(letter.error)
     yield "dead-lettered", _moment(letter.sent_at, now)
     yield "first seen", _moment(letter.first_seen, now)
+    if letter.unreadable:
+        yield NOT_READABLE, ", ".join(letter.unreadable)
     yield "receives", _receives(letter)
     yield "lineage", "\n".join(map(_stay, letter.lineage)) or "none recorded"
     if letter.group is not None:
@@ -79,9 +81,9 @@ def _receives(letter: Letter) -> str:
 
 
 def _event_rows(event: CloudEvent) -> Iterator[tuple[str, str]]:
-    yield "event", f"{event.type}, id {event.id}, source {event.source}"
+    yield "event", one_line(f"{event.type}, id {event.id}, source {event.source}")
     if event.time:
-        yield "event's time", event.time
+        yield "event's time", one_line(event.time)
 
 
 def _key(case: Case) -> str:

@@ -4,15 +4,24 @@ Written into the attribute `once-lineage`, one part for each stay, parted by com
 the id; sending back adds, after blanks, the reason, the time, and "edited" where the body was.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
+from ops.when import read_moment
+
+REASON = re.compile(r"[a-z-]{1,40}", re.ASCII)
+"""How the code of a reason is written."""
+
 DIED = "died"
 """In place of a reason: the function died at the message, or never got to it."""
 
 _EDITED = "edited"
+_MESSAGE_ID = re.compile(r"[0-9A-Za-z-]{1,100}", re.ASCII)
+_MOST = 100
+"""How many stays are kept: what is said of a message must not outgrow it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +42,19 @@ class Stay:
 
     @classmethod
     def read(cls, part: str) -> Self:
-        """Read one part; whatever else it holds is left out."""
+        """Read one part; whatever else it holds is left out.
+
+        Raises:
+            ValueError: it is of no form in which a stay is written.
+        """
         message_id, *noted = part.split(" ")
         reason, sent_back, edited = (*noted, None, None, None)[:3]
+        if not (
+            _MESSAGE_ID.fullmatch(message_id)
+            and (reason is None or REASON.fullmatch(reason))
+            and (sent_back is None or read_moment(sent_back))
+        ):
+            raise ValueError("no stay in a queue")
         return cls(message_id, reason, sent_back, edited == _EDITED)
 
     def __str__(self) -> str:
@@ -48,9 +67,13 @@ class Stay:
         return replace(self, reason=reason or DIED, sent_back=moment, edited=edited)
 
 
-def read_lineage(text: str) -> tuple[Stay, ...]:
-    """Return the stays in a lineage, oldest first."""
-    return tuple(Stay.read(part.strip()) for part in text.split(",") if part.strip())
+def read_lineage(text: str) -> tuple[Stay, ...] | None:
+    """Return the newest stays in a lineage, oldest first; None where it is not readable."""
+    parts = text.split(",")[-_MOST:]
+    try:
+        return tuple(Stay.read(part.strip()) for part in parts if part.strip())
+    except ValueError:
+        return None
 
 
 def lineage_text(stays: Iterable[Stay]) -> str:

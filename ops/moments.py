@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import cast
 
 from once.contract import CLOCK_MARGIN_SECONDS, Outcome, Record, Standing, State
 from once.errors import OnceError
@@ -15,6 +14,7 @@ from ops.cases import event_of
 from ops.dead_letters import Letter
 from ops.dedup_table import Item
 from ops.log_lines import Line
+from ops.stored import moment_of, text_of, unreadable_points
 
 Fact = str | int | bool | datetime | list[str]
 
@@ -23,7 +23,6 @@ _STANDINGS: dict[str, str] = {
     Standing.NOT_DONE: "certainly not done",
     Standing.UNKNOWN: "perhaps done: nobody knows",
 }
-_MILLISECONDS = 1000
 
 
 class What(StrEnum):
@@ -42,7 +41,7 @@ class Moment:
     """One line of a trace.
 
     Attributes:
-        at: when it happened.
+        at: when it happened; None where that is not readable.
         consumer: the consumer's name.
         event_type: the type of the event; None where it is not known.
         what: what the consumer did with it.
@@ -50,7 +49,7 @@ class Moment:
         facts: more of it, by name.
     """
 
-    at: datetime
+    at: datetime | None
     consumer: str
     event_type: str | None
     what: What
@@ -62,9 +61,9 @@ def of_record(item: Item, now: datetime) -> Moment:
     """Return what a dedup record says."""
     pk = item[Record.PK]["S"]
     return Moment(
-        at=_moment(_number(item, Record.COMMITTED_AT) or 0),
+        at=moment_of(item, Record.COMMITTED_AT),
         consumer=pk.partition("#")[0],
-        event_type=_text(item, Record.EVENT_TYPE),
+        event_type=text_of(item, Record.EVENT_TYPE),
         what=_what(item),
         key_hash=key_hash(pk),
         facts={"key": pk, **dict(_facts(item, now))},
@@ -80,6 +79,7 @@ def of_letter(letter: Letter) -> Moment:
         "first_seen": letter.first_seen,
         "receive_count": letter.receive_count,
         "message_id": letter.message_id,
+        "not_readable": [*letter.unreadable] or None,
         "sent_back": [str(stay) for stay in letter.lineage[:-1]] or None,
     }
     return Moment(
@@ -111,34 +111,36 @@ def of_line(line: Line, event_type: str | None) -> Moment:
 
 
 def _what(item: Item) -> What:
-    if _text(item, Record.STATE) == State.PENDING:
+    if text_of(item, Record.STATE) == State.PENDING:
         return What.PENDING
-    return What.REFUSED if _text(item, Record.OUTCOME) == Outcome.REFUSED else What.COMMITTED
+    refused = text_of(item, Record.OUTCOME) == Outcome.REFUSED
+    return What.REFUSED if refused else What.COMMITTED
 
 
 def _facts(item: Item, now: datetime) -> Iterator[tuple[str, Fact]]:
     for name in (Record.REFUSAL, Record.EFFECT):
-        if found := _text(item, name):
+        if found := text_of(item, name):
             yield name, found
-    if _text(item, Record.STATE) == State.PENDING:
+    if text_of(item, Record.STATE) == State.PENDING:
         yield from _pending(item, now)
-    if found := _text(item, Record.PROVIDER_KEY):
+    if found := text_of(item, Record.PROVIDER_KEY):
         yield Record.PROVIDER_KEY, found
     yield from _outbox(item)
-    expires_at = _number(item, Record.EXPIRES_AT)
-    if expires_at is not None and expires_at < now.timestamp() - CLOCK_MARGIN_SECONDS:
-        yield "expired", _moment(expires_at * _MILLISECONDS)
+    expires_at = moment_of(item, Record.EXPIRES_AT)
+    if expires_at and expires_at < now - timedelta(seconds=CLOCK_MARGIN_SECONDS):
+        yield "expired", expires_at
+    if unreadable := unreadable_points(item):
+        yield "not_readable", unreadable
 
 
 def _pending(item: Item, now: datetime) -> Iterator[tuple[str, Fact]]:
-    standing = _text(item, Record.STANDING) or "not recorded"
+    standing = text_of(item, Record.STANDING) or "not recorded"
     yield Record.STANDING, _STANDINGS.get(standing, standing)
-    yield "since", _moment(_number(item, Record.COMMITTED_AT) or 0)
-    if lease := _number(item, Record.LEASE_UNTIL):
-        until = _moment(lease)
+    if since := moment_of(item, Record.COMMITTED_AT):
+        yield "since", since
+    if until := moment_of(item, Record.LEASE_UNTIL):
         yield "leased_until" if until > now else "lease_over_since", until
-    if expiry := _number(item, Record.KEY_EXPIRES_AT):
-        until = _moment(expiry * _MILLISECONDS)
+    if until := moment_of(item, Record.KEY_EXPIRES_AT):
         yield "provider_knows_key_until" if until > now else "provider_forgot_key", until
 
 
@@ -148,17 +150,3 @@ def _outbox(item: Item) -> Iterator[tuple[str, Fact]]:
             yield "published", types
     except OnceError:  # its text may quote the event
         yield "published", "cannot be read: see the relay's dead letters"
-
-
-def _text(item: Item, name: str) -> str | None:
-    """A record that this version did not write is shown as far as it can be read."""
-    return cast("str | None", item.get(name, {}).get("S"))
-
-
-def _number(item: Item, name: str) -> int | None:
-    value = item.get(name, {}).get("N")
-    return None if value is None else int(value)
-
-
-def _moment(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / _MILLISECONDS, UTC)

@@ -6,7 +6,8 @@ from once.contract import Outcome, Record, Standing
 from once.intent import Intent
 from once.record import StoredRecord
 from ops.dedup_table import Item
-from ops.words import shown_seconds
+from ops.stored import Unreadable, stored, text_of
+from ops.words import NOT_READABLE, shown_seconds
 
 _STANDINGS = {
     Standing.IN_FLIGHT: "in flight",
@@ -17,31 +18,35 @@ _STANDINGS = {
 
 def record_words(record: Item, now: datetime) -> list[str]:
     """Return what a record says, one line each."""
-    intent = StoredRecord.read(record).intent
-    return _done(record) if intent is None else _pending(record, intent, now)
+    try:
+        found = stored(record)
+    except Unreadable as error:
+        return [f"{NOT_READABLE}: {error}"]
+    return _done(record, found) if found.intent is None else _pending(found, found.intent, now)
 
 
-def written_at(record: Item) -> str:
+def written_at(record: StoredRecord) -> str:
     """Return when a record was written last, as it is shown."""
-    return shown_seconds(int(record[Record.COMMITTED_AT]["N"]) / 1000)
+    return shown_seconds(record.committed_at / 1000)
 
 
-def _done(record: Item) -> list[str]:
-    expires = int(record[Record.EXPIRES_AT]["N"])
-    lines = [f"{_outcome(record)}, committed at {written_at(record)}"]
-    if Record.EFFECT in record:
-        effect, key = record[Record.EFFECT]["S"], record[Record.PROVIDER_KEY]["S"]
+def _done(item: Item, found: StoredRecord) -> list[str]:
+    lines = [f"{_outcome(item)}, committed at {written_at(found)}"]
+    if effect := text_of(item, Record.EFFECT):
+        key = text_of(item, Record.PROVIDER_KEY)
         lines.append(f"effect {effect!r} has an outcome; key at the provider: {key}")
-    return [*lines, f"remembered until {shown_seconds(expires)}"]
+    if found.expires_at is None:
+        return [*lines, "remembered without end"]
+    return [*lines, f"remembered until {shown_seconds(found.expires_at)}"]
 
 
-def _outcome(record: Item) -> str:
-    outcome = record.get(Record.OUTCOME, {}).get("S", Outcome.ACCEPTED)
-    refusal = record.get(Record.REFUSAL, {}).get("S")
+def _outcome(item: Item) -> str:
+    outcome = text_of(item, Record.OUTCOME) or Outcome.ACCEPTED
+    refusal = text_of(item, Record.REFUSAL)
     return f"{outcome} ({refusal})" if refusal else str(outcome)
 
 
-def _pending(record: Item, intent: Intent, now: datetime) -> list[str]:
+def _pending(record: StoredRecord, intent: Intent, now: datetime) -> list[str]:
     expiry, lease = intent.key_expires_at, intent.lease_until / 1000
     remembered = f"may be forgotten from {shown_seconds(expiry)}" if expiry else "not remembered"
     over = "over" if lease <= now.timestamp() else "running: its owner may be at it"

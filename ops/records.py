@@ -1,11 +1,13 @@
 """Reads dedup records: whole pages of the table, and of those what was asked for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from once.contract import CLOCK_SKEW_SECONDS, Limits, Record
+from ops.dedup_table import Item
+from ops.stored import moment_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -38,12 +40,14 @@ class Choice:
 class Page:
     """What one call found: the chosen records, in DynamoDB's own JSON form, of all it looked at.
 
-    `too_old` counts those that were chosen, and may not be published any more.
+    `too_old` counts those that were chosen, and may not be published any more. `unreadable` are
+    those of which nothing tells whether they may: their expiry is no point in time.
     """
 
-    items: list[Mapping[str, Any]]
+    items: list[Item]
     looked_at: int
     too_old: int
+    unreadable: list[Item]
 
 
 def with_outbox(dynamodb: "DynamoDBClient", table: str, choice: Choice) -> Iterator[Page]:
@@ -61,10 +65,17 @@ def with_outbox(dynamodb: "DynamoDBClient", table: str, choice: Choice) -> Itera
         FilterExpression=condition,
         ExpressionAttributeValues=values,
     )
-    end = datetime.now(UTC).timestamp() + MESSAGE_LIFE_SECONDS
+    end = datetime.now(UTC) + timedelta(seconds=MESSAGE_LIFE_SECONDS)
     for page in pages:
-        items = [item for item in page["Items"] if int(item[Record.EXPIRES_AT]["N"]) > end]
-        yield Page([*items], page["ScannedCount"], too_old=len(page["Items"]) - len(items))
+        yield _page(page["Items"], page["ScannedCount"], end)
+
+
+def _page(found: Sequence[Item], looked_at: int, end: datetime) -> Page:
+    expiries = [(item, moment_of(item, Record.EXPIRES_AT)) for item in found]
+    unreadable = [item for item, expiry in expiries if expiry is None]
+    items = [item for item, expiry in expiries if expiry is not None and expiry > end]
+    too_old = len(found) - len(items) - len(unreadable)
+    return Page(items, looked_at, too_old, unreadable)
 
 
 def approximate_count(dynamodb: "DynamoDBClient", table: str) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from once.contract import Limits
 from ops.dead_letters import Letter
 from ops.entries import MOST, call_for_each
+from ops.errors import unexpected
 from ops.sent_back import Message, sent_back
 
 if TYPE_CHECKING:
@@ -80,14 +81,22 @@ class Redriver:
             botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
         """
         now = datetime.now(UTC)
-        pairs = [(letter, sent_back(letter, now, edited=edited)) for letter in letters]
-        for some in self._calls(pairs):
+        for some in self._calls(self._messages(letters, now, edited=edited)):
             self._pace.wait(len(some))
             self._delete(self._sent(some))
 
     def came_back(self, letter: Letter) -> bool:
         """Tell whether a letter is one of those that were sent, and has failed again already."""
         return any(stay.message_id in self.result.sent for stay in letter.lineage)
+
+    def _messages(
+        self, letters: Sequence[Letter], now: datetime, *, edited: bool
+    ) -> Iterator[Pair]:
+        for letter in letters:
+            try:
+                yield letter, sent_back(letter, now, edited=edited)
+            except Exception as error:  # one letter never holds up all others
+                self.result.failed.append(f"{letter.message_id}: not sent: {unexpected(error)}")
 
     def _calls(self, pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
         """What fits into one call; a FIFO queue gets one after the other, to keep their order."""
@@ -105,10 +114,17 @@ class Redriver:
     def _sent(self, pairs: Sequence[Pair]) -> list[Letter]:
         """Send, and return the letters that are certainly in their queue again."""
         queue_url = pairs[0][0].box.queue_url
-        taken, refused = call_for_each(
-            lambda entries: self._sqs.send_message_batch(QueueUrl=str(queue_url), Entries=entries),
-            (message.entry() for _, message in pairs),
-        )
+        try:
+            taken, refused = call_for_each(
+                lambda entries: self._sqs.send_message_batch(
+                    QueueUrl=str(queue_url), Entries=entries
+                ),
+                (message.entry() for _, message in pairs),
+            )
+        except self._sqs.exceptions.BatchRequestTooLong as error:
+            # More than one are kept below the limit, so it is a single message that is over it.
+            self.result.failed += [f"{letter.message_id}: not sent: {error}" for letter, _ in pairs]
+            return []
         self.result.sent |= {answer["MessageId"] for answer in taken.values()}
         for number, said in refused.items():
             self.result.failed.append(f"{pairs[number][0].message_id}: not sent: {said}")

@@ -77,6 +77,11 @@ def republish(pages: Iterable[Page], relay: Relay, seen: Callable[[int], object]
                 result.add(answer)
             result.records += len(page.items)
             result.too_old += page.too_old
+            result.faults += [
+                f"{key_hash(item[Record.PK]['S'])}: its expiry cannot be read, so that nothing "
+                "tells whether consumers still know its events"
+                for item in page.unreadable
+            ]
             seen(page.looked_at)
     return result
 

@@ -14,12 +14,14 @@ from once.errors import OnceError
 from once.events import CloudEvent
 from once.intent import Intent
 from once.record import StoredRecord
-from ops.cases import Case, left_out, read_cases
+from ops.cases import Case, Unforeseen, left_out, read_cases
 from ops.dead_letters import Letter
-from ops.dedup_table import DedupTable, Item
+from ops.dedup_table import DedupTable
+from ops.errors import unexpected
 from ops.record_words import written_at
 from ops.records import MESSAGE_LIFE_SECONDS
 from ops.remedies import BEFORE_THE_RECORD, remedy
+from ops.stored import Unreadable, stored
 from ops.when import made_at
 from ops.words import shown_seconds, shown_time
 
@@ -71,17 +73,21 @@ def judge_all(table: DedupTable, letters: Iterable[Letter]) -> list[Judged]:
 def _judged(case: Case, now: datetime) -> Verdict:
     try:
         return judge(case, now)
-    except (KeyError, TypeError, ValueError) as error:  # one record never holds up all letters
-        return _unsafe(f"its record cannot be read ({error!r}): is `ops` older than the consumer?")
+    except Exception as error:  # one letter never holds up all others
+        return _unsafe(unexpected(error))
 
 
 def judge(case: Case, now: datetime) -> Verdict:
     """Return the verdict on sending a letter back to its queue as it is."""
     if case.letter.box.queue_url is None:
         return _unsafe("it is the relay's, and has no queue: `outbox republish` publishes it again")
+    if isinstance(case.event, Unforeseen):
+        return _unsafe(str(case.event))
     if isinstance(case.event, OnceError):
         reason = case.event.reason
         return _returns(f"no consumer can read it ({reason}: {case.event}); {remedy(reason)}")
+    if unreadable := case.letter.unreadable:
+        return _unsafe(f"what was written of it cannot be read: {', '.join(unreadable)}")
     return _with_reason(case.letter.reason, _by_record(case, case.event, now))
 
 
@@ -99,19 +105,22 @@ def _with_reason(reason: str | None, verdict: Verdict) -> Verdict:
 def _by_record(case: Case, event: CloudEvent, now: datetime) -> Verdict:
     if case.record is None:
         return _without_record(case, event, now)
-    stored = StoredRecord.read(case.record)
-    if stored.expires_at is not None and _soon(stored.expires_at, now):
+    try:
+        record = stored(case.record)
+    except Unreadable as error:
+        return _unsafe(f"its record cannot be read ({error}): is `ops` older than the consumer?")
+    if record.expires_at is not None and _soon(record.expires_at, now):
         return _unsafe(
-            f"it was committed, and is forgotten from {shown_seconds(stored.expires_at)} on: it "
+            f"it was committed, and is forgotten from {shown_seconds(record.expires_at)} on: it "
             "would be done again"
         )
-    fields = left_out(event, stored.fingerprint)
+    fields = left_out(event, record.fingerprint)
     differs = fields is None or (bool(fields) and case.letter.reason == Reason.KEY_CONFLICT)
-    if stored.intent is None:
-        return _done(case.record, fields, differs=differs)
-    verdict = _pending(stored.intent, now)
+    if record.intent is None:
+        return _done(record, fields, differs=differs)
+    verdict = _pending(record.intent, now)
     # Too many volatile fields look like other content, and an open effect is not to be risked.
-    return _conflict(case.record) if differs and _may_conflict(case, verdict) else verdict
+    return _conflict(record) if differs and _may_conflict(case, verdict) else verdict
 
 
 def _without_record(case: Case, event: CloudEvent, now: datetime) -> Verdict:
@@ -128,7 +137,13 @@ def _without_record(case: Case, event: CloudEvent, now: datetime) -> Verdict:
             "other content was committed under its key, and that record is gone: see in the tables "
             "whether this one is to be done as well"
         )
-    if (sent := made_at(event)) is not None and _too_old(sent, now):
+    sent = made_at(event)
+    if event.time and sent is None:
+        return _unsafe(
+            f"it has no record, and its producer's time {event.time!r} cannot be read: a record "
+            "may have expired since, so see in the tables whether it was worked on"
+        )
+    if sent is not None and _too_old(sent, now):
         return _unsafe(
             f"it has no record, but its producer made it at {shown_time(sent)}: a record may have "
             "expired since, so see in the tables whether it was worked on"
@@ -149,7 +164,7 @@ def _may_conflict(case: Case, verdict: Verdict) -> bool:
     return verdict.safe or case.letter.reason == Reason.KEY_CONFLICT
 
 
-def _done(record: Item, fields: tuple[str, ...] | None, *, differs: bool) -> Verdict:
+def _done(record: StoredRecord, fields: tuple[str, ...] | None, *, differs: bool) -> Verdict:
     """Whether a handler leaves fields out stands in its code, which is not read here."""
     if differs or fields is None:
         return _conflict(record)
@@ -165,7 +180,7 @@ def _done(record: Item, fields: tuple[str, ...] | None, *, differs: bool) -> Ver
     )
 
 
-def _conflict(record: Item) -> Verdict:
+def _conflict(record: StoredRecord) -> Verdict:
     return _returns(
         f"as key-conflict: other content was committed under its key at {written_at(record)}; "
         f"{remedy(Reason.KEY_CONFLICT)}"

@@ -14,6 +14,7 @@ from ops.aws import THREADS
 from ops.errors import explained
 from ops.log_lines import QUARANTINED, RETRIED, Line, Logs
 from ops.moments import Moment, of_letter, of_line, of_record
+from ops.stored import text_of
 from ops.story import Story
 from ops.when import made_at
 
@@ -38,7 +39,7 @@ def timeline(story: Story, lines: Iterable[Line], now: datetime) -> list[Moment]
             if not _told_by_a_letter(line, story)
         ),
     ]
-    return sorted(moments, key=lambda moment: moment.at)
+    return sorted(moments, key=lambda moment: moment.at or _EVER)
 
 
 def log_lines(
@@ -89,10 +90,16 @@ def _retries(consumer: str, logs: Logs, waiting: dict[str, CloudEvent]) -> Itera
     """Attempts in vain at events without a record: which of many keys they have only logs say."""
     if not waiting or consumer == RELAY:
         return
-    since = min(made_at(event) or _EVER for event in waiting.values())
+    since = min(map(_since, waiting.values()))
     for line in logs.lines(consumer, RETRIED, since):
         if line.fields.get("key_hash") in waiting:
             yield line
+
+
+def _since(event: CloudEvent) -> datetime:
+    """Since when a log may speak of an event; a log takes no time before 1970 or after now."""
+    made = made_at(event)
+    return made if made and _EVER < made < datetime.now(UTC) else _EVER
 
 
 def _sorted_out(answers: dict[str, list[Line] | Exception]) -> tuple[list[Line], str | None]:
@@ -109,9 +116,9 @@ def _types(story: Story) -> dict[str, str]:
     events = {key_hash(key): e.type for e, keys in story.open_events() for key in keys}
     letters = {m.key_hash: m.event_type for m in map(of_letter, story.letters)}
     records = {
-        key_hash(pk): item[Record.EVENT_TYPE]["S"]
+        key_hash(pk): found
         for pk, item in story.records.items()
-        if Record.EVENT_TYPE in item
+        if (found := text_of(item, Record.EVENT_TYPE))
     }
     known = {name: found for name, found in letters.items() if name and found}
     return events | known | records

@@ -5,13 +5,12 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 from typer import BadParameter
 
 from once.keys import key_hash
 from ops.aws import client
-from ops.cli import Service, commands, console
+from ops.cli import Service, aside, commands, console
 from ops.dead_letters import Letter, boxes
 from ops.dedup_table import DedupTable, Item
 from ops.deployment import Deployment
@@ -31,7 +30,6 @@ MOST_LETTERS = 10_000
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 app = commands()
-_aside = Console(stderr=True)
 
 
 @app.command()
@@ -101,7 +99,7 @@ def _show(key: str, moments: list[Moment], notes: list[str], *, json_only: bool)
         return
     console.print(as_table(key, moments))
     for note in notes:
-        console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"note: {note}", soft_wrap=True)
 
 
 class _Search:
@@ -170,9 +168,9 @@ class _Search:
     def _scan(self, table: DedupTable) -> list[Item]:
         about = approximate_count(table.dynamodb, table.name)
         many = f", about {about} records" if about else ""  # a new table does not know it yet
-        _aside.print(f"reading the whole table {table.name}{many}", markup=False)
+        aside.print(f"reading the whole table {table.name}{many}")
         find = table.hashed if _HASH.fullmatch(self._key) else table.mentioning
-        with Progress(console=_aside) as bar:
+        with Progress(console=aside) as bar:
             task = bar.add_task("records", total=about or None)
             found = find(self._key, lambda count: bar.advance(task, count))
         self._searched.append(f"{bar.tasks[task].completed:.0f} records in {table.name}")

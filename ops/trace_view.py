@@ -1,6 +1,5 @@
 """How a trace is shown: as a table, or as JSON."""
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -10,7 +9,7 @@ from rich.text import Text
 
 from ops.moments import Fact, Moment, What
 from ops.status import UNKNOWN
-from ops.words import harmless, shown_time
+from ops.words import NOT_READABLE, harmless, json_text, shown_time
 
 _STYLES = {
     What.COMMITTED: "green",
@@ -25,14 +24,14 @@ _IN_JSON_ONLY = frozenset({"key"})
 
 def as_table(key: str, moments: Sequence[Moment]) -> Table:
     """Return a trace as a table, a row for each moment."""
-    table = Table("time (UTC)", title=Text(f"Trace of {harmless(key)}"), show_lines=True)
+    table = Table("time (UTC)", title=f"Trace of {key}", show_lines=True)
     for name in ("consumer", "event", "what happened"):
         table.add_column(name, overflow="fold")  # a provider's key is to be copied whole
     for moment in moments:
         table.add_row(
-            f"{moment.at:%Y-%m-%d %H:%M:%S}.{moment.at.microsecond // 1000:03}",
+            _time(moment.at),
             moment.consumer,
-            Text(harmless(moment.event_type or UNKNOWN)),
+            moment.event_type or UNKNOWN,
             _told(moment),
         )
     return table
@@ -40,7 +39,13 @@ def as_table(key: str, moments: Sequence[Moment]) -> Table:
 
 def as_json(key: str, moments: Sequence[Moment], notes: Sequence[str]) -> str:
     """Return a trace as one JSON object."""
-    return json.dumps({"key": key, "moments": [*map(_plain, moments)], "notes": [*notes]})
+    return json_text({"key": key, "moments": [*map(_plain, moments)], "notes": [*notes]})
+
+
+def _time(moment: datetime | None) -> str:
+    if moment is None:
+        return NOT_READABLE
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03}"
 
 
 def _told(moment: Moment) -> Text:
@@ -67,7 +72,7 @@ def _plain(moment: Moment) -> dict[str, Any]:
         for name, fact in moment.facts.items()
     }
     return {
-        "time": moment.at.isoformat(timespec="milliseconds"),
+        "time": moment.at and moment.at.isoformat(timespec="milliseconds"),
         "consumer": moment.consumer,
         "event_type": moment.event_type,
         "what": moment.what,

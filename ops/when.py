@@ -18,11 +18,28 @@ _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(day
 
 def made_at(event: CloudEvent) -> datetime | None:
     """Return when an event was made, as its producer says; None where it says nothing readable."""
+    return read_moment(event.time or "")
+
+
+def read_moment(text: str) -> datetime | None:
+    """Return the point in time of an ISO 8601 date-time, in UTC unless it has an offset.
+
+    Returns:
+        The point in time in UTC; None where there is none in the text, or where it is before or
+        after all that a calendar holds in UTC.
+    """
     try:
-        made = datetime.fromisoformat(event.time or "")
-    except ValueError:
+        return _in_utc(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
         return None
-    return made if made.tzinfo else made.replace(tzinfo=UTC)
+
+
+def from_seconds(seconds: float) -> datetime | None:
+    """Return the point in time so many seconds after the epoch; None where no calendar holds it."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def read_when(text: str, *, now: datetime, option: str) -> datetime:
@@ -47,5 +64,8 @@ def read_when(text: str, *, now: datetime, option: str) -> datetime:
 def _read(text: str, now: datetime) -> datetime:
     if age := _AGE.fullmatch(text):
         return now - int(age["number"]) * _UNITS[age["unit"]]
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return _in_utc(datetime.fromisoformat(text))
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,6 +1,11 @@
 """How points in time, ages and what others wrote are shown to a person."""
 
+import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+NOT_READABLE = "not-readable"
+"""In place of a value that is there, and has no form in which it is ever written."""
 
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
 
@@ -22,6 +27,16 @@ def shown_age(age: timedelta) -> str:
         if seconds >= unit:
             return f"{seconds // unit} {name}"
     return f"{seconds} s"
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON that a terminal may be shown: DEL is all that `json` lets through."""
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def one_line(text: str) -> str:
+    """Return a text with escapes in place of whatever would not show on its line."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def harmless(text: str) -> str:

@@ -43,6 +43,13 @@ def answer_with(operation: str, answer: Any) -> None:
     session.events.register_first(f"before-call.{operation}", lambda params, **_: answer(params))
 
 
+def add_to_answer(operation: str, change: Any) -> None:
+    """Let `change(answer)` change what an operation answers, such as `sqs.ReceiveMessage`."""
+    session = boto3.DEFAULT_SESSION
+    assert session is not None
+    session.events.register_last(f"after-call.{operation}", lambda parsed, **_: change(parsed))
+
+
 def describe_stacks(outputs: Outputs) -> Any:
     """What CloudFormation answers where these stacks are deployed."""
 

@@ -41,6 +41,19 @@ def failing(failure: dict[str, Any], *positions: int, times: int = 1) -> Any:
     return answer
 
 
+def test_a_message_that_is_too_large_for_any_call_stays_alone(shop: Shop) -> None:
+    def answer(params: Any) -> Any:
+        return refusal("BatchRequestTooLong", "no") if b"id-a" in params["body"] else None
+
+    shop.give_up(note("a"), note("b"), error=ValueError())
+    answer_with("sqs.SendMessageBatch", answer)
+    result = run("dlq", "redrive", "--rate", "1")
+    assert result.exit_code == 1
+    assert "not sent: An error occurred" in result.stderr
+    assert [json.loads(message["Body"]) for message in shop.waiting()] == [note("b")]
+    assert [json.loads(one.original.body) for one in shop.letters()] == [note("a")]
+
+
 def test_an_entry_that_was_throttled_is_sent_again(shop: Shop) -> None:
     shop.give_up(note("a"), note("b"), error=ValueError())
     answer_with("sqs.SendMessageBatch", failing(THROTTLED, 0, 1))

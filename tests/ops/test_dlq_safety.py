@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.contract import RELAY, DeadLetter, Limits, Reason
+from once.contract import RELAY, Limits, Reason
 from once.events import CloudEvent, read_event
 from once.fingerprint import fingerprint
 from ops.dead_letters import boxes
@@ -192,7 +192,7 @@ def test_no_record_says_nothing_of_what_is_older_than_records_become(
 def test_a_key_that_cannot_be_computed_is_said_to_be_unknown(shop: Shop) -> None:
     shop.give_up(note("a"), error=ValueError())
     letter = shop.letter()
-    strange = replace(letter, facts={**letter.facts, DeadLetter.KEY_HASH: "0" * 64})
+    strange = replace(letter, facts=replace(letter.facts, key_hash="0" * 64))
     [found] = judge_all(DedupTable(shop.aws.dynamodb, "dedup"), [strange])
     assert not found.verdict.safe
     assert f"ops trace {'0' * 64}" in found.verdict.why

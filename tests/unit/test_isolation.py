@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from once.consumer import Consumer
-from once.contract import Limits
 from once.testing import FakeAws, FakeContext, inject, refused
 from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.grouping import batch_of, message
-from tests.unit.provider import Killed, Till, after
+from tests.unit.isolating import ARN, THIRD, URL, again, deleted, isolated, names
+from tests.unit.provider import Killed
 from tests.unit.support import (
     Log,
     Note,
@@ -21,18 +21,11 @@ from tests.unit.support import (
     calls,
     consumer_of,
     count,
-    facts,
     invoke,
     note,
     reasons,
     record,
-    redriven,
 )
-
-URL = "https://sqs.us-east-1.amazonaws.com/123456789012/isolation"
-ARN = "arn:aws:sqs:us-east-1:123456789012:isolation"
-THIRD: Any = {"receive_count": 3}
-SPENT: Any = {"receive_count": 6}
 
 handled: list[str] = []
 
@@ -55,35 +48,6 @@ def aws(start: Start, consumer: Consumer) -> FakeAws:
     aws = start(consumer, isolation_queue_url=URL)
     aws.sqs.create_queue(QueueName="isolation")
     return aws
-
-
-def isolated(aws: FakeAws) -> list[dict[str, Any]]:
-    """Take the messages out of the isolation queue."""
-    answer = aws.sqs.receive_message(
-        QueueUrl=URL, MaxNumberOfMessages=10, MessageAttributeNames=["All"], AttributeNames=["All"]
-    )
-    return list(answer.get("Messages", []))
-
-
-def names(messages: list[dict[str, Any]]) -> list[str]:
-    return [json.loads(message["Body"])["data"]["name"] for message in messages]
-
-
-def again(message: dict[str, Any], receive_count: int = 1, **more: Any) -> dict[str, Any]:
-    """A message of the isolation queue as Lambda hands it to the function."""
-    return record(
-        message["Body"],
-        message["MessageId"],
-        receive_count=receive_count,
-        messageAttributes=redriven(message),
-        eventSourceARN=ARN,
-        **more,
-    )
-
-
-def deleted(made: list[Any]) -> list[str]:
-    entries = [e for name, p in made if name == "DeleteMessageBatch" for e in p["Entries"]]
-    return [entry["ReceiptHandle"].removeprefix("handle-of-") for entry in entries]
 
 
 def test_a_message_that_came_often_is_moved_and_its_neighbours_commit(
@@ -221,111 +185,6 @@ def test_when_the_time_is_up_no_message_is_moved(aws: FakeAws, consumer: Consume
     reported = invoke(aws, consumer, *batch_of("a", "b", **THIRD), context=FakeContext(4000))
     assert reported == ["a", "b"]
     assert isolated(aws) == []
-
-
-def test_thirty_messages_are_three_calls(aws: FakeAws, consumer: Consumer) -> None:
-    thirty = batch_of(*(f"n{number}" for number in range(30)), **THIRD)
-    with calls(aws.runtime.sqs) as made:
-        assert invoke(aws, consumer, *thirty) == []
-    assert [name for name, _ in made] == ["SendMessageBatch", "DeleteMessageBatch"] * 3
-
-
-def test_a_call_holds_as_many_bytes_as_sqs_takes(aws: FakeAws, consumer: Consumer) -> None:
-    large = [
-        record(json.dumps(note("n" * 200_000, event_id=name)), name, **THIRD) for name in "abcdefgh"
-    ]
-    with calls(aws.runtime.sqs) as made:
-        assert invoke(aws, consumer, *large) == []
-    sent = [p["Entries"] for name, p in made if name == "SendMessageBatch"]
-    assert [len(entries) for entries in sent] == [5, 3]
-    for entries in sent:
-        assert sum(len(entry["MessageBody"]) for entry in entries) < Limits.MESSAGE_BYTES
-
-
-def test_a_moved_message_keeps_its_attributes_and_history(aws: FakeAws, consumer: Consumer) -> None:
-    trace = {"trace": {"stringValue": "t-1", "dataType": "String"}}
-    moved = message("kill", "e-1", message_id="m-1", messageAttributes=trace, **THIRD)
-    assert invoke(aws, consumer, moved, message("a")) == []
-    [waiting] = isolated(aws)
-    assert facts(waiting) == {
-        "first-seen": "2023-11-14T22:13:20.000+00:00",
-        "lineage": "m-1",
-        "attributes": json.dumps(trace),
-    }
-    assert invoke(aws, consumer, again(waiting, 6)) == []
-    [letter] = aws.dead_letters()
-    assert facts(letter)["lineage"] == f"m-1,{waiting['MessageId']}"
-    assert facts(letter)["first-seen"] == facts(waiting)["first-seen"]
-    assert facts(letter)["attributes"] == json.dumps(trace)
-
-
-def test_a_message_that_would_have_to_be_packed_stays(aws: FakeAws, consumer: Consumer) -> None:
-    """Consumers do not unpack, so that the isolation queue's could not read it."""
-    forged = {"other": {"stringValue": "\ufffe", "dataType": "String"}}
-    batch = message("a", messageAttributes=forged, **THIRD), message("b")
-    assert invoke(aws, consumer, *batch) == []
-    assert isolated(aws) == []
-    assert amounts(aws) == {"a": 1, "b": 1}
-
-
-@pytest.mark.parametrize("others", [[], ["b"]], ids=["alone", "beside another"])
-def test_a_message_whose_receives_are_spent_has_all_of_them_again_in_isolation(
-    aws: FakeAws, consumer: Consumer, others: list[str]
-) -> None:
-    assert invoke(aws, consumer, message("a", **SPENT), *batch_of(*others)) == []
-    assert names(isolated(aws)) == ["a"]
-    assert aws.dead_letters() == []
-
-
-@pytest.mark.usefixtures("no_sending")
-def test_a_spent_message_that_cannot_be_moved_is_dead_lettered_with_its_reason(
-    aws: FakeAws, consumer: Consumer
-) -> None:
-    assert invoke(aws, consumer, message("a", **SPENT)) == []
-    assert reasons(aws) == ["unfinished"]
-
-
-def test_a_message_that_ended_the_function_in_each_delivery_is_dead_lettered_unrun(
-    start: Start, consumer: Consumer
-) -> None:
-    aws = start(consumer)
-    assert invoke(aws, consumer, message("kill", **SPENT)) == []
-    assert handled == []
-    [letter] = aws.dead_letters()
-    assert facts(letter)["reason"] == "unfinished"
-    assert facts(letter)["error"] == (
-        "Unfinished: the function died, timed out or was throttled in each of its 5 deliveries"
-    )
-
-
-@pytest.mark.parametrize("receive_count", [6, 7])
-def test_a_spent_message_that_was_committed_is_a_duplicate(
-    start: Start, consumer: Consumer, receive_count: int
-) -> None:
-    aws = start(consumer)
-    invoke(aws, consumer, message("a"))
-    assert invoke(aws, consumer, message("a", receive_count=receive_count)) == []
-    assert aws.dead_letters() == []
-    assert amounts(aws) == {"a": 1}
-
-
-def test_a_spent_message_whose_key_conflicts_says_so(start: Start, consumer: Consumer) -> None:
-    aws = start(consumer)
-    invoke(aws, consumer, message("a", "e"))
-    assert invoke(aws, consumer, message("b", "e", **SPENT)) == []
-    assert reasons(aws) == ["key-conflict"]
-
-
-def test_a_spent_message_with_a_pending_effect_names_the_effect_and_its_key(till: Till) -> None:
-    till.provider.plan = [after(Killed())]
-    event = note("a")
-    assert till.killed(event)
-    assert till.deliver(event, receive_count=6)
-    assert till.standing == "in-flight"
-    [(key, _)] = till.provider.calls
-    [letter] = till.aws.dead_letters()
-    assert facts(letter)["reason"] == "unfinished"
-    assert f"its effect 'charge' is pending under the provider key {key}" in facts(letter)["error"]
 
 
 def test_a_duplicate_in_the_isolation_queue_counts_as_delivered_again(

@@ -71,8 +71,13 @@ class Queue:
             self.unexplained.append(json.loads(message.pop("body"))["data"]["name"])
             del self.messages[message_id]
             return None
-        more = {"receive_count": self._receives[message_id], "eventSourceARN": self._arn}
-        return record(message["body"], message_id, messageAttributes=message["attributes"], **more)
+        return record(
+            message["body"],
+            message_id,
+            receive_count=self._receives[message_id],
+            messageAttributes=message["attributes"],
+            eventSourceARN=self._arn,
+        )
 
     def delete(self, message_ids: Sequence[str]) -> None:
         for message_id in message_ids:

@@ -146,7 +146,7 @@ class Relay:
         facts = {
             DeadLetter.REASON: error.reason,
             DeadLetter.ERROR: described(error),
-            DeadLetter.CONSUMER: consumer_of(source.pk),
+            DeadLetter.CONSUMER: allowed(consumer_of(source.pk)) or "unknown",
             DeadLetter.KEY_HASH: name,
             DeadLetter.LINEAGE: source.stream_id,
         }

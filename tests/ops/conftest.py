@@ -1,7 +1,8 @@
 """No test of the command line opens a connection, waits, or sees the user's own AWS settings."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import boto3
@@ -76,3 +77,29 @@ def shop(cloud: Cloud) -> Iterator[Shop]:
 def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Editor:
     """What `dlq redrive --edit` opens."""
     return Editor(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def commit(cloud: Cloud) -> Callable[..., None]:
+    """Write a dedup record; ages in hours."""
+
+    def commit(
+        pk: str,
+        *events: str,
+        age: float = 1,
+        expires_in: float = 45 * 24,
+        outbox: str | None = None,
+    ) -> None:
+        now = datetime.now(UTC)
+        committed, expires = now - timedelta(hours=age), now + timedelta(hours=expires_in)
+        item = {
+            "pk": {"S": pk},
+            "commit": {"S": "c"},
+            "committed_at": {"N": str(int(committed.timestamp() * 1000))},
+            "expires_at": {"N": str(int(expires.timestamp()))},
+        }
+        if events or outbox:
+            item["outbox"] = {"S": outbox or f"[{','.join(events)}]"}
+        cloud.dynamodb.put_item(TableName="physical-dedup", Item=item)
+
+    return commit

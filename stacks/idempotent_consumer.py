@@ -35,6 +35,7 @@ class IdempotentConsumer(Construct):
         consumer: its line of the registry.
         config: the deployment.
         topics: where its events are published.
+        unrouted: the queue for events that SNS cannot deliver to it.
         sources: the CloudEvents sources that each of its `events` may come from.
         dedup_table: the table of dedup records.
         tables: the business tables it may write, by the name its handlers use.
@@ -51,6 +52,7 @@ class IdempotentConsumer(Construct):
         *,
         config: Config,
         topics: Topics,
+        unrouted: sqs.IQueue,
         sources: Mapping[str, tuple[str, ...]],
         dedup_table: dynamodb.ITable,
         tables: Mapping[str, dynamodb.ITable],
@@ -73,8 +75,8 @@ class IdempotentConsumer(Construct):
         )
         self.function = self._make_function(dedup_table, tables, secrets)
         self._map()
-        self._subscribe(topics.ingress, self.line.external)
-        self._subscribe(topics.events, self.line.events)
+        self._subscribe(topics.ingress, self.line.external, unrouted)
+        self._subscribe(topics.events, self.line.events, unrouted)
         add_consumer_alarms(self, self._watched, local=config.local)
 
     def dashboard_row(self) -> Row:
@@ -174,7 +176,7 @@ class IdempotentConsumer(Construct):
             report_batch_item_failures=True,
         )
 
-    def _subscribe(self, topic: sns.ITopic, types: tuple[str, ...]) -> None:
+    def _subscribe(self, topic: sns.ITopic, types: tuple[str, ...], unrouted: sqs.IQueue) -> None:
         if not types:
             return
         selected = sns.SubscriptionFilter.string_filter(allowlist=list(types))
@@ -183,5 +185,6 @@ class IdempotentConsumer(Construct):
                 self.queue,
                 raw_message_delivery=True,
                 filter_policy={EVENT_TYPE_ATTRIBUTE: selected},
+                dead_letter_queue=unrouted,
             )
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from once.contract import RELAY
+from once.contract import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, statements
@@ -12,6 +12,7 @@ SHORTER = {
     "VisibilityTimeout",
     "Timeout",
     "MaximumConcurrency",
+    "MaximumBatchingWindowInSeconds",
     "ONCE_EFFECT_TIMEOUT_SECONDS",
     "ONCE_TIME_MARGIN_MS",
     "ONCE_BACKOFF_BASE_SECONDS",
@@ -58,7 +59,7 @@ def test_rights_differ_in_sending_email_and_in_publishing_batches(
     cloud: Cloud, local_cloud: Cloud
 ) -> None:
     # It checks neither identities nor senders, and has a right of its own for a batch.
-    everybody = [*(line.name for line in CONSUMERS), RELAY]
+    everybody = [*(line.name for line in CONSUMERS), RELAY, UNROUTED]
     known = [statement for owner in everybody for statement in statements(cloud, owner)]
     others = [
         (statement["Sid"], statement["Action"], statement["Resource"])

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.contract import RELAY, DeadLetter
+from once.contract import RELAY, UNROUTED, DeadLetter
+from once.errors import Unparseable
 from once.original import Original
+from once.unrouted import Envelope
 from ops.deployment import Deployment
 from ops.lineage import Stay, read_lineage
 
@@ -19,18 +21,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Ingress:
+    """The topic that producers publish to, and the types that consumers take from there."""
+
+    topic_arn: str
+    types: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Box:
-    """A dead-letter queue.
+    """A dead-letter queue, or the unrouted queue.
 
     Attributes:
-        owner: the consumer whose dead letters it holds, or the relay.
+        owner: the consumer whose dead letters it holds, the relay, or `unrouted`.
         url: the dead-letter queue.
-        queue_url: the queue that the messages came from; None for the relay, which has none.
+        queue_url: the queue that the messages came from; None where there is none.
+        ingress: where the messages are published again; None unless they are unrouted events.
     """
 
     owner: str
     url: str
     queue_url: str | None
+    ingress: Ingress | None = None
 
     @property
     def is_fifo(self) -> bool:
@@ -39,17 +51,25 @@ class Box:
 
 
 def boxes(deployment: Deployment, consumer: str | None = None) -> list[Box]:
-    """Return the dead-letter queues of a deployment, the relay's last; or that of one consumer.
+    """Return the dead-letter queues of a deployment, those without a consumer last; or one of them.
 
     Raises:
         OpsError: there is no such consumer.
     """
-    relay = Box(RELAY, deployment.relay_dead_letter_url, None)
-    if consumer == RELAY:
-        return [relay]
+    others = {
+        RELAY: Box(RELAY, deployment.relay_dead_letter_url, None),
+        UNROUTED: Box(UNROUTED, deployment.unrouted_queue_url, None, _ingress(deployment)),
+    }
+    if consumer in others:
+        return [others[consumer]]
     chosen = [deployment.consumer(consumer)] if consumer else deployment.consumers.values()
     found = [Box(one.name, one.dead_letter_url, one.queue_url) for one in chosen]
-    return found if consumer else [*found, relay]
+    return found if consumer else [*found, *others.values()]
+
+
+def _ingress(deployment: Deployment) -> Ingress:
+    types = frozenset(t for consumer in deployment.consumers.values() for t in consumer.external)
+    return Ingress(deployment.ingress_topic_arn, types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +112,7 @@ class Letter:
             box=box,
             message_id=message["MessageId"],
             receipt_handle=message["ReceiptHandle"],
-            original=Original.of(SQSRecord(_as_lambda_shows(message["Body"], attributes))),
+            original=_original(box, message),
             sent_at=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
             facts=facts,
             # A message that was sent back by other means still has the attributes of last time.
@@ -136,6 +156,18 @@ class Letter:
         """Its stays in the consumer's queue, oldest first; the last is the one that it died of."""
         stays = read_lineage(self.facts.get(DeadLetter.LINEAGE, ""))
         return (*stays, Stay(self.message_id)) if self.moved else stays
+
+
+def _original(box: Box, message: "MessageTypeDef") -> Original:
+    """Return a message as its producer sent it.
+
+    SQS and SNS move messages of the sweep queue into the unrouted queue in SNS's envelope.
+    """
+    attributes = message.get("MessageAttributes", {})
+    if box.ingress is not None and DeadLetter.REASON not in attributes:
+        with suppress(Unparseable):
+            return Envelope.read(message["Body"]).original
+    return Original.of(SQSRecord(_as_lambda_shows(message["Body"], attributes)))
 
 
 def _as_lambda_shows(body: str, attributes: Mapping[str, Any]) -> dict[str, Any]:

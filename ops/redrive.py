@@ -11,14 +11,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from once.contract import Limits
-from ops.dead_letters import Letter
-from ops.entries import MOST, call_for_each
+from ops.dead_letters import Box, Letter
+from ops.entries import MOST, Call, call_for_each
 from ops.sent_back import Message, sent_back
+from ops.unrouted import Publication, publish_to
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-Pair = tuple[Letter, Message]
+Pair = tuple[Letter, Message | Publication]
 
 
 @dataclass(slots=True)
@@ -80,7 +81,7 @@ class Redriver:
             botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
         """
         now = datetime.now(UTC)
-        pairs = [(letter, sent_back(letter, now, edited=edited)) for letter in letters]
+        pairs = [(letter, _message(letter, now, edited=edited)) for letter in letters]
         for some in self._calls(pairs):
             self._pace.wait(len(some))
             self._delete(self._sent(some))
@@ -95,7 +96,7 @@ class Redriver:
         for letter, message in pairs:
             most = 1 if letter.box.is_fifo else self._pace.at_once
             size = message.size + sum(waiting.size for _, waiting in some)
-            if some and (len(some) == most or size > Limits.MESSAGE_BYTES):
+            if some and (len(some) == most or size > _most_bytes(letter)):
                 yield some
                 some = []
             some.append((letter, message))
@@ -104,15 +105,18 @@ class Redriver:
 
     def _sent(self, pairs: Sequence[Pair]) -> list[Letter]:
         """Send, and return the letters that are certainly in their queue again."""
-        queue_url = pairs[0][0].box.queue_url
-        taken, refused = call_for_each(
-            lambda entries: self._sqs.send_message_batch(QueueUrl=str(queue_url), Entries=entries),
-            (message.entry() for _, message in pairs),
-        )
+        call = self._call(pairs[0][0].box)
+        taken, refused = call_for_each(call, (message.entry() for _, message in pairs))
         self.result.sent |= {answer["MessageId"] for answer in taken.values()}
         for number, said in refused.items():
             self.result.failed.append(f"{pairs[number][0].message_id}: not sent: {said}")
         return [pairs[number][0] for number in taken]
+
+    def _call(self, box: Box) -> Call:
+        if box.ingress is not None:
+            return publish_to(box.ingress)
+        url = str(box.queue_url)
+        return lambda entries: self._sqs.send_message_batch(QueueUrl=url, Entries=entries)
 
     def _delete(self, letters: Sequence[Letter]) -> None:
         if not letters:
@@ -123,6 +127,18 @@ class Redriver:
             f"{name}: sent, but not deleted: {said}; sent again, it will be a duplicate"
             for name, said in refused.items()
         ]
+
+
+def _message(letter: Letter, now: datetime, *, edited: bool) -> Message | Publication:
+    if letter.box.ingress is not None:
+        return Publication.of(letter)
+    return sent_back(letter, now, edited=edited)
+
+
+def _most_bytes(letter: Letter) -> int:
+    """What one call takes."""
+    is_queue = letter.box.ingress is None
+    return Limits.MESSAGE_BYTES if is_queue else Limits.TOPIC_MESSAGE_BYTES
 
 
 def delete(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:

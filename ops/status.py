@@ -11,7 +11,7 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
-from once.contract import RELAY
+from once.contract import RELAY, UNROUTED
 from ops.aws import client
 from ops.cli import Service, commands, console
 from ops.deployment import Deployment
@@ -30,7 +30,8 @@ app = commands()
 class Row:
     """One consumer: messages in its queue, the oldest one's age, and its dead letters.
 
-    None stands for what is not known, or for a queue that is not there.
+    The unrouted events are dead letters of the sweep queue. None stands for what is not known, or
+    for a queue that is not there.
     """
 
     consumer: str
@@ -74,25 +75,28 @@ def _repeat(show: Callable[[], None]) -> None:
 
 
 def look(deployment: Deployment) -> list[Row]:
-    """Ask every queue of a deployment; the relay's dead letters come last.
+    """Ask every queue of a deployment; the relay's dead letters and unrouted events come last.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: a queue cannot be asked, or is gone.
     """
     sqs: SQSClient = client("sqs")
-    consumers = list(deployment.consumers.values())
-    ages = oldest_seconds(client("cloudwatch"), [consumer.queue_url for consumer in consumers])
-    rows = [
+    queues = [
+        *((one.name, one.queue_url, one.dead_letter_url) for one in deployment.consumers.values()),
+        (UNROUTED, deployment.sweep_queue_url, deployment.unrouted_queue_url),
+    ]
+    ages = oldest_seconds(client("cloudwatch"), [url for _, url, _ in queues])
+    *consumers, unrouted = [
         Row(
-            consumer.name,
-            **asdict(depth(sqs, consumer.queue_url)),
+            name,
+            **asdict(depth(sqs, url)),
             oldest_seconds=age,
-            dead_letters=depth(sqs, consumer.dead_letter_url).total,
+            dead_letters=depth(sqs, dead_letter_url).total,
         )
-        for consumer, age in zip(consumers, ages, strict=True)
+        for (name, url, dead_letter_url), age in zip(queues, ages, strict=True)
     ]
     given_up = depth(sqs, deployment.relay_dead_letter_url).total
-    return [*rows, Row(RELAY, None, None, None, None, dead_letters=given_up)]
+    return [*consumers, Row(RELAY, None, None, None, None, dead_letters=given_up), unrouted]
 
 
 def _table(rows: Sequence[Row]) -> Table:

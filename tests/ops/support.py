@@ -80,6 +80,8 @@ class Cloud:
             service |= self._consumer(name)
         service |= {
             "RelayDeadLetters": self._queue("once-relay-dead-letters"),
+            "UnroutedQueue": self._queue("once-unrouted"),
+            "SweepQueue": self._queue("once-unrouted-sweep"),
             "RelayFunction": "once-outbox_relay",
         }
         state |= {
@@ -118,6 +120,7 @@ class Cloud:
             f"Queue{word}": queue,
             f"DeadLetters{word}": dead,
             f"Function{word}": f"once-{name}",
+            f"Takes{word}": '{"external": ["order.placed"], "events": ["payment.captured"]}',
         }
 
     def invoke_relay(self, params: Any) -> tuple[Any, dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from once.contract import Limits
 from ops.dead_letters import Box, Letter
-from ops.entries import MOST, Call, call_for_each
+from ops.entries import MOST, Call, call_for_each, in_calls
 from ops.sent_back import Message, sent_back
 from ops.unrouted import Publication, publish_to
 
@@ -90,18 +90,17 @@ class Redriver:
         """Tell whether a letter is one of those that were sent, and has failed again already."""
         return any(stay.message_id in self.result.sent for stay in letter.lineage)
 
-    def _calls(self, pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    def _calls(self, pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
         """What fits into one call; a FIFO queue gets one after the other, to keep their order."""
-        some: list[Pair] = []
-        for letter, message in pairs:
-            most = 1 if letter.box.is_fifo else self._pace.at_once
-            size = message.size + sum(waiting.size for _, waiting in some)
-            if some and (len(some) == most or size > _most_bytes(letter)):
-                yield some
-                some = []
-            some.append((letter, message))
-        if some:
-            yield some
+        if not pairs:
+            return iter(())
+        box = pairs[0][0].box
+        return in_calls(
+            pairs,
+            lambda pair: pair[1].size,
+            most=1 if box.is_fifo else self._pace.at_once,
+            most_bytes=Limits.TOPIC_MESSAGE_BYTES if box.ingress else Limits.MESSAGE_BYTES,
+        )
 
     def _sent(self, pairs: Sequence[Pair]) -> list[Letter]:
         """Send, and return the letters that are certainly in their queue again."""
@@ -133,12 +132,6 @@ def _message(letter: Letter, now: datetime, *, edited: bool) -> Message | Public
     if letter.box.ingress is not None:
         return Publication.of(letter)
     return sent_back(letter, now, edited=edited)
-
-
-def _most_bytes(letter: Letter) -> int:
-    """What one call takes."""
-    is_queue = letter.box.ingress is None
-    return Limits.MESSAGE_BYTES if is_queue else Limits.TOPIC_MESSAGE_BYTES
 
 
 def delete(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:

@@ -76,7 +76,8 @@ def operate(aws: EmbeddedAws, *command: str, **options: Any) -> None:
 def rest(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> None:
     """Wait until everything is at rest; what still is on its way then shows in the audit."""
     with step("waiting until everything is at rest"):
-        queues = [consumer.queue_url for consumer in deployment.consumers.values()]
+        consumers = [consumer.queue_url for consumer in deployment.consumers.values()]
+        queues = [*consumers, deployment.sweep_queue_url]
         try:
             wait_at_rest(place_of(aws, deployment, sandbox.url), queues, timeout=REST_SECONDS)
         except TimeoutError as error:

@@ -106,7 +106,7 @@ def test_one_is_shown_with_its_error_its_attributes_and_its_remedy(yard: Yard) -
     assert "if sent back stays: no consumer takes 'order.lost' from producers: add it to" in shown
 
 
-def test_an_event_that_a_consumer_takes_is_published_with_its_own_type(yard: Yard) -> None:
+def test_s3_an_event_that_a_consumer_takes_is_published_with_its_own_type(yard: Yard) -> None:
     body = event()
     yard.publish(body)
     yard.publish(event(LOST))

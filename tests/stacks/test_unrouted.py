@@ -45,7 +45,7 @@ def test_its_queues_are_encrypted_and_refuse_plain_http(cloud: Cloud, part: str)
     assert denies_plain_http(cloud.of(UNROUTED, f"{part}/Policy"))
 
 
-def test_every_event_of_producers_is_looked_at_with_all_its_attributes(cloud: Cloud) -> None:
+def test_s3_every_event_of_producers_is_looked_at_with_all_its_attributes(cloud: Cloud) -> None:
     found = subscriptions(cloud, cloud.arn(UNROUTED, "Sweep"))
     ingress = found[cloud.logical_id("once-service/Ingress")]
     assert "FilterPolicy" not in ingress
@@ -53,7 +53,9 @@ def test_every_event_of_producers_is_looked_at_with_all_its_attributes(cloud: Cl
     assert ingress.get("RawMessageDelivery", False) is False
 
 
-def test_of_the_consumers_events_those_are_looked_at_that_no_consumer_takes(cloud: Cloud) -> None:
+def test_s3_of_the_consumers_events_those_are_looked_at_that_no_consumer_takes(
+    cloud: Cloud,
+) -> None:
     found = subscriptions(cloud, cloud.arn(UNROUTED, "Sweep"))
     events = found[cloud.logical_id("once-service/Events")]
     assert events["FilterPolicy"] == {"type": [{"anything-but": list(taken("events"))}]}
@@ -82,7 +84,7 @@ def test_a_consumers_filters_select_the_types_that_the_function_drops(cloud: Clo
         assert selected == set(types)
 
 
-def test_what_sns_cannot_deliver_to_a_consumer_is_unrouted(
+def test_s3_what_sns_cannot_deliver_to_a_consumer_is_unrouted(
     cloud: Cloud, consumer: Consumer
 ) -> None:
     found = subscriptions(cloud, cloud.arn(consumer, "Queue"))
@@ -142,7 +144,7 @@ def test_the_function_may_read_one_queue_and_send_to_the_other(cloud: Cloud) -> 
     assert allowed["KeepUnrouted"] == (["sqs:SendMessage"], [cloud.arn(UNROUTED, "Queue")])
 
 
-def test_the_first_unrouted_event_alarms(cloud: Cloud) -> None:
+def test_s3_the_first_unrouted_event_alarms(cloud: Cloud) -> None:
     alarm = cloud.of(UNROUTED, "UnroutedAlarm")
     (dimension,) = alarm["Dimensions"]
     assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"

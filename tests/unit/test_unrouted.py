@@ -71,7 +71,7 @@ def test_an_event_that_a_subscription_takes_is_dropped(attribute: dict[str, str]
         ({**ELEVEN, "type": string("order.lost")}, Reason.UNSUBSCRIBED_TYPE),
     ],
 )
-def test_any_other_event_is_unrouted(attributes: dict[str, Any], reason: Reason) -> None:
+def test_s3_any_other_event_is_unrouted(attributes: dict[str, Any], reason: Reason) -> None:
     assert verdict(**attributes) == reason
 
 

@@ -127,30 +127,27 @@ class Sweep:
         return True
 
     def _settle(self, record: Mapping[str, Any]) -> None:
+        body: str = record["body"]
         try:
-            envelope = Envelope.read(record["body"])
+            envelope = Envelope.read(body)
         except Unparseable as error:
-            self._keep(record, Original(record["body"], {}), error, {})
+            self._keep(record, Original(body, {}), error)
             return
-        if error := unrouted(envelope, self.settings.routes.get(envelope.topic, ())):
+        why = unrouted(envelope, self.settings.routes.get(envelope.topic, ()))
+        if why is not None:
             seen = {DeadLetter.FIRST_SEEN: envelope.published_at}
-            self._keep(record, envelope.original, error, seen)
+            self._keep(record, envelope.original, why, **seen)
 
     def _keep(
-        self,
-        record: Mapping[str, Any],
-        original: Original,
-        error: OnceError,
-        seen: Mapping[str, str],
+        self, record: Mapping[str, Any], original: Original, why: OnceError, **more: str
     ) -> None:
-        facts = {DeadLetter.REASON: error.reason, DeadLetter.ERROR: described(error), **seen}
-        said = {name: text(allowed(value)) for name, value in facts.items()}
-        body, attributes = carried(original, said)
+        facts = {DeadLetter.REASON: why.reason, DeadLetter.ERROR: described(why), **more}
+        body, attributes = carried(original, {n: text(allowed(v)) for n, v in facts.items()})
         self.sqs.send_message(
             QueueUrl=self.settings.unrouted_url, MessageBody=body, MessageAttributes=attributes
         )
-        facts = {"message_id": record["messageId"], "reason": error.reason}
-        self.logger.warning("unrouted", extra=facts)
+        about = {"message_id": record["messageId"], "reason": why.reason}
+        self.logger.warning("unrouted", extra=about)
 
 
 def _array(attribute: Attribute) -> list[str]:

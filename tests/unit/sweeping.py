@@ -71,11 +71,11 @@ class Field:
             for message in self._take(self._sweep_url)
         ]
 
-    def work_off(self) -> list[str]:
+    def work_off(self) -> list[Any]:
         """Let the function work on the sweep queue; return the ids of the messages it failed at."""
         return self.handle(*self.records())
 
-    def handle(self, *records: dict[str, Any]) -> list[str]:
+    def handle(self, *records: dict[str, Any]) -> list[Any]:
         answer = self.sweep.handle({"Records": list(records)})
         return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 

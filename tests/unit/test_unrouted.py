@@ -17,7 +17,10 @@ from tests.unit.support import quick
 from tests.unit.sweeping import PLACED, RESERVED, Field, envelope, string
 
 BODY = '{"id": "1", "source": "/shop", "type": "order.placed"}'
-ELEVEN = {"type": string(PLACED), **{f"a{number}": string("x") for number in range(10)}}
+ELEVEN: dict[str, Any] = {
+    "type": string(PLACED),
+    **{f"a{number}": string("x") for number in range(10)},
+}
 
 
 @pytest.fixture

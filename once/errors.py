@@ -16,10 +16,7 @@ OnceError
 │   ├── InvalidWrite            a write that DynamoDB can never accept
 │   ├── UnhandledRefusal        a refusal that no `@consumer.rejects` answers
 │   ├── EffectUnknown           an effect may have happened, and must not be tried again
-│   ├── Unpublishable           an outbox event that the topic can never take
-│   ├── NoType                  published without the attribute by which queues select
-│   ├── UnsubscribedType        published with a type that no consumer subscribes to
-│   └── TooManyAttributes       more message attributes than SQS accepts
+│   └── Unpublishable           an outbox event that the topic can never take
 ├── RetryableError              trying again can help: back to the queue, with a delay
 │   ├── Unexpected              something was raised that is not in this tree
 │   ├── ConditionFailed         a handler's condition without `otherwise`
@@ -162,24 +159,6 @@ class Unpublishable(PermanentError):
     """An outbox event that cannot be read, or that the topic can never take."""
 
     reason = Reason.UNPUBLISHABLE
-
-
-class NoType(PermanentError):
-    """An event was published without the message attribute by which queues select events."""
-
-    reason = Reason.NO_TYPE
-
-
-class UnsubscribedType(PermanentError):
-    """An event was published with a type that no consumer subscribes to."""
-
-    reason = Reason.UNSUBSCRIBED_TYPE
-
-
-class TooManyAttributes(PermanentError):
-    """An event was published with more message attributes than SQS accepts."""
-
-    reason = Reason.TOO_MANY_ATTRIBUTES
 
 
 class RetryableError(OnceError):

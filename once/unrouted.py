@@ -12,16 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 from aws_lambda_powertools import Logger
 
-from once.contract import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits
+from once.contract import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Reason
 from once.dead_letter import allowed, carried, described, text
-from once.errors import (
-    NoType,
-    OnceError,
-    TooManyAttributes,
-    Unparseable,
-    UnsubscribedType,
-    summary_of,
-)
+from once.errors import OnceError, PermanentError, Unparseable, summary_of
 from once.original import Original
 from once.sdk import sqs_client
 from once.settings import SweepSettings
@@ -29,6 +22,24 @@ from once.settings import SweepSettings
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
     from mypy_boto3_sqs import SQSClient
+
+
+class NoType(PermanentError):
+    """Published without the message attribute by which queues select events."""
+
+    reason = Reason.NO_TYPE
+
+
+class UnsubscribedType(PermanentError):
+    """Published with a type that no consumer subscribes to."""
+
+    reason = Reason.UNSUBSCRIBED_TYPE
+
+
+class TooManyAttributes(PermanentError):
+    """Published with more message attributes than SQS accepts."""
+
+    reason = Reason.TOO_MANY_ATTRIBUTES
 
 
 class Attribute(msgspec.Struct, frozen=True):

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from once.contract import EVENT_TYPE_ATTRIBUTE, Limits
-from tests.ops.support import Cloud, answer_with, run
-from tests.ops.test_outbox import OK, commit, event, hours_ago, numbers  # noqa: F401
+from tests.ops.outboxes import event, numbers
+from tests.ops.support import OK, Cloud, answer_with, run
 
 PAID = "payment.captured"
 TO = ("outbox", "republish", "--since", "2h", "--to")
 
 
 @pytest.fixture
-def paid(cloud: Cloud, commit: Any) -> list[str]:  # noqa: F811
+def paid(cloud: Cloud, commit: Any) -> list[str]:
     """Committed: two events of the type that inventory takes, one of another, one too early."""
     bodies = [event("orders#a", 0, PAID), event("orders#b", 1, PAID)]
     commit("orders#a", bodies[0])
@@ -44,7 +44,7 @@ def test_the_attribute_says_the_type(cloud: Cloud, paid: list[str]) -> None:
 
 
 def test_only_what_the_other_options_choose_is_sent(cloud: Cloud, paid: list[str]) -> None:
-    assert run(*TO, "inventory", "--until", hours_ago(1.5)).exit_code == 0
+    assert run(*TO, "inventory", "--until", "90m").exit_code == 0
     assert run(*TO, "inventory", "--consumer", "inventory").exit_code == 0
     assert cloud.take("inventory") == {}
 
@@ -57,7 +57,7 @@ def test_a_dry_run_sends_nothing_and_counts(cloud: Cloud, paid: list[str]) -> No
 
 def test_an_event_that_its_consumer_cannot_have_written_is_not_sent(
     cloud: Cloud,
-    commit: Any,  # noqa: F811
+    commit: Any,
 ) -> None:
     forged = {**json.loads(event("orders#a", 0, PAID)), "source": "/once/payments"}
     commit("orders#a", json.dumps(forged))
@@ -68,7 +68,7 @@ def test_an_event_that_its_consumer_cannot_have_written_is_not_sent(
     assert cloud.take("inventory") == {event("orders#b", 0, PAID): 1}
 
 
-def test_large_events_are_sent_in_several_calls(cloud: Cloud, commit: Any) -> None:  # noqa: F811
+def test_large_events_are_sent_in_several_calls(cloud: Cloud, commit: Any) -> None:
     bodies = []
     for number in range(6):
         pk = f"orders#{number}"

@@ -76,7 +76,9 @@ def operate(aws: EmbeddedAws, *command: str, **options: Any) -> None:
 def rest(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> None:
     """Wait until everything is at rest; what still is on its way then shows in the audit."""
     with step("waiting until everything is at rest"):
-        queues = [url for consumer in deployment.consumers.values() for url in consumer.queue_urls]
+        consumers = deployment.consumers.values()
+        queues = [url for consumer in consumers for url in consumer.queue_urls]
+        queues.append(deployment.sweep_queue_url)
         try:
             wait_at_rest(place_of(aws, deployment, sandbox.url), queues, timeout=REST_SECONDS)
         except TimeoutError as error:

@@ -11,7 +11,7 @@ from typing import Any
 from local.audit import Place
 from local.aws import EmbeddedAws
 from local.cdk import Outputs, bootstrap, deploy
-from once.contract import RELAY
+from once.contract import RELAY, UNROUTED
 from ops.deployment import Deployment
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer
@@ -53,7 +53,11 @@ def place_of(aws: EmbeddedAws, deployment: Deployment, payment_api: str) -> Plac
         sqs=aws.client("sqs"),
         logs=aws.client("logs"),
         tables={**deployment.tables, "dedup": deployment.dedup_table},
-        dead_letters={**letters, RELAY: deployment.relay_dead_letter_url},
+        dead_letters={
+            **letters,
+            RELAY: deployment.relay_dead_letter_url,
+            UNROUTED: deployment.unrouted_queue_url,
+        },
         log_groups={c.name: f"/aws/lambda/{c.function_name}" for c in consumers},
         subscribers=subscribers(CONSUMERS),
         charges=_json(f"{payment_api}/sandbox/charges"),

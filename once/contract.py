@@ -14,7 +14,10 @@ CONSUMER_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """A consumer's name is part of each dedup key and of its folder's import path. Keep it for good."""
 
 RELAY = "outbox_relay"
-"""The one function that has a folder and no line of its own: it consumes a stream, not a queue."""
+"""The function on the dedup table's stream. It has a folder and no line: it consumes no queue."""
+
+UNROUTED = "unrouted"
+"""The function that finds the events no consumer subscribes to, and the queue that keeps them."""
 
 EVENT_TYPE_ATTRIBUTE = "type"
 """Message attribute on the topic; each queue's filter policy selects by it."""
@@ -102,6 +105,9 @@ class Reason(StrEnum):
     PERMANENT = "permanent"
     EFFECT_UNKNOWN = "effect-unknown"
     UNPUBLISHABLE = "unpublishable"
+    NO_TYPE = "no-type"
+    UNSUBSCRIBED_TYPE = "unsubscribed-type"
+    TOO_MANY_ATTRIBUTES = "too-many-attributes"
     RETRIES_EXHAUSTED = "retries-exhausted"
     NOT_TRIED = "not-tried"
     UNFINISHED = "unfinished"
@@ -171,6 +177,7 @@ class Limits:
     PARTITION_KEY_BYTES = 2048
     MESSAGE_BYTES = 1024 * 1024
     """Of one message to SQS and of one batch alike, attributes included."""
+    MESSAGE_ATTRIBUTES = 10
     QUEUE_BATCH = 10
     TOPIC_MESSAGE_BYTES = 256 * 1024
     """Of one message and of one batch alike, attributes included."""

@@ -125,6 +125,18 @@ class RelaySettings(Environment):
     time_margin_ms: int = TIME_MARGIN_MS
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepSettings(Environment):
+    """Everything the function that finds unrouted events needs to know about where it runs.
+
+    `routes` are the event types that consumers subscribe to, by the ARN of the topic;
+    `unrouted_url` is the queue for all other events.
+    """
+
+    routes: Mapping[str, tuple[str, ...]]
+    unrouted_url: str
+
+
 def _variable(field: str) -> str:
     return f"ONCE_{field.upper()}"
 

@@ -2,14 +2,17 @@
 
 import base64
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.contract import RELAY, DeadLetter
+from once.contract import RELAY, UNROUTED, DeadLetter
+from once.errors import Unparseable
 from once.original import Original
+from once.unrouted import Envelope
 from ops.deployment import Deployment
 from ops.letter_facts import Facts
 from ops.lineage import Stay
@@ -24,18 +27,28 @@ _OF_A_QUARANTINE = (DeadLetter.REASON, DeadLetter.ERROR, DeadLetter.RECEIVE_COUN
 
 
 @dataclass(frozen=True, slots=True)
+class Ingress:
+    """The topic that producers publish to, and the types that consumers take from there."""
+
+    topic_arn: str
+    types: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Box:
-    """A dead-letter queue.
+    """A dead-letter queue, or the unrouted queue.
 
     Attributes:
-        owner: the consumer whose dead letters it holds, or the relay.
+        owner: the consumer whose dead letters it holds, the relay, or `unrouted`.
         url: the dead-letter queue.
-        queue_url: the queue that the messages came from; None for the relay, which has none.
+        queue_url: the queue that the messages came from; None where there is none.
+        ingress: where the messages are published again; None unless they are unrouted events.
     """
 
     owner: str
     url: str
     queue_url: str | None
+    ingress: Ingress | None = None
 
     @property
     def is_fifo(self) -> bool:
@@ -44,17 +57,25 @@ class Box:
 
 
 def boxes(deployment: Deployment, consumer: str | None = None) -> list[Box]:
-    """Return the dead-letter queues of a deployment, the relay's last; or that of one consumer.
+    """Return the dead-letter queues of a deployment, those without a consumer last; or one of them.
 
     Raises:
         OpsError: there is no such consumer.
     """
-    relay = Box(RELAY, deployment.relay_dead_letter_url, None)
-    if consumer == RELAY:
-        return [relay]
+    others = {
+        RELAY: Box(RELAY, deployment.relay_dead_letter_url, None),
+        UNROUTED: Box(UNROUTED, deployment.unrouted_queue_url, None, _ingress(deployment)),
+    }
+    if consumer in others:
+        return [others[consumer]]
     chosen = [deployment.consumer(consumer)] if consumer else deployment.consumers.values()
     found = [Box(one.name, one.dead_letter_url, one.queue_url) for one in chosen]
-    return found if consumer else [*found, relay]
+    return found if consumer else [*found, *others.values()]
+
+
+def _ingress(deployment: Deployment) -> Ingress:
+    types = frozenset(t for consumer in deployment.consumers.values() for t in consumer.external)
+    return Ingress(deployment.ingress_topic_arn, types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +113,7 @@ class Letter:
             box=box,
             message_id=message["MessageId"],
             receipt_handle=message["ReceiptHandle"],
-            original=Original.of(SQSRecord(_as_lambda_shows(message["Body"], attributes))),
+            original=_original(box, message),
             sent_at=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
             facts=Facts.read(attributes),
             # SQS alone sets this. No consumer wrote on such a message: a reason is its producer's,
@@ -139,6 +160,18 @@ class Letter:
         """The names of the attributes that count for this letter, and cannot be read."""
         names = self.facts.unreadable
         return tuple(name for name in names if not (self.moved and name in _OF_A_QUARANTINE))
+
+
+def _original(box: Box, message: "MessageTypeDef") -> Original:
+    """Return a message as its producer sent it.
+
+    SQS and SNS move messages of the sweep queue into the unrouted queue in SNS's envelope.
+    """
+    attributes = message.get("MessageAttributes", {})
+    if box.ingress is not None and DeadLetter.REASON not in attributes:
+        with suppress(Unparseable):
+            return Envelope.read(message["Body"]).original
+    return Original.of(SQSRecord(_as_lambda_shows(message["Body"], attributes)))
 
 
 def _as_lambda_shows(body: str, attributes: Mapping[str, Any]) -> dict[str, Any]:

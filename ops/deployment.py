@@ -1,5 +1,6 @@
 """Where a deployment's parts are, as the outputs of its two stacks say."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,12 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """One consumer as it is deployed; one whose batches hold one message isolates none."""
+    """One consumer as it is deployed; one whose batches hold one message isolates none.
+
+    `external` are the event types that it takes from producers, `events` from other consumers.
+    """
 
     name: str
     queue_url: str
     dead_letter_url: str
     function_name: str
+    external: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
     isolation_queue_url: str | None = None
 
     @property
@@ -40,6 +46,8 @@ class Deployment:
     events_topic_arn: str
     relay_function_name: str
     relay_dead_letter_url: str
+    unrouted_queue_url: str
+    sweep_queue_url: str
     dedup_table: str
     tables: Mapping[str, str]
     consumers: Mapping[str, Consumer]
@@ -73,6 +81,8 @@ class Deployment:
                 events_topic_arn=outputs["EventsTopicArn"],
                 relay_function_name=outputs["RelayFunction"],
                 relay_dead_letter_url=outputs["RelayDeadLetters"],
+                unrouted_queue_url=outputs["UnroutedQueue"],
+                sweep_queue_url=outputs["SweepQueue"],
                 dedup_table=outputs["DedupTable"],
                 tables=_tables(outputs),
                 consumers=_consumers(outputs, service),
@@ -143,10 +153,15 @@ def _consumers(outputs: Mapping[str, str], service: str) -> dict[str, Consumer]:
             dead_letter_url=outputs[f"DeadLetters{word}"],
             function_name=outputs[f"Function{word}"],
             isolation_queue_url=outputs.get(f"Isolation{word}"),
+            **_types(outputs[f"Takes{word}"]),
         )
         for word in words
     ]
     return {consumer.name: consumer for consumer in consumers}
+
+
+def _types(taken: str) -> dict[str, tuple[str, ...]]:
+    return {kind: tuple(types) for kind, types in json.loads(taken).items()}
 
 
 def _snake(words: str) -> str:

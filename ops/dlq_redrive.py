@@ -32,7 +32,7 @@ from ops.edit import edited_letter
 from ops.errors import OpsError
 from ops.letter_list import verdict_lines
 from ops.redrive import Pace, Redriver
-from ops.safety import Judged, Prospect, judge_all
+from ops.safety import Judged, Prospect, Verdict, judge_all
 from ops.walk import Walk
 from ops.words import one_line
 
@@ -69,11 +69,14 @@ class Job:
         new = [letter for letter in letters if not self.redriver.came_back(letter)]
         self.came_back += len(letters) - len(new)
         judged = self.judge(new)
-        refused = [one for one in judged if not (one.verdict.safe or self.unsafe)]
+        refused = [one for one in judged if not self._may_be_sent(one.verdict)]
         self.refused += refused
         sent = [one for one in judged if one not in refused]
         self.redriver.send([one.case.letter for one in sent], edited=self.edited)
         self.returning += sum(one.verdict.prospect is Prospect.RETURNS for one in sent)
+
+    def _may_be_sent(self, verdict: Verdict) -> bool:
+        return verdict.safe or (self.unsafe and verdict.prospect is not Prospect.STAYS)
 
 
 def redrive(
@@ -126,7 +129,7 @@ def _check(names: Sequence[str], choice: Choice, *, edit: bool, unsafe: bool) ->
 def _places(deployment: Deployment, consumer: str | None) -> list[Box]:
     if consumer == RELAY:
         raise OpsError("the relay has no queue: `outbox republish` publishes its events again")
-    return [box for box in boxes(deployment, consumer) if box.queue_url is not None]
+    return [box for box in boxes(deployment, consumer) if box.owner != RELAY]
 
 
 def _edited(walk: Walk, letter: Letter, judge: Judge) -> Letter:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import uniform
 from typing import Any, TypeVar
 
+from once.contract import Limits
 from ops.publish import ATTEMPTS, BACKOFF_SECONDS
 
 Entry = Mapping[str, Any]
@@ -20,6 +21,27 @@ T = TypeVar("T")
 def in_tens(things: Sequence[T], size: int = MOST) -> Iterator[Sequence[T]]:
     """Yield the things in their order, as many at a time as fit into a call."""
     return (things[start : start + size] for start in range(0, len(things), size))
+
+
+def in_calls(
+    things: Iterable[T],
+    size: Callable[[T], int],
+    *,
+    most: int = MOST,
+    most_bytes: int = Limits.MESSAGE_BYTES,
+) -> Iterator[list[T]]:
+    """Yield the things in their order, as many at a time as fit into a call by number and size."""
+    some: list[T] = []
+    total = 0
+    for thing in things:
+        more = size(thing)
+        if some and (len(some) == most or total + more > most_bytes):
+            yield some
+            some, total = [], 0
+        some.append(thing)
+        total += more
+    if some:
+        yield some
 
 
 def call_for_each(

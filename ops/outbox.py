@@ -14,6 +14,7 @@ from ops.errors import OpsError
 from ops.records import Choice, approximate_count, with_outbox
 from ops.relay_function import LONGEST_SECONDS, RelayFunction
 from ops.republish import Relay, Result, count_only, patiently, republish
+from ops.to_consumer import Send, ToConsumer, sender
 from ops.when import FORMS, read_when
 
 app = commands(help="The events that consumers commit with their state.")
@@ -26,6 +27,10 @@ def republish_command(
         str | None, Option(metavar="WHEN", help="Committed before then; up to now without it.")
     ] = None,
     consumer: Annotated[str | None, Option(help="Committed by this consumer alone.")] = None,
+    to: Annotated[
+        str | None,
+        Option(metavar="CONSUMER", help="Send events of its types to its queue, and to no other."),
+    ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Publish nothing, only count.")] = False,
     service: Service = "once",
 ) -> None:
@@ -36,16 +41,18 @@ def republish_command(
     either side are included. The whole dedup table is read, so this is for a mishap
     and no routine. Records with less than 30 days left are too old: a message can
     live so long, and consumers must not have forgotten its event by then.
+
+    A consumer that was deployed later gets the events of its types with --to.
     """
     choice = _choice(since, until, consumer)
     deployment = Deployment.find(service)
     if consumer:
         deployment.consumer(consumer)
-    relay = count_only if dry_run else patiently(_relay(deployment))
+    relay = _to_consumer(deployment, to, dry_run) if to else _relay(deployment, dry_run)
     result = _walk(deployment.dedup_table, choice, relay)
     console.print(_summary(result, dry_run=dry_run))
     if result.refused:
-        raise OpsError(_told(result.refused, dry_run=dry_run))
+        raise OpsError(_told(result.refused, by_relay=not (dry_run or to)))
 
 
 def _choice(since: str, until: str | None, consumer: str | None) -> Choice:
@@ -61,9 +68,17 @@ def _choice(since: str, until: str | None, consumer: str | None) -> Choice:
     return Choice(since=start, until=end, consumer=consumer)
 
 
-def _relay(deployment: Deployment) -> Relay:
+def _relay(deployment: Deployment, dry_run: bool) -> Relay:
+    if dry_run:
+        return count_only
     lambda_ = client("lambda", read_timeout_seconds=LONGEST_SECONDS)
-    return RelayFunction(lambda_, deployment.relay_function_name)
+    return patiently(RelayFunction(lambda_, deployment.relay_function_name))
+
+
+def _to_consumer(deployment: Deployment, name: str, dry_run: bool) -> Relay:
+    consumer = deployment.consumer(name)
+    send: Send = (lambda _: None) if dry_run else sender(client("sqs"), consumer)
+    return ToConsumer(consumer, send)
 
 
 def _walk(table: str, choice: Choice, relay: Relay) -> Result:
@@ -88,12 +103,12 @@ def _summary(result: Result, *, dry_run: bool) -> Table:
     return table
 
 
-def _told(refused: list[str], *, dry_run: bool) -> str:
+def _told(refused: list[str], *, by_relay: bool) -> str:
     lines = "\n".join(f"  {name}" for name in refused)
     what = (
-        "the outbox of these records cannot be read"
-        if dry_run
-        else f"these records have events that cannot be published, and all others are done; `dlq "
-        f"list --consumer {RELAY}` says why"
+        f"these records have events that cannot be published, and all others are done; `dlq list "
+        f"--consumer {RELAY}` says why"
+        if by_relay
+        else "the outbox of these records cannot be read, or is not what its consumer writes"
     )
     return f"{what}. They are named by the SHA-256 of their key, as in logs:\n{lines}"

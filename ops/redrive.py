@@ -10,16 +10,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from botocore.exceptions import ClientError
+
 from once.contract import Limits
-from ops.dead_letters import Letter
-from ops.entries import MOST, call_for_each
+from ops.dead_letters import Box, Letter
+from ops.entries import MOST, Call, call_for_each, in_calls
 from ops.errors import unexpected
 from ops.sent_back import Message, sent_back
+from ops.unrouted import Publication, publish_to
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-Pair = tuple[Letter, Message]
+Pair = tuple[Letter, Message | Publication]
 
 
 @dataclass(slots=True)
@@ -81,7 +84,7 @@ class Redriver:
             botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
         """
         now = datetime.now(UTC)
-        for some in self._calls(self._messages(letters, now, edited=edited)):
+        for some in self._calls(list(self._messages(letters, now, edited=edited))):
             self._pace.wait(len(some))
             self._delete(self._sent(some))
 
@@ -94,34 +97,30 @@ class Redriver:
     ) -> Iterator[Pair]:
         for letter in letters:
             try:
-                yield letter, sent_back(letter, now, edited=edited)
+                yield letter, _message(letter, now, edited=edited)
             except Exception as error:  # one letter never holds up all others
                 self.result.failed.append(f"{letter.message_id}: not sent: {unexpected(error)}")
 
-    def _calls(self, pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    def _calls(self, pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
         """What fits into one call; a FIFO queue gets one after the other, to keep their order."""
-        some: list[Pair] = []
-        for letter, message in pairs:
-            most = 1 if letter.box.is_fifo else self._pace.at_once
-            size = message.size + sum(waiting.size for _, waiting in some)
-            if some and (len(some) == most or size > Limits.MESSAGE_BYTES):
-                yield some
-                some = []
-            some.append((letter, message))
-        if some:
-            yield some
+        if not pairs:
+            return iter(())
+        box = pairs[0][0].box
+        return in_calls(
+            pairs,
+            lambda pair: pair[1].size,
+            most=1 if box.is_fifo else self._pace.at_once,
+            most_bytes=Limits.TOPIC_MESSAGE_BYTES if box.ingress else Limits.MESSAGE_BYTES,
+        )
 
     def _sent(self, pairs: Sequence[Pair]) -> list[Letter]:
         """Send, and return the letters that are certainly in their queue again."""
-        queue_url = pairs[0][0].box.queue_url
+        call = self._call(pairs[0][0].box)
         try:
-            taken, refused = call_for_each(
-                lambda entries: self._sqs.send_message_batch(
-                    QueueUrl=str(queue_url), Entries=entries
-                ),
-                (message.entry() for _, message in pairs),
-            )
-        except self._sqs.exceptions.BatchRequestTooLong as error:
+            taken, refused = call_for_each(call, (message.entry() for _, message in pairs))
+        except ClientError as error:
+            if "BatchRequestTooLong" not in error.response["Error"]["Code"]:
+                raise
             # More than one are kept below the limit, so it is a single message that is over it.
             self.result.failed += [f"{letter.message_id}: not sent: {error}" for letter, _ in pairs]
             return []
@@ -129,6 +128,12 @@ class Redriver:
         for number, said in refused.items():
             self.result.failed.append(f"{pairs[number][0].message_id}: not sent: {said}")
         return [pairs[number][0] for number in taken]
+
+    def _call(self, box: Box) -> Call:
+        if box.ingress is not None:
+            return publish_to(box.ingress)
+        url = str(box.queue_url)
+        return lambda entries: self._sqs.send_message_batch(QueueUrl=url, Entries=entries)
 
     def _delete(self, letters: Sequence[Letter]) -> None:
         if not letters:
@@ -139,6 +144,12 @@ class Redriver:
             f"{name}: sent, but not deleted: {said}; sent again, it will be a duplicate"
             for name, said in refused.items()
         ]
+
+
+def _message(letter: Letter, now: datetime, *, edited: bool) -> Message | Publication:
+    if letter.box.ingress is not None:
+        return Publication.of(letter)
+    return sent_back(letter, now, edited=edited)
 
 
 def delete(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:

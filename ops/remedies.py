@@ -36,6 +36,9 @@ _REMEDIES = {
     Reason.PERMANENT: "see to what the handler's error names",
     Reason.EFFECT_UNKNOWN: "see to what the error names",
     Reason.UNPUBLISHABLE: "`outbox republish`, once its type is declared and the topic takes it",
+    Reason.NO_TYPE: "the producer must set the attribute; `dlq redrive` takes the event's own type",
+    Reason.UNSUBSCRIBED_TYPE: "add the type to `external=` of a consumer's line and deploy",
+    Reason.TOO_MANY_ATTRIBUTES: "the producer must send fewer; `dlq redrive` sends the type alone",
     Reason.UNFINISHED: "see the function's log: its end in each delivery, or throttles",
     Reason.RETRIES_EXHAUSTED: "see to what the error names, if it has not passed",
 }

@@ -15,13 +15,14 @@ from once.events import CloudEvent
 from once.intent import Intent
 from once.record import StoredRecord
 from ops.cases import Case, Unforeseen, left_out, read_cases
-from ops.dead_letters import Letter
+from ops.dead_letters import Ingress, Letter
 from ops.dedup_table import DedupTable
 from ops.errors import unexpected
 from ops.record_words import written_at
 from ops.records import MESSAGE_LIFE_SECONDS
 from ops.remedies import BEFORE_THE_RECORD, remedy
 from ops.stored import Unreadable, stored
+from ops.unrouted import obstacle
 from ops.when import made_at
 from ops.words import shown_seconds, shown_time
 
@@ -33,6 +34,7 @@ class Prospect(Enum):
     DUPLICATE = "safe, a duplicate"
     RETURNS = "safe, but comes back"
     UNSAFE = "NOT SAFE"
+    STAYS = "stays"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,8 @@ class Verdict:
 
     @property
     def safe(self) -> bool:
-        """Whether nothing can be done a second time by it."""
-        return self.prospect is not Prospect.UNSAFE
+        """Whether it can be sent, and nothing can be done a second time by it."""
+        return self.prospect not in {Prospect.UNSAFE, Prospect.STAYS}
 
     def __str__(self) -> str:
         return f"{self.prospect.value}: {self.why}"
@@ -79,16 +81,24 @@ def _judged(case: Case, now: datetime) -> Verdict:
 
 def judge(case: Case, now: datetime) -> Verdict:
     """Return the verdict on sending a letter back to its queue as it is."""
-    if case.letter.box.queue_url is None:
-        return _unsafe("it is the relay's, and has no queue: `outbox republish` publishes it again")
     if isinstance(case.event, Unforeseen):
         return _unsafe(str(case.event))
+    if case.letter.box.ingress is not None:
+        return _unrouted(case, case.letter.box.ingress)
+    if case.letter.box.queue_url is None:
+        return _unsafe("it is the relay's, and has no queue: `outbox republish` publishes it again")
     if isinstance(case.event, OnceError):
         reason = case.event.reason
         return _returns(f"no consumer can read it ({reason}: {case.event}); {remedy(reason)}")
     if unreadable := case.letter.unreadable:
         return _unsafe(f"what was written of it cannot be read: {', '.join(unreadable)}")
     return _with_reason(case.letter.reason, _by_record(case, case.event, now))
+
+
+def _unrouted(case: Case, ingress: Ingress) -> Verdict:
+    if why := obstacle(case.event, ingress):
+        return Verdict(Prospect.STAYS, why)
+    return Verdict(Prospect.WORKED_ON, "a consumer takes its type: it will be published again")
 
 
 def _with_reason(reason: str | None, verdict: Verdict) -> Verdict:

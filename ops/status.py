@@ -4,17 +4,17 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.live import Live
 from rich.table import Table
 
-from once.contract import RELAY
+from once.contract import RELAY, UNROUTED
 from ops.aws import client
 from ops.cli import Service, commands, console
-from ops.deployment import Consumer, Deployment
+from ops.deployment import Deployment
 from ops.queues import depth, oldest_seconds
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ app = commands()
 class Row:
     """One consumer: messages in its queue, the oldest one's age, the isolated, its dead letters.
 
-    None stands for what is not known, or for a queue that is not there.
+    The unrouted events are dead letters of the sweep queue. None stands for what is not known, or
+    for a queue that is not there.
     """
 
     consumer: str
@@ -75,31 +76,35 @@ def _repeat(show: Callable[[], None]) -> None:
 
 
 def look(deployment: Deployment) -> list[Row]:
-    """Ask every queue of a deployment; the relay's dead letters come last.
+    """Ask every queue of a deployment; the relay's dead letters and unrouted events come last.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: a queue cannot be asked, or is gone.
     """
     sqs: SQSClient = client("sqs")
-    consumers = list(deployment.consumers.values())
-    ages = oldest_seconds(client("cloudwatch"), [consumer.queue_url for consumer in consumers])
-    rows = [
+    queues = [
+        *((one.name, one.queue_url, one.dead_letter_url) for one in deployment.consumers.values()),
+        (UNROUTED, deployment.sweep_queue_url, deployment.unrouted_queue_url),
+    ]
+    ages = oldest_seconds(client("cloudwatch"), [url for _, url, _ in queues])
+    *consumers, unrouted = [
         Row(
-            consumer.name,
-            **asdict(depth(sqs, consumer.queue_url)),
+            name,
+            **asdict(depth(sqs, url)),
             oldest_seconds=age,
-            isolated=_isolated(sqs, consumer),
-            dead_letters=depth(sqs, consumer.dead_letter_url).total,
+            isolated=None,
+            dead_letters=depth(sqs, dead_letter_url).total,
         )
-        for consumer, age in zip(consumers, ages, strict=True)
+        for (name, url, dead_letter_url), age in zip(queues, ages, strict=True)
     ]
     given_up = depth(sqs, deployment.relay_dead_letter_url).total
-    return [*rows, Row(RELAY, None, None, None, None, None, dead_letters=given_up)]
+    relay = Row(RELAY, None, None, None, None, None, dead_letters=given_up)
+    return [*(_with_isolated(sqs, deployment, row) for row in consumers), relay, unrouted]
 
 
-def _isolated(sqs: "SQSClient", consumer: Consumer) -> int | None:
-    url = consumer.isolation_queue_url
-    return None if url is None else depth(sqs, url).total
+def _with_isolated(sqs: "SQSClient", deployment: Deployment, row: Row) -> Row:
+    url = deployment.consumer(row.consumer).isolation_queue_url
+    return row if url is None else replace(row, isolated=depth(sqs, url).total)
 
 
 def _table(rows: Sequence[Row]) -> Table:

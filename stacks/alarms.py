@@ -93,6 +93,22 @@ def add_relay_alarms(
     )
 
 
+def add_unrouted_alarms(
+    scope: Construct,
+    name: str,
+    unrouted: sqs.IQueue,
+    sweep: sqs.IQueue,
+    function: lambda_.IFunction,
+) -> None:
+    """Alarm when an event reached no consumer, and when the function that finds these fails."""
+    alarms = _Alarms(scope, name)
+    kept = unrouted.metric_approximate_number_of_messages_visible(period=MINUTE, statistic=MAXIMUM)
+    age = sweep.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
+    alarms.add("UnroutedAlarm", kept, 1, "unrouted-events", "published events reached no consumer")
+    alarms.add("AgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", "SQS will soon delete messages")
+    alarms.on_function(function)
+
+
 def add_table_alarms(scope: Construct, name: str, table: dynamodb.ITable) -> None:
     """Alarm when the dedup table holds up the commits, all of which go through it."""
     alarms = _Alarms(scope, name)

@@ -8,12 +8,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from once.contract import RELAY, Limits
+from once.contract import RELAY, UNROUTED, Limits
 from stacks.config import DAY_SECONDS, Config
 from stacks.line_checks import has_type_lists, line_faults
 from stacks.registry import FUNCTIONS, Consumer
 
 REGISTRY = "stacks/consumers.py"
+_OWN = {
+    RELAY: "nothing would be published",
+    UNROUTED: "events that no consumer subscribes to would be lost",
+}
+"""The functions without a line, and the consequence of leaving them out."""
 
 
 def faults_of(
@@ -109,11 +114,10 @@ def _lines_and_folders(consumers: Sequence[Consumer], functions: Path) -> Iterat
                 f"{consumer.name}: its line has no folder; add "
                 f"{source.parent.name}/{source.name}/handler.py, or delete the line ({REGISTRY})"
             )
-    if not (functions / RELAY / "handler.py").is_file():
-        yield (
-            f"functions/{RELAY}/handler.py is missing, and nothing would be published; put it back"
-        )
-    known = {RELAY, *(consumer.name for consumer in consumers)}
+    for name, consequence in _OWN.items():
+        if not (functions / name / "handler.py").is_file():
+            yield f"functions/{name}/handler.py is missing, and {consequence}; put it back"
+    known = {*_OWN, *(consumer.name for consumer in consumers)}
     for handler in sorted(functions.glob("*/handler.py")):
         if handler.parent.name not in known:
             yield (

@@ -108,6 +108,11 @@ class Config:
         return 10 if self.local else 60
 
     @property
+    def sweep_timeout_seconds(self) -> int:
+        """How long the function that finds unrouted events may take over one batch."""
+        return 5 if self.local else 30
+
+    @property
     def backoff(self) -> dict[str, int]:
         """The settings that differ on the embedded AWS, where nobody wants to wait minutes."""
         if self.local:

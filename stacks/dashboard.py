@@ -1,4 +1,4 @@
-"""The dashboard: a row for each consumer, one for the relay, one for the tables."""
+"""The dashboard: a row for each consumer, one each for relay, unrouted events and tables."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -77,6 +77,20 @@ def relay_row(
             f"{name}: left over",
             _dead(dead_letters),
             batches_given_up(mapping.event_source_mapping_id, PERIOD, "batches given up"),
+        ),
+        _function(name, function),
+    ]
+
+
+def unrouted_row(
+    name: str, unrouted: sqs.IQueue, sweep: sqs.IQueue, function: lambda_.IFunction
+) -> Row:
+    """Return the row of unrouted events: those kept, the queue they are found in, function."""
+    return [
+        _graph(
+            f"{name}: events",
+            unrouted.metric_approximate_number_of_messages_visible(label="kept"),
+            sweep.metric_approximate_number_of_messages_visible(label="not yet looked at"),
         ),
         _function(name, function),
     ]

@@ -38,6 +38,7 @@ class IdempotentConsumer(Construct):
         consumer: its line of the registry.
         config: the deployment.
         topics: where its events are published.
+        unrouted: the queue for events that SNS cannot deliver to it.
         sources: the CloudEvents sources that each of its `events` may come from.
         dedup_table: the table of dedup records.
         tables: the business tables it may write, by the name its handlers use.
@@ -54,6 +55,7 @@ class IdempotentConsumer(Construct):
         *,
         config: Config,
         topics: Topics,
+        unrouted: sqs.IQueue,
         sources: Mapping[str, tuple[str, ...]],
         dedup_table: dynamodb.ITable,
         tables: Mapping[str, dynamodb.ITable],
@@ -76,8 +78,8 @@ class IdempotentConsumer(Construct):
         self._map()
         if self.isolation is not None:
             self._map_isolation(self.isolation)
-        self._subscribe(topics.ingress, self.line.external)
-        self._subscribe(topics.events, self.line.events)
+        self._subscribe(topics.ingress, self.line.external, unrouted)
+        self._subscribe(topics.events, self.line.events, unrouted)
         add_consumer_alarms(self, self._watched, local=config.local)
 
     def dashboard_row(self) -> Row:
@@ -207,7 +209,7 @@ class IdempotentConsumer(Construct):
             report_batch_item_failures=True,
         )
 
-    def _subscribe(self, topic: sns.ITopic, types: tuple[str, ...]) -> None:
+    def _subscribe(self, topic: sns.ITopic, types: tuple[str, ...], unrouted: sqs.IQueue) -> None:
         if not types:
             return
         selected = sns.SubscriptionFilter.string_filter(allowlist=list(types))
@@ -216,5 +218,6 @@ class IdempotentConsumer(Construct):
                 self.queue,
                 raw_message_delivery=True,
                 filter_policy={EVENT_TYPE_ATTRIBUTE: selected},
+                dead_letter_queue=unrouted,
             )
         )

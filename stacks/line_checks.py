@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from once.contract import CONSUMER_NAME, RELAY, Limits
+from once.contract import CONSUMER_NAME, RELAY, UNROUTED, Limits
 from once.settings import MOST_COMMIT_THREADS, TIME_MARGIN_MS
 from stacks.config import Config
 from stacks.registry import Consumer
@@ -29,6 +29,8 @@ def line_faults(consumer: Consumer, config: Config) -> Iterator[str]:
         yield f"the name {consumer.name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
     if consumer.name == RELAY:
         yield "the name is that of the outbox relay, which is no consumer; choose another"
+    if consumer.name == UNROUTED:
+        yield "the name is that of the queue of unrouted events; choose another"
     yield from _event_faults(consumer)
     yield from _taken_twice(consumer)
     yield from _loops(consumer)

@@ -36,9 +36,9 @@ ONLY_IN_TRANSACTIONS = {
 PUT, UPDATE = "dynamodb:PutItem", "dynamodb:UpdateItem"
 WRITES = (PUT, UPDATE, "dynamodb:DeleteItem")
 READS = ("dynamodb:GetItem", "dynamodb:BatchGetItem")
+MAPPING_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 QUEUE_ACTIONS = (
-    # The mapping's; the function itself deletes what is settled before a handler runs.
-    *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
+    *MAPPING_ACTIONS,  # the function itself deletes what is settled before a handler runs
     "sqs:ChangeMessageVisibility",  # the function's own, to delay a retry
 )
 STREAM_ACTIONS = (
@@ -156,6 +156,18 @@ def relay_role(
         "Lambda itself names the objects that it writes into the bucket.",
     )
     return role
+
+
+def sweep_role(
+    scope: Construct, *, sweep: sqs.IQueue, unrouted: sqs.IQueue, log_group: logs.ILogGroup
+) -> iam.Role:
+    """Return the role of the function that reads `sweep` and sends to `unrouted`."""
+    statements = [
+        _allow("ConsumeSweep", MAPPING_ACTIONS, sweep.queue_arn),
+        _allow("KeepUnrouted", ["sqs:SendMessage"], unrouted.queue_arn),
+        _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+    ]
+    return _role(scope, "Sweep", statements)
 
 
 def _send_email(scope: Construct, sender: str, *, local: bool) -> iam.PolicyStatement:

@@ -1,5 +1,6 @@
 """The stack of consumers: it holds no data, and can be thrown away and deployed again."""
 
+import json
 from collections.abc import Iterable, Mapping
 
 from aws_cdk import CfnOutput, Stack
@@ -16,6 +17,7 @@ from stacks.outbox_relay import OutboxRelay
 from stacks.registry import Consumer, sources_of, words
 from stacks.state import DEDUP, StateStack
 from stacks.topics import Topics, only_publisher
+from stacks.unrouted import Unrouted
 
 
 class ServiceStack(Stack):
@@ -44,12 +46,14 @@ class ServiceStack(Stack):
         super().__init__(scope, name, description="Once: topics, queues and functions")
         lines = list(consumers)
         self.topics = Topics.make(self)
+        self.unrouted = Unrouted(self, config=config, topics=self.topics, lines=lines)
         self.consumers = [
             IdempotentConsumer(
                 self,
                 line,
                 config=config,
                 topics=self.topics,
+                unrouted=self.unrouted.queue,
                 sources=sources_of(line, lines),
                 dedup_table=state.dedup_table,
                 tables=state.tables_of(line),
@@ -71,6 +75,8 @@ class ServiceStack(Stack):
         # Not `Function…`: each output of that name is a consumer's.
         CfnOutput(self, "RelayFunction", value=self.relay.function.function_name)
         CfnOutput(self, "RelayDeadLetters", value=self.relay.dead_letters.queue_url)
+        CfnOutput(self, "UnroutedQueue", value=self.unrouted.queue.queue_url)
+        CfnOutput(self, "SweepQueue", value=self.unrouted.sweep.queue_url)
         add_table_alarms(self, f"{config.service}-{DEDUP}", state.dedup_table)
         self._add_alarm_topic()
         if not config.local:  # the embedded AWS has no metrics to show
@@ -83,6 +89,8 @@ class ServiceStack(Stack):
             CfnOutput(self, f"Isolation{name}", value=consumer.isolation.queue_url)
         CfnOutput(self, f"DeadLetters{name}", value=consumer.dead_letters.queue_url)
         CfnOutput(self, f"Function{name}", value=consumer.function.function_name)
+        takes = {"external": consumer.line.external, "events": consumer.line.events}
+        CfnOutput(self, f"Takes{name}", value=json.dumps(takes))
 
     def _add_alarm_topic(self) -> None:
         topic = make_alarm_topic(self)
@@ -93,6 +101,7 @@ class ServiceStack(Stack):
         rows = [
             *(consumer.dashboard_row() for consumer in self.consumers),
             self.relay.dashboard_row(),
+            self.unrouted.dashboard_row(),
             tables_row(tables),
         ]
         cloudwatch.Dashboard(self, "Dashboard", dashboard_name=name, widgets=rows)

@@ -164,6 +164,8 @@ def _deployment(service: Service) -> Deployment:
         events_topic_arn=EVENTS,
         relay_function_name=f"once-{RELAY}",
         relay_dead_letter_url=url(service.relay_dead_letters),
+        unrouted_queue_url="unrouted",
+        sweep_queue_url="sweep",
         dedup_table=DEDUP,
         tables={},
         consumers={

@@ -15,7 +15,11 @@ CONTROLS = Table("controls", "id")
 COUNTERS = Table("counters", "id")
 
 PROBE = Consumer(
-    "probe", external=("probe.asked",), tables=(CONTROLS, COUNTERS), folder=FUNCTIONS / "probe"
+    "probe",
+    external=("probe.asked",),
+    tables=(CONTROLS, COUNTERS),
+    publishes=("probe.counted",),  # which no consumer takes
+    folder=FUNCTIONS / "probe",
 )
 ROGUE = Consumer("rogue", external=("rogue.asked",), tables=(COUNTERS,), folder=FUNCTIONS / "rogue")
 

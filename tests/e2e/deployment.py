@@ -8,6 +8,7 @@ from local.aws import EmbeddedAws
 from local.payments import PaymentSandbox
 from local.rest import wait_at_rest, wait_until, wait_until_empty
 from local.service import emails, place_of
+from ops.dead_letters import boxes
 from ops.deployment import Deployment as Parts
 
 SAGA = ("orders", "inventory", "payments", "notifications")
@@ -53,7 +54,8 @@ class Deployment:
 
     def wait_at_rest(self) -> None:
         """Wait until every order has come to an end of the saga."""
-        wait_at_rest(self.place(), self._queues(*SAGA), timeout=REST_SECONDS)
+        queues = [*self._queues(*SAGA), self.parts.sweep_queue_url]
+        wait_at_rest(self.place(), queues, timeout=REST_SECONDS)
 
     def _queues(self, *consumers: str) -> list[str]:
         return [url for name in consumers for url in self.parts.consumer(name).queue_urls]
@@ -86,18 +88,23 @@ class Deployment:
     def dead_letters(self, consumer: str, expected: int) -> list[dict[str, Any]]:
         """Wait for dead letters, and take them out of their queue."""
         found: list[dict[str, Any]] = []
-        url = (
-            self.parts.relay_dead_letter_url
-            if consumer == "outbox_relay"
-            else self.parts.consumer(consumer).dead_letter_url
-        )
+        [box] = boxes(self.parts, consumer)
 
         def arrived() -> bool:
-            found.extend(self._take(url))
+            found.extend(self._take(box.url))
             return len(found) >= expected
 
         wait_until(f"{expected} dead letters of {consumer}", arrived, timeout=REST_SECONDS)
         return found
+
+    def take(self, consumer: str) -> list[dict[str, Any]]:
+        """Take the dead letters that are there now out of their queue, ten at most."""
+        [box] = boxes(self.parts, consumer)
+        return self._take(box.url)
+
+    def wait_swept(self) -> None:
+        """Wait until every published event was looked at."""
+        wait_until_empty(self.sqs, [self.parts.sweep_queue_url], timeout=REST_SECONDS)
 
     def processes(self, consumer: str) -> set[int]:
         """Return the process ids of a consumer's live function processes."""

@@ -87,6 +87,8 @@ class Cloud:
             service |= self._consumer(name)
         service |= {
             "RelayDeadLetters": self._queue("once-relay-dead-letters"),
+            "UnroutedQueue": self._queue("once-unrouted"),
+            "SweepQueue": self._queue("once-unrouted-sweep"),
             "RelayFunction": "once-outbox_relay",
         }
         state |= {
@@ -126,6 +128,7 @@ class Cloud:
             f"Queue{word}": queue,
             f"DeadLetters{word}": dead,
             f"Function{word}": f"once-{name}",
+            f"Takes{word}": '{"external": ["order.placed"], "events": ["payment.captured"]}',
             **({f"Isolation{word}": isolation} if isolation else {}),
         }
 

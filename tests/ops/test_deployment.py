@@ -17,6 +17,8 @@ def test_consumers_are_found_by_name(cloud: Cloud) -> None:
         queue_url=cloud.outputs["once-service"]["QueueOrders"],
         dead_letter_url=cloud.outputs["once-service"]["DeadLettersOrders"],
         function_name="once-orders",
+        external=("order.placed",),
+        events=("payment.captured",),
         isolation_queue_url=cloud.outputs["once-service"]["IsolationOrders"],
     )
     assert found.consumer("inventory").isolation_queue_url is None
@@ -40,6 +42,8 @@ def test_topics_and_tables_are_found(cloud: Cloud) -> None:
     assert found.relay_function_name == outputs["RelayFunction"]
     assert found.dedup_table == "physical-dedup"
     assert found.relay_dead_letter_url == cloud.outputs["once-service"]["RelayDeadLetters"]
+    assert found.unrouted_queue_url == outputs["UnroutedQueue"]
+    assert found.sweep_queue_url == outputs["SweepQueue"]
     assert found.tables == {"stock": "physical-stock", "order_lines": "physical-order-lines"}
     assert found.table("stock") == "physical-stock"
 
@@ -49,6 +53,7 @@ def test_consumers_name_is_kept_to_the_letter(cloud: Cloud) -> None:
         "QueueRelayedMail2": "queue",
         "DeadLettersRelayedMail2": "dead-letters",
         "FunctionRelayedMail2": "once-relayed_mail_2",
+        "TakesRelayedMail2": "{}",
     }
     assert "relayed_mail_2" in Deployment.find().consumers
 
@@ -78,7 +83,8 @@ def test_missing_stack_says_to_deploy_or_to_name_the_service(cloud: Cloud) -> No
 
 
 @pytest.mark.parametrize(
-    "output", ["IngressTopicArn", "EventsTopicArn", "DeadLettersOrders", "RelayDeadLetters"]
+    "output",
+    ["IngressTopicArn", "EventsTopicArn", "DeadLettersOrders", "RelayDeadLetters", "UnroutedQueue"],
 )
 def test_missing_output_says_to_deploy_again(cloud: Cloud, output: str) -> None:
     del cloud.outputs["once-service"][output]
@@ -130,11 +136,14 @@ def test_names_with_underscores_are_read_back_from_plain_outputs() -> None:
         "EventsTopicArn": "events",
         "RelayFunction": "once-outbox_relay",
         "RelayDeadLetters": "relay-letters",
+        "UnroutedQueue": "unrouted",
+        "SweepQueue": "sweep",
         "DedupTable": "dedup",
         "TableDeadThings": "once-state-deadthings",
         "FunctionRelayedMail": "once-relayed_mail",
         "QueueRelayedMail": "queue",
         "DeadLettersRelayedMail": "letters",
+        "TakesRelayedMail": "{}",
     }
     deployment = Deployment.of("once", outputs)
     assert deployment.table("dead_things") == "once-state-deadthings"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.contract import RELAY, Limits
+from once.contract import RELAY, UNROUTED, Limits
 from once.errors import PermanentError
 from ops.dead_letters import Box, Letter, boxes
 from ops.deployment import Deployment
@@ -106,11 +106,12 @@ def test_only_a_fifo_queue_has_groups() -> None:
 
 def test_every_consumer_has_a_box_and_the_relay_comes_last(shop: Shop) -> None:
     found = boxes(Deployment.find())
-    assert [box.owner for box in found] == ["inventory", "orders", RELAY]
+    assert [box.owner for box in found] == ["inventory", "orders", RELAY, UNROUTED]
     assert found[1] == shop.box
     assert found[-1].queue_url is None
     assert boxes(Deployment.find(), "orders") == [shop.box]
-    assert boxes(Deployment.find(), RELAY) == found[-1:]
+    assert boxes(Deployment.find(), RELAY) == found[-2:-1]
+    assert boxes(Deployment.find(), UNROUTED) == found[-1:]
 
 
 STAYS = (

@@ -13,7 +13,7 @@ from tests.ops.support import OK, Cloud, answer_with, refusal, run
 @pytest.fixture
 def busy(cloud: Cloud) -> Cloud:
     """Orders: two visible, one in flight, one delayed, one isolated; dead letters: three of
-    inventory's, two of the relay's.
+    inventory's, two of the relay's; four unrouted events, and one not yet looked at.
     """
     queue = cloud.queue("orders")
     for _ in range(3):
@@ -21,6 +21,7 @@ def busy(cloud: Cloud) -> Cloud:
     cloud.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=1)
     cloud.sqs.send_message(QueueUrl=queue, MessageBody="x", DelaySeconds=600)
     waiting = {"IsolationOrders": 1, "DeadLettersInventory": 3, "RelayDeadLetters": 2}
+    waiting |= {"UnroutedQueue": 4, "SweepQueue": 1}
     for name, number in waiting.items():
         for _ in range(number):
             cloud.sqs.send_message(QueueUrl=cloud.outputs["once-service"][name], MessageBody="x")
@@ -59,13 +60,14 @@ def test_table_shows_depths_and_dead_letters(busy: Cloud) -> None:
         "inventory": ["0", "0", "0", "–", "–", "3"],
         "orders": ["2", "1", "1", "–", "1", "0"],
         "outbox_relay": ["–", "–", "–", "–", "–", "2"],
+        "unrouted": ["1", "0", "0", "–", "–", "4"],
     }
     assert "\x1b" not in result.stdout
 
 
 def test_json_says_the_same(busy: Cloud) -> None:
     answer_with("cloudwatch.GetMetricData", ages(orders=[61.0]))
-    inventory, orders, relay = json.loads(run("status", "--json").stdout)
+    inventory, orders, relay, unrouted = json.loads(run("status", "--json").stdout)
     idle = {"visible": 0, "in_flight": 0, "delayed": 0, "oldest_seconds": None, "isolated": None}
     assert inventory == {"consumer": "inventory", **idle, "dead_letters": 3}
     assert orders == {
@@ -78,6 +80,7 @@ def test_json_says_the_same(busy: Cloud) -> None:
         "dead_letters": 0,
     }
     assert relay == {"consumer": "outbox_relay", **dict.fromkeys(idle), "dead_letters": 2}
+    assert unrouted == {"consumer": "unrouted", **idle, "visible": 1, "dead_letters": 4}
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_nothing_found_tells_what_was_searched_and_what_to_try(saga: Saga, key: 
     assert result.stdout == ""
     assert f"nothing is known of '{key}'" in result.stderr
     assert "6 records in physical-dedup" in result.stderr
-    assert "0 dead letters in 5 queues" in result.stderr
+    assert "0 dead letters in 6 queues" in result.stderr
     assert "the logs of inventory, notifications, orders, payments" in result.stderr
     assert "Try the event's own id" in result.stderr
 

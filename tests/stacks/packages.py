@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from once.contract import RELAY
+from once.contract import RELAY, UNROUTED
 from stacks.config import Config
 from stacks.consumers import CONSUMERS
 from stacks.registry import FUNCTIONS
@@ -22,6 +22,7 @@ class Function(NamedTuple):
 EVERY = [
     *(Function(line.name, line.source) for line in CONSUMERS),
     Function(RELAY, FUNCTIONS / RELAY),
+    Function(UNROUTED, FUNCTIONS / UNROUTED),
 ]
 
 

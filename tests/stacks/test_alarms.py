@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.contract import RELAY, Metric
+from once.contract import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, Json, flat
@@ -212,4 +212,4 @@ def test_the_library_is_told_the_name_that_alarms_ask_for(
         for metric in metrics_of(alarm)
         if metric["Namespace"] == Metric.NAMESPACE
     }
-    assert asked == told - {f"once-{RELAY}"}
+    assert asked == told - {f"once-{RELAY}", f"once-{UNROUTED}"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from once.contract import RELAY
+from once.contract import RELAY, UNROUTED
 from stacks.checks import faults_of
 from stacks.config import Config
 from stacks.registry import Consumer, Table
@@ -17,6 +17,7 @@ GOOD = Consumer("refunds", external=("order.refunded",), tables=(Table("refunds"
 def functions(tmp_path: Path) -> Path:
     add_folder(tmp_path, GOOD.name)
     add_folder(tmp_path, RELAY)
+    add_folder(tmp_path, UNROUTED)
     return tmp_path
 
 
@@ -73,6 +74,15 @@ def test_the_relays_folder_is_missed_and_needs_no_line(functions: Path) -> None:
     (fault,) = faults_of((GOOD,), Config(), functions)
     assert fault == (
         "functions/outbox_relay/handler.py is missing, and nothing would be published; put it back"
+    )
+
+
+def test_the_folder_of_unrouted_events_is_missed_and_needs_no_line(functions: Path) -> None:
+    (functions / UNROUTED / "handler.py").unlink()
+    (fault,) = faults_of((GOOD,), Config(), functions)
+    assert fault == (
+        "functions/unrouted/handler.py is missing, and events that no consumer subscribes to would "
+        "be lost; put it back"
     )
 
 

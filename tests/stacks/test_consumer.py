@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from once.contract import RELAY
+from once.contract import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer, words
 from tests.stacks.cloud import Cloud, Json, denies_plain_http, flat
@@ -206,14 +206,14 @@ def test_operator_finds_every_part_in_the_outputs(cloud: Cloud, consumer: Consum
 
 
 def test_functions_do_not_share_an_asset(cloud: Cloud) -> None:
-    functions = [*(line.name for line in CONSUMERS), RELAY]
+    functions = [*(line.name for line in CONSUMERS), RELAY, UNROUTED]
     assets = {cloud.of(function, "Function")["Code"]["S3Key"] for function in functions}
     assert len(assets) == len(functions)
 
 
 def test_every_function_is_traced_and_keeps_its_log_for_a_month(cloud: Cloud) -> None:
     functions = cloud.every("AWS::Lambda::Function").values()
-    assert len(functions) == len(CONSUMERS) + 1
+    assert len(functions) == len(CONSUMERS) + 2
     for function in functions:
         assert function["TracingConfig"] == {"Mode": "Active"}
         log = cloud.service["Resources"][function["LoggingConfig"]["LogGroup"]["Ref"]]

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from once.contract import RELAY, Metric
+from once.contract import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, Json, flat
 
-OWNERS = [*(line.name for line in CONSUMERS), RELAY, "tables"]
+OWNERS = [*(line.name for line in CONSUMERS), RELAY, UNROUTED, "tables"]
 RELAY_PARTS = ("Function", "DeadLetters", "Mapping")
 COLUMNS, HEIGHT = 24, 6
 
@@ -118,7 +118,7 @@ def test_a_commits_time_is_shown_for_half_and_for_nearly_all(
     }
 
 
-@pytest.mark.parametrize("owner", [*(line.name for line in CONSUMERS), RELAY])
+@pytest.mark.parametrize("owner", [*(line.name for line in CONSUMERS), RELAY, UNROUTED])
 def test_a_function_shows_its_errors_and_throttles(
     cloud: Cloud, widgets: list[Json], owner: str
 ) -> None:
@@ -163,6 +163,20 @@ def test_the_relay_shows_how_late_it_is_and_what_it_left_over(
             "OnFailureDestinationDeliveredEventCount",
             f"<{parts['Mapping']}>",
             "Sum",
+        ),
+    }
+
+
+def test_unrouted_events_are_shown_and_those_not_yet_looked_at(
+    cloud: Cloud, widgets: list[Json]
+) -> None:
+    path, waiting = f"once-service/{UNROUTED}", "ApproximateNumberOfMessagesVisible"
+    assert lines(row(widgets, UNROUTED)["events"]) == {
+        "kept": (waiting, f"<{cloud.logical_id(f'{path}/Queue')}.QueueName>", "Maximum"),
+        "not yet looked at": (
+            waiting,
+            f"<{cloud.logical_id(f'{path}/Sweep')}.QueueName>",
+            "Maximum",
         ),
     }
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.contract import RELAY
+from once.contract import RELAY, UNROUTED
 from once.settings import Settings
 from stacks.config import Config
 from stacks.line_checks import MARGIN_SECONDS, line_faults
@@ -132,6 +132,11 @@ def test_a_name_that_cannot_be_a_consumers_is_refused(name: str) -> None:
 def test_no_consumer_has_the_name_of_the_relay() -> None:
     (fault,) = faults(name=RELAY)
     assert fault == "the name is that of the outbox relay, which is no consumer; choose another"
+
+
+def test_no_consumer_has_the_name_of_the_unrouted_queue() -> None:
+    (fault,) = faults(name=UNROUTED)
+    assert fault == "the name is that of the queue of unrouted events; choose another"
 
 
 def test_the_margin_is_the_one_that_the_function_keeps() -> None:

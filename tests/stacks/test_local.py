@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from once.contract import RELAY
+from once.contract import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, listed, statements
@@ -12,6 +12,7 @@ SHORTER = {
     "VisibilityTimeout",
     "Timeout",
     "MaximumConcurrency",
+    "MaximumBatchingWindowInSeconds",
     "ONCE_EFFECT_TIMEOUT_SECONDS",
     "ONCE_LEASE_MARGIN_SECONDS",
     "ONCE_TIME_MARGIN_MS",
@@ -66,7 +67,7 @@ def test_rights_differ_in_sending_email_and_in_batches(cloud: Cloud, local_cloud
         (RELAY, "Publish"): {"sns:PublishBatch"},
     }
     found = {}
-    for owner in (*(line.name for line in CONSUMERS), RELAY):
+    for owner in (*(line.name for line in CONSUMERS), RELAY, UNROUTED):
         known = {statement["Sid"]: statement for statement in statements(cloud, owner)}
         for statement in statements(local_cloud, owner):
             if statement["Sid"].endswith(OWN_RECORDS):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from once.contract import RELAY
+from once.contract import RELAY, UNROUTED
 from stacks.checks import faults_of
 from stacks.config import Config
 from stacks.consumers import CONSUMERS
@@ -14,7 +14,7 @@ def test_folder_exists_where_a_line_exists_and_only_there() -> None:
     # A fault says which line or which folder to add.
     assert faults_of(CONSUMERS, Config(parameters=CONTEXT)) == []
     folders = {path.parent.name for path in FUNCTIONS.glob("*/handler.py")}
-    assert folders == {line.name for line in CONSUMERS} | {RELAY}
+    assert folders == {line.name for line in CONSUMERS} | {RELAY, UNROUTED}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ SIZES = {
     "W": 5,
     "V": 1,
     "L": 1,
-    "S": 2,
+    "S": 3,
 }
 CATALOGUE = [f"{kind}{number}" for kind, size in SIZES.items() for number in range(1, size + 1)]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.errors import SettingsError
-from once.settings import RelaySettings, Settings, TableSettings
+from once.settings import RelaySettings, Settings, SweepSettings, TableSettings
 from tests.unit.support import quick
 
 WORD = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
@@ -41,6 +41,11 @@ RELAY_SETTINGS = st.builds(
     publishes=LISTS,
     time_margin_ms=NUMBER,
 )
+SWEEP_SETTINGS = st.builds(
+    SweepSettings,
+    routes=st.dictionaries(WORD, st.lists(WORD, max_size=3).map(tuple), max_size=3),
+    unrouted_url=WORD,
+)
 EXAMPLE = Settings(
     consumer="notes",
     event_types=("noted", "erased"),
@@ -62,6 +67,12 @@ def test_what_is_written_is_read_back(settings: Settings) -> None:
 @given(RELAY_SETTINGS)
 def test_what_is_written_for_the_relay_is_read_back(settings: RelaySettings) -> None:
     assert RelaySettings.from_env(settings.to_env()) == settings
+
+
+@quick
+@given(SWEEP_SETTINGS)
+def test_what_is_written_for_the_sweep_is_read_back(settings: SweepSettings) -> None:
+    assert SweepSettings.from_env(settings.to_env()) == settings
 
 
 def test_an_event_type_with_a_comma_is_read_back() -> None:

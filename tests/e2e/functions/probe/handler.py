@@ -1,4 +1,4 @@
-"""Counts, unless its control says that the process is to die or hang at this very event."""
+"""Counts, and publishes, dies or hangs where its control says so."""
 
 import os
 import signal
@@ -21,6 +21,8 @@ class Asked(Struct, frozen=True):
 def count(event: Asked, tx: Transaction) -> None:
     tx.update(COUNTERS, {"id": event.counter}, "ADD amount :one", {":one": 1})
     control = tx.get(CONTROLS, {"id": event.counter}) or {}
+    if control.get("publishes"):
+        tx.publish("probe.counted", event)
     if control.get("fault") == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if control.get("fault") == "hang":

@@ -1,0 +1,1 @@
+"""Keeps events that no consumer subscribes to."""

@@ -51,8 +51,8 @@ def republish_command(
     relay = _to_consumer(deployment, to, dry_run) if to else _relay(deployment, dry_run)
     result = _walk(deployment.dedup_table, choice, relay)
     console.print(_summary(result, dry_run=dry_run))
-    if result.refused:
-        raise OpsError(_told(result.refused, by_relay=not (dry_run or to)))
+    if result.refused or result.unreadable:
+        raise OpsError(_left_over(result, by_relay=not (dry_run or to)))
 
 
 def _choice(since: str, until: str | None, consumer: str | None) -> Choice:
@@ -103,12 +103,21 @@ def _summary(result: Result, *, dry_run: bool) -> Table:
     return table
 
 
-def _told(refused: list[str], *, by_relay: bool) -> str:
-    lines = "\n".join(f"  {name}" for name in refused)
-    what = (
+def _left_over(result: Result, *, by_relay: bool) -> str:
+    refused = (
         f"these records have events that cannot be published, and all others are done; `dlq list "
         f"--consumer {RELAY}` says why"
         if by_relay
         else "the outbox of these records cannot be read, or is not what its consumer writes"
     )
+    unreadable = (
+        "the expiry of these records cannot be read, so that consumers may have forgotten their "
+        "events; they were left out"
+    )
+    parts = ((refused, result.refused), (unreadable, result.unreadable))
+    return "\n".join(_named(what, hashes) for what, hashes in parts if hashes)
+
+
+def _named(what: str, hashes: list[str]) -> str:
+    lines = "\n".join(f"  {name}" for name in hashes)
     return f"{what}. They are named by the SHA-256 of their key, as in logs:\n{lines}"

@@ -43,13 +43,15 @@ class Result:
     """What was published: records that were read, and events by type; and what was not.
 
     `too_old` counts records whose consumers may soon have forgotten their events. `refused` are the
-    hashes of the keys of those records of which an event cannot be published.
+    hashes of the keys of those records of which an event cannot be published, `unreadable` those of
+    records whose expiry cannot be read, so that consumers may have forgotten their events.
     """
 
     records: int = 0
     too_old: int = 0
     events: Counter[str] = field(default_factory=Counter)
     refused: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
 
     def add(self, answer: "Relayed") -> None:
         """Count what the relay did."""
@@ -77,11 +79,7 @@ def republish(pages: Iterable[Page], relay: Relay, seen: Callable[[int], object]
                 result.add(answer)
             result.records += len(page.items)
             result.too_old += page.too_old
-            result.faults += [
-                f"{key_hash(item[Record.PK]['S'])}: its expiry cannot be read, so that nothing "
-                "tells whether consumers still know its events"
-                for item in page.unreadable
-            ]
+            result.unreadable += [key_hash(item[Record.PK]["S"]) for item in page.unreadable]
             seen(page.looked_at)
     return result
 

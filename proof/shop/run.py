@@ -100,7 +100,7 @@ class Run:
         """Send each order once more, at the end of the time for which its key is remembered."""
         self.world.tasks.now = max(self.world.tasks.now, START + DEDUP_WINDOW_SECONDS)
         for order in self._traffic.orders:
-            self.world.topic.publish("order.placed", order.body())
+            self.world.topics.publish(INGRESS, "order.placed", order.body())
         self._to_rest()
 
     def _forget(self) -> None:

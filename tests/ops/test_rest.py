@@ -9,7 +9,7 @@ from ops.deployment import Consumer
 from ops.errors import OpsError
 from ops.queues import Depth
 
-ORDERS = Consumer("orders", "queue", "dead-letters", "once-orders", "isolation")
+ORDERS = Consumer("orders", "queue", "dead-letters", "once-orders", isolation_queue_url="isolation")
 EMPTY = Depth(0, 0, 0)
 
 

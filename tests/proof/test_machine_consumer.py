@@ -28,7 +28,7 @@ STOCK = 2
 NONSENSE = "{"
 LANES = "xy"
 MOST_RECEIVES = 5
-GIVEN_UP = (Reason.RETRIES_EXHAUSTED, Reason.NOT_TRIED)
+GIVEN_UP = (Reason.RETRIES_EXHAUSTED, Reason.NOT_TRIED, Reason.UNFINISHED)
 
 EVENTS = [
     *[("e1", "adds", "a"), ("e2", "adds", "a"), ("e3", "adds", "b"), ("e4", "adds", "b")],

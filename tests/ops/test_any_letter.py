@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from typer.testing import Result
 
 from once.contract import Record
-from tests.ops.hostile import PK, Forged, Mess, harmless_only, items, letters, quick
+from tests.ops.hostile import PK, Forged, items, letters, quick
 from tests.ops.letters import Shop, note
+from tests.ops.mess import Mess, harmless_only
 from tests.ops.support import run
 
 some = st.lists(letters, min_size=1, max_size=3)

@@ -14,8 +14,9 @@ from ops.dead_letters import Letter
 from ops.letter_words import NO_REASON
 from ops.sent_back import sent_back
 from ops.walk import Walk
-from tests.ops.hostile import Forged, Mess, attribute
+from tests.ops.hostile import Forged, attribute
 from tests.ops.letters import Shop, note
+from tests.ops.mess import Mess
 from tests.ops.support import run
 
 BEYOND = ("0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59")

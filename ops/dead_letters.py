@@ -13,6 +13,7 @@ from once.contract import RELAY, DeadLetter
 from once.original import Original
 from ops.deployment import Deployment
 from ops.lineage import Stay, read_lineage
+from ops.originals import opened
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import MessageTypeDef
@@ -92,7 +93,7 @@ class Letter:
             box=box,
             message_id=message["MessageId"],
             receipt_handle=message["ReceiptHandle"],
-            original=Original.of(SQSRecord(_as_lambda_shows(message["Body"], attributes))),
+            original=opened(Original.of(SQSRecord(_as_lambda_shows(message["Body"], attributes)))),
             sent_at=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
             facts=facts,
             # A message that was sent back by other means still has the attributes of last time.

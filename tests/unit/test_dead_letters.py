@@ -127,7 +127,10 @@ def test_the_attributes_of_the_message_are_kept_over_redrives(start: Start) -> N
     letter = quarantined(aws, "{", "m-1", messageAttributes=ORIGINALS)
     for message_id in ("m-2", "m-3"):
         letter = quarantined(aws, "{", message_id, messageAttributes=redriven(letter))
-    assert json.loads(facts(letter)["attributes"]) == ORIGINALS
+    assert json.loads(facts(letter)["attributes"]) == {
+        name: {part: value[part] for part in ("stringValue", "dataType")}
+        for name, value in ORIGINALS.items()
+    }
 
 
 def test_what_an_earlier_quarantine_said_is_said_anew(start: Start) -> None:
@@ -197,9 +200,8 @@ def test_a_message_is_carried_as_it_is_up_to_the_last_byte_that_sqs_takes(more: 
         Original("a\x00b", {}),
         Original("\ud800", {}),
         Original("", {}),
-        Original("a", {"name": text("\ufffe")}),
     ],
-    ids=["a control", "a surrogate", "nothing", "no character in an attribute"],
+    ids=["a control", "a surrogate", "nothing"],
 )
 def test_what_sqs_does_not_take_is_carried_compressed(original: Original) -> None:
     body, attributes = carried(original, {})
@@ -217,4 +219,7 @@ NOT_ALLOWED = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 def test_the_names_of_attributes_are_the_contracts(start: Start) -> None:
     letter = quarantined(start(), note(amount="x"), messageAttributes=ORIGINALS)  # type: ignore[arg-type]
     known = {value for name, value in vars(DeadLetter).items() if name.isupper()}
-    assert set(letter["MessageAttributes"]) == known - {DeadLetter.ORIGINAL_GZIP}
+    assert set(letter["MessageAttributes"]) == known - {
+        DeadLetter.ORIGINAL_GZIP,
+        DeadLetter.LEFT_OUT,
+    }

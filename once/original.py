@@ -29,6 +29,7 @@ NOT_ALLOWED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
 
 _RESERVED = "once-"
 _MOST_ATTRIBUTES = 10
+_PARTS = ("stringValue", "binaryValue", "dataType")
 
 Attributes = dict[str, dict[str, Any]]
 
@@ -60,7 +61,7 @@ class Original(Struct, frozen=True):
     def of(cls, record: "SQSRecord") -> "Original":
         """Read a message. Names that begin with `once-` are reserved, and never the producer's."""
         attributes = record.raw_event.get("messageAttributes") or {}
-        own = {name: one for name, one in attributes.items() if not name.startswith(_RESERVED)}
+        own = {n: _values(one) for n, one in attributes.items() if not n.startswith(_RESERVED)}
         kept = restored(text_of(attributes, DeadLetter.ATTRIBUTES) or "")
         packed = _packed(attributes) if record.body == MOVED else None
         return cls(record.body, {**kept, **own}, packed)
@@ -98,14 +99,20 @@ def restored(kept: str) -> Attributes:
     except (MsgspecError, ValueError, RecursionError):
         return {}
     texts = (text for name, one in found.items() for text in (name, one.string_value or ""))
-    if len(found) > _MOST_ATTRIBUTES or any(map(NOT_ALLOWED.search, texts)):
+    reserved = any(name.startswith(_RESERVED) for name in found)
+    if reserved or len(found) > _MOST_ATTRIBUTES or any(map(NOT_ALLOWED.search, texts)):
         return {}
     attributes: Attributes = to_builtins(found)
     return attributes
 
 
+def _values(attribute: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an attribute without the lists that Lambda shows beside its value, always empty."""
+    return {part: attribute[part] for part in _PARTS if attribute.get(part) is not None}
+
+
 def _packed(attributes: Mapping[str, Any]) -> bytes | None:
     try:
-        return b64decode(attributes[DeadLetter.ORIGINAL_GZIP]["binaryValue"])
+        return b64decode(attributes[DeadLetter.ORIGINAL_GZIP]["binaryValue"]) or None
     except (KeyError, TypeError, ValueError):
         return None

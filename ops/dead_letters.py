@@ -113,6 +113,11 @@ class Letter:
         return None if self.moved else self.facts.get(DeadLetter.ERROR)
 
     @property
+    def left_out(self) -> str | None:
+        """The part of the message that did not fit into the letter; None where it is whole."""
+        return self.facts.get(DeadLetter.LEFT_OUT)
+
+    @property
     def key_hash(self) -> str | None:
         """The SHA-256 of the dedup key, in hex; None where no consumer got as far."""
         return self.facts.get(DeadLetter.KEY_HASH)

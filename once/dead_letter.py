@@ -58,9 +58,9 @@ class Quarantine:
             DeadLetter.REASON: error.reason,
             DeadLetter.ERROR: described(error),
             DeadLetter.CONSUMER: self._settings.consumer,
-            DeadLetter.FIRST_SEEN: _first_seen(delivery),
+            DeadLetter.FIRST_SEEN: first_seen(delivery),
             DeadLetter.RECEIVE_COUNT: str(delivery.receive_count),
-            DeadLetter.LINEAGE: _lineage(delivery),
+            DeadLetter.LINEAGE: lineage(delivery),
         }
         if delivery.pk is not None:
             facts[DeadLetter.KEY_HASH] = key_hash(delivery.pk)
@@ -84,13 +84,22 @@ def carried(original: Original, facts: dict[str, Any]) -> tuple[str, dict[str, A
         original: the message as its producer sent it.
         facts: its reason and history, as message attributes; at most eight, of 8 KiB.
     """
-    body, attributes = original.body, facts | original.plain()
-    if original.packed is None and sendable(body) and fits(body, attributes):
-        return body, attributes
+    if found := whole(original, facts):
+        return found
     for body, attributes, room in _smaller(original):
         if fits(body, attributes, room):
             break
     return body, facts | attributes
+
+
+def whole(original: Original, facts: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Return the body and the attributes of a message that a consumer can read as it is.
+
+    Returns None where they are over SQS's limit together, or the message is compressed already.
+    """
+    body, attributes = original.body, facts | original.plain()
+    readable = original.packed is None and sendable(body)
+    return (body, attributes) if readable and fits(body, attributes) else None
 
 
 def _smaller(original: Original) -> Iterator[tuple[str, dict[str, Any], int]]:
@@ -134,7 +143,8 @@ def allowed(value: str) -> str:
     return NOT_ALLOWED.sub("\ufffd", value)
 
 
-def _first_seen(delivery: "Delivery") -> str:
+def first_seen(delivery: "Delivery") -> str:
+    """Return when a consumer first received a message, through quarantines and moves, as text."""
     received = int(delivery.record.attributes.approximate_first_receive_timestamp)
     first = datetime.fromtimestamp(received / 1000, UTC)
     earlier = _moment(_said(delivery, DeadLetter.FIRST_SEEN))
@@ -151,8 +161,8 @@ def _moment(said: str) -> datetime | None:
     return moment if moment.tzinfo else None
 
 
-def _lineage(delivery: "Delivery") -> str:
-    """The newest message ids this message has had, oldest first: a redrive gives it a new one.
+def lineage(delivery: "Delivery") -> str:
+    """Return the newest message ids a message has had, oldest first: a redrive gives it a new one.
 
     What sent it back may have noted the reason behind an id, and when: that is passed on.
     """

@@ -102,7 +102,7 @@ def _conclude(haul: Haul, cost: dict[str, Any], seed: int, seconds: float) -> in
         file = found.write(number)
         console.print(f"[red]{escape(str(found))}[/]\n  kept in {file.name}", soft_wrap=True)
     crashes = haul.failed.total()
-    found = {
+    told: dict[str, Any] = {
         "inputs": haul.inputs.total(),
         "crashes": crashes,
         "parsers": {target.name: haul.inputs[target.name] for target in PARSERS},
@@ -110,9 +110,9 @@ def _conclude(haul: Haul, cost: dict[str, Any], seed: int, seconds: float) -> in
         "seconds": round(seconds, 1),
         "seed": seed,
     }
-    report.write(NAME, found)
+    report.write(NAME, told)
     console.print(
-        f"{found['inputs']} inputs, {crashes} crashes, slowest {cost['slowest_ratio']} times "
+        f"{told['inputs']} inputs, {crashes} crashes, slowest {cost['slowest_ratio']} times "
         f"a plain body, {seconds:.0f} s, seed {seed}"
     )
     return 1 if crashes or cost["slowest_ratio"] > MOST else 0

@@ -155,7 +155,8 @@ def dense() -> str:
 
 def test_the_densest_text_fits_beside_the_longest_facts(start: Start) -> None:
     aws = start()
-    body, attributes = dense(), {}
+    body = dense()
+    attributes: dict[str, Any] = {}
     for _ in range(2):  # the second time as SQS sends it back, with facts that have grown
         attributes |= {DeadLetter.LINEAGE: attribute(",".join(["m" * 120] * 50))}
         letter = quarantined(aws, body, attributes)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once import intake
+from once import events, intake
 from once.budget import Budget
 from once.testing import FakeContext
 from tests.unit.conftest import Start
@@ -26,7 +26,7 @@ def test_what_is_not_read_in_time_is_reported_and_not_read(
         context.remaining_ms -= 10_000
         return original(body, **options)
 
-    original = intake.read_event
+    original = events.read_event
     monkeypatch.setattr(intake, "read_event", slowly)
     batch = [record(json.dumps(note(name)), name) for name in "abcd"]
     assert invoke(aws, CONSUMER, *batch, context=context) == ["a", "b", "c", "d"]
@@ -51,7 +51,7 @@ def test_an_error_of_a_record_is_that_records(
             raise raised
         return original(body, **options)
 
-    original = intake.read_event
+    original = events.read_event
     monkeypatch.setattr(intake, "read_event", failing)
     batch = [record(json.dumps(note(name)), name) for name in ("a", "bad", "b")]
     assert invoke(aws, CONSUMER, *batch) == ["bad"]

@@ -185,7 +185,7 @@ def test_a_first_receipt_is_a_time_before_this_one(start: Start, said: str, kept
 
 
 NAMES = [value for name, value in vars(DeadLetter).items() if name.isupper()]
-WRONG = {
+WRONG: dict[str, Any] = {
     "bytes": binary(b"x" * 500_000),
     "long": text("x" * 1_000_000),
     "long and wide": text("\u00e9" * 500_000),

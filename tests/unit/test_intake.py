@@ -47,16 +47,16 @@ def test_an_error_of_a_record_is_that_records(
     aws = start(CONSUMER)
 
     def failing(body: str, **options: Any) -> Any:
-        if "bad" in body:
+        if "wrong" in body:
             raise raised
         return original(body, **options)
 
     original = events.read_event
     monkeypatch.setattr(intake, "read_event", failing)
-    batch = [record(json.dumps(note(name)), name) for name in ("a", "bad", "b")]
-    assert invoke(aws, CONSUMER, *batch) == ["bad"]
+    batch = [record(json.dumps(note(name)), name) for name in ("a", "wrong", "b")]
+    assert invoke(aws, CONSUMER, *batch) == ["wrong"]
     assert amounts(aws) == {"a": 1, "b": 1}
-    again = record(json.dumps(note("bad")), "bad", receive_count=5)
+    again = record(json.dumps(note("wrong")), "wrong", receive_count=5)
     assert invoke(aws, CONSUMER, again) == []
     assert reasons(aws) == ["retries-exhausted"]
 

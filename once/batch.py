@@ -44,7 +44,7 @@ class Batch:
 
     def process(self, records: Iterable["SQSRecord"]) -> "PartialItemFailureResponse":
         """Settle every record and return Lambda's partial batch answer."""
-        courses = [self._course(self._intake.read(record)) for record in records]
+        courses = [self._course(self._intake.read(record, self._budget)) for record in records]
         for course, result in self._rounds.settle(courses):
             course.fate = self._fate(course, result)
             self._fates[course.fate] += 1

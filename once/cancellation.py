@@ -5,7 +5,7 @@ verdict for the whole request loses messages: a neighbour's failed condition wou
 of an event that was never committed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from once.actions import Action, Read
@@ -53,8 +53,8 @@ def judge(
     if reasons[0]["Code"] in _THROTTLED:
         return BUSY
     codes = {reason["Code"] for reason in reasons}
-    if invalid := codes & _INVALID:
-        return failed(InvalidWrite(f"DynamoDB refuses a write: {', '.join(sorted(invalid))}"))
+    if codes & _INVALID:
+        return failed(InvalidWrite(f"DynamoDB refuses {'; '.join(_refusals(actions, reasons))}"))
     if _CONDITION in codes:
         return _judge_conditions(actions, reasons[1:])
     if _CONFLICT in codes:
@@ -82,6 +82,13 @@ def judge_record(transaction: Transaction, stored: StoredRecord) -> Verdict:
     if transaction.owned is not None and transaction.owned.owner == stored.intent.owner:
         return CONTENDED  # our own completion, which has not arrived: it goes again
     return pending(stored.intent, stored.committed_at)
+
+
+def _refusals(actions: Sequence[Action], reasons: Sequence[Reason]) -> Iterator[str]:
+    writes = ["the dedup record", *(f"the {a.kind} on {a.table.name}" for a in actions)]
+    for write, reason in zip(writes, reasons, strict=True):
+        if reason["Code"] in _INVALID:
+            yield f"{write}: {reason['Code']}, {reason.get('Message') or 'without a message'}"
 
 
 def _judge_conditions(actions: Sequence[Action], reasons: Sequence[Reason]) -> Verdict:

@@ -127,6 +127,8 @@ class DeadLetter:
     """The attributes that the message had, as JSON in the form in which Lambda shows them."""
     ORIGINAL_GZIP = "once-original-gzip"
     """Body and attributes, compressed, where they and the reason are over SQS's limit together."""
+    LEFT_OUT = "once-left-out"
+    """The part that is in no form within SQS's limit: the producer's `attributes`, as a rule."""
 
 
 class Metric:

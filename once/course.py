@@ -6,7 +6,7 @@ from typing import Any
 
 from once.claim import Claim
 from once.contract import Limits
-from once.errors import OnceError
+from once.errors import InvalidData, OnceError
 from once.intake import Delivery, Task
 from once.perform import Turn
 from once.verdict import Kind, Verdict
@@ -72,7 +72,8 @@ class Course:
     @property
     def is_readable(self) -> bool:
         """Whether there is anything to try; else nothing outside of the message can mend it."""
-        return isinstance(self.delivery.work, Task)
+        work = self.delivery.work
+        return isinstance(work, Task) and not isinstance(work.data, InvalidData)
 
     @property
     def is_decided(self) -> bool:

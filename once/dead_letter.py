@@ -1,13 +1,13 @@
 """Quarantine: a message goes to the dead-letter queue with the reason why it is there."""
 
-import re
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from once.contract import DeadLetter, Limits
 from once.errors import OnceError
 from once.keys import key_hash
-from once.original import MOVED, Original
+from once.original import MOVED, NOT_ALLOWED, Original, text_of
 from once.settings import Settings
 
 if TYPE_CHECKING:
@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from once.intake import Delivery
 
 _ERROR_CHARACTERS = 1000
-# What SQS refuses in a message: what is outside XML 1.0's character range, or cannot be encoded at
-# all. Spelt the other way, as none of what it takes, it compiles ten times as long at every start.
-_NOT_ALLOWED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_FACTS_BYTES = 8 * 1024
+"""The most that the facts of a letter take. So much is kept free beside a compressed original,
+which must fit beside other facts after a redrive by SQS."""
+
+_MOST_STAYS = 20
+_STAY_CHARACTERS = 120
+_EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 class _Order(TypedDict, total=False):
@@ -40,7 +44,8 @@ class Quarantine:
         Raises:
             botocore.exceptions.ClientError, BotoCoreError: it is not known to be there.
         """
-        body, attributes = carried(delivery.original, self._explanation(delivery, error))
+        original = Original.of(delivery.record)
+        body, attributes = carried(original, self._explanation(delivery, error))
         self._client.send_message(
             QueueUrl=self._settings.dead_letter_url,
             MessageBody=body,
@@ -73,22 +78,54 @@ def _order(delivery: "Delivery") -> "_Order":
 
 
 def carried(original: Original, facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the body and the attributes of a message that carries an original on.
+    """Return the body and the attributes of a dead letter, which is never over SQS's limit.
 
     Args:
         original: the message as its producer sent it.
-        facts: what is said of it, as message attributes; at most nine.
+        facts: its reason and history, as message attributes; at most eight, of 8 KiB.
+    """
+    if found := whole(original, facts):
+        return found
+    for body, attributes, room in _smaller(original):
+        if fits(body, attributes, room):
+            break
+    return body, facts | attributes
+
+
+def whole(original: Original, facts: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Return the body and the attributes of a message that a consumer can read as it is.
+
+    Returns None where they are over SQS's limit together, or the message is compressed already.
     """
     body, attributes = original.body, facts | original.plain()
-    if not _takes(body, attributes) or _bytes(body, attributes) > Limits.MESSAGE_BYTES:
-        return MOVED, facts | original.packed()
-    return body, attributes
+    readable = original.packed is None and sendable(body)
+    return (body, attributes) if readable and fits(body, attributes) else None
 
 
-def _takes(body: str, attributes: dict[str, Any]) -> bool:
-    """Tell whether SQS takes the texts. A forged attribute may hold any that JSON can spell."""
-    texts = (body, *(value["StringValue"] for value in attributes.values()))
-    return bool(body) and not any(map(_NOT_ALLOWED.search, texts))
+def _smaller(original: Original) -> Iterator[tuple[str, dict[str, Any], int]]:
+    """Yield body, attributes, and the room for facts, of the forms that take less room."""
+    yield MOVED, _gzip(original), _FACTS_BYTES
+    if original.packed is not None:  # larger than any that a quarantine has compressed
+        yield MOVED, _left_out("original"), 0
+        return
+    alone, note = Original(original.body, {}), _left_out("attributes")
+    if sendable(original.body):
+        yield original.body, note, _FACTS_BYTES
+    yield MOVED, _gzip(alone) | note, _FACTS_BYTES
+
+
+def _gzip(original: Original) -> dict[str, Any]:
+    value = original.packed or original.compressed()
+    return {DeadLetter.ORIGINAL_GZIP: {"DataType": "Binary", "BinaryValue": value}}
+
+
+def _left_out(part: str) -> dict[str, Any]:
+    return {DeadLetter.LEFT_OUT: text(part)}
+
+
+def sendable(body: str) -> bool:
+    """Tell whether SQS takes a text for a body."""
+    return bool(body) and not NOT_ALLOWED.search(body)
 
 
 def text(value: str) -> "MessageAttributeValueTypeDef":
@@ -103,38 +140,58 @@ def described(error: OnceError) -> str:
 
 def allowed(value: str) -> str:
     """Return a text that SQS takes: what it does not is replaced."""
-    return _NOT_ALLOWED.sub("\ufffd", value)
+    return NOT_ALLOWED.sub("\ufffd", value)
 
 
 def first_seen(delivery: "Delivery") -> str:
     """Return when a consumer first received a message, through quarantines and moves, as text."""
-    return _earlier(delivery, DeadLetter.FIRST_SEEN) or _first_received(delivery)
+    received = int(delivery.record.attributes.approximate_first_receive_timestamp)
+    first = datetime.fromtimestamp(received / 1000, UTC)
+    earlier = _moment(_said(delivery, DeadLetter.FIRST_SEEN))
+    if earlier is not None and _EARLIEST <= earlier <= first:
+        first = earlier.astimezone(UTC)
+    return first.isoformat(timespec="milliseconds")
 
 
-def _first_received(delivery: "Delivery") -> str:
-    milliseconds = int(delivery.record.attributes.approximate_first_receive_timestamp)
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+def _moment(said: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(said)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
 
 
 def lineage(delivery: "Delivery") -> str:
-    """Return the message ids this message has had, oldest first: a redrive gives it a new one.
+    """Return the newest message ids a message has had, oldest first: a redrive gives it a new one.
 
     What sent it back may have noted the reason behind an id, and when: that is passed on.
     """
-    ids = (_earlier(delivery, DeadLetter.LINEAGE), delivery.record.message_id)
-    return ",".join(filter(None, ids))
+    stays = _said(delivery, DeadLetter.LINEAGE).rsplit(",", _MOST_STAYS)[1 - _MOST_STAYS :]
+    earlier = stays if all(map(_is_stay, stays)) else []
+    return ",".join((*earlier, delivery.record.message_id))
 
 
-def _earlier(delivery: "Delivery", name: str) -> str | None:
-    """What an earlier quarantine of this message wrote."""
-    attributes = delivery.record.raw_event.get("messageAttributes", {})
-    value: str | None = attributes.get(name, {}).get("stringValue")
-    return value
+def _is_stay(part: str) -> bool:
+    return 0 < len(part) <= _STAY_CHARACTERS and part.isascii() and part.isprintable()
 
 
-def _bytes(body: str, attributes: dict[str, Any]) -> int:
-    """The size of a message as SQS counts it: body, and attributes with their names and types."""
-    return len(body.encode()) + sum(
-        len(name.encode()) + len(value["DataType"]) + len(value["StringValue"].encode())
+def _said(delivery: "Delivery", name: str) -> str:
+    """The text that an earlier quarantine of this message wrote, or that a producer has forged."""
+    return text_of(delivery.record.raw_event.get("messageAttributes") or {}, name) or ""
+
+
+def fits(body: str, attributes: Mapping[str, Any], room: int = 0) -> bool:
+    """Tell whether SQS takes a message of this size, with so many bytes to spare."""
+    return size_of(body, attributes) + room <= Limits.MESSAGE_BYTES
+
+
+def size_of(body: str, attributes: Mapping[str, Any]) -> int:
+    """Return a message's size as SQS counts it: body, and attributes with names and types."""
+    return len(body.encode(errors="surrogatepass")) + sum(
+        len(name.encode()) + len(value["DataType"]) + len(_content(value))
         for name, value in attributes.items()
     )
+
+
+def _content(value: Mapping[str, Any]) -> bytes:
+    return bytes(value["BinaryValue"]) if "BinaryValue" in value else value["StringValue"].encode()

@@ -1,16 +1,25 @@
 """From a message body to what its handler needs: event, key, fingerprint, typed data."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from once.errors import InvalidData, OnceError, Unexpected, UnknownType
+from once.budget import Budget
+from once.errors import (
+    InvalidData,
+    OnceError,
+    OutOfTime,
+    Unexpected,
+    UnknownType,
+    Unparseable,
+)
 from once.events import CloudEvent, read_event
 from once.fingerprint import fingerprint
 from once.handlers import Handler
-from once.original import Original
+from once.original import MOVED
 from once.settings import Settings
 from once.sources import check_source
 from once.transaction import Identity
@@ -21,7 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A message that can be worked on."""
+    """A message that can be worked on.
+
+    `data` fits the handler's model, or is the InvalidData that says why it does not: an event that
+    is already committed is a duplicate all the same.
+    """
 
     event: CloudEvent
     identity: Identity
@@ -40,15 +53,14 @@ class Delivery:
     """
 
     record: "SQSRecord"
-    original: Original = field(init=False)
-    receive_count: int = field(init=False)
-    sent_at: float = field(init=False)
-    group: str | None = field(init=False)
+    receive_count: int = 1
+    sent_at: float = field(default_factory=time.time)
+    group: str | None = None
     pk: str | None = None
     work: Task | OnceError = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.original = Original.of(self.record)
+    def read_attributes(self) -> None:
+        """Read what SQS says of the message."""
         self.receive_count = int(self.record.attributes.approximate_receive_count)
         self.sent_at = int(self.record.attributes.sent_timestamp) / 1000
         is_fifo = self.record.event_source_arn.endswith(".fifo")
@@ -62,19 +74,27 @@ class Intake:
         self._settings = settings
         self._handlers = handlers
 
-    def read(self, record: "SQSRecord") -> Delivery:
-        """Read a message; where that fails, the error takes the place of the task."""
+    def read(self, record: "SQSRecord", budget: Budget) -> Delivery:
+        """Read a message; where that fails, the error takes the place of the task.
+
+        Without time left its body is not read.
+        """
         delivery = Delivery(record)
         try:
-            delivery.work = self._task(delivery)
+            delivery.read_attributes()
+            delivery.work = _out_of_time() if budget.spent else self._task(delivery)
         except OnceError as error:
-            delivery.work = error
+            delivery.work = _forgetful(error)
         except Exception as error:  # one message never takes its neighbours along
             delivery.work = Unexpected(error)
         return delivery
 
     def _task(self, delivery: Delivery) -> Task:
-        event = read_event(delivery.original.body, max_bytes=self._settings.max_body_bytes)
+        if delivery.record.body == MOVED:
+            raise Unparseable(
+                f"{MOVED}, compressed: send it back with `dlq redrive`, which opens it"
+            )
+        event = read_event(delivery.record.body, max_bytes=self._settings.max_body_bytes)
         handler = self._handlers.get(event.type)
         if handler is None:
             raise UnknownType(
@@ -92,4 +112,14 @@ def _convert(event: CloudEvent, handler: Handler) -> Any:
     try:
         return msgspec.convert(event.data, handler.model)
     except (msgspec.ValidationError, ArithmeticError) as error:
-        raise InvalidData(f"{event.type} does not fit {handler.model.__name__}: {error}") from None
+        return InvalidData(f"{event.type} does not fit {handler.model.__name__}: {error}")
+
+
+def _out_of_time() -> OutOfTime:
+    return OutOfTime("the invocation's time was up before the message was read")
+
+
+def _forgetful(error: OnceError) -> OnceError:
+    """Return an error without the frames that it came through: they hold all that was decoded."""
+    error.__context__ = None
+    return error.with_traceback(None)

@@ -18,7 +18,7 @@ from botocore.parsers import ResponseParserError
 from once.budget import Budget
 from once.contract import DeadLetter, Limits
 from once.course import Course
-from once.dead_letter import carried, first_seen, lineage, text
+from once.dead_letter import first_seen, lineage, text, whole
 from once.errors import summary_of
 from once.original import Original
 from once.settings import Settings
@@ -132,10 +132,8 @@ def _copy(course: Course) -> _Copy | None:
         DeadLetter.FIRST_SEEN: text(first_seen(delivery)),
         DeadLetter.LINEAGE: text(lineage(delivery)),
     }
-    body, attributes = carried(Original.of(delivery.record), facts)
-    if DeadLetter.ORIGINAL_GZIP in attributes:
-        return None  # consumers do not unpack
-    return _Copy(course, body, attributes)
+    found = whole(Original.of(delivery.record), facts)
+    return None if found is None else _Copy(course, *found)
 
 
 def _calls(copies: Sequence[_Copy]) -> Iterator[list[_Copy]]:

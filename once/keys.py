@@ -14,6 +14,9 @@ from once.contract import Limits
 from once.errors import NoKey, TooLarge
 from once.events import CloudEvent
 
+# A text composed has at least half as many bytes as the text had characters.
+_MOST_CHARACTERS = 2 * Limits.PARTITION_KEY_BYTES
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -60,7 +63,13 @@ class Key:
             NoKey: what the rule reads is missing, null, blank or no string or whole number.
             TooLarge: the key is longer than DynamoDB's partition keys may be.
         """
-        key = "#".join([consumer, *(_escape(part) for part in self.parts(event, fingerprint))])
+        parts = self.parts(event, fingerprint)
+        if (length := sum(map(len, parts))) > _MOST_CHARACTERS:
+            raise TooLarge(
+                f"the key has {length} characters; DynamoDB takes {Limits.PARTITION_KEY_BYTES} "
+                "bytes"
+            )
+        key = "#".join([consumer, *map(_escape, parts)])
         if (size := len(key.encode())) > Limits.PARTITION_KEY_BYTES:
             raise TooLarge(f"the key has {size} bytes; DynamoDB takes {Limits.PARTITION_KEY_BYTES}")
         return key

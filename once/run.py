@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from once.effects import Completion
-from once.errors import OnceError, Refusal, Unexpected, UnhandledRefusal
+from once.errors import InvalidData, OnceError, Refusal, Unexpected, UnhandledRefusal
 from once.handlers import Rejection
 from once.intake import Task
 from once.intent import Intent
@@ -35,6 +35,8 @@ class Runner:
 
     def handle(self, task: Task) -> Step:
         """Run the handler of a task's event; a refusal that it raises is answered at once."""
+        if isinstance(task.data, InvalidData):
+            return task.data
         return self._fill(task, self.empty(task), task.handler.function, task.data)
 
     def complete(self, task: Task, owned: Intent, outcome: Any) -> Step:

@@ -8,6 +8,9 @@ from once.contract import Standing
 from once.course import Course, Fate
 from once.errors import (
     Contention,
+    EffectUnknown,
+    InFlight,
+    InvalidData,
     OnceError,
     OutcomeUnknown,
     OutOfTime,
@@ -161,6 +164,8 @@ class Settler:
                 return done
 
     def _resume(self, course: Course, done: Transaction, found: Intent) -> Next:
+        if not course.is_readable:
+            return _unresumable(course, found)
         course.effect = None  # if it had one, someone else has it now
         return self._perform(course, self._performer.resume(done, found))
 
@@ -187,6 +192,16 @@ def _unfinished(course: Course) -> Unfinished:
         f"{said}; its effect {intent.effect!r} is pending under the provider key "
         f"{intent.provider_key}: find out outside whether it was done"
     )
+
+
+def _unresumable(course: Course, found: Intent) -> OnceError:
+    """Why a pending effect is not resumed whose outcome this message's data could not complete."""
+    error: InvalidData = course.task.data
+    if found.standing is Standing.NOT_DONE:
+        return error
+    if found.standing is Standing.IN_FLIGHT and not course.last_chance:
+        return InFlight(0)  # its owner, which has read the data, may be at it
+    return EffectUnknown(f"the effect {found.effect!r} may have happened, and {error}")
 
 
 def _contention() -> Contention:

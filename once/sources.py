@@ -7,9 +7,10 @@ source `/once/<consumer>` and come from the other topic, to which the relay alon
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from once.contract import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX
+from once.contract import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, DeadLetter
 from once.errors import UntrustedSource
 from once.events import CloudEvent
+from once.original import restored, text_of
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
@@ -47,10 +48,19 @@ def _check_internal(event: CloudEvent, record: "SQSRecord", allowed: tuple[str, 
         )
     # The filter of a subscription reads the attribute, and a handler is chosen by the body: with
     # the attribute of an external type, a producer could have any body delivered.
-    attributes: Mapping[str, Any] = record.raw_event.get("messageAttributes") or {}
-    routed = attributes.get(EVENT_TYPE_ATTRIBUTE)
+    routed = _routed(record)
     if routed is not None and routed.get("stringValue") != event.type:
         raise UntrustedSource(
             f"the message's attribute `{EVENT_TYPE_ATTRIBUTE}` is not {event.type}: it was "
             "delivered for another type, so it does not come from the relay"
         )
+
+
+def _routed(record: "SQSRecord") -> Mapping[str, Any] | None:
+    """The attribute by which the topic delivered a message, also one that was moved or redriven."""
+    attributes: Mapping[str, Any] = record.raw_event.get("messageAttributes") or {}
+    if EVENT_TYPE_ATTRIBUTE in attributes:
+        found: Mapping[str, Any] = attributes[EVENT_TYPE_ATTRIBUTE]
+        return found
+    kept = text_of(attributes, DeadLetter.ATTRIBUTES)
+    return None if kept is None else restored(kept).get(EVENT_TYPE_ATTRIBUTE)

@@ -16,6 +16,7 @@ from once.unrouted import Envelope
 from ops.deployment import Deployment
 from ops.letter_facts import Facts
 from ops.lineage import Stay
+from ops.originals import opened
 from ops.words import NOT_READABLE
 
 if TYPE_CHECKING:
@@ -134,6 +135,11 @@ class Letter:
         return None if self.moved else self.facts.error
 
     @property
+    def left_out(self) -> str | None:
+        """The part of the message that did not fit into the letter; None where it is whole."""
+        return self.facts.left_out
+
+    @property
     def key_hash(self) -> str | None:
         """The SHA-256 of the dedup key, in hex; None where no consumer got as far."""
         return self.facts.key_hash
@@ -171,7 +177,7 @@ def _original(box: Box, message: "MessageTypeDef") -> Original:
     if box.ingress is not None and DeadLetter.REASON not in attributes:
         with suppress(Unparseable):
             return Envelope.read(message["Body"]).original
-    return Original.of(SQSRecord(_as_lambda_shows(message["Body"], attributes)))
+    return opened(Original.of(SQSRecord(_as_lambda_shows(message["Body"], attributes))))
 
 
 def _as_lambda_shows(body: str, attributes: Mapping[str, Any]) -> dict[str, Any]:

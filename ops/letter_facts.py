@@ -31,6 +31,7 @@ class Facts:
         first_seen: when a consumer first received it, in UTC.
         receive_count: how often the consumer received it, the last time it was in its queue.
         lineage: its earlier stays in the queue, oldest first.
+        left_out: the part of the message that did not fit into the letter.
         unreadable: the names of the attributes that are there, and not readable.
     """
 
@@ -40,6 +41,7 @@ class Facts:
     first_seen: datetime | None
     receive_count: int | None
     lineage: tuple[Stay, ...]
+    left_out: str | None
     unreadable: tuple[str, ...]
 
     @classmethod
@@ -63,6 +65,7 @@ class Facts:
             first_seen=read(DeadLetter.FIRST_SEEN, read_moment),
             receive_count=read(DeadLetter.RECEIVE_COUNT, _count),
             lineage=read(DeadLetter.LINEAGE, read_lineage) or (),
+            left_out=read(DeadLetter.LEFT_OUT, str),
             unreadable=tuple(unreadable),
         )
 

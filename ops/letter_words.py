@@ -71,6 +71,8 @@ def _rows(case: Case, now: datetime) -> Iterator[tuple[str, str]]:
         yield from _event_rows(case.event)
     if letter.original.attributes:
         yield "attributes", json.dumps(letter.original.attributes, ensure_ascii=False)
+    if letter.left_out:
+        yield "left out", f"{letter.left_out}: the letter would have been over SQS's limit"
     yield "dedup key", _key(case)
     yield "dedup record", "\n".join(record_words(case.record, now) if case.record else ["none"])
 

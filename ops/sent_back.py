@@ -6,10 +6,11 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from once.contract import DeadLetter
-from once.dead_letter import allowed, carried, text
+from once.contract import DeadLetter, Limits
+from once.dead_letter import allowed, fits, size_of, text
 from ops.dead_letters import Letter
 from ops.lineage import Stay, lineage_text
+from ops.originals import as_sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +27,16 @@ class Message:
 
     @property
     def size(self) -> int:
-        """Its size in bytes, roughly: SQS counts names and types as well."""
-        values = (
-            v.get("BinaryValue") or v["StringValue"].encode() for v in self.attributes.values()
-        )
-        return len(self.body.encode()) + sum(len(value) + 100 for value in values)
+        """Its size in bytes."""
+        return size_of(self.body, self.attributes)
 
 
 def sent_back(letter: Letter, now: datetime, *, edited: bool = False) -> Message:
     """Return the message that goes back into the letter's queue.
 
-    The producer's attributes stay where the quarantine has put them, so that ten are never passed.
+    The body is the producer's, and never compressed: no consumer opens that. The producer's
+    attributes stay where the quarantine has put them, so that ten are never passed. Beside the
+    largest messages the history is left out, and the attributes go as they were sent.
     The reason is noted in the lineage alone: on the message it would speak of its next death.
 
     Args:
@@ -50,8 +50,11 @@ def sent_back(letter: Letter, now: datetime, *, edited: bool = False) -> Message
     }
     if letter.key_hash:
         facts[DeadLetter.KEY_HASH] = letter.key_hash
-    said = {name: text(allowed(value)) for name, value in facts.items()}
-    body, attributes = carried(letter.original, said)
+    history = {name: text(allowed(value)) for name, value in facts.items()}
+    body, kept = letter.original.body, letter.original.plain()
+    sent = as_sent(letter.original.attributes)
+    forms = [history | kept, kept, *([sent] if len(sent) <= Limits.MESSAGE_ATTRIBUTES else [])]
+    attributes: dict[str, Any] = next((form for form in forms if fits(body, form)), {})
     return Message(body, attributes, _order(letter, body))
 
 

@@ -5,13 +5,22 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from secrets import randbits
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    track,
+)
 
 from proof import report
 from proof.fuzz import crash
+from proof.fuzz.cost import COSTS, MOST, costs, figures
 from proof.fuzz.hunt import Haul, hunt
 from proof.fuzz.parsers import PARSERS
 from proof.workers import workers
@@ -32,12 +41,13 @@ def run(inputs: int, seed: int | None = None, processes: int = 2) -> int:
         processes: how many work side by side; 1 works in this one.
 
     Returns:
-        The exit status: 0 where nothing crashed.
+        The exit status: 0 where nothing crashed, and nothing costs much more than a plain body.
     """
     seed = randbits(_SEED_BITS) if seed is None else seed
     console.print(f"seed {seed}")
     _forget()
     began = time.monotonic()
+    cost = _cost()
     haul = Haul()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
@@ -45,7 +55,7 @@ def run(inputs: int, seed: int | None = None, processes: int = 2) -> int:
         for stretch in _hauls(inputs, seed, processes):
             haul.add(stretch)
             progress.update(task, advance=stretch.inputs.total())
-    return _conclude(haul, seed, time.monotonic() - began)
+    return _conclude(haul, cost, seed, time.monotonic() - began)
 
 
 def replay(file: Path) -> int:
@@ -76,18 +86,33 @@ def _forget() -> None:
         file.unlink()
 
 
-def _conclude(haul: Haul, seed: int, seconds: float) -> int:
+def _cost() -> dict[str, Any]:
+    """Measure in this process, before others take the processor."""
+    found = list(track(costs(), "cost", total=COSTS, console=console, transient=True))
+    for one in found:
+        if one.ratio > MOST:
+            console.print(
+                f"[red]{one.family}, {one.bytes} bytes: {one.ratio} times a plain body[/]"
+            )
+    return figures(found)
+
+
+def _conclude(haul: Haul, cost: dict[str, Any], seed: int, seconds: float) -> int:
     for number, found in enumerate(haul.crashes.values(), start=1):
         file = found.write(number)
         console.print(f"[red]{escape(str(found))}[/]\n  kept in {file.name}", soft_wrap=True)
     crashes = haul.failed.total()
-    figures = {
+    told: dict[str, Any] = {
         "inputs": haul.inputs.total(),
         "crashes": crashes,
         "parsers": {target.name: haul.inputs[target.name] for target in PARSERS},
+        **cost,
         "seconds": round(seconds, 1),
         "seed": seed,
     }
-    report.write(NAME, figures)
-    console.print(f"{figures['inputs']} inputs, {crashes} crashes, {seconds:.0f} s, seed {seed}")
-    return 1 if crashes else 0
+    report.write(NAME, told)
+    console.print(
+        f"{told['inputs']} inputs, {crashes} crashes, slowest {cost['slowest_ratio']} times "
+        f"a plain body, {seconds:.0f} s, seed {seed}"
+    )
+    return 1 if crashes or cost["slowest_ratio"] > MOST else 0

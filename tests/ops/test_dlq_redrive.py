@@ -111,16 +111,20 @@ def test_a_message_at_which_the_function_died_again_shows_where_it_has_been(shop
     assert last.key_hash == before.key_hash
 
 
-def test_a_message_of_the_largest_size_goes_back_whole(shop: Shop) -> None:
-    body = "x" * Limits.MESSAGE_BYTES
+@pytest.mark.parametrize(("spare", "stays"), [(0, 1), (2000, 2)])
+def test_a_large_message_goes_back_as_it_was_sent_with_its_history_if_that_fits(
+    shop: Shop, spare: int, stays: int
+) -> None:
+    body = "x" * (Limits.MESSAGE_BYTES - spare)
     shop.give_up(body)
     redrive()
     [message] = shop.waiting()
-    assert DeadLetter.ORIGINAL_GZIP in message["MessageAttributes"]
+    assert message["Body"] == body
+    assert DeadLetter.ORIGINAL_GZIP not in message.get("MessageAttributes", {})
     shop.died_at(message)
     letter = shop.letter()
     assert letter.original.body == body
-    assert len(letter.lineage) == 2
+    assert len(letter.lineage) == stays
 
 
 def test_a_call_holds_no_more_than_sqs_takes(shop: Shop) -> None:

@@ -1,6 +1,5 @@
 """Parsers, classifiers and readers that are broken on purpose, each in one way."""
 
-import base64
 import json
 import unicodedata
 import zlib
@@ -12,6 +11,7 @@ from once import cancellation, canonical, commit, outbox, strict_json
 from once.errors import OnceError
 from once.intake import Delivery
 from once.verdict import COMMITTED, DUPLICATE
+from ops import originals
 
 whole_encoding = strict_json._check_encoding
 whole_judgement = cancellation.judge_record
@@ -61,13 +61,13 @@ def last_member_wins(value: dict[str, Any]) -> dict[str, Any]:
     return {unicodedata.normalize("NFC", k): canonical._composed(v) for k, v in value.items()}
 
 
-def inflated_whole(value: str) -> str:
-    return zlib.decompress(base64.b64decode(value), 31).decode(errors="surrogatepass")
+def inflated_whole(packed: bytes) -> bytes:
+    return zlib.decompress(packed, 31)
 
 
-def inflated_then_measured(value: str) -> str:
-    content = inflated_whole(value)
-    if len(content) > 2**23:
+def inflated_then_measured(packed: bytes) -> bytes:
+    content = inflated_whole(packed)
+    if len(content) > originals.LARGEST:
         raise ValueError
     return content
 
@@ -76,8 +76,9 @@ def lenient(event: Any, handler: Any) -> Any:
     return msgspec.convert(event.data, handler.model, strict=False)
 
 
-def read_without_net(self: Any, record: Any) -> Delivery:
+def read_without_net(self: Any, record: Any, budget: Any) -> Delivery:
     delivery = Delivery(record)
+    delivery.read_attributes()
     delivery.work = self._task(delivery)
     return delivery
 

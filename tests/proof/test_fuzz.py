@@ -10,6 +10,7 @@ import pytest
 
 from proof import fuzz, report
 from proof.fuzz import crash, guard
+from proof.fuzz.cost import Cost
 from proof.fuzz.crash import Crash, failure
 from proof.fuzz.hunt import hunt
 from proof.fuzz.parsers import PARSERS
@@ -40,6 +41,10 @@ ENDLESS = Target("endless", 1, lambda rng: "abc", _never_ends)
 @pytest.fixture(autouse=True)
 def _reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "REPORTS", tmp_path)
+    monkeypatch.setattr(
+        "proof.fuzz.campaign.costs",
+        lambda: [Cost(family="quick", bytes=100, accepted=True, ratio=0.5)],
+    )
 
 
 @pytest.fixture
@@ -77,7 +82,26 @@ def test_a_report_counts_the_inputs_of_each_parser(monkeypatch: pytest.MonkeyPat
     assert fuzz.run(1500, seed=7, processes=1) == 0
     figures = json.loads((report.REPORTS / "fuzz.json").read_text())
     assert figures.pop("seconds") >= 0
+    assert figures.pop("slowest_ratio") == 0.5
+    assert figures.pop("slowest_accepted")["family"] == "quick"
+    assert figures.pop("slowest_refused") is None
     assert figures == {"inputs": 1500, "crashes": 0, "parsers": {"patient": 1500}, "seed": 7}
+
+
+def test_a_run_in_which_an_input_costs_too_much_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parsers(monkeypatch, PATIENT)
+    expensive = [
+        Cost(family="quick", bytes=100, accepted=True, ratio=0.5),
+        Cost(family="dear", bytes=200, accepted=False, ratio=20.1),
+    ]
+    monkeypatch.setattr("proof.fuzz.campaign.costs", lambda: expensive)
+    assert fuzz.run(1, seed=7, processes=1) == 1
+    figures = json.loads((report.REPORTS / "fuzz.json").read_text())
+    assert figures["slowest_ratio"] == 20.1
+    assert figures["slowest_refused"]["family"] == "dear"
+    assert "dear, 200 bytes: 20.1 times a plain body" in capsys.readouterr().out
 
 
 def test_two_processes_check_what_one_does() -> None:

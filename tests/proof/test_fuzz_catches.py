@@ -32,9 +32,10 @@ BROKEN: dict[str, tuple[str, str, Any]] = {
     "no identity": ("events", "once.events._check_identity", broken.nothing),
     "no content check": ("events", "once.events._check_content", broken.nothing),
     # Originals
-    "a bomb taken": ("originals", "once.original._inflated", broken.inflated_whole),
-    "a bomb inflated": ("originals", "once.original._inflated", broken.inflated_then_measured),
-    "an original changed": ("originals", "once.original.convert", lambda tree, kind: 1 / 0),
+    "a bomb taken": ("originals", "ops.originals._inflated", broken.inflated_whole),
+    "a bomb inflated": ("originals", "ops.originals._inflated", broken.inflated_then_measured),
+    "an original changed": ("originals", "ops.originals.decode", lambda text, **_: 1 / 0),
+    "reserved names taken": ("originals", "once.original._RESERVED", "reserved-"),
     # Intake
     "a broken.lenient model": ("intake", "once.intake._convert", broken.lenient),
     "a model that is none": ("intake", "once.intake._convert", lambda event, handler: event.data),

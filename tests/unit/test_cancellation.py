@@ -149,10 +149,21 @@ def test_what_dynamodb_can_never_accept_is_permanent(code: str, index: int) -> N
     assert code in str(found)
 
 
-def test_all_that_dynamodb_can_never_accept_is_named() -> None:
-    codes = ["ItemCollectionSizeLimitExceeded", "ValidationError"]
-    found = error(writing(None, None), NONE, *map(reason, reversed(codes)))
-    assert str(found) == f"DynamoDB refuses a write: {', '.join(codes)}"
+def test_every_write_that_dynamodb_can_never_accept_is_named_with_its_message() -> None:
+    invalid = {"Code": "ValidationError", "Message": "The attribute name is reserved"}
+    reasons = [reason("ItemCollectionSizeLimitExceeded"), NONE, invalid]
+    assert str(error(writing(None, None), *reasons)) == (
+        "DynamoDB refuses the dedup record: ItemCollectionSizeLimitExceeded, "
+        "ItemCollectionSizeLimitExceeded; the Delete on counters: ValidationError, "
+        "The attribute name is reserved"
+    )
+
+
+def test_a_refusal_of_dynamodb_without_a_message_is_named_all_the_same() -> None:
+    found = error(writing(None), NONE, {"Code": "ValidationError"})
+    assert str(found) == (
+        "DynamoDB refuses the Delete on counters: ValidationError, without a message"
+    )
 
 
 @pytest.mark.parametrize("other", [FAILED, "TransactionConflict", "Whatever"])

@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "guarantees.md").read_text()
 
 SIZES = {
     "R": 5,
-    "P": 8,
+    "P": 10,
     "K": 4,
     "C": 6,
     "A": 5,

@@ -4,16 +4,19 @@ import gzip
 import json
 import random
 import string
+from base64 import b64encode
 from time import process_time
 from typing import Any
 
 import pytest
 
 from once.contract import DeadLetter, Limits
+from once.errors import PermanentError
 from once.original import Original
-from once.testing import FakeAws, inject, refused
+from once.testing import FakeAws
+from once.transaction import Transaction
 from tests.unit.conftest import Start
-from tests.unit.support import amounts, consumer_of, facts, invoke, note, record, redriven
+from tests.unit.support import Note, consumer_of, facts, invoke, note, record, redriven
 
 CONSUMER = consumer_of()
 RANDOM = random.Random(7)
@@ -80,7 +83,7 @@ def test_making_room_takes_no_time_to_speak_of(alphabet: str) -> None:
     # On such a text the highest level of compression takes seconds, and the time is up.
     text = body_of(alphabet, Limits.MESSAGE_BYTES)
     began = process_time()
-    Original(text, {}).packed()
+    Original(text, {}).compressed()
     assert process_time() - began < 1
 
 
@@ -116,25 +119,65 @@ def test_the_last_byte_that_fits_is_used(start: Start, spare: int) -> None:
     assert letter["Body"] == body
 
 
-def test_a_redriven_message_keeps_its_compressed_original(start: Start) -> None:
+def test_a_compressed_message_that_sqs_sends_back_is_kept_for_the_operator(start: Start) -> None:
     aws = start()
     body = body_of(ASCII, Limits.MESSAGE_BYTES)
     letter = quarantined(aws, body, {"tenant": attribute("t")})
     for _ in range(2):
         letter = quarantined(aws, letter["Body"], redriven(letter))
     assert original(letter) == {"body": body, "attributes": {"tenant": attribute("t")}}
-    assert facts(letter)["reason"] == "too-large"
+    assert facts(letter)["reason"] == "unparseable"
+    assert "dlq redrive" in facts(letter)["error"]
 
 
-def test_a_redriven_message_is_read_from_its_compressed_original(start: Start) -> None:
-    aws = start(max_body_bytes=Limits.MESSAGE_BYTES)
-    event = json.dumps(note("a"))
-    body = event + " " * (Limits.MESSAGE_BYTES - len(event))
-    message = record(body, "m-1", receive_count=5)
-    with inject(aws.runtime.dynamodb, "TransactWriteItems", refused("AccessDeniedException")):
-        assert invoke(aws, CONSUMER, message) == []
+INCOMPRESSIBLE = b64encode(RANDOM.randbytes(Limits.MESSAGE_BYTES - 100)).decode()
+TWO_BYTES = "".join(map(chr, range(0x80, 0x800)))
+
+
+def test_attributes_that_fit_in_no_form_are_left_out_and_the_letter_says_so(start: Start) -> None:
+    attributes = {"a": {"binaryValue": INCOMPRESSIBLE, "dataType": "Binary"}}
+    letter = quarantined(start(), "{", attributes)
+    assert letter["Body"] == "{"
+    assert facts(letter)["left-out"] == "attributes"
+    assert facts(letter)["reason"] == "unparseable"
+    carried = {DeadLetter.ATTRIBUTES, DeadLetter.ORIGINAL_GZIP}
+    assert carried.isdisjoint(letter["MessageAttributes"])
+
+
+def dense() -> str:
+    """Text in which almost every byte occurs equally often, some of which JSON escapes."""
+    alphabets = (ASCII + "\t\n\r", TWO_BYTES, CJK, WIDE)
+    kinds = RANDOM.choices(alphabets, (75, 20, 4, 1), k=Limits.MESSAGE_BYTES)
+    text = "".join(map(RANDOM.choice, kinds)).encode()[: Limits.MESSAGE_BYTES - 4]
+    found = text.decode(errors="ignore")
+    return found + "x" * (Limits.MESSAGE_BYTES - len(found.encode()))
+
+
+def test_the_densest_text_fits_beside_the_longest_facts(start: Start) -> None:
+    aws = start()
+    body = dense()
+    attributes: dict[str, Any] = {}
+    for _ in range(2):  # the second time as SQS sends it back, with facts that have grown
+        attributes |= {DeadLetter.LINEAGE: attribute(",".join(["m" * 120] * 50))}
+        letter = quarantined(aws, body, attributes)
+        body, attributes = letter["Body"], redriven(letter)
+        assert size_of(letter) <= Limits.MESSAGE_BYTES
+        assert len(facts(letter)["lineage"]) > 2000
+        assert DeadLetter.LEFT_OUT not in letter["MessageAttributes"]
+    assert len(original(letter)["body"].encode()) == Limits.MESSAGE_BYTES
+
+
+def test_the_facts_of_a_letter_have_a_limit(start: Start) -> None:
+    """Beside a compressed original so much is kept free."""
+
+    def refuse(event: Note, tx: Transaction) -> None:
+        raise PermanentError("\U0001f600" * 5000)
+
+    consumer = consumer_of(refuse)
+    stays = attribute(",".join(["m" * 120] * 500))
+    forged = dict.fromkeys((DeadLetter.LINEAGE, DeadLetter.FIRST_SEEN, "once-more"), stays)
+    aws = start(consumer)
+    message = record(json.dumps(note()), "m-1", messageAttributes=forged)
+    assert invoke(aws, consumer, message) == []
     [letter] = aws.dead_letters()
-    again = record(letter["Body"], "m-2", messageAttributes=redriven(letter))
-    assert invoke(aws, CONSUMER, again) == []
-    assert aws.dead_letters() == []
-    assert amounts(aws) == {"a": 1}
+    assert 6000 < size_of(letter) - len(letter["Body"]) <= 8 * 1024

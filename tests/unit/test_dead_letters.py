@@ -34,6 +34,12 @@ def text(value: str) -> dict[str, Any]:
     }
 
 
+def kept(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes as a letter keeps them: without the lists."""
+    parts = ("stringValue", "dataType")
+    return {name: {part: value[part] for part in parts} for name, value in attributes.items()}
+
+
 def quarantined(aws: FakeAws, body: Any, message_id: str = "m-1", **more: Any) -> dict[str, Any]:
     """Let a message be quarantined; return the dead letter."""
     message = record(body if isinstance(body, str) else json.dumps(body), message_id, **more)
@@ -89,7 +95,7 @@ ORIGINALS = {"traceparent": text("00-1"), "tenant": text("é{}\"'")}
 
 def test_the_attributes_of_the_message_are_kept_in_one(start: Start) -> None:
     letter = quarantined(start(), "{", messageAttributes=ORIGINALS)
-    assert json.loads(facts(letter)["attributes"]) == ORIGINALS
+    assert json.loads(facts(letter)["attributes"]) == kept(ORIGINALS)
 
 
 @pytest.mark.parametrize("number", [0, 1, 10])
@@ -97,7 +103,7 @@ def test_a_dead_letter_never_has_more_attributes_than_sqs_takes(start: Start, nu
     originals = {f"attribute-{i}": text("x") for i in range(number)}
     letter = quarantined(start(), note(amount="x"), messageAttributes=originals)  # type: ignore[arg-type]
     assert len(letter["MessageAttributes"]) <= 10
-    assert json.loads(facts(letter).get("attributes", "{}")) == originals
+    assert json.loads(facts(letter).get("attributes", "{}")) == kept(originals)
 
 
 def test_an_attribute_of_bytes_is_kept(start: Start) -> None:
@@ -127,7 +133,7 @@ def test_the_attributes_of_the_message_are_kept_over_redrives(start: Start) -> N
     letter = quarantined(aws, "{", "m-1", messageAttributes=ORIGINALS)
     for message_id in ("m-2", "m-3"):
         letter = quarantined(aws, "{", message_id, messageAttributes=redriven(letter))
-    assert json.loads(facts(letter)["attributes"]) == ORIGINALS
+    assert json.loads(facts(letter)["attributes"]) == kept(ORIGINALS)
 
 
 def test_what_an_earlier_quarantine_said_is_said_anew(start: Start) -> None:
@@ -197,9 +203,8 @@ def test_a_message_is_carried_as_it_is_up_to_the_last_byte_that_sqs_takes(more: 
         Original("a\x00b", {}),
         Original("\ud800", {}),
         Original("", {}),
-        Original("a", {"name": text("\ufffe")}),
     ],
-    ids=["a control", "a surrogate", "nothing", "no character in an attribute"],
+    ids=["a control", "a surrogate", "nothing"],
 )
 def test_what_sqs_does_not_take_is_carried_compressed(original: Original) -> None:
     body, attributes = carried(original, {})
@@ -217,4 +222,7 @@ NOT_ALLOWED = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 def test_the_names_of_attributes_are_the_contracts(start: Start) -> None:
     letter = quarantined(start(), note(amount="x"), messageAttributes=ORIGINALS)  # type: ignore[arg-type]
     known = {value for name, value in vars(DeadLetter).items() if name.isupper()}
-    assert set(letter["MessageAttributes"]) == known - {DeadLetter.ORIGINAL_GZIP}
+    assert set(letter["MessageAttributes"]) == known - {
+        DeadLetter.ORIGINAL_GZIP,
+        DeadLetter.LEFT_OUT,
+    }

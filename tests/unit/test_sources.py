@@ -103,3 +103,19 @@ def test_s2_an_internal_event_that_was_delivered_for_another_type_is_quarantined
 def test_an_internal_event_that_was_delivered_for_its_type_is_handled(aws: FakeAws) -> None:
     deliver(aws, event("payment.captured", HOUSE), type=text("payment.captured"))
     assert aws.items("orders")[0]["paid"] == 1
+
+
+def test_s2_a_forged_event_that_was_sent_back_is_quarantined_again(aws: FakeAws) -> None:
+    kept = {"type": {"stringValue": "order.placed", "dataType": "String"}}
+    attributes = {"once-attributes": text(json.dumps(kept))}
+    deliver(aws, event("payment.captured", HOUSE), **attributes)
+    [letter] = aws.dead_letters()
+    assert facts(letter)["reason"] == "untrusted-source"
+    assert aws.items("orders") == []
+
+
+def test_an_event_that_was_sent_back_is_handled(aws: FakeAws) -> None:
+    kept = {"type": {"stringValue": "payment.captured", "dataType": "String"}}
+    attributes = {"once-attributes": text(json.dumps(kept))}
+    deliver(aws, event("payment.captured", HOUSE), **attributes)
+    assert aws.items("orders")[0]["paid"] == 1

@@ -71,7 +71,8 @@ def _check_fate(
     name: str, record: dict[str, Any], named: list[str], table: fakes.Table, queues: fakes.Queues
 ) -> None:
     message_id = record["messageId"]
-    work = Intake(_SETTINGS[name], _CONSUMERS[name].handlers).read(SQSRecord(record)).work
+    intake = Intake(_SETTINGS[name], _CONSUMERS[name].handlers)
+    work = intake.read(SQSRecord(record), fakes.BUDGET).work
     buried = message_id in queues.letters
     claim(not (buried and message_id in named), "a message that is buried does not come again")
     if isinstance(work, PermanentError):

@@ -16,6 +16,7 @@ from once.errors import (
     InvalidData,
     InvalidEvent,
     NoKey,
+    OnceError,
     TooLarge,
     UnknownType,
     Unparseable,
@@ -23,7 +24,7 @@ from once.errors import (
 )
 from once.intake import Delivery, Intake, Task
 from once.settings import Settings
-from proof.fuzz import messages, reference
+from proof.fuzz import fakes, messages, reference
 from proof.fuzz.target import Target, claim
 
 LISTED = (Unparseable, TooLarge, NoKey, InvalidEvent, UnknownType, UntrustedSource, InvalidData)
@@ -50,11 +51,16 @@ _INTAKES = {name: Intake(settings_of(c), c.handlers) for name, c in CONSUMERS.it
 def check(case: tuple[str, messages.Message]) -> None:
     """Let a consumer read a message: it becomes a task that is sound, or a listed error."""
     name, message = case
-    delivery = _INTAKES[name].read(SQSRecord(messages.record(message)))
+    delivery = _INTAKES[name].read(SQSRecord(messages.record(message)), fakes.BUDGET)
     if isinstance(delivery.work, Task):
         _check_task(name, delivery, delivery.work)
-    else:
-        claim(isinstance(delivery.work, LISTED), "what cannot be read is refused with its reason")
+    error = _error(delivery.work)
+    claim(error is None or isinstance(error, LISTED), "a refusal has a reason that is listed")
+
+
+def _error(work: Any) -> Any:
+    found = work.data if isinstance(work, Task) else work
+    return found if isinstance(found, OnceError) else None
 
 
 def _check_task(name: str, delivery: Delivery, task: Task) -> None:
@@ -62,6 +68,8 @@ def _check_task(name: str, delivery: Delivery, task: Task) -> None:
     claim(delivery.pk == pk and pk.startswith(f"{name}#"), "a key is its consumer's own")
     claim(len(pk.encode()) <= Limits.PARTITION_KEY_BYTES, "a key fits into the table")
     claim(len(task.identity.fingerprint) == _HASH_DIGITS, "every task has a fingerprint")
+    if isinstance(task.data, InvalidData):
+        return
     claim(isinstance(task.data, task.handler.model), "a handler gets its own model")
     read, sent = msgspec.to_builtins(task.data), task.event.data
     claim(

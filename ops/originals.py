@@ -1,0 +1,56 @@
+"""Opening a compressed dead letter: done by the operator's tools alone, never by a consumer.
+
+Anyone who may send to the queue may have written the attribute, so it is read with strict types and
+inflated up to the size of a real letter's.
+"""
+
+import zlib
+from base64 import b64decode
+from typing import Any
+
+from msgspec import MsgspecError, Struct
+from msgspec.json import decode, encode
+
+from once.contract import Limits
+from once.original import Attribute, Attributes, Original, restored
+
+_GZIP_BITS = 16 + zlib.MAX_WBITS
+# A message has at most 1 MiB, of which JSON escapes some characters by one more byte.
+LARGEST = 3 * Limits.MESSAGE_BYTES
+
+
+class _Content(Struct, forbid_unknown_fields=True):
+    body: str
+    attributes: dict[str, Attribute]
+
+
+def opened(original: Original) -> Original:
+    """Return the message that a dead letter carries compressed; any other as it is.
+
+    A letter that cannot be opened was not written by a consumer, and is shown as it is.
+    """
+    if original.packed is None:
+        return original
+    try:
+        content = decode(_inflated(original.packed), type=_Content, strict=True)
+    except (MsgspecError, ValueError, RecursionError, zlib.error):
+        return original
+    return Original(content.body, restored(encode(content.attributes).decode()))
+
+
+def as_sent(attributes: Attributes) -> dict[str, Any]:
+    """Return message attributes in the form in which SendMessage takes them."""
+    return {
+        name: {"DataType": one["dataType"], "StringValue": one["stringValue"]}
+        if "stringValue" in one
+        else {"DataType": one["dataType"], "BinaryValue": b64decode(one["binaryValue"])}
+        for name, one in attributes.items()
+    }
+
+
+def _inflated(packed: bytes) -> bytes:
+    machine = zlib.decompressobj(wbits=_GZIP_BITS)
+    content = machine.decompress(packed, LARGEST)
+    if machine.unconsumed_tail or not machine.eof:
+        raise ValueError(f"more than {LARGEST} bytes, or cut off")
+    return content

@@ -1,0 +1,108 @@
+"""Opening compressed letters: a consumer's is read back, any other is shown as it is."""
+
+import gzip
+import json
+import tracemalloc
+from base64 import b64encode
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import pytest
+
+from once.contract import DeadLetter, Limits
+from once.dead_letter import carried, text
+from once.original import MOVED, Original
+from ops.dead_letters import Box, Letter
+from ops.originals import LARGEST, opened
+from ops.sent_back import sent_back
+
+NOW = datetime(2027, 1, 16, tzinfo=UTC)
+TENANT = {"tenant": {"stringValue": "é", "dataType": "String"}}
+BOX = Box("notes", "https://sqs/1/notes-dead-letters", "https://sqs/1/notes")
+
+
+def compressed(content: Any) -> bytes:
+    raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return gzip.compress(raw, compresslevel=1)
+
+
+def letter(body: str, attributes: Any) -> Letter:
+    system = {"ApproximateReceiveCount": "1", "SentTimestamp": "1800000000000"}
+    message: Any = {
+        "MessageId": "d-1",
+        "ReceiptHandle": "h",
+        "Attributes": system,
+        "Body": body,
+        "MessageAttributes": attributes,
+    }
+    return Letter.read(BOX, message)
+
+
+def buried(original: Original) -> Letter:
+    facts = {DeadLetter.REASON: text("too-large"), DeadLetter.LINEAGE: text("m-1")}
+    return letter(*carried(original, facts))
+
+
+@pytest.mark.parametrize("attributes", [{}, TENANT], ids=["alone", "with attributes"])
+def test_what_a_consumer_compressed_is_opened_and_sent_back_as_it_was(
+    attributes: dict[str, Any],
+) -> None:
+    body = "é" * (Limits.MESSAGE_BYTES // 2 - 20)
+    found = buried(Original(body, attributes))
+    assert (found.original.body, found.original.attributes) == (body, attributes)
+    back = sent_back(found, NOW)
+    assert back.body == body
+    assert DeadLetter.ORIGINAL_GZIP not in back.attributes
+    assert back.size <= Limits.MESSAGE_BYTES
+
+
+FORGED: dict[str, bytes] = {
+    "no gzip": b"plain",
+    "cut off": compressed({"body": "x" * 1000, "attributes": {}})[:30],
+    "not UTF-8": compressed(b'{"body": "\xff", "attributes": {}}'),
+    "no object": compressed([1]),
+    "nothing in it": compressed({}),
+    "more in it": compressed({"body": "x", "attributes": {}, "more": 1}),
+    "a number": compressed({"body": 5, "attributes": {}}),
+    "attributes of another type": compressed({"body": "x", "attributes": {"a": 5}}),
+    "attributes without a type": compressed(
+        {"body": "x", "attributes": {"a": {"stringValue": "x"}}}
+    ),
+    "nested": compressed(b"[" * 200_000),
+    "bomb": compressed({"body": "x" * LARGEST, "attributes": {}}),
+    "many arrays": compressed(b'{"body":"","attributes":' + b"[" + b"[]," * 900_000 + b"[]]}"),
+}
+
+
+@pytest.mark.parametrize("packed", FORGED.values(), ids=FORGED)
+def test_what_no_consumer_wrote_is_shown_as_it_is(packed: bytes) -> None:
+    original = Original(MOVED, {}, packed)
+    tracemalloc.start()
+    try:
+        assert opened(original) == original
+        assert tracemalloc.get_traced_memory()[1] < 4 * LARGEST
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_letter_whose_body_is_there_is_not_opened() -> None:
+    hidden = {"DataType": "Binary", "BinaryValue": compressed({"body": "no", "attributes": {}})}
+    assert letter("{", {DeadLetter.ORIGINAL_GZIP: hidden}).original.body == "{"
+
+
+def test_attributes_that_do_not_fit_as_json_go_back_as_they_were_sent() -> None:
+    quotes = '"' * (Limits.MESSAGE_BYTES - 100)
+    attributes = {"quotes": {"stringValue": quotes, "dataType": "String"}}
+    found = buried(Original("{", attributes))
+    assert found.original.attributes == attributes
+    back = sent_back(found, NOW)
+    assert dict(back.attributes) == {"quotes": text(quotes)}
+    assert back.size <= Limits.MESSAGE_BYTES
+
+
+def test_a_letter_says_what_was_left_out() -> None:
+    value = b64encode(Random(7).randbytes(Limits.MESSAGE_BYTES - 100)).decode()
+    found = buried(Original("{", {"a": {"binaryValue": value, "dataType": "Binary"}}))
+    assert found.original == Original("{", {})
+    assert found.left_out == "attributes"

@@ -1,0 +1,93 @@
+"""Ten messages that are small to send and large to decode, in a process with a memory limit."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MEGABYTES = 96
+"""What the process may take beyond what it has when it begins to read."""
+
+SCRIPT = """
+import json, resource, sys
+from pathlib import Path
+from proof.fuzz import fakes, messages
+from proof.fuzz.parsers.batch import _CONSUMERS, _runtime
+
+batch, limit = json.loads(sys.stdin.read())
+records = [messages.record(one, f"m-{at}") for at, one in enumerate(batch)]
+table, queues = fakes.Table([]), fakes.Queues()
+handle = _CONSUMERS["orders"].bound_to(_runtime("orders", table, queues))
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+size = pages * resource.getpagesize() + limit * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (size, size))
+answer = handle({"Records": records}, fakes.CONTEXT)
+json.dump({
+    "committed": sorted(table.records),
+    "buried": sorted(queues.letters),
+    "retried": [one["itemIdentifier"] for one in answer["batchItemFailures"]],
+}, sys.stdout)
+"""
+
+
+def run(batch: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Let a process of its own work on a batch."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=json.dumps([batch, MEGABYTES]),
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "AWS_DEFAULT_REGION": "us-east-1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def order(number: int, **attributes: list[str]) -> dict[str, Any]:
+    line = {"sku": "tea", "quantity": 1, "unit_price": 450}
+    data = {"order_id": f"o-{number}", "customer_id": "c", "currency": "EUR", "lines": [line]}
+    event = {"specversion": "1.0", "id": f"e-{number}", "source": "/shop", "type": "order.placed"}
+    named = {name.replace("_", "-"): value for name, value in attributes.items()}
+    return {"body": json.dumps({**event, "data": data}), "attributes": named, "receives": 1}
+
+
+MANY = "[" + "[]," * 2_790_000 + "[]]"
+FORGED = {
+    "a body of many arrays": {"once_original_gzip": ["Gzip", f'{{"body": {MANY}}}']},
+    "attributes of many arrays": {
+        "once_original_gzip": ["Gzip", f'{{"body": "", "attributes": {MANY}}}']
+    },
+    "attributes": {"once_attributes": ["String", "{" + '"":{},' * 70_000 + '"":{}}']},
+    "nested attributes": {"once_attributes": ["String", "[" * 500_000]},
+    "lineage": {"once_lineage": ["String", "m," * 250_000]},
+}
+
+
+@pytest.mark.parametrize("bad", [False, True], ids=["sound bodies", "bad bodies"])
+@pytest.mark.parametrize("attributes", FORGED.values(), ids=FORGED)
+def test_ten_hostile_messages_cost_their_neighbours_nothing(
+    attributes: dict[str, list[str]], *, bad: bool
+) -> None:
+    hostile = [order(number, **attributes) for number in range(10)]
+    if bad:
+        hostile = [message | {"body": "{"} for message in hostile]
+    found = run([*hostile, *(order(number) for number in range(10, 17))])
+    healthy = [f"orders#event#/shop#e-{number}" for number in range(10, 17)]
+    assert set(healthy) <= set(found["committed"])
+    assert found["retried"] == []
+    assert len(found["buried"]) == (10 if bad else 0)
+
+
+def test_ten_moved_messages_are_buried_unopened() -> None:
+    moved = order(0, **FORGED["a body of many arrays"])
+    moved["body"] = "The message is in the attribute once-original-gzip"
+    found = run([*[moved] * 10, order(11)])
+    assert found["committed"] == ["orders#event#/shop#e-11"]
+    assert len(found["buried"]) == 10

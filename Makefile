@@ -23,7 +23,7 @@ help: ## what there is to run
 
 setup: $(VENV)/.ready $(AWS_VENV)/.ready node_modules/.ready
 
-demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (SCENARIO=outage, KEEP=1)
+demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (SCENARIO=outage|hostile, KEEP=1)
 	@$(PY) -m local demo
 
 test: setup ## ruff, mypy --strict, and every test

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from local.audit import audit
 from local.aws import EmbeddedAws, embedded_aws
+from local.hostile import APP as HOSTILE_APP
+from local.hostile import hostile
 from local.outage import outage
 from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
 from local.processes import ProcessFailed
@@ -42,6 +44,8 @@ class Scenario(StrEnum):
     """Everything, a little: duplicates, lost answers, killed functions."""
     OUTAGE = "outage"
     """The payment provider is down until messages are dead-lettered; then they are sent back."""
+    HOSTILE = "hostile"
+    """Poison, bombs, forgeries and fatal messages ahead of healthy ones."""
 
 
 def demo(scenario: Scenario, *, keep: bool) -> int:
@@ -51,10 +55,11 @@ def demo(scenario: Scenario, *, keep: bool) -> int:
         scenario: what goes wrong.
         keep: leave the embedded AWS running afterwards, until Ctrl-C.
     """
-    play = {Scenario.FAULTS: _faults, Scenario.OUTAGE: outage}[scenario]
+    plays = {Scenario.FAULTS: _faults, Scenario.OUTAGE: outage, Scenario.HOSTILE: hostile}
+    app = HOSTILE_APP if scenario is Scenario.HOSTILE else None
     with payment_sandbox() as sandbox, embedded_aws() as aws:
         try:
-            good = _deploy_and_play(aws, sandbox, play)
+            good = _deploy_and_play(aws, sandbox, plays[scenario], app)
         except (subprocess.CalledProcessError, ProcessFailed) as error:
             explain(aws, error)
             return 1
@@ -66,10 +71,12 @@ def demo(scenario: Scenario, *, keep: bool) -> int:
 Play = Callable[[EmbeddedAws, PaymentSandbox, Deployment, float], bool]
 
 
-def _deploy_and_play(aws: EmbeddedAws, sandbox: PaymentSandbox, play: Play) -> bool:
+def _deploy_and_play(
+    aws: EmbeddedAws, sandbox: PaymentSandbox, play: Play, app: str | None
+) -> bool:
     with step("deploying: cdk bootstrap, cdk deploy"):
         started = time.monotonic()
-        deployment = deploy_service(aws, sandbox.url)
+        deployment = deploy_service(aws, sandbox.url, app=app)
         deploy_seconds = time.monotonic() - started
     return play(aws, sandbox, deployment, deploy_seconds)
 

@@ -1,0 +1,146 @@
+"""Hostile messages and healthy ones, spelt out byte by byte: nothing here is the project's."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+PRODUCER = "/shop/web"
+SKU = "hostile-article"
+PRICE = 100
+
+_INFLATED_BYTES = 8 * 1024 * 1024
+_MARKS = 60_000
+"""Combining marks of two classes: sorting them is quadratic in CPython's normalisation."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message as SendMessage takes it. `name` is part of the body and unique."""
+
+    name: str
+    body: str
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+def event(event_type: str, name: str, data: Any, source: str = PRODUCER) -> str:
+    """Return a CloudEvent as JSON."""
+    envelope = {"specversion": "1.0", "id": name, "source": source, "type": event_type}
+    return json.dumps({**envelope, "data": data})
+
+
+def order(name: str, **attributes: Any) -> Message:
+    """Return an order of one article."""
+    return Message(name, _order_body(name), attributes)
+
+
+def counter(name: str, fault: str = "none") -> Message:
+    """Return an event that raises a counter, or ends the process (`die`) or blocks it (`hang`)."""
+    return Message(name, event("counter.raised", name, {"counter": name, "fault": fault}))
+
+
+def poison(count: int) -> Iterator[Message]:
+    """Yield bodies that no consumer can read, all different."""
+    for number in range(count):
+        name = f"poison-{number}"
+        yield Message(name, _POISON[number % len(_POISON)](name))
+
+
+def bombs(count: int) -> Iterator[Message]:
+    """Yield bodies that cost little to send and much to read, `count` of each kind."""
+    for number in range(count):
+        for kind, body in _bombs(f"bomb-{number}"):
+            yield Message(kind, body)
+
+
+def forged_attributes(count: int) -> Iterator[tuple[Message, str]]:
+    """Yield orders with attributes that only the service may set, and the orders hidden in them.
+
+    The visible body is an ordinary order, and has to be the one that is processed.
+    """
+    for number in range(count):
+        visible, hidden = f"visible-{number}", f"hidden-{number}"
+        packed = gzip.compress(json.dumps({"body": _order_body(hidden), "attributes": {}}).encode())
+        yield order(visible, **_binary("once-original-gzip", packed)), hidden
+        nonsense = {f"once-{name}": _text("0001-01-01T00:00:00+23:59") for name in _OWN}
+        yield order(f"{visible}-nonsense", **nonsense), f"{hidden}-nonsense"
+        content = f'{{"body":"","attributes":{{"x":[{"[],[]," * (_INFLATED_BYTES // 6)}[]]}}}}'
+        bomb = _binary("once-original-gzip", gzip.compress(content.encode()))
+        yield order(f"{visible}-bomb", **bomb), f"{hidden}-bomb"
+
+
+def forged_events(way: str, count: int) -> Iterator[tuple[str, str, Message]]:
+    """Yield events that no producer may publish: the consumer they aim at, their type, the event.
+
+    Each is about an order that does not exist, under the source of a producer and under that of
+    the consumer that would publish it. `way` is part of their names.
+    """
+    for number in range(count):
+        for consumer, event_type, publisher in _INTERNAL:
+            for source in (PRODUCER, f"/once/{publisher}"):
+                kind = "own" if source == PRODUCER else "stolen"
+                name = f"forged-{way}-{consumer}-{event_type}-{kind}-{number}"
+                body = event(event_type, name, _forged_data(name), source)
+                yield consumer, event_type, Message(name, body)
+
+
+_INTERNAL = (
+    ("orders", "payment.captured", "payments"),
+    ("notifications", "payment.captured", "payments"),
+    ("payments", "stock.reserved", "inventory"),
+    ("inventory", "payment.declined", "payments"),
+)
+_OWN = ("attributes", "lineage", "first-seen", "key-hash", "reason", "error", "receive-count")
+
+
+def _order_body(name: str) -> str:
+    return event(
+        "order.placed",
+        name,
+        {
+            "order_id": name,
+            "customer_id": f"customer-{name}",
+            "email": f"{name}@example.com",
+            "payment_method": "pm_card_visa",
+            "currency": "EUR",
+            "lines": [{"sku": SKU, "quantity": 1, "unit_price": PRICE}],
+        },
+    )
+
+
+def _forged_data(name: str) -> dict[str, Any]:
+    card = {"payment_method": "pm_card_visa", "currency": "EUR", "amount": 1}
+    return {"order_id": name, "email": f"{name}@example.com", **card}
+
+
+_POISON = (
+    lambda name: f"no JSON: {name}",
+    lambda name: _order_body(name)[:-1],
+    lambda name: _order_body(name)[:-1] + ', "id": "another"}',
+    lambda name: json.dumps({"id": name}),
+    lambda name: event("order.placed", name, {"order_id": name}),
+    lambda name: event("order.placed", name, {"order_id": name, "total": float("nan")}),
+    lambda name: event("never.declared", name, {}),
+)
+
+
+def _bombs(name: str) -> Iterator[tuple[str, str]]:
+    marks = "a" + "\u0300" * _MARKS + "\u0316" * _MARKS
+    data = {
+        "marks": f'{{"x": "{marks}"}}',
+        "marks-in-key": f'{{"{marks}": 1}}',
+        "nested": "[" * 50_000 + "]" * 50_000,
+        "digits": "9" * 200_000,
+        "members": json.dumps([[]] * 50_000),
+    }
+    for kind, text in data.items():
+        yield f"{name}-{kind}", event("order.placed", f"{name}-{kind}", 0)[:-2] + text + "}"
+
+
+def _text(value: str) -> dict[str, str]:
+    return {"DataType": "String", "StringValue": value}
+
+
+def _binary(name: str, value: bytes) -> dict[str, Any]:
+    return {name: {"DataType": "Binary", "BinaryValue": value}}

@@ -73,15 +73,16 @@ def forged_attributes(count: int) -> Iterator[tuple[Message, str]]:
 def forged_events(way: str, count: int) -> Iterator[tuple[str, str, Message]]:
     """Yield events that no producer may publish: the consumer they aim at, their type, the event.
 
-    Each is about an order that does not exist, under the source of a producer and under that of
-    the consumer that would publish it. `way` is part of their names.
+    Each is about an order that does not exist, under the source of a producer and, on a topic,
+    under that of the consumer that would publish it. Whoever may send to a queue is trusted with
+    sources (docs/threat-model.md). `way` is part of their names.
     """
     for number in range(count):
         for consumer, event_type, publisher in _INTERNAL:
-            for source in (PRODUCER, f"/once/{publisher}"):
-                kind = "own" if source == PRODUCER else "stolen"
+            sources = {"own": PRODUCER, "stolen": f"/once/{publisher}"}
+            for kind in ("own",) if way == "queue" else ("own", "stolen"):
                 name = f"forged-{way}-{consumer}-{event_type}-{kind}-{number}"
-                body = event(event_type, name, _forged_data(name), source)
+                body = event(event_type, name, _forged_data(name), sources[kind])
                 yield consumer, event_type, Message(name, body)
 
 

@@ -63,9 +63,11 @@ class Play:
         return {message.name for message in fatal}
 
     def _forged_events(self) -> Iterator[str]:
-        for consumer, event_type, message in messages.forged_events("topic", FORGED):
-            del consumer
+        for _, event_type, message in messages.forged_events("topic", FORGED):
             self._publish(event_type, [message])
+            yield message.name
+        for _, _, message in messages.forged_events("disguised", FORGED):
+            self._publish("order.placed", [message])  # so that it reaches a consumer's queue
             yield message.name
         for consumer, _, message in messages.forged_events("queue", FORGED):
             self._queue(self._deployment.consumer(consumer).queue_url, [message])

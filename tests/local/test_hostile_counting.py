@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.hostile import messages
-from local.hostile.counting import Found, Sent, figures
+from local.hostile.counting import Found, Letter, Sent, figures
 from local.hostile.messages import SKU
 
 STOCK = 100
@@ -82,7 +82,7 @@ def test_poison_that_is_in_no_dead_letter_queue_is_lost() -> None:
 
 
 def test_a_letter_without_a_reason_is_counted() -> None:
-    letters = [LETTER, {"Body": "no JSON: poison-0"}]
+    letters: list[Letter] = [LETTER, {"Body": "no JSON: poison-0"}]
     assert _figures(replace(_found(), letters=letters))["letters_without_reason"] == 1
 
 

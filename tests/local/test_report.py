@@ -80,11 +80,11 @@ def test_the_demo_hands_over_every_figure_of_its_run(
     run = Run(manifest={}, seconds=2.0, killed=30)
     steps = {"deploy_service": None, "send": run, "place_of": None, "audit": findings()}
     for name, result in steps.items():
-        monkeypatch.setattr(demo, name, lambda *_, result=result: result)
+        monkeypatch.setattr(demo, name, lambda *_, result=result, **__: result)
     monkeypatch.setattr(demo, "console", Console(file=StringIO()))
     sandbox: Any = SimpleNamespace(url="", fired=Counter({Fault.DROP: 94, Fault.DELAY: 3}))
     aws: Any = None
-    demo._deploy_and_play(aws, sandbox, demo._faults)
+    demo._deploy_and_play(aws, sandbox, demo._faults, None)
     assert written(reports) == {**DOCUMENTED, "messages_per_second": 51.5, "deploy_seconds": ANY}
 
 

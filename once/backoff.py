@@ -9,7 +9,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from once.breaker import Breaker
 from once.budget import full_jitter
 from once.contract import Limits
-from once.errors import Blocked, InFlight, OnceError, OutOfTime, Suspended, summary_of
+from once.error_text import summary_of
+from once.errors import Blocked, InFlight, OnceError, OutOfTime, Suspended
 from once.settings import Settings
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from once.backoff import Backoff
 from once.budget import Budget
 from once.course import Course, Fate, Result
-from once.errors import OnceError, PermanentError, summary_of
+from once.error_text import summary_of
+from once.errors import OnceError, PermanentError
 from once.intake import Delivery, Intake
 from once.keys import key_hash
 from once.meter import Meter

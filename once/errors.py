@@ -34,10 +34,10 @@ OnceError
 └── Refusal                     a business outcome, not an error: commits its own record
 """
 
-import traceback
 from collections.abc import Sequence
 
 from once.contract import Reason
+from once.error_text import place_of, summary_of
 
 
 class OnceError(Exception):
@@ -176,7 +176,7 @@ class Unexpected(RetryableError):
     """A handler, or what it called, raised an `error` that is not in this tree."""
 
     def __init__(self, error: Exception) -> None:
-        self._summary = f"{summary_of(error)} at {_place(error)}"
+        self._summary = f"{summary_of(error)} at {place_of(error)}"
         super().__init__(f"{self._summary}: {error}")
 
     @property
@@ -249,15 +249,3 @@ class Blocked(RetryableError):
 
 class Refusal(OnceError):
     """A business refusal: subclass it, and answer it with `@consumer.rejects(YourRefusal)`."""
-
-
-def summary_of(error: Exception) -> str:
-    """Return an error's class, with AWS's own code where there is one: what may be logged."""
-    response = getattr(error, "response", None)  # botocore sets it to None where none came
-    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
-    return f"{type(error).__name__} {code}" if code else type(error).__name__
-
-
-def _place(error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].name}:{frames[-1].lineno}" if frames else "an unknown place"

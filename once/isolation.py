@@ -19,7 +19,7 @@ from once.budget import Budget
 from once.contract import DeadLetter, Limits
 from once.course import Course
 from once.dead_letter import first_seen, lineage, text, whole
-from once.errors import summary_of
+from once.error_text import summary_of
 from once.original import Original
 from once.settings import Settings
 

@@ -15,7 +15,8 @@ from botocore.parsers import ResponseParserError
 
 from once.contract import Record, Standing, State
 from once.effects import Effect, Policy
-from once.errors import EffectUnknown, InFlight, Unanswered, summary_of
+from once.error_text import summary_of
+from once.errors import EffectUnknown, InFlight, Unanswered
 from once.intent import Intent
 from once.keys import key_hash
 from once.record import record_key

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from once.contract import EVENT_TYPE_ATTRIBUTE, Limits
-from once.errors import summary_of
+from once.error_text import summary_of
 from once.outbox import OutgoingEvent
 
 if TYPE_CHECKING:

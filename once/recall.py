@@ -7,7 +7,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from once.contract import Record
-from once.errors import OutcomeUnknown, summary_of
+from once.error_text import summary_of
+from once.errors import OutcomeUnknown
 from once.record import READ, record_key
 
 if TYPE_CHECKING:

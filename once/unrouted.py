@@ -14,7 +14,8 @@ from aws_lambda_powertools import Logger
 
 from once.contract import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Reason
 from once.dead_letter import allowed, carried, described, text
-from once.errors import OnceError, PermanentError, Unparseable, summary_of
+from once.error_text import summary_of
+from once.errors import OnceError, PermanentError, Unparseable
 from once.original import Original
 from once.sdk import sqs_client
 from once.settings import SweepSettings

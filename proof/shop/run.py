@@ -11,21 +11,19 @@ from once.testing.events import sqs_record
 from ops.walk import HOLD_SECONDS
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import Operator, on_time
+from proof.shop.sending import send_all, send_late_copies
 from proof.shop.service import (
     DEDUP,
-    DEDUP_WINDOW_SECONDS,
-    INGRESS,
     Context,
     Function,
     Handle,
     Place,
     Service,
-    unreadable,
 )
-from proof.shop.traffic import NONSENSE, STOCK, Traffic
+from proof.shop.traffic import Traffic
 from proof.world.plan import Mishap, Plan
 from proof.world.queues import Message, Queue, received
-from proof.world.tasks import START, Killed, Process
+from proof.world.tasks import Killed, Process
 
 MOST_TURNS = 50_000
 _SIDE_BY_SIDE = 2
@@ -61,32 +59,19 @@ class Run:
         """Run to the end, and return what was broken; None if all was kept."""
         try:
             with self.world.open(), on_time(self.world.tasks.clock):
-                self._send()
+                send_all(self.service, self._traffic)
                 self._to_rest()
                 self._plan.off = True
                 self._heal()
                 self.ledger.check_rest()
-                self._send_late_copies()
+                send_late_copies(self.service, self._traffic)
+                self._to_rest()
                 self.ledger.check_rest()
                 self._forget()
                 self.ledger.check_rest()
         except Violation as violation:
             return violation
         return None
-
-    def _send(self) -> None:
-        for sku, number in STOCK.items():
-            self.world.tables.put("stock", {"sku": {"S": sku}, "available": {"N": str(number)}})
-        for order in self._traffic.orders:
-            for body in order.bodies():
-                self.world.tasks.at(
-                    self.world.tasks.now + self.world.random.choice([0, 0.01, 1, 40]),
-                    lambda body=body: self.world.topics.publish(INGRESS, "order.placed", body),  # type: ignore[misc]
-                )
-        for _ in range(self._traffic.nonsense):
-            self.world.queues.send(self.service.places["orders"].queue, NONSENSE, {})
-        for number in range(self._traffic.unreadable):
-            self.world.tables.put(DEDUP, unreadable(number))
 
     def _heal(self) -> None:
         """Without faults, and with an operator who sends back what is safe to send."""
@@ -95,13 +80,6 @@ class Run:
             self._to_rest()
             # What a killed walk has hidden is seen again, and the operator comes once more.
             self.world.tasks.now += HOLD_SECONDS
-
-    def _send_late_copies(self) -> None:
-        """Send each order once more, at the end of the time for which its key is remembered."""
-        self.world.tasks.now = max(self.world.tasks.now, START + DEDUP_WINDOW_SECONDS)
-        for order in self._traffic.orders:
-            self.world.topics.publish(INGRESS, "order.placed", order.body())
-        self._to_rest()
 
     def _forget(self) -> None:
         """Let so much time pass that every record has expired, and TTL remove them."""

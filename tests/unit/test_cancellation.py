@@ -237,17 +237,14 @@ def test_an_item_as_it_was_read_failed_the_handlers_own_condition(
 def test_a_stale_item_comes_before_a_refusal_on_another() -> None:
     tx = offline(item=SEEN)
     tx.get(COUNTERS, {"name": "seen"})
-    terms: Any = {"condition": "attribute_exists(amount)", "otherwise": SoldOut()}
-    tx.delete(COUNTERS, {"name": "other"}, **terms)
+    tx.delete(COUNTERS, {"name": "other"}, condition="attribute_exists(x)", otherwise=SoldOut())
     assert verdict(tx, NONE, reason(FAILED), reason(FAILED, item("second"))) == STALE
 
 
 @pytest.mark.parametrize(
     ("code", "expected"), [("TransactionConflict", CONTENDED), ("ThrottlingError", BUSY)]
 )
-def test_contention_at_the_record_decides_before_a_failed_condition(
-    code: str, expected: Verdict
-) -> None:
-    """An earlier attempt of ours may hold the record, and have changed what the condition asks."""
+def test_contention_at_the_record_decides_first(code: str, expected: Verdict) -> None:
+    # An earlier attempt of ours may hold the record, and have changed what the condition asks.
     assert verdict(writing(None), reason(code), reason(FAILED)) == expected
     assert verdict(writing(SoldOut("x")), reason(code), reason(FAILED)) == expected

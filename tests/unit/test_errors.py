@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from once import errors, unrouted
 from once.contract import Reason
+from once.error_text import summary_of
 from once.errors import (
     ConfigurationError,
     InFlight,
@@ -17,7 +18,6 @@ from once.errors import (
     Refusal,
     RetryableError,
     Unexpected,
-    summary_of,
 )
 
 LINE = re.compile(r"^(?P<lead>[│ ]*(?:[├└]── )?)(?P<name>[A-Z]\w+)", re.MULTILINE)

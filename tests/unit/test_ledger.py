@@ -200,9 +200,7 @@ def test_a_renewed_key_counts_on_and_lives_anew(bench: Bench, ledger: Ledger) ->
     assert renewed == stored(bench)
 
 
-def test_at_most_once_is_taken_over_only_where_it_was_not_done(
-    bench: Bench, ledger: Ledger
-) -> None:
+def test_at_most_once_is_taken_over_only_if_not_done(bench: Bench, ledger: Ledger) -> None:
     effect = effect_of(Policy.AT_MOST_ONCE)
     found = opened(bench, effect)
     later(bench, 10 + CLOCK_MARGIN_SECONDS)
@@ -225,9 +223,7 @@ def test_at_most_once_is_taken_over_only_where_it_was_not_done(
     ],
     ids=["overtaken", "conflict", "denied", "error", "no reasons", "no answer"],
 )
-def test_what_an_answer_to_a_takeover_means(
-    bench: Bench, ledger: Ledger, fault: Fault, failure: Any
-) -> None:
+def test_a_takeover_failed(bench: Bench, ledger: Ledger, fault: Fault, failure: Any) -> None:
     found = opened(bench)
     later(bench)
     with inject(bench.client, WRITE, fault), pytest.raises(failure):
@@ -236,9 +232,7 @@ def test_what_an_answer_to_a_takeover_means(
 
 
 @pytest.mark.parametrize("fault", [answer_lost(), never_sent()], ids=["ours", "not ours"])
-def test_a_takeover_without_an_answer_gives_back_what_nobody_has_called(
-    bench: Bench, ledger: Ledger, fault: Fault
-) -> None:
+def test_an_unanswered_takeover_is_handed_back(bench: Bench, ledger: Ledger, fault: Fault) -> None:
     ledger.hand_back(PK, opened(bench), Standing.NOT_DONE)
     with inject(bench.client, WRITE, fault), pytest.raises(Unanswered):
         ledger.take_over(EFFECT, PK, stored(bench), 10)

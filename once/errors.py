@@ -72,10 +72,7 @@ class ConfigurationError(OnceError):
 class SettingsError(ConfigurationError):
     """An environment variable is missing or malformed."""
 
-    heading = (
-        "the function's environment is incomplete (IdempotentConsumer sets these variables: "
-        "deploy the function through it, or set them in the test)"
-    )
+    heading = "incomplete environment: deploy through IdempotentConsumer, or set it in the test"
 
 
 class RegistrationError(ConfigurationError):

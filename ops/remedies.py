@@ -11,7 +11,6 @@ BEFORE_THE_RECORD = frozenset(
         Reason.INVALID_EVENT,
         Reason.UNKNOWN_TYPE,
         Reason.UNTRUSTED_SOURCE,
-        Reason.INVALID_DATA,
         Reason.NO_KEY,
         Reason.TOO_LARGE,
     }

@@ -105,7 +105,9 @@ def _with_reason(reason: str | None, verdict: Verdict) -> Verdict:
     """What the letter died of may still be there, whatever the record says."""
     if not verdict.safe or verdict.prospect is Prospect.RETURNS:
         return verdict
-    if reason in BEFORE_THE_RECORD:
+    # Where the record decides nothing, the data is read anew.
+    unread = reason == Reason.INVALID_DATA and verdict.prospect is Prospect.WORKED_ON
+    if unread or reason in BEFORE_THE_RECORD:
         return _returns(f"as {reason}, unless this was done: {remedy(reason)}")
     if verdict.prospect is Prospect.WORKED_ON and (more := remedy(reason)):
         return Verdict(verdict.prospect, f"{verdict.why}; {more}")

@@ -39,7 +39,8 @@ def test_status_shows_every_consumers_queue_and_dead_letters(service: Deployment
     service.send("probe", "{")
     service.wait_until_empty("probe")
     rows = {row["consumer"]: row for row in json.loads(ops(service, "status", "--json"))}
-    assert set(rows) == {*(c.name for c in CONSUMERS), "outbox_relay", "probe", "rogue"}
+    others = {"outbox_relay", "probe", "rogue", "unrouted"}
+    assert set(rows) == {*(c.name for c in CONSUMERS), *others}
     assert (rows["probe"]["visible"], rows["probe"]["dead_letters"]) == (0, 1)
     service.dead_letters("probe", 1)
 

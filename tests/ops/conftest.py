@@ -15,6 +15,7 @@ from ops.cli import console
 from tests.ops.editing import Editor
 from tests.ops.letters import Shop
 from tests.ops.support import REGION, Cloud, describe_stacks
+from tests.ops.tracing import Saga
 
 # What the SDK reads of each service takes 50 ms, and can be shared.
 _MODELS = Session().get_component("data_loader")
@@ -69,6 +70,12 @@ def shop(cloud: Cloud) -> Iterator[Shop]:
     """A consumer with its queues, whose dead letters an operator looks at."""
     with Shop(cloud) as shop:
         yield shop
+
+
+@pytest.fixture
+def saga(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Saga:
+    """A deployment whose consumers and logs a test fills, for `trace` to follow an event."""
+    return Saga(cloud, monkeypatch)
 
 
 @pytest.fixture

@@ -7,13 +7,8 @@ import pytest
 
 from once.contract import Limits
 from ops.publish import ATTEMPTS
-from tests.ops.support import OK, Cloud, answer_with, run
+from tests.ops.support import OK, answer_with, run
 from tests.ops.tracing import TABLE, Saga, moments, placed
-
-
-@pytest.fixture
-def saga(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Saga:
-    return Saga(cloud, monkeypatch)
 
 
 def requests(operation: str) -> list[dict[str, Any]]:

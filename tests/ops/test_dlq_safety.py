@@ -152,15 +152,15 @@ def test_what_was_refused_before_any_record_comes_back_with_its_remedy(
     assert shop.send_back() == [reason]
 
 
-def test_a_late_duplicate_that_a_changed_model_does_not_read_comes_back(shop: Shop) -> None:
+def test_a_late_duplicate_that_a_changed_model_does_not_read_is_a_duplicate(shop: Shop) -> None:
     late = note(data={"amount": "many"})
+    shop.give_up(late)
     shop.send(note())
     shop.work_off()
     [item] = shop.aws.items("dedup")
     shop.aws.put("dedup", item | {"fingerprint": fingerprint(event(late))})
-    shop.give_up(late)
-    assert shop.verdict().prospect is Prospect.RETURNS
-    assert shop.send_back() == ["invalid-data"]
+    assert shop.verdict().prospect is Prospect.DUPLICATE
+    assert shop.send_back() == []
 
 
 def event(message: dict[str, Any]) -> CloudEvent:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from once.keys import Key, key_hash
-from tests.ops.support import Cloud, run
+from tests.ops.support import run
 from tests.ops.tracing import Saga, body, moments, placed, refuse_all, words
 
 WAY = [
@@ -17,11 +17,6 @@ WAY = [
     ("orders", "payment.captured"),
     ("notifications", "payment.captured"),
 ]
-
-
-@pytest.fixture
-def saga(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Saga:
-    return Saga(cloud, monkeypatch)
 
 
 def way(*arguments: object) -> list[tuple[str, str]]:

@@ -6,13 +6,8 @@ from once.contract import Reason
 from once.events import CloudEvent
 from once.keys import Key, key_hash
 from ops import story, trace
-from tests.ops.support import Cloud, run
+from tests.ops.support import run
 from tests.ops.tracing import Saga, body, moments, placed, told, words
-
-
-@pytest.fixture
-def saga(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Saga:
-    return Saga(cloud, monkeypatch)
 
 
 def test_a_dead_letter_of_the_event_says_why(saga: Saga) -> None:

@@ -8,13 +8,8 @@ import pytest
 
 from once.contract import Reason
 from once.keys import Key, key_hash
-from tests.ops.support import OK, Cloud, answer_with, run
+from tests.ops.support import OK, answer_with, run
 from tests.ops.tracing import Saga, body, moments, placed, refuse_all, told
-
-
-@pytest.fixture
-def saga(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Saga:
-    return Saga(cloud, monkeypatch)
 
 
 def test_a_duplicate_is_told_from_the_log(saga: Saga) -> None:

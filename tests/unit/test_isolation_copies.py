@@ -61,10 +61,12 @@ def test_a_moved_message_keeps_its_attributes_and_history(aws: FakeAws, consumer
     assert facts(letter)["attributes"] == json.dumps(trace)
 
 
-def test_a_message_that_would_have_to_be_packed_stays(aws: FakeAws, consumer: Consumer) -> None:
-    """Consumers do not unpack, so that the isolation queue's could not read it."""
-    forged = {"other": {"stringValue": "\ufffe", "dataType": "String"}}
-    batch = message("a", messageAttributes=forged, **THIRD), message("b")
+def test_a_message_that_does_not_fit_with_its_history_stays(
+    aws: FakeAws, consumer: Consumer
+) -> None:
+    """Consumers read no compressed body, so the copy has to be whole."""
+    large = {"other": {"stringValue": "x" * Limits.MESSAGE_BYTES, "dataType": "String"}}
+    batch = message("a", messageAttributes=large, **THIRD), message("b")
     assert invoke(aws, consumer, *batch) == []
     assert isolated(aws) == []
     assert amounts(aws) == {"a": 1, "b": 1}

@@ -111,7 +111,7 @@ def test_missing_and_malformed_variables_are_named_together_with_the_remedy() ->
         "ONCE_TABLES",
         "ONCE_MAX_BODY_BYTES",
     ]
-    assert "deploy the function through" in str(raised.value)
+    assert "deploy through IdempotentConsumer" in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from once.contract import RELAY
+from once.schema import RELAY
 from once.settings import RelaySettings, Settings, TableSettings
 from stacks.config import Config
 from stacks.consumers import CONSUMERS

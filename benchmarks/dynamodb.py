@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from once.sizes import item_bytes
+from once.commit.item_size import item_bytes
 
 Item = dict[str, Any]
 Answer = tuple[int, dict[str, Any]]

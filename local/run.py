@@ -18,7 +18,7 @@ from local.kills import killing
 from local.payments import PaymentSandbox
 from local.rest import wait_at_rest
 from local.service import place_of
-from once.contract import RELAY
+from once.schema import RELAY
 from ops.deployment import Deployment
 
 REST_SECONDS = 300.0

@@ -11,7 +11,7 @@ from typing import Any
 from local.audit import Place
 from local.aws import EmbeddedAws
 from local.cdk import Outputs, bootstrap, deploy
-from once.contract import RELAY, UNROUTED
+from once.schema import RELAY, UNROUTED
 from ops.deployment import Deployment
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer

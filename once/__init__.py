@@ -1,7 +1,7 @@
 """Once: SQS consumers on Lambda that change their data once, however often a message is delivered.
 
 The names below are the whole public interface. They load on first use, so that the infrastructure
-code can read `once.contract` and `once.settings` with nothing but the standard library.
+code can read `once.schema` and `once.settings` with nothing but the standard library.
 """
 
 from importlib import import_module
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from once.consumer import Consumer
-    from once.effects import Call, Policy
     from once.errors import KeySpent, NotDone, PermanentError, Refusal, RetryableError
-    from once.events import CloudEvent
-    from once.keys import Key
-    from once.transaction import Transaction
+    from once.events.cloud_event import CloudEvent
+    from once.events.dedup_key import Key
+    from once.handlers.effect_declaration import Call, Policy
+    from once.handlers.transaction import Transaction
 
 __all__ = [
     "Call",
@@ -30,17 +30,17 @@ __all__ = [
 ]
 
 _HOME = {
-    "Call": "once.effects",
-    "CloudEvent": "once.events",
+    "Call": "once.handlers.effect_declaration",
+    "CloudEvent": "once.events.cloud_event",
     "Consumer": "once.consumer",
-    "Key": "once.keys",
+    "Key": "once.events.dedup_key",
     "KeySpent": "once.errors",
     "NotDone": "once.errors",
     "PermanentError": "once.errors",
-    "Policy": "once.effects",
+    "Policy": "once.handlers.effect_declaration",
     "Refusal": "once.errors",
     "RetryableError": "once.errors",
-    "Transaction": "once.transaction",
+    "Transaction": "once.handlers.transaction",
 }
 
 

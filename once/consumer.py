@@ -3,40 +3,40 @@
 import os
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from msgspec import Struct
 
-from once.batch import Batch
-from once.breaker import Breaker
-from once.budget import Budget
-from once.contract import CONSUMER_NAME
-from once.effects import Completion, CompletionFunction, Effect, EffectFunction, Policy
+from once.batch.group_commit import Rounds
+from once.batch.group_size import GroupSize
+from once.batch.handler_runner import Runner
+from once.batch.isolation import Isolation
+from once.batch.metrics import Meter
+from once.batch.processor import Batch
+from once.batch.state_machine import Settler
+from once.batch.warm_state import Memory
+from once.deadline import Budget, Context
+from once.effects.executor import Performer
 from once.errors import Refusal, RegistrationError
-from once.group_size import GroupSize
-from once.handlers import Handler, HandlerFunction, RefusalFunction, Rejection, twice
-from once.intake import Intake
-from once.keys import Key
-from once.memory import Memory
-from once.meter import Meter
-from once.perform import Performer
-from once.places import Table
-from once.rounds import Rounds
-from once.run import Runner
+from once.events.dedup_key import Key
+from once.failures.circuit_breaker import Breaker
+from once.handlers.effect_declaration import (
+    Completion,
+    CompletionFunction,
+    Effect,
+    EffectFunction,
+    Policy,
+)
+from once.handlers.item_key import Table
+from once.handlers.registration import Handler, HandlerFunction, RefusalFunction, Rejection, twice
+from once.intake.reader import Intake
 from once.runtime import Runtime
+from once.schema import CONSUMER_NAME
 from once.settings import Settings
-from once.settle import Settler
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-
-
-class Context(Protocol):
-    """As much of Lambda's context as is used."""
-
-    def get_remaining_time_in_millis(self) -> int:
-        """Return the time until Lambda kills the function, in milliseconds."""
 
 
 LambdaHandler = Callable[[dict[str, Any], Context], "PartialItemFailureResponse"]
@@ -182,7 +182,7 @@ class Consumer:
             meter,
         )
         threads = runtime.settings.commit_threads
-        isolation = runtime.isolation
+        isolation = Isolation(runtime.sqs, runtime.settings, runtime.logger)
         return Rounds(settler, runtime.committer, isolation, memory, meter, threads, budget)
 
     def _check(self, settings: Settings | None = None) -> None:

@@ -36,8 +36,8 @@ OnceError
 
 from collections.abc import Sequence
 
-from once.contract import Reason
 from once.error_text import place_of, summary_of
+from once.schema import Reason
 
 
 class OnceError(Exception):

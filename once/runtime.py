@@ -9,17 +9,16 @@ import boto3
 from aws_lambda_powertools import Logger, Metrics
 from boto3.dynamodb.types import TypeDeserializer
 
-from once.actions import Item, serialize
-from once.backoff import Backoff
-from once.breaker import Breaker
-from once.commit import Committer
-from once.contract import Metric
-from once.dead_letter import Quarantine
-from once.isolation import Isolation
-from once.ledger import Ledger
+from once.commit.committer import Committer
+from once.commit.request_encoding import write_bodies
+from once.effects.ledger import Ledger
+from once.failures.circuit_breaker import Breaker
+from once.failures.quarantine import Quarantine
+from once.failures.visibility_backoff import Backoff
+from once.handlers.actions import Item, serialize
+from once.schema import Metric
 from once.sdk import SDK, sqs_client
 from once.settings import Settings, TableSettings
-from once.wire import write_bodies
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -74,11 +73,6 @@ class Runtime:
     def quarantine(self) -> Quarantine:
         """The way into the dead-letter queue."""
         return Quarantine(self.sqs, self.settings)
-
-    @property
-    def isolation(self) -> Isolation:
-        """The way into the isolation queue."""
-        return Isolation(self.sqs, self.settings, self.logger)
 
     def backoff(self, breaker: Breaker) -> Backoff:
         """Return the way back into the queue."""

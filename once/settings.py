@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Self
 
-from once.contract import CLOCK_MARGIN_SECONDS
 from once.errors import SettingsError
+from once.schema import CLOCK_MARGIN_SECONDS
 
 MOST_COMMIT_THREADS = 10
 """So many connections the SDK keeps open, one for each group that may commit side by side."""

@@ -1,7 +1,7 @@
 """The keys that a consumer may have given an event.
 
-A consumer's key rule stands in its handlers, which are not read here. So every rule of `once.keys`
-is tried on the event, and a hash or the table tells which one was used.
+A consumer's key rule stands in its handlers, which are not read here. So every rule of
+`once.events.dedup_key` is tried on the event, and a hash or the table tells which one was used.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from itertools import permutations
 from typing import Any
 
 from once.errors import NoKey, TooLarge, Unparseable
-from once.events import CloudEvent
-from once.fingerprint import fingerprint
-from once.keys import Key
-from once.keys import key_hash as hash_of
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key
+from once.events.dedup_key import key_hash as hash_of
+from once.events.fingerprint import fingerprint
 
 LOOK_UPS = 1000
 """How many candidates are worth looking up where there is no hash to tell the right one by."""

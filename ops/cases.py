@@ -5,11 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
 
-from once.contract import Limits, Record
 from once.errors import NoKey, OnceError, TooLarge
-from once.events import CloudEvent, read_event
-from once.fingerprint import fingerprint
-from once.keys import Key, key_hash
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.dedup_key import Key, key_hash
+from once.events.fingerprint import fingerprint
+from once.schema import Limits, Record
 from ops.candidates import LOOK_UPS, candidates, key_of
 from ops.dead_letters import Letter
 from ops.dedup_table import DedupTable, Item

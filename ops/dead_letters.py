@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.contract import RELAY, UNROUTED, DeadLetter
 from once.errors import Unparseable
-from once.original import Original
-from once.unrouted import Envelope
+from once.intake.original_message import Original
+from once.outbox.unrouted import Envelope
+from once.schema import RELAY, UNROUTED, DeadLetter
 from ops.deployment import Deployment
 from ops.letter_facts import Facts
 from ops.lineage import Stay
@@ -126,7 +126,7 @@ class Letter:
 
     @property
     def reason(self) -> str | None:
-        """Why it is here, as a code of `once.contract.Reason`; None where nobody said."""
+        """Why it is here, as a code of `once.schema.Reason`; None where nobody said."""
         return None if self.moved else self.facts.reason or NOT_READABLE
 
     @property

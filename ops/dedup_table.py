@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from random import uniform
 from typing import TYPE_CHECKING, Any
 
-from once.contract import Limits, Record
-from once.events import CloudEvent
-from once.keys import Key, key_hash
-from once.record import record_key
+from once.commit.dedup_record import record_key
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key, key_hash
+from once.schema import Limits, Record
 from ops.errors import OpsError
 from ops.publish import ATTEMPTS, BACKOFF_SECONDS
 

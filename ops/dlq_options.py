@@ -7,8 +7,8 @@ from typing import Annotated, Self
 
 from typer import Argument, BadParameter, Option
 
-from once.contract import Reason
-from once.events import CloudEvent
+from once.events.cloud_event import CloudEvent
+from once.schema import Reason
 from ops.cases import event_and_keys
 from ops.dead_letters import Letter
 from ops.lineage import DIED

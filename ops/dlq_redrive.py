@@ -8,7 +8,7 @@ from typing import Annotated
 from rich.table import Table
 from typer import BadParameter, Option
 
-from once.contract import RELAY
+from once.schema import RELAY
 from ops.aws import client
 from ops.cases import Case
 from ops.cli import Service, console, progress

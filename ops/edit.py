@@ -10,13 +10,13 @@ from tempfile import TemporaryDirectory
 
 import typer
 
-from once.contract import Reason
-from once.dead_letter import allowed
 from once.errors import OnceError
-from once.events import CloudEvent
-from once.fingerprint import fingerprint
-from once.keys import key_hash
-from once.original import Original
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import key_hash
+from once.events.fingerprint import fingerprint
+from once.failures.quarantine import allowed
+from once.intake.original_message import Original
+from once.schema import Reason
 from ops.candidates import candidates, key_of
 from ops.cases import Case
 from ops.dead_letters import Letter

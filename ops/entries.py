@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import uniform
 from typing import Any, TypeVar
 
-from once.contract import Limits
+from once.schema import Limits
 from ops.publish import ATTEMPTS, BACKOFF_SECONDS
 
 Entry = Mapping[str, Any]

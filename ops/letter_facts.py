@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
-from once.contract import DeadLetter
+from once.schema import DeadLetter
 from ops.lineage import REASON, Stay, read_lineage
 from ops.when import read_moment
 
@@ -25,7 +25,7 @@ class Facts:
     """What was written; None, or an empty lineage, for what is not there or not readable.
 
     Attributes:
-        reason: why the message was quarantined, as a code of `once.contract.Reason`.
+        reason: why the message was quarantined, as a code of `once.schema.Reason`.
         error: the failure in words.
         key_hash: the SHA-256 of the dedup key, in hex.
         first_seen: when a consumer first received it, in UTC.

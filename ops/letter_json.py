@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from once.events import CloudEvent
+from once.events.cloud_event import CloudEvent
 from ops.cases import event_of
 from ops.dead_letters import Letter
 

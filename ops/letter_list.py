@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from once.events import CloudEvent
+from once.events.cloud_event import CloudEvent
 from ops.dead_letters import Letter
 from ops.letter_words import reason_words, style_of
 from ops.safety import Judged

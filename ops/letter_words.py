@@ -7,10 +7,10 @@ from datetime import datetime
 from rich.table import Table
 from rich.text import Text
 
-from once.contract import Limits
 from once.errors import OnceError
-from once.events import CloudEvent
-from once.strict_json import parse
+from once.events.cloud_event import CloudEvent
+from once.events.strict_json import parse
+from once.schema import Limits
 from ops.cases import Case
 from ops.dead_letters import Letter
 from ops.lineage import Stay

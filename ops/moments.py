@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from once.contract import CLOCK_MARGIN_SECONDS, Outcome, Record, Standing, State
 from once.errors import OnceError
-from once.events import CloudEvent
-from once.keys import key_hash
-from once.outbox import events_in
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import key_hash
+from once.events.outgoing import events_in
+from once.schema import CLOCK_MARGIN_SECONDS, Outcome, Record, Standing, State
 from ops.cases import event_of
 from ops.dead_letters import Letter
 from ops.dedup_table import Item

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import MsgspecError, Struct
 from msgspec.json import decode, encode
 
-from once.contract import Limits
-from once.original import Attribute, Attributes, Original, restored
+from once.intake.original_message import Attribute, Attributes, Original, restored
+from once.schema import Limits
 
 _GZIP_BITS = 16 + zlib.MAX_WBITS
 # A message has at most 1 MiB, of which JSON escapes some characters by one more byte.

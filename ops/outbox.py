@@ -6,7 +6,7 @@ from typing import Annotated
 from rich.table import Table
 from typer import BadParameter, Option
 
-from once.contract import RELAY
+from once.schema import RELAY
 from ops.aws import client
 from ops.cli import Service, commands, console, progress
 from ops.deployment import Deployment

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from random import uniform
 from typing import TYPE_CHECKING, Any
 
-from once.contract import EVENT_TYPE_ATTRIBUTE
+from once.schema import EVENT_TYPE_ATTRIBUTE
 from ops.aws import THREADS, client
 from ops.errors import OpsError
 from ops.waves import Batch

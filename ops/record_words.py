@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from once.contract import Outcome, Record, Standing
-from once.intent import Intent
-from once.record import StoredRecord
+from once.commit.dedup_record import StoredRecord
+from once.handlers.intent import Intent
+from once.schema import Outcome, Record, Standing
 from ops.dedup_table import Item
 from ops.stored import Unreadable, stored, text_of
 from ops.words import NOT_READABLE, shown_seconds

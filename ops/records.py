@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from once.contract import CLOCK_SKEW_SECONDS, Limits, Record
+from once.schema import CLOCK_SKEW_SECONDS, Limits, Record
 from ops.dedup_table import Item
 from ops.stored import moment_of
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from once.contract import Limits
+from once.schema import Limits
 from ops.dead_letters import Box, Letter
 from ops.entries import MOST, Call, call_for_each, in_calls
 from ops.errors import unexpected

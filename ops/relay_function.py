@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
 
-    from once.relay import Relayed
+    from once.outbox.stream_relay import Relayed
 
 LONGEST_SECONDS = 15 * 60
 """No function runs for longer: an answer that is not there by then does not come."""

@@ -1,6 +1,6 @@
 """What each reason of a dead letter means for sending it back, and what has to be done before."""
 
-from once.contract import Reason
+from once.schema import Reason
 
 DIED = "the function died at it on every receive, or never got to it: see its log first"
 """Where no reason was recorded: nobody was left to record one."""

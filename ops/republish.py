@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from random import uniform
 from typing import TYPE_CHECKING, Any
 
-from once.contract import Record
 from once.errors import Unpublishable
-from once.keys import key_hash
-from once.outbox import events_in
+from once.events.dedup_key import key_hash
+from once.events.outgoing import events_in
+from once.schema import Record
 from ops.aws import THREADS
 from ops.errors import OpsError
 from ops.publish import ATTEMPTS, BACKOFF_SECONDS
@@ -26,7 +26,7 @@ from ops.records import Page
 from ops.relay_function import RelayFailed
 
 if TYPE_CHECKING:
-    from once.relay import Relayed
+    from once.outbox.stream_relay import Relayed
 
 StreamRecord = Mapping[str, Any]
 Relay = Callable[[Sequence[StreamRecord]], "Relayed"]

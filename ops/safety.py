@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
-from once.contract import CLOCK_MARGIN_SECONDS, Limits, Reason, Standing
+from once.commit.dedup_record import StoredRecord
 from once.errors import OnceError
-from once.events import CloudEvent
-from once.intent import Intent
-from once.record import StoredRecord
+from once.events.cloud_event import CloudEvent
+from once.handlers.intent import Intent
+from once.schema import CLOCK_MARGIN_SECONDS, Limits, Reason, Standing
 from ops.cases import Case, Unforeseen, left_out, read_cases
 from ops.dead_letters import Ingress, Letter
 from ops.dedup_table import DedupTable

@@ -6,8 +6,8 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from once.contract import DeadLetter, Limits
-from once.dead_letter import allowed, fits, size_of, text
+from once.failures.quarantine import allowed, fits, size_of, text
+from once.schema import DeadLetter, Limits
 from ops.dead_letters import Letter
 from ops.lineage import Stay, lineage_text
 from ops.originals import as_sent

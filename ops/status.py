@@ -11,7 +11,7 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
-from once.contract import RELAY, UNROUTED
+from once.schema import RELAY, UNROUTED
 from ops.aws import client
 from ops.cli import Service, commands, console
 from ops.deployment import Deployment

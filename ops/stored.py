@@ -4,8 +4,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from once.contract import Record
-from once.record import StoredRecord
+from once.commit.dedup_record import StoredRecord
+from once.schema import Record
 from ops.dedup_table import Item
 from ops.when import from_seconds
 from ops.words import NOT_READABLE

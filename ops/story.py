@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from once.contract import Limits, Record
 from once.errors import OnceError
-from once.events import CloudEvent, read_event
-from once.keys import key_hash
-from once.outbox import events_in
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.dedup_key import key_hash
+from once.events.outgoing import events_in
+from once.schema import Limits, Record
 from ops.candidates import LOOK_UPS, candidates
 from ops.cases import event_of
 from ops.dead_letters import Letter

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.contract import RELAY, Record
-from once.events import CloudEvent
-from once.keys import key_hash
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import key_hash
+from once.schema import RELAY, Record
 from ops.aws import THREADS
 from ops.errors import explained
 from ops.log_lines import QUARANTINED, RETRIED, Line, Logs

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from once.contract import EVENT_TYPE_ATTRIBUTE, Record
-from once.dead_letter import text
 from once.errors import Unpublishable
-from once.keys import consumer_of, key_hash
-from once.outbox import OutgoingEvent, check_origin, events_in
+from once.events.dedup_key import consumer_of, key_hash
+from once.events.outgoing import OutgoingEvent, check_origin, events_in
+from once.failures.quarantine import text
+from once.schema import EVENT_TYPE_ATTRIBUTE, Record
 from ops.deployment import Consumer
 from ops.entries import call_for_each, in_calls
 from ops.errors import OpsError
@@ -20,7 +20,7 @@ from ops.errors import OpsError
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-    from once.relay import Relayed
+    from once.outbox.stream_relay import Relayed
 
 Send = Callable[[Sequence[OutgoingEvent]], object]
 

@@ -8,7 +8,7 @@ import typer
 from rich.progress import Progress
 from typer import BadParameter
 
-from once.keys import key_hash
+from once.events.dedup_key import key_hash
 from ops.aws import client
 from ops.cli import Service, aside, commands, console
 from ops.dead_letters import Letter, boxes

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from once.contract import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, UNROUTED
-from once.dead_letter import text
 from once.errors import OnceError
-from once.events import CloudEvent
+from once.events.cloud_event import CloudEvent
+from once.failures.quarantine import text
+from once.schema import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, UNROUTED
 from ops.aws import client
 from ops.cases import event_of
 from ops.dead_letters import Ingress, Letter

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from typer import BadParameter
 
-from once.events import CloudEvent
+from once.events.cloud_event import CloudEvent
 
 FORMS = (
     "a date (2026-07-30), a date-time (2026-07-30T14:00, in UTC unless it has an offset), or an "

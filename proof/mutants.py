@@ -12,23 +12,23 @@ from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.batch import Batch
-from once.budget import Budget
-from once.cancellation import judge_record
-from once.claim import Claim
-from once.commit import Committer
-from once.course import Course
-from once.effects import Call
+from once.batch.isolation import Isolation
+from once.batch.message_state import Course
+from once.batch.processor import Batch
+from once.commit.cancellation import judge_record
+from once.commit.committer import Committer
+from once.commit.dedup_record import StoredRecord
+from once.commit.request import Claim
+from once.commit.result import COMMITTED, DUPLICATE, Verdict, failed
+from once.deadline import Budget
+from once.effects.executor import Performer, Turn
+from once.effects.ledger import Ledger
 from once.errors import CommitRefused
-from once.intent import Intent
-from once.isolation import Isolation
-from once.keys import Key
-from once.ledger import Ledger
-from once.perform import Performer, Turn
-from once.publisher import Publisher
-from once.record import StoredRecord
-from once.transaction import Transaction
-from once.verdict import COMMITTED, DUPLICATE, Verdict, failed
+from once.events.dedup_key import Key
+from once.handlers.effect_declaration import Call
+from once.handlers.intent import Intent
+from once.handlers.transaction import Transaction
+from once.outbox.sns_publisher import Publisher
 from ops.redrive import Redriver, delete
 
 Mutant = Callable[[], AbstractContextManager[Any]]
@@ -122,8 +122,8 @@ _move = Isolation.move
 @contextmanager
 def _no_fingerprint() -> Iterator[None]:
     with (
-        patch("once.cancellation.judge_record", _whatever_the_content),
-        patch("once.commit.judge_record", _whatever_the_content),
+        patch("once.commit.cancellation.judge_record", _whatever_the_content),
+        patch("once.commit.committer.judge_record", _whatever_the_content),
     ):
         yield
 
@@ -132,15 +132,17 @@ MUTANTS: Mapping[str, Mutant] = {
     "claim, then effect": lambda: patch.object(Committer, "commit", _claim_then_effect),
     "effect, then mark": lambda: patch.object(Committer, "commit", _effect_then_mark),
     "no condition on the record": lambda: patch(
-        "once.record._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
+        "once.commit.dedup_record._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
     ),
     "acknowledged before the commit": lambda: patch.object(
         Batch, "process", _everything_is_acknowledged
     ),
     "any cancellation is a failure": lambda: patch(
-        "once.commit.judge", lambda *_: failed(CommitRefused("cancelled"))
+        "once.commit.committer.judge", lambda *_: failed(CommitRefused("cancelled"))
     ),
-    "any cancellation is a duplicate": lambda: patch("once.commit.judge", lambda *_: DUPLICATE),
+    "any cancellation is a duplicate": lambda: patch(
+        "once.commit.committer.judge", lambda *_: DUPLICATE
+    ),
     "no answer is done": lambda: patch.object(
         Committer, "_unanswered", lambda _, claims: [COMMITTED] * len(claims)
     ),
@@ -151,7 +153,9 @@ MUTANTS: Mapping[str, Mutant] = {
     ),
     "no fingerprint": _no_fingerprint,
     "a lease without a margin for clocks": lambda: patch.object(Ledger, "_check_lease", _no_margin),
-    "an expiry without a margin for clocks": lambda: patch("once.record.CLOCK_MARGIN_SECONDS", 0),
+    "an expiry without a margin for clocks": lambda: patch(
+        "once.commit.dedup_record.CLOCK_MARGIN_SECONDS", 0
+    ),
     "dead letters only in name": lambda: patch.object(Batch, "_quarantined", lambda *_: True),
     "acknowledged before it is isolated": lambda: patch.object(
         Isolation, "move", _acknowledged_first

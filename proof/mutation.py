@@ -43,14 +43,20 @@ class Group:
 
 GROUPS = {
     "commit": Group(
-        modules=("commit", "cancellation", "recall", "claim", "record"),
+        modules=(
+            "commit.committer",
+            "commit.cancellation",
+            "commit.record_lookup",
+            "commit.request",
+            "commit.dedup_record",
+        ),
         tests=(
             *("commit", "commit_lists", "cancellation", "claim", "expiry"),
             *("recall", "pending_records", "golden_records"),
         ),
     ),
     "ledger": Group(
-        modules=("ledger", "intent", "perform"),
+        modules=("effects.ledger", "handlers.intent", "effects.executor"),
         tests=(
             *("ledger", "perform", "golden_records", "effects_answers", "effects_guards"),
             *("effects_outcomes", "effects_policies", "effects_saved_errors", "effects_texts"),
@@ -58,14 +64,19 @@ GROUPS = {
         ),
     ),
     "relay": Group(
-        modules=("relay", "publisher", "outbox"),
+        modules=("outbox.stream_relay", "outbox.sns_publisher", "events.outgoing"),
         tests=(
             *("relay", "relay_faults", "relay_poison", "publisher", "outbox"),
             *("golden_events",),
         ),
     ),
     "failures": Group(
-        modules=("backoff", "breaker", "dead_letter", "batch"),
+        modules=(
+            "failures.visibility_backoff",
+            "failures.circuit_breaker",
+            "failures.quarantine",
+            "batch.processor",
+        ),
         tests=(
             *("backoff", "breaker", "failures", "fifo", "metrics", "batch", "batch_log"),
             *("dead_letters", "dead_letter_sizes"),
@@ -107,7 +118,7 @@ def configure(project: Path, group: Group) -> None:
     settings = ConfigParser()
     settings["mutmut"] = {
         "source_paths": "once",
-        "only_mutate": _lines(f"once/{module}.py" for module in group.modules),
+        "only_mutate": _lines(f"once/{m.replace('.', '/')}.py" for m in group.modules),
         "also_copy": _lines(_IMPORTED),
         "pytest_add_cli_args": _lines(_PYTEST),
         "pytest_add_cli_args_test_selection": _lines(
@@ -172,10 +183,15 @@ def _by_module(statuses: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str,
     found: dict[str, dict[str, str]] = {}
     for group, mutants in statuses.items():
         for mutant, status in mutants.items():
-            found.setdefault(mutant.split(".")[1], {})[mutant] = status
-        if odd := set(GROUPS[group].modules) ^ {mutant.split(".")[1] for mutant in mutants}:
+            found.setdefault(_module_of(mutant), {})[mutant] = status
+        if odd := set(GROUPS[group].modules) ^ set(map(_module_of, mutants)):
             raise NotMeasured(f"not mutated, or not of {group}: {', '.join(sorted(odd))}")
     return found
+
+
+def _module_of(mutant: str) -> str:
+    """`commit.committer` of `once.commit.committer.x_judge__mutmut_1`."""
+    return mutant.removeprefix("once.").rpartition(".")[0]
 
 
 def _tally(statuses: Mapping[str, str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.contract import Limits, Metric
+from once.schema import Limits, Metric
 from stacks.metrics import MAXIMUM, SUM, Watched, batches_given_up, once_metric, share
 
 RUNBOOK = "docs/runbook.md"

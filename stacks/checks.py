@@ -1,6 +1,6 @@
 """What must hold before anything is built. Every fault names its culprit and its remedy.
 
-The rules come from how AWS documents SQS as an event source (`once.contract.Limits`) and from how
+The rules come from how AWS documents SQS as an event source (`once.schema.Limits`) and from how
 long one message can keep coming back.
 """
 
@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from once.contract import RELAY, UNROUTED, Limits
+from once.schema import RELAY, UNROUTED, Limits
 from stacks.config import DAY_SECONDS, Config
 from stacks.line_checks import has_type_lists, line_faults
 from stacks.registry import FUNCTIONS, Consumer

@@ -10,7 +10,7 @@ from typing import Any, Self
 from aws_cdk import aws_lambda as lambda_
 from constructs import Node
 
-from once.contract import CLOCK_MARGIN_SECONDS
+from once.schema import CLOCK_MARGIN_SECONDS
 from once.settings import TIME_MARGIN_MS
 from stacks.registry import Consumer
 

@@ -9,7 +9,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
-from once.contract import Metric
+from once.schema import Metric
 from stacks.metrics import AVERAGE, MAXIMUM, SUM, Watched, batches_given_up, once_metric
 
 Row = list[cloudwatch.IWidget]

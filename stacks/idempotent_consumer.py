@@ -10,7 +10,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.contract import EVENT_TYPE_ATTRIBUTE, Limits
+from once.schema import EVENT_TYPE_ATTRIBUTE, Limits
 from once.settings import Settings, TableSettings
 from stacks.alarms import add_consumer_alarms
 from stacks.config import Config

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from once.contract import CONSUMER_NAME, RELAY, UNROUTED, Limits
+from once.schema import CONSUMER_NAME, RELAY, UNROUTED, Limits
 from once.settings import MOST_COMMIT_THREADS, TIME_MARGIN_MS
 from stacks.config import Config
 from stacks.registry import Consumer

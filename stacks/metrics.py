@@ -8,7 +8,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
-from once.contract import Metric
+from once.schema import Metric
 
 SUM = "Sum"
 MAXIMUM = "Maximum"
@@ -40,7 +40,7 @@ def once_metric(
 
     Args:
         service: the function's full name, such as `once-orders`.
-        metric: one of `once.contract.Metric`.
+        metric: one of `once.schema.Metric`.
         period: the time that one figure stands for.
         statistic: how what came in that time makes one figure.
         label: what a graph calls it; without one, the metric's name.
@@ -65,7 +65,7 @@ def share(
 
     Args:
         service: the function's full name.
-        counted: one of `once.contract.Metric`.
+        counted: one of `once.schema.Metric`.
         total: the metrics that make the whole, with or without what is counted.
         period: the time that one figure stands for.
         at_least: the number below which a share says nothing.

@@ -12,7 +12,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from once.contract import RELAY, Record
+from once.schema import RELAY, Record
 from once.settings import RelaySettings
 from stacks.alarms import add_relay_alarms
 from stacks.config import Config

@@ -6,7 +6,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.contract import Limits
+from once.schema import Limits
 
 
 def make_queue(scope: Construct, part: str, name: str, retention: int, **extra: Any) -> sqs.Queue:

@@ -10,7 +10,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_ses as ses
 from constructs import Construct
 
-from once.contract import Record
+from once.schema import Record
 from stacks.config import Config
 from stacks.registry import Consumer, words
 from stacks.rules import acknowledge

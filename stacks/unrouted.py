@@ -9,7 +9,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.contract import EVENT_TYPE_ATTRIBUTE, UNROUTED, Limits
+from once.schema import EVENT_TYPE_ATTRIBUTE, UNROUTED, Limits
 from once.settings import SweepSettings
 from stacks.alarms import add_unrouted_alarms
 from stacks.config import Config

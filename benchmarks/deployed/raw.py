@@ -6,7 +6,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from once.budget import Budget
+from once.deadline import Budget
 from once.settings import Settings
 
 from .item import serialized

@@ -1,14 +1,14 @@
-"""Publishes to the topic what commits in the dedup table: `once.relay` on the table's stream."""
+"""The relay: `once.outbox.stream_relay` on the dedup table's stream."""
 
 import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from once.relay import Relay, Relayed
+from once.outbox.stream_relay import Relay, Relayed
 from once.settings import RelaySettings
 
 if TYPE_CHECKING:
-    from once.consumer import Context
+    from once.deadline import Context
 
 
 @cache

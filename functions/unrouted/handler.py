@@ -1,11 +1,11 @@
-"""Keeps published events that no consumer subscribes to: `once.unrouted` on the sweep queue."""
+"""Keeps events that no consumer subscribes to: `once.outbox.unrouted` on the sweep queue."""
 
 import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from once.outbox.unrouted import Sweep
 from once.settings import SweepSettings
-from once.unrouted import Sweep
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse

@@ -10,11 +10,11 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from boto3.dynamodb.types import TypeDeserializer
 from moto import mock_aws
 
-from once.actions import serialize
 from once.consumer import Consumer
-from once.contract import Record, source_of
-from once.outbox import events_in
+from once.events.outgoing import events_in
+from once.handlers.actions import serialize
 from once.runtime import Runtime
+from once.schema import Record, source_of
 from once.settings import Settings, TableSettings
 from once.testing.events import FakeContext, sqs_record
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from once.contract import RELAY
+from once.schema import RELAY
 from proof.shop.traffic import Order, Traffic
 from proof.world.faults import Fault
 from proof.world.plan import Action, Mishap
 
-_COMMIT = "once.commit.Committer.commit dynamodb.TransactWriteItems"
+_COMMIT = "once.commit.committer.Committer.commit dynamodb.TransactWriteItems"
 _CHARGE = "functions.payments.provider.charge payments.POST /v1/payment_intents"
 _EMAIL = "functions.notifications.mail.send email.SendEmail"
 _STREAM = f"{Mishap.DROPPED} {RELAY}"
@@ -59,32 +59,35 @@ SCENARIOS = (
         "an order that was sent twice comes again, both in one batch",
         _one(copies=2),
         _at(_COMMIT, (1, 2), Fault.CRASH_AFTER),
-        reaches=("once.settle.Settler.recall",),
+        reaches=("once.batch.state_machine.Settler.recall",),
         seed=16,
     ),
     Scenario(
         "an order that was sent twice ends the function twice, and is isolated",
         _one(copies=2),
         _at(_COMMIT, range(1, 5), Fault.CRASH_BEFORE),
-        reaches=("once.isolation.Isolation._sent", "once.isolation.Isolation._delete"),
+        reaches=("once.batch.isolation.Isolation._sent", "once.batch.isolation.Isolation._delete"),
         seed=20,
     ),
     Scenario(
         "an order is sent again with other content, and sent back",
         _one(conflicts=1),
-        reaches=("once.dead_letter.Quarantine.send", "ops.redrive.Redriver._sent"),
+        reaches=("once.failures.quarantine.Quarantine.send", "ops.redrive.Redriver._sent"),
         in_pairs=False,
     ),
     Scenario(
         "nobody can read it, neither a body nor an outbox",
         Traffic((), nonsense=1, unreadable=1),
-        reaches=("once.dead_letter.Quarantine.send", "once.relay.Relay._dead_letter"),
+        reaches=(
+            "once.failures.quarantine.Quarantine.send",
+            "once.outbox.stream_relay.Relay._dead_letter",
+        ),
     ),
     Scenario(
         "a commit is not answered",
         _one(),
         _at(_COMMIT, (1,), Fault.LOST),
-        reaches=("once.commit.Committer._unanswered",),
+        reaches=("once.commit.committer.Committer._unanswered",),
     ),
     Scenario(
         "Stripe itself does not know yet",
@@ -95,19 +98,22 @@ SCENARIOS = (
         "a function dies of its charge, and another takes it over",
         _one(),
         _at(_CHARGE, (1,), Fault.CRASH_AFTER),
-        reaches=("once.ledger.Ledger.take_over",),
+        reaches=("once.effects.ledger.Ledger.take_over",),
     ),
     Scenario(
         "a charge is handed back, and tried later",
         _one(),
         _at(_CHARGE, (1, 2, 3), Fault.THROTTLE),
-        reaches=("once.ledger.Ledger.hand_back", "once.backoff.Backoff.apply"),
+        reaches=(
+            "once.effects.ledger.Ledger.hand_back",
+            "once.failures.visibility_backoff.Backoff.apply",
+        ),
     ),
     Scenario(
         "Stripe remembers an error, and has charged nothing",
         _one(),
         _at(_CHARGE, (1,), Fault.SAVED_NOT_DONE),
-        reaches=("functions.payments.provider.find_charge", "once.ledger.Ledger.renew_key"),
+        reaches=("functions.payments.provider.find_charge", "once.effects.ledger.Ledger.renew_key"),
     ),
     Scenario(
         "Stripe remembers an error, and has charged",
@@ -119,14 +125,21 @@ SCENARIOS = (
         "nobody knows whether an e-mail was sent",
         _one(),
         _at(_EMAIL, (1,), Fault.LOST),
-        reaches=("once.ledger.Ledger.hand_back", "once.dead_letter.Quarantine.send"),
+        reaches=(
+            "once.effects.ledger.Ledger.hand_back",
+            "once.failures.quarantine.Quarantine.send",
+        ),
         in_pairs=False,
     ),
     Scenario(
         "commits are refused until all is dead, and sent back",
         _one(),
         _at(_COMMIT, range(1, 11), Fault.REFUSED),
-        reaches=("once.backoff.Backoff.apply", "ops.redrive.Redriver._sent", "ops.redrive.delete"),
+        reaches=(
+            "once.failures.visibility_backoff.Backoff.apply",
+            "ops.redrive.Redriver._sent",
+            "ops.redrive.delete",
+        ),
     ),
     Scenario(
         "the stream loses its records, and they are published again",

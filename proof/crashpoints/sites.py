@@ -11,15 +11,15 @@ EXPLORED = (
     "functions.payments.provider.charge payments.GET /v1/payment_intents",
     "functions.payments.provider.charge payments.POST /v1/payment_intents",
     "functions.payments.provider.find_charge payments.GET /v1/charges",
-    "once.backoff.Backoff.apply sqs.ChangeMessageVisibility",
-    "once.commit.Committer.commit dynamodb.TransactWriteItems",
-    "once.dead_letter.Quarantine.send sqs.SendMessage",
-    "once.isolation.Isolation._delete sqs.DeleteMessageBatch",
-    "once.isolation.Isolation._sent sqs.SendMessageBatch",
-    "once.ledger.Ledger._change dynamodb.TransactWriteItems",
-    "once.publisher.Publisher._attempt sns.PublishBatch",
-    "once.recall._items dynamodb.BatchGetItem",
-    "once.relay.Relay._dead_letter sqs.SendMessage",
+    "once.batch.isolation.Isolation._delete sqs.DeleteMessageBatch",
+    "once.batch.isolation.Isolation._sent sqs.SendMessageBatch",
+    "once.commit.committer.Committer.commit dynamodb.TransactWriteItems",
+    "once.commit.record_lookup._items dynamodb.BatchGetItem",
+    "once.effects.ledger.Ledger._change dynamodb.TransactWriteItems",
+    "once.failures.quarantine.Quarantine.send sqs.SendMessage",
+    "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
+    "once.outbox.sns_publisher.Publisher._attempt sns.PublishBatch",
+    "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
     "once.runtime.Runtime.read dynamodb.GetItem",
     "ops.dedup_table.DedupTable._read dynamodb.BatchGetItem",
     "ops.records.with_outbox dynamodb.Scan",
@@ -31,7 +31,7 @@ EXPLORED = (
 """Those at which every kind of fault is tried."""
 
 LEFT_OUT = {
-    "once.unrouted.Sweep._keep sqs.SendMessage": (
+    "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/unit/test_unrouted.py"
     ),

@@ -4,10 +4,10 @@ from random import Random
 from typing import Any
 
 from once.errors import Refusal
-from once.events import CloudEvent
-from once.places import Table
+from once.events.cloud_event import CloudEvent
+from once.handlers.item_key import Table
+from once.handlers.transaction import Identity, Transaction
 from once.settings import Settings, TableSettings
-from once.transaction import Identity, Transaction
 from proof.fuzz import items
 
 SETTINGS = Settings(

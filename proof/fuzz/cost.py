@@ -8,9 +8,9 @@ from typing import Any, cast
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from functions.orders.handler import consumer
-from once.dead_letter import Quarantine
 from once.errors import OnceError
-from once.intake import Intake, Task
+from once.failures.quarantine import Quarantine
+from once.intake.reader import Intake, Task
 from proof.fuzz import fakes, messages
 from proof.fuzz.families import FAMILIES, Grow, plain
 from proof.fuzz.parsers.intake import settings_of

@@ -6,8 +6,8 @@ from typing import Any, cast
 from aws_lambda_powertools import Logger, Metrics
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from once.budget import Budget
-from once.contract import Limits, Record
+from once.deadline import Budget
+from once.schema import Limits, Record
 from once.testing import FakeContext
 from proof.fuzz.messages import sendable
 

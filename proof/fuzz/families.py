@@ -8,8 +8,8 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from random import Random
 
-from once.contract import DeadLetter
-from once.original import MOVED
+from once.intake.original_message import MOVED
+from once.schema import DeadLetter
 from proof.fuzz.messages import Message
 
 Make = Callable[[int], str]

@@ -9,7 +9,7 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
-from once.contract import Record, Standing
+from once.schema import Record, Standing
 from proof.fuzz import nasty
 
 Item = dict[str, Any]

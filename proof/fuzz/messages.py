@@ -10,7 +10,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from once.contract import DeadLetter
+from once.schema import DeadLetter
 from proof.fuzz import bodies, nasty
 from proof.fuzz.mutation import damaged
 

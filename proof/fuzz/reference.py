@@ -1,7 +1,7 @@
 """A second opinion on JSON: what a text means, and whether it must be refused.
 
-It knows the rules that `once.strict_json` and `once.canonical` promise, and shares no code with
-them: its numbers are exact, and its trees are compared instead of written down.
+It knows the rules that `once.events.strict_json` and `once.events.canonical_json` promise, and
+shares no code with them: its numbers are exact, and its trees are compared instead of written down.
 """
 
 import json

@@ -17,7 +17,7 @@ _ATTEMPTS = 2
 
 
 class Relay:
-    """Publishes a batch of stream records, and then lets Lambda move on: as `once.relay` does."""
+    """Publishes a batch of stream records, then lets Lambda move on, as the relay does."""
 
     def __init__(self, _: str, batch: tuple[Streamed, ...]) -> None:
         self._batch = batch

@@ -1,4 +1,4 @@
-"""One invocation of a consumer, call by call: as `once.rounds`, `settle` and `commit` have it."""
+"""One invocation of a consumer, call by call, as `once.batch` and `once.commit` have it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""An effect's turn, call by call: as `once.perform` and `once.ledger` have it."""
+"""An effect's turn, call by call: as `once.effects.executor` and `once.effects.ledger` have it."""
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass

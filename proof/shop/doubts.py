@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from once.contract import DeadLetter, Reason, Record, Standing
+from once.schema import DeadLetter, Reason, Record, Standing
 from proof.shop.service import DEDUP, Place, Service
 from proof.world.expressions import Item
 from proof.world.queues import Message

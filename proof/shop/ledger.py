@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from once.contract import Reason, Record, State
+from once.schema import Reason, Record, State
 from proof.shop.doubts import Doubts, reason_of
 from proof.shop.service import DEDUP, Service
 from proof.shop.traffic import NONSENSE, STOCK, Order, Traffic

@@ -14,8 +14,8 @@ from unittest.mock import patch
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.contract import RELAY
-from once.relay import NotRelayed, Relayed
+from once.outbox.stream_relay import NotRelayed, Relayed
+from once.schema import RELAY
 from ops import records, safety
 from ops import redrive as ops_redrive
 from ops import republish as ops_republish

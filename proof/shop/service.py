@@ -8,9 +8,9 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from once.contract import RELAY, Record, State
-from once.relay import Relay
+from once.outbox.stream_relay import Relay
 from once.runtime import Runtime
+from once.schema import RELAY, Record, State
 from once.settings import RelaySettings, Settings, TableSettings
 from proof.shop.clients import clients
 from proof.shop.traffic import NONSENSE

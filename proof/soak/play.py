@@ -14,7 +14,7 @@ from local.aws import EmbeddedAws
 from local.payments import Fault, Faults, PaymentSandbox
 from local.run import operate, rest, send, step
 from local.service import place_of
-from once.contract import RELAY, Reason
+from once.schema import RELAY, Reason
 from ops.deployment import Deployment
 from ops.lineage import DIED
 from ops.queues import depths_of

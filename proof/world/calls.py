@@ -21,7 +21,7 @@ from botocore.httpsession import URLLib3Session
 from requests.adapters import HTTPAdapter
 
 from local.payments.messages import Answer, Request
-from once.contract import Record
+from once.schema import Record
 from proof.world.errors import ServiceError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from local.rest import wait_until_empty
-from once.contract import DeadLetter, Reason
+from once.schema import DeadLetter, Reason
 from once.testing import cloud_event
 from tests.e2e.deployment import Deployment, attribute
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from local.aws import EmbeddedAws
 from once import Consumer, Refusal, Transaction
-from once.contract import Record
 from once.runtime import Runtime
+from once.schema import Record
 from once.settings import Settings, TableSettings
 from once.testing import FakeContext, cloud_event
 

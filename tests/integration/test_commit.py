@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from once.events import read_event
+from once.commit.result import COMMITTED, DUPLICATE, INNOCENT, UNNAMED, Kind, Verdict
+from once.events.cloud_event import read_event
+from once.handlers.transaction import Identity, Transaction
 from once.testing import answer_lost, cancelled, inject, never_sent, refused
-from once.transaction import Identity, Transaction
-from once.verdict import COMMITTED, DUPLICATE, INNOCENT, UNNAMED, Kind, Verdict
 from tests.integration.probe import COUNTERS, Bench, SoldOut, event
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from once.claim import Claim
-from once.commit import Committer
-from once.verdict import Verdict
+from once.commit.committer import Committer
+from once.commit.request import Claim
+from once.commit.result import Verdict
 from tests.integration.probe import Bench, event
 from tests.integration.storm import WRITE, watched
 

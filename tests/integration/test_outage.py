@@ -170,6 +170,6 @@ def test_an_outage_of_two_hours_dead_letters_nothing_and_charges_once(bench: Ben
 def test_without_the_breaker_the_same_outage_would_dead_letter(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("once.breaker._IN_A_ROW", 1_000_000)
+    monkeypatch.setattr("once.failures.circuit_breaker._IN_A_ROW", 1_000_000)
     world, _ = outage(bench, OUTAGE_SECONDS, 50)
     assert len(world.dead) > 25

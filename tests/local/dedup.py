@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from once.events import CloudEvent
-from once.keys import Key
-from once.record import record_put
+from once.commit.dedup_record import record_put
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key
+from once.handlers.transaction import Identity, Transaction
 from once.settings import Settings
-from once.transaction import Identity, Transaction
 
 THEN = 1_800_000_000
 """When everything was committed, in seconds since the epoch."""

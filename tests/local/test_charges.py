@@ -15,8 +15,8 @@ from local.audit import Findings
 from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
 from local.rest import wait_until
 from once import Call, NotDone, PermanentError, Transaction
+from once.effects.executor import Performer
 from once.errors import Unanswered
-from once.perform import Performer
 from once.testing import FakeAws
 from tests.local.charging import (
     DECLINED,

@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from once.contract import DeadLetter, Outcome, Reason, Record, Standing, State
-from once.dead_letter import allowed
-from once.keys import key_hash
+from once.events.dedup_key import key_hash
+from once.failures.quarantine import allowed
+from once.schema import DeadLetter, Outcome, Reason, Record, Standing, State
 from tests.ops.letters import note
 
 quick = settings(

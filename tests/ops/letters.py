@@ -11,11 +11,11 @@ from moto.sqs.models import sqs_backends
 from msgspec import Struct
 
 from once.consumer import Consumer
-from once.effects import Call, Policy
-from once.keys import Key
+from once.events.dedup_key import Key
+from once.handlers.effect_declaration import Call, Policy
+from once.handlers.transaction import Transaction
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.testing.events import sqs_record
-from once.transaction import Transaction
 from ops import walk
 from ops.cases import read_cases
 from ops.dead_letters import Box, Letter

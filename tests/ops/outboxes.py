@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from once.keys import consumer_of, key_hash
-from once.outbox import event_id_of
+from once.events.dedup_key import consumer_of, key_hash
+from once.events.outgoing import event_id_of
 from tests.ops.support import Cloud
 
 REPUBLISH = ("outbox", "republish", "--since")

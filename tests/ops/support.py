@@ -13,7 +13,7 @@ import boto3
 from aws_lambda_powertools import Logger
 from typer.testing import CliRunner, Result
 
-from once.relay import NotRelayed, Relay
+from once.outbox.stream_relay import NotRelayed, Relay
 from once.settings import RelaySettings
 from once.testing import FakeContext
 from ops.__main__ import app

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import Result
 
-from once.contract import Record
+from once.schema import Record
 from tests.ops.hostile import PK, Forged, items, letters, quick
 from tests.ops.letters import Shop, note
 from tests.ops.mess import Mess, harmless_only

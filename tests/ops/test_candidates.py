@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from once.events import CloudEvent
-from once.fingerprint import fingerprint
-from once.keys import Key, key_hash
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key, key_hash
+from once.events.fingerprint import fingerprint
 from ops.candidates import candidates, key_of
 
 DATA = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.contract import Limits
+from once.schema import Limits
 from ops.publish import ATTEMPTS
 from tests.ops.support import OK, answer_with, run
 from tests.ops.tracing import TABLE, Saga, moments, placed

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from once.contract import DeadLetter
-from once.effects import Policy
+from once.handlers.effect_declaration import Policy
+from once.schema import DeadLetter
 from tests.ops.editing import Editor, edit, refused
 from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud, run

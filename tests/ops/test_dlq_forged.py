@@ -6,9 +6,9 @@ from typing import Any
 import boto3
 import pytest
 
-from once.contract import DeadLetter
-from once.events import read_event
-from once.original import Original
+from once.events.cloud_event import read_event
+from once.intake.original_message import Original
+from once.schema import DeadLetter
 from ops import redrive
 from ops.dead_letters import Letter
 from ops.letter_words import NO_REASON

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from once.contract import RELAY, UNROUTED, Limits
 from once.errors import PermanentError
+from once.schema import RELAY, UNROUTED, Limits
 from ops.dead_letters import Box, Letter, boxes
 from ops.deployment import Deployment
 from ops.lineage import Stay, lineage_text, read_lineage

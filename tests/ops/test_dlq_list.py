@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.contract import RELAY
+from once.schema import RELAY
 from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud, run
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from once.contract import RELAY, DeadLetter, Limits
-from once.effects import Policy
+from once.handlers.effect_declaration import Policy
+from once.schema import RELAY, DeadLetter, Limits
 from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud, answer_with, run
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from once.contract import RELAY, Limits, Reason
-from once.events import CloudEvent, read_event
-from once.fingerprint import fingerprint
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.fingerprint import fingerprint
+from once.schema import RELAY, Limits, Reason
 from ops.dead_letters import boxes
 from ops.dedup_table import DedupTable
 from ops.deployment import Deployment

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from once.contract import CLOCK_MARGIN_SECONDS
-from once.effects import Policy
 from once.errors import NotDone
-from once.original import Original
+from once.handlers.effect_declaration import Policy
+from once.intake.original_message import Original
+from once.schema import CLOCK_MARGIN_SECONDS
 from ops.dedup_table import DedupTable
 from ops.safety import Prospect, judge_all
 from tests.ops.letters import HOUR, KEY_LIFETIME, Shop, note

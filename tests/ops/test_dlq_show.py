@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from once.effects import Policy
 from once.errors import PermanentError
+from once.handlers.effect_declaration import Policy
 from ops import walk
 from ops.letter_words import body_text
 from ops.words import harmless

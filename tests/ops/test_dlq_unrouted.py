@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from once.contract import Reason
+from once.outbox.unrouted import Sweep
+from once.schema import Reason
 from once.settings import SweepSettings
 from once.testing import cloud_event
-from once.unrouted import Sweep
 from ops import walk
 from tests.ops.support import REGION, Cloud, answer_with, run
 

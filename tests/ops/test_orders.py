@@ -7,8 +7,8 @@ from msgspec import convert
 
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
-from once.events import read_event
-from once.fingerprint import fingerprint
+from once.events.cloud_event import read_event
+from once.events.fingerprint import fingerprint
 from ops.orders import CARD, DECLINED_CARD, PLENTY, SOURCE, Order, Plan, plan
 
 MAX_BYTES = 256 * 1024

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from once.contract import DeadLetter, Limits
-from once.dead_letter import carried, text
-from once.original import MOVED, Original
+from once.failures.quarantine import carried, text
+from once.intake.original_message import MOVED, Original
+from once.schema import DeadLetter, Limits
 from ops.dead_letters import Box, Letter
 from ops.originals import LARGEST, opened
 from ops.sent_back import sent_back

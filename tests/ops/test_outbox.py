@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from once.contract import CLOCK_SKEW_SECONDS
+from once.schema import CLOCK_SKEW_SECONDS
 from tests.ops.outboxes import REPUBLISH, event, ids, numbers, published
 from tests.ops.support import Cloud, answer_with, refusal, run
 

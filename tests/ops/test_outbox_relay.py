@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from once.keys import key_hash
+from once.events.dedup_key import key_hash
 from ops.publish import ATTEMPTS
 from ops.republish import BATCH_RECORDS, batches
 from tests.ops.outboxes import REPUBLISH, event, ids, numbers, published

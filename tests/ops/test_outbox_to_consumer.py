@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from once.contract import EVENT_TYPE_ATTRIBUTE
-from once.outbox import OutgoingEvent
+from once.events.outgoing import OutgoingEvent
+from once.schema import EVENT_TYPE_ATTRIBUTE
 from ops.aws import client
 from ops.deployment import Deployment
 from ops.to_consumer import sender

@@ -11,7 +11,7 @@ import pytest
 
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
-from once.contract import DeadLetter
+from once.schema import DeadLetter
 from once.testing import FakeAws
 from ops.malformed import KINDS, malformed_bodies
 from ops.orders import CARD, DECLINED_CARD, plan

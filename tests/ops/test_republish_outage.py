@@ -9,11 +9,11 @@ import pytest
 from msgspec import Struct
 
 from once.consumer import Consumer
-from once.outbox import events_in
-from once.publisher import Publisher
+from once.events.outgoing import events_in
+from once.handlers.transaction import Transaction
+from once.outbox.sns_publisher import Publisher
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.testing.events import sqs_record
-from once.transaction import Transaction
 from tests.ops.support import REGION, Cloud, run
 
 HOUR = 3600

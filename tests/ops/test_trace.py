@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.keys import Key, key_hash
+from once.events.dedup_key import Key, key_hash
 from tests.ops.support import run
 from tests.ops.tracing import Saga, body, moments, placed, refuse_all, words
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from once.contract import Reason
-from once.events import CloudEvent
-from once.keys import Key, key_hash
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key, key_hash
+from once.schema import Reason
 from ops import story, trace
 from tests.ops.support import run
 from tests.ops.tracing import Saga, body, moments, placed, told, words

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from once.contract import Reason
-from once.keys import Key, key_hash
+from once.events.dedup_key import Key, key_hash
+from once.schema import Reason
 from tests.ops.support import OK, answer_with, run
 from tests.ops.tracing import Saga, body, moments, placed, refuse_all, told
 

@@ -8,12 +8,12 @@ from typing import Any
 import boto3
 import pytest
 
-from once.contract import DeadLetter, Reason
-from once.dead_letter import text
-from once.events import CloudEvent, read_event
-from once.fingerprint import fingerprint
-from once.keys import Key, key_hash
-from once.outbox import draft, written
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.dedup_key import Key, key_hash
+from once.events.fingerprint import fingerprint
+from once.events.outgoing import draft, written
+from once.failures.quarantine import text
+from once.schema import DeadLetter, Reason
 from ops import timeline, walk
 from tests.ops.support import Cloud, answer_with, refusal, run
 

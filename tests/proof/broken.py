@@ -7,10 +7,14 @@ from typing import Any
 
 import msgspec
 
-from once import cancellation, canonical, commit, outbox, strict_json
+from once.commit import cancellation
+from once.commit import committer as commit
+from once.commit.result import COMMITTED, DUPLICATE
 from once.errors import OnceError
-from once.intake import Delivery
-from once.verdict import COMMITTED, DUPLICATE
+from once.events import canonical_json as canonical
+from once.events import outgoing as outbox
+from once.events import strict_json
+from once.intake.reader import Delivery
 from ops import originals
 
 whole_encoding = strict_json._check_encoding

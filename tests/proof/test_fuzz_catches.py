@@ -5,62 +5,90 @@ from typing import Any
 
 import pytest
 
-from once import canonical
-from once.fingerprint import fingerprint
-from once.verdict import COMMITTED, DUPLICATE
+from once.commit.result import COMMITTED, DUPLICATE
+from once.events import canonical_json as canonical
+from once.events.fingerprint import fingerprint
 from tests.proof import broken
 from tests.proof.fuzzing import first_failure
 
 BROKEN: dict[str, tuple[str, str, Any]] = {
     # Body parser
-    "no limit on depth": ("strict_json", "once.strict_json._check_depth", broken.nothing),
-    "no limit on size": ("strict_json", "once.strict_json._check_encoding", broken.of_any_size),
+    "no limit on depth": ("strict_json", "once.events.strict_json._check_depth", broken.nothing),
+    "no limit on size": (
+        "strict_json",
+        "once.events.strict_json._check_encoding",
+        broken.of_any_size,
+    ),
     "duplicate keys": (
         "strict_json",
-        "once.strict_json._DECODER",
+        "once.events.strict_json._DECODER",
         broken.decoder(object_pairs_hook=dict),
     ),
-    "NaN": ("strict_json", "once.strict_json._DECODER", broken.decoder(parse_constant=float)),
+    "NaN": (
+        "strict_json",
+        "once.events.strict_json._DECODER",
+        broken.decoder(parse_constant=float),
+    ),
     "rounded fractions": (
         "strict_json",
-        "once.strict_json._DECODER",
+        "once.events.strict_json._DECODER",
         broken.decoder(parse_float=float),
     ),
-    "unsafe integers": ("strict_json", "once.strict_json._DECODER", broken.decoder(parse_int=int)),
-    "lone surrogates": ("strict_json", "once.strict_json._check_surrogates", broken.nothing),
+    "unsafe integers": (
+        "strict_json",
+        "once.events.strict_json._DECODER",
+        broken.decoder(parse_int=int),
+    ),
+    "lone surrogates": ("strict_json", "once.events.strict_json._check_surrogates", broken.nothing),
     # Events
-    "no identity": ("events", "once.events._check_identity", broken.nothing),
-    "no content check": ("events", "once.events._check_content", broken.nothing),
+    "no identity": ("events", "once.events.cloud_event._check_identity", broken.nothing),
+    "no content check": ("events", "once.events.cloud_event._check_content", broken.nothing),
     # Originals
     "a bomb taken": ("originals", "ops.originals._inflated", broken.inflated_whole),
     "a bomb inflated": ("originals", "ops.originals._inflated", broken.inflated_then_measured),
     "an original changed": ("originals", "ops.originals.decode", lambda text, **_: 1 / 0),
-    "reserved names taken": ("originals", "once.original._RESERVED", "reserved-"),
+    "reserved names taken": ("originals", "once.intake.original_message._RESERVED", "reserved-"),
     # Intake
-    "a broken.lenient model": ("intake", "once.intake._convert", broken.lenient),
-    "a model that is none": ("intake", "once.intake._convert", lambda event, handler: event.data),
-    "an error that is not listed": ("intake", "once.intake.fingerprint", lambda e, volatile: 1 / 0),
+    "a broken.lenient model": ("intake", "once.intake.reader._convert", broken.lenient),
+    "a model that is none": (
+        "intake",
+        "once.intake.reader._convert",
+        lambda event, handler: event.data,
+    ),
+    "an error that is not listed": (
+        "intake",
+        "once.intake.reader.fingerprint",
+        lambda e, volatile: 1 / 0,
+    ),
     # Keys
-    "# is not escaped": ("keys", "once.keys._escape", broken.without_hash),
-    "% is not escaped": ("keys", "once.keys._escape", broken.without_percent),
-    "keys without NFC": ("keys", "once.keys._escape", broken.without_nfc),
-    "1 is the text 1": ("keys", "once.keys._scalar", lambda value, name: f"any:{value}"),
+    "# is not escaped": ("keys", "once.events.dedup_key._escape", broken.without_hash),
+    "% is not escaped": ("keys", "once.events.dedup_key._escape", broken.without_percent),
+    "keys without NFC": ("keys", "once.events.dedup_key._escape", broken.without_nfc),
+    "1 is the text 1": (
+        "keys",
+        "once.events.dedup_key._scalar",
+        lambda value, name: f"any:{value}",
+    ),
     "no limit on a key": (
         "keys",
-        "once.keys.Limits",
+        "once.events.dedup_key.Limits",
         SimpleNamespace(PARTITION_KEY_BYTES=2**20),
     ),
     # Canonical form and fingerprint
-    "a form without NFC": ("canonical", "once.canonical._composed", broken.unchanged),
+    "a form without NFC": ("canonical", "once.events.canonical_json._composed", broken.unchanged),
     "a form by sorting": (
         "canonical",
-        "once.canonical.rfc8785",
+        "once.events.canonical_json.rfc8785",
         SimpleNamespace(dumps=broken.merely_sorted),
     ),
-    "names that collide": ("canonical", "once.canonical._composed_object", broken.last_member_wins),
+    "names that collide": (
+        "canonical",
+        "once.events.canonical_json._composed_object",
+        broken.last_member_wins,
+    ),
     "no subject": (
         "fingerprint",
-        "once.fingerprint.digest",
+        "once.events.fingerprint.digest",
         lambda value: canonical.digest({**value, "subject": None}),
     ),
     "volatile fields count": (
@@ -76,44 +104,64 @@ BROKEN: dict[str, tuple[str, str, Any]] = {
     ),
     "any content is a duplicate": (
         "cancellation",
-        "once.cancellation.judge_record",
+        "once.commit.cancellation.judge_record",
         broken.blind_to_content,
     ),
     "pending is a duplicate": (
         "cancellation",
-        "once.cancellation.judge_record",
+        "once.commit.cancellation.judge_record",
         broken.blind_to_intents,
     ),
     # Committer
-    "a group's duplicate is everyone's": ("commit", "once.commit.judge", lambda *_: DUPLICATE),
-    "a neighbour's reasons": ("commit", "once.commit._judge_each", broken.all_reasons_to_each),
+    "a group's duplicate is everyone's": (
+        "commit",
+        "once.commit.committer.judge",
+        lambda *_: DUPLICATE,
+    ),
+    "a neighbour's reasons": (
+        "commit",
+        "once.commit.committer._judge_each",
+        broken.all_reasons_to_each,
+    ),
     "no answer is a commit": (
         "commit",
-        "once.commit.Committer._unanswered",
+        "once.commit.committer.Committer._unanswered",
         lambda self, claims: [COMMITTED] * len(claims),
     ),
     "an expired record counts": (
         "commit",
-        "once.record.StoredRecord.expired",
+        "once.commit.dedup_record.StoredRecord.expired",
         lambda self, now: False,
     ),
     # Readers
-    "no intent": ("stored", "once.record.Intent.read", lambda item: None),
-    "an error of the readers": ("stored", "once.record.Intent.read", lambda item: 1 / 0),
+    "no intent": ("stored", "once.commit.dedup_record.Intent.read", lambda item: None),
+    "an error of the readers": (
+        "stored",
+        "once.commit.dedup_record.Intent.read",
+        lambda item: 1 / 0,
+    ),
     # Stream
-    "an outbox skipped": ("stream", "once.relay.events_in", broken.unreadable_is_empty),
-    "an update published": ("stream", "once.relay._is_new", broken.by_name_alone),
-    "HTTP 200 believed": ("stream", "once.publisher._refused", lambda batch, answer: iter(())),
+    "an outbox skipped": (
+        "stream",
+        "once.outbox.stream_relay.events_in",
+        broken.unreadable_is_empty,
+    ),
+    "an update published": ("stream", "once.outbox.stream_relay._is_new", broken.by_name_alone),
+    "HTTP 200 believed": (
+        "stream",
+        "once.outbox.sns_publisher._refused",
+        lambda batch, answer: iter(()),
+    ),
     # Batch
-    "no net under a record": ("batch", "once.intake.Intake.read", broken.read_without_net),
+    "no net under a record": ("batch", "once.intake.reader.Intake.read", broken.read_without_net),
     "a quarantine forgotten": (
         "batch",
-        "once.batch.Batch._quarantined",
+        "once.batch.processor.Batch._quarantined",
         lambda self, delivery, error: True,
     ),
     "a commit made up": (
         "batch",
-        "once.commit.Committer.commit",
+        "once.commit.committer.Committer.commit",
         lambda self, claims: [COMMITTED] * len(claims),
     ),
 }

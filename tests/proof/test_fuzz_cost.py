@@ -57,17 +57,17 @@ def test_no_family_costs_much_more_than_a_plain_message() -> None:
 
 def test_a_quadratic_normaliser_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "_RUNS", 1)
-    monkeypatch.setattr("once.strict_json._check_combining", broken.nothing)
+    monkeypatch.setattr("once.events.strict_json._check_combining", broken.nothing)
     assert measured("marks of two classes") > MOST
 
 
 def test_a_key_that_is_composed_before_it_is_measured_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("once.strict_json._check_combining", broken.nothing)
-    monkeypatch.setattr("once.intake.fingerprint", lambda *_, **__: "f")
+    monkeypatch.setattr("once.events.strict_json._check_combining", broken.nothing)
+    monkeypatch.setattr("once.intake.reader.fingerprint", lambda *_, **__: "f")
     assert measured("marks in an id", SIZE // 2) < 1
-    monkeypatch.setattr("once.keys._MOST_CHARACTERS", 10**9)
+    monkeypatch.setattr("once.events.dedup_key._MOST_CHARACTERS", 10**9)
     assert measured("marks in an id", SIZE // 2) > 2
 
 

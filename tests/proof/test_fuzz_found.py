@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.contract import DeadLetter
+from once.schema import DeadLetter
 from proof.fuzz.parsers import batch
 
 

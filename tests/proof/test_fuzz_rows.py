@@ -13,14 +13,14 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.canonical import canonical as canonical_form
 from once.errors import InvalidData, NoKey, Unparseable
-from once.events import CloudEvent, read_event
-from once.intake import Intake, Task
-from once.keys import Key
-from once.original import MOVED, Original
-from once.outbox import events_in
-from once.strict_json import parse
+from once.events.canonical_json import canonical as canonical_form
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.dedup_key import Key
+from once.events.outgoing import events_in
+from once.events.strict_json import parse
+from once.intake.original_message import MOVED, Original
+from once.intake.reader import Intake, Task
 from ops.originals import opened
 from proof.fuzz import bodies, fakes, messages, nasty
 from proof.fuzz.parsers import canonical, events, intake, keys, originals, stream, strict_json

@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec import Struct
 
 from once.consumer import Consumer
-from once.contract import CLOCK_MARGIN_SECONDS, DeadLetter, Reason
 from once.errors import PermanentError, Refusal
+from once.handlers.transaction import Transaction
+from once.schema import CLOCK_MARGIN_SECONDS, DeadLetter, Reason
 from once.testing.events import cloud_event
-from once.transaction import Transaction
 from proof.shop.doubts import reason_of
 from proof.world.queues import Message, Queue
 from tests.proof.machine_functions import Function

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from local.payments.messages import Answer
 from once.consumer import Consumer
-from once.contract import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Reason
-from once.effects import Call, Policy
 from once.errors import KeySpent, NotDone
+from once.handlers.effect_declaration import Call, Policy
+from once.handlers.transaction import Transaction
+from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Reason
 from once.testing.events import cloud_event
-from once.transaction import Transaction
 from proof.shop.doubts import reason_of
 from proof.world.calls import PROVIDER, site
 from proof.world.calls import Call as Attempt

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from once.effects import Effect, Policy
-from once.intent import Intent
-from once.ledger import Ledger
+from once.effects.ledger import Ledger
+from once.handlers.effect_declaration import Effect, Policy
+from once.handlers.intent import Intent
 from tests.proof.machines import quick
 from tests.proof.test_machine_ledger import Charges
 

@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from local.payments.messages import Answer
 from once.consumer import Consumer
-from once.contract import Reason, Standing, State
-from once.effects import Call, Policy
 from once.errors import NotDone, PermanentError, Refusal
+from once.handlers.effect_declaration import Call, Policy
+from once.handlers.transaction import Transaction
+from once.schema import Reason, Standing, State
 from once.testing.events import cloud_event
-from once.transaction import Transaction
 from proof.shop.doubts import reason_of
 from proof.shop.operator import redrive
 from proof.shop.service import DEDUP

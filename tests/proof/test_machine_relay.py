@@ -13,10 +13,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from once.contract import Reason
-from once.keys import key_hash
-from once.outbox import event_id_of
-from once.relay import NotRelayed, Relay
+from once.events.dedup_key import key_hash
+from once.events.outgoing import event_id_of
+from once.outbox.stream_relay import NotRelayed, Relay
+from once.schema import Reason
 from once.settings import RelaySettings
 from proof.shop.clients import clients
 from proof.shop.doubts import reason_of

@@ -79,18 +79,21 @@ def test_without_tests_that_pass_there_is_no_figure(project: Path) -> None:
 
 @pytest.mark.parametrize("status", ["survived", "no tests", "suspicious", "not checked"])
 def test_whoever_is_not_killed_survives(status: str) -> None:
-    found = statuses("ledger", status=status)
-    assert surviving(found["ledger"]) == ["once.ledger.x_f__mutmut_0"]
+    found = statuses("effects.ledger", status=status)
+    assert surviving(found["ledger"]) == ["once.effects.ledger.x_f__mutmut_0"]
     assert figures(found, {})["groups"]["ledger"]["killed"] == 59
 
 
 def test_an_endless_loop_is_noticed_by_its_time() -> None:
-    assert surviving(statuses("ledger", status="timeout")["ledger"]) == []
+    assert surviving(statuses("effects.ledger", status="timeout")["ledger"]) == []
 
 
 @pytest.mark.parametrize(
     ("old", "new", "named"),
-    [("commit", "settle", "commit, settle"), ("claim", "recall", "claim")],
+    [
+        ("commit.committer", "batch.processor", "batch.processor, commit.committer"),
+        ("commit.request", "commit.record_lookup", "commit.request"),
+    ],
 )
 def test_a_module_too_many_or_too_few_is_no_figure(old: str, new: str, named: str) -> None:
     found = statuses()
@@ -102,21 +105,24 @@ def test_a_module_too_many_or_too_few_is_no_figure(old: str, new: str, named: st
 
 
 def test_the_report_has_modules_groups_totals_and_survivors() -> None:
-    survivors = {"once.batch.x_f__mutmut_0": "+    x"}
-    report = figures(statuses("ledger", "batch"), survivors)
-    assert report["modules"]["batch"] == {"mutants": 20, "killed": 19, "share": 0.95}
+    survivors = {"once.batch.processor.x_f__mutmut_0": "+    x"}
+    report = figures(statuses("effects.ledger", "batch.processor"), survivors)
+    assert report["modules"]["batch.processor"] == {"mutants": 20, "killed": 19, "share": 0.95}
     assert report["groups"]["failures"] == {"mutants": 80, "killed": 79, "share": 0.9875}
     assert (report["mutants"], report["killed"]) == (300, 298)
     assert report["survived"] == survivors
 
 
-@pytest.mark.parametrize(("more", "status"), [((), 0), (("batch",), 1)])
+_FAILURES = ("failures.visibility_backoff", "failures.circuit_breaker", "failures.quarantine")
+
+
+@pytest.mark.parametrize(("more", "status"), [((), 0), (("batch.processor",), 1)])
 def test_a_run_fails_if_one_group_is_below_the_goal(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: tuple[str, ...], status: int
 ) -> None:
     """Of eighty mutants four may survive; of all three hundred, fifteen."""
-    found = statuses("backoff", "breaker", "dead_letter", *more)
-    found["failures"]["once.breaker.x_f__mutmut_1"] = "survived"
+    found = statuses(*_FAILURES, *more)
+    found["failures"]["once.failures.circuit_breaker.x_f__mutmut_1"] = "survived"
     given = iter(found.values())
 
     def give(project: Path, children: int) -> dict[str, str]:

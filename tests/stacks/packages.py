@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from once.contract import RELAY, UNROUTED
+from once.schema import RELAY, UNROUTED
 from stacks.config import Config
 from stacks.consumers import CONSUMERS
 from stacks.registry import FUNCTIONS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.contract import RELAY, UNROUTED, Metric
+from once.schema import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, Json, flat

@@ -2,7 +2,7 @@
 
 import pytest
 
-from once.contract import RELAY
+from once.schema import RELAY
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, Json, flat, statements

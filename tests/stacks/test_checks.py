@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from once.contract import RELAY, UNROUTED
+from once.schema import RELAY, UNROUTED
 from stacks.checks import faults_of
 from stacks.config import Config
 from stacks.registry import Consumer, Table

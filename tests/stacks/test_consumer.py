@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from once.contract import RELAY, UNROUTED
+from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer, words
 from tests.stacks.cloud import Cloud, Json, denies_plain_http, flat

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from once.contract import RELAY, UNROUTED, Metric
+from once.schema import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, Json, flat

@@ -16,10 +16,18 @@ OURS = frozenset(
 MAY_IMPORT = {
     "once": ("once",),
     "functions": ("once",),
-    "stacks": ("stacks", "once.contract", "once.settings"),
+    "stacks": ("stacks", "once.schema", "once.settings"),
     "ops": ("ops", "once"),
     "local.audit": ("local.audit",),  # it must not agree with anybody about anything
 }
+
+
+ONCE = (
+    *("schema", "error_text", "errors", "fate", "settings", "deadline", "sdk"),
+    *("events", "handlers", "intake", "commit", "effects", "failures", "outbox"),
+    *("runtime", "batch", "consumer", "testing"),
+)
+"""The rooms of the library, from the ground up: each may import those before it."""
 
 
 def imported(source: str, module: str) -> Iterator[str]:
@@ -72,6 +80,24 @@ def test_imports_run_one_way(package: str) -> None:
     assert found == []
 
 
+def test_every_room_of_the_library_has_its_place() -> None:
+    rooms = {path.stem for path in (ROOT / "once").iterdir() if not path.name.startswith("__")}
+    assert rooms == set(ONCE)
+
+
+@pytest.mark.parametrize("room", ONCE)
+def test_rooms_of_the_library_import_those_below_them(room: str) -> None:
+    above = set(ONCE[ONCE.index(room) + 1 :])
+    found = {
+        (module, name)
+        for module, text in sources("once")
+        if module.split(".")[1] == room
+        for name in imported(text, module)
+        if name.split(".")[1] in above
+    }
+    assert found == set()
+
+
 @pytest.mark.parametrize(
     ("module", "source"),
     [
@@ -85,11 +111,14 @@ def test_imports_run_one_way(package: str) -> None:
         ("stacks.service", "def late():\n    from once import commit"),
         ("stacks.service", "from functions.orders import handler"),
         ("ops.send", "from stacks import registry"),
-        ("once.commit", "from stacks.registry import Table"),
-        ("once.commit", "from importlib import import_module\nimport_module('functions.orders')"),
-        ("once.commit", "import importlib\nimportlib.import_module('tests.stacks')"),
-        ("once.commit", "if TYPE_CHECKING:\n    from local.aws import EmbeddedAws"),
-        ("local.audit.mail", "from once.contract import Record"),
+        ("once.commit.committer", "from stacks.registry import Table"),
+        (
+            "once.commit.committer",
+            "from importlib import import_module\nimport_module('functions.orders')",
+        ),
+        ("once.commit.committer", "import importlib\nimportlib.import_module('tests.stacks')"),
+        ("once.commit.committer", "if TYPE_CHECKING:\n    from local.aws import EmbeddedAws"),
+        ("local.audit.mail", "from once.schema import Record"),
         ("local.audit.mail", "from local import aws"),
         ("local.audit.mail", "from .. import aws"),
         ("local.audit.__init__", "from local.payments import Fault"),
@@ -103,10 +132,13 @@ def test_a_wrong_arrow_is_found(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("functions.orders.handler", "from once import Consumer\nfrom once.keys import Key"),
+        (
+            "functions.orders.handler",
+            "from once import Consumer\nfrom once.events.dedup_key import Key",
+        ),
         ("functions.orders.handler", "from functions.orders.models import Line"),
         ("functions.orders.handler", "from .models import Line\nimport json"),
-        ("stacks.service", "from once import contract\nfrom once.settings import Settings"),
+        ("stacks.service", "from once import schema\nfrom once.settings import Settings"),
         ("stacks.service", "from stacks.registry import Table\nimport aws_cdk"),
         ("local.audit.mail", "from local.audit.place import Place\nfrom . import findings"),
     ],
@@ -129,7 +161,7 @@ def third_party_after(statement: str) -> set[str]:
 
 
 def test_contract_and_settings_need_the_standard_library_only() -> None:
-    assert third_party_after("import once.contract, once.settings") == set()
+    assert third_party_after("import once.schema, once.settings") == set()
 
 
 def test_a_third_party_module_is_seen() -> None:

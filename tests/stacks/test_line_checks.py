@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.contract import RELAY, UNROUTED
+from once.schema import RELAY, UNROUTED
 from once.settings import Settings
 from stacks.config import Config
 from stacks.line_checks import MARGIN_SECONDS, line_faults

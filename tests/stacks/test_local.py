@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from once.contract import RELAY, UNROUTED
+from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, listed, statements

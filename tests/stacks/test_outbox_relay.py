@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from once.contract import RELAY
+from once.schema import RELAY
 from once.settings import RelaySettings
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from once.contract import RELAY, UNROUTED
+from once.schema import RELAY, UNROUTED
 from stacks.checks import faults_of
 from stacks.config import Config
 from stacks.consumers import CONSUMERS

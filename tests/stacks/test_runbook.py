@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from once.contract import Reason
+from once.schema import Reason
 from stacks.registry import ROOT
 from tests.stacks.cloud import Cloud
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from once.contract import UNROUTED
+from once.schema import UNROUTED
 from once.settings import SweepSettings
 from stacks.consumers import CONSUMERS
 from stacks.registry import Consumer

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Struct
 
 from once.consumer import Consumer
-from once.contract import CLOCK_MARGIN_SECONDS
-from once.effects import Call, Policy
 from once.errors import Refusal
+from once.handlers.effect_declaration import Call, Policy
+from once.handlers.transaction import Transaction
+from once.schema import CLOCK_MARGIN_SECONDS
 from once.testing import FakeAws, FakeContext
-from once.transaction import Transaction
 from tests.unit.support import COUNTERS, Note, invoke, record
 
 TIMEOUT = 2

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from once.errors import PermanentError
+from once.handlers.transaction import Transaction
 from once.testing import (
     FakeAws,
     FakeContext,
@@ -18,7 +19,6 @@ from once.testing import (
     never_sent,
     refused,
 )
-from once.transaction import Transaction
 from tests.unit.grouping import READ, Entries, faults, message
 from tests.unit.provider import NOW
 from tests.unit.support import COUNTERS, Note, SoldOut, consumer_of, count, failures

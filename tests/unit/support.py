@@ -15,14 +15,14 @@ from hypothesis import settings
 from msgspec import Struct
 from msgspec.json import decode, encode
 
+from once.commit.result import Verdict, failed
 from once.consumer import Consumer
 from once.errors import PermanentError, Refusal
-from once.events import CloudEvent
-from once.places import Table
+from once.events.cloud_event import CloudEvent
+from once.handlers.item_key import Table
+from once.handlers.transaction import Identity, Transaction
 from once.settings import TableSettings
 from once.testing import FakeAws, FakeContext, cloud_event
-from once.transaction import Identity, Transaction
-from once.verdict import Verdict, failed
 
 COUNTERS = Table("counters")
 PUBLISHES = ("counted",)

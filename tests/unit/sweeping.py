@@ -9,9 +9,9 @@ from uuid import uuid4
 import boto3
 from aws_lambda_powertools import Logger
 
+from once.outbox.unrouted import Sweep
 from once.settings import SweepSettings
 from once.testing.events import sqs_record
-from once.unrouted import Sweep
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from once.handlers.transaction import Transaction
 from once.testing import FakeAws, FakeContext, inject, never_sent, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import Note, SoldOut, consumer_of, count, note, quick, record
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from once.contract import Limits
 from once.errors import InFlight, RetryableError
+from once.handlers.transaction import Transaction
+from once.schema import Limits
 from once.testing import FakeContext, Fault, inject, never_sent, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import (
     Log,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from once.keys import Key
+from once.events.dedup_key import Key
 from tests.unit.conftest import Start
 from tests.unit.support import (
     amounts,

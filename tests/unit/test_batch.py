@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from once.handlers.transaction import Transaction
 from once.testing import FakeContext
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import (
     COUNTERS,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from once.errors import PermanentError, RetryableError
-from once.keys import key_hash
+from once.events.dedup_key import key_hash
+from once.handlers.transaction import Transaction
 from once.testing import inject, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import Log, Note, consumer_of, count, invoke, note, record
 

@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from once.breaker import Breaker
-from once.course import Fate
 from once.errors import (
     CommitRefused,
     ConditionFailed,
@@ -17,6 +15,8 @@ from once.errors import (
     Unanswered,
     Unexpected,
 )
+from once.failures.circuit_breaker import Breaker
+from once.fate import Fate
 from once.settings import Settings
 
 BASE, CAP = 120, 3600

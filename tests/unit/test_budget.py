@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.budget import Budget, full_jitter
+from once.deadline import Budget, full_jitter
+from once.handlers.transaction import Transaction
 from once.settings import TIME_MARGIN_MS
 from once.testing import FakeAws, FakeContext, cancelled, inject, never_sent
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import (
     Log,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from once.cancellation import judge
-from once.contract import COMMIT_ATTRIBUTE
+from once.commit.cancellation import judge
+from once.commit.result import BUSY, COMMITTED, CONTENDED, DUPLICATE, INNOCENT, STALE, Kind, Verdict
 from once.errors import (
     CommitRefused,
     ConditionFailed,
@@ -15,8 +15,8 @@ from once.errors import (
     PermanentError,
     RetryableError,
 )
-from once.transaction import Transaction
-from once.verdict import BUSY, COMMITTED, CONTENDED, DUPLICATE, INNOCENT, STALE, Kind, Verdict
+from once.handlers.transaction import Transaction
+from once.schema import COMMIT_ATTRIBUTE
 from tests.unit.support import COUNTERS, SoldOut, offline
 
 FAILED = "ConditionalCheckFailed"

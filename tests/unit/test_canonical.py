@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.canonical import canonical, digest
 from once.errors import Unparseable
-from once.strict_json import parse
+from once.events.canonical_json import canonical, digest
+from once.events.strict_json import parse
 from tests.unit.support import quick
 
 RFC_8785_SAMPLE = r"""{

@@ -2,9 +2,9 @@
 
 import pytest
 
-from once.contract import COMMIT_ATTRIBUTE, Limits
 from once.errors import TooLarge
-from once.transaction import Transaction
+from once.handlers.transaction import Transaction
+from once.schema import COMMIT_ATTRIBUTE, Limits
 from tests.unit.support import COUNTERS, Bench
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from once.contract import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Limits
-from once.effects import Policy
+from once.commit.result import COMMITTED, DUPLICATE
+from once.handlers.effect_declaration import Policy
+from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Limits
 from once.testing import FakeAws
-from once.verdict import COMMITTED, DUPLICATE
 from tests.unit.conftest import Start
 from tests.unit.provider import LEASE, LIFETIME, NOW, Killed, Provider, Till, start_till
 from tests.unit.support import Bench, amounts, calls, note, reasons

@@ -8,11 +8,11 @@ from unicodedata import combining, normalize
 
 import pytest
 
-from once.canonical import canonical
-from once.contract import Limits
 from once.errors import NoKey, TooLarge, Unparseable
-from once.keys import Key
-from once.strict_json import MAX_NON_STARTERS, parse
+from once.events.canonical_json import canonical
+from once.events.dedup_key import Key
+from once.events.strict_json import MAX_NON_STARTERS, parse
+from once.schema import Limits
 from tests.unit.conftest import Start
 from tests.unit.support import amounts, consumer_of, event_of, invoke, note, reasons, record
 

@@ -7,9 +7,9 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 from botocore.parsers import ResponseParserError
 
+from once.commit.result import BUSY, COMMITTED, CONTENDED, DUPLICATE, Kind, Verdict
 from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown, PermanentError
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
-from once.verdict import BUSY, COMMITTED, CONTENDED, DUPLICATE, Kind, Verdict
 from tests.unit.support import Bench, amounts, calls
 
 WRITE, READ = "TransactWriteItems", "BatchGetItem"

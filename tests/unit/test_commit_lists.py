@@ -4,10 +4,19 @@ from collections.abc import Sequence
 
 import pytest
 
+from once.commit.result import (
+    BUSY,
+    COMMITTED,
+    CONTENDED,
+    DUPLICATE,
+    INNOCENT,
+    UNNAMED,
+    Kind,
+    Verdict,
+)
 from once.errors import InvalidWrite, KeyConflict, Unexpected
+from once.handlers.transaction import Transaction
 from once.testing import answer_lost, cancelled, inject, never_sent, refused
-from once.transaction import Transaction
-from once.verdict import BUSY, COMMITTED, CONTENDED, DUPLICATE, INNOCENT, UNNAMED, Kind, Verdict
 from tests.unit.support import COUNTERS, Bench, SoldOut, amounts, calls
 
 WRITE = "TransactWriteItems"

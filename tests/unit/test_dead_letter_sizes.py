@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from once.contract import DeadLetter, Limits
 from once.errors import PermanentError
-from once.original import Original
+from once.handlers.transaction import Transaction
+from once.intake.original_message import Original
+from once.schema import DeadLetter, Limits
 from once.testing import FakeAws
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import Note, consumer_of, facts, invoke, note, record, redriven
 

@@ -9,13 +9,13 @@ from unittest.mock import ANY
 
 import pytest
 
-from once.contract import DeadLetter, Limits, Reason
-from once.dead_letter import carried, described
-from once.dead_letter import text as text_attribute
 from once.errors import PermanentError
-from once.original import MOVED, Original
+from once.failures.quarantine import carried, described
+from once.failures.quarantine import text as text_attribute
+from once.handlers.transaction import Transaction
+from once.intake.original_message import MOVED, Original
+from once.schema import DeadLetter, Limits, Reason
 from once.testing import FakeAws
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import Note, consumer_of, facts, invoke, note, record, redriven
 

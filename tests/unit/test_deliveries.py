@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from once.contract import Limits
+from once.handlers.transaction import Transaction
+from once.schema import Limits
 from once.testing import FakeAws
-from once.transaction import Transaction
 from stacks.checks import life_days
 from stacks.config import DAY_SECONDS, Config
 from tests.unit.conftest import Start

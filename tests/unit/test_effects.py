@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from once.actions import serialize
+from once.commit.dedup_record import StoredRecord
 from once.errors import NotDone
-from once.record import StoredRecord
+from once.handlers.actions import serialize
+from once.handlers.transaction import Transaction
 from once.testing import inject, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.provider import (
     LEASE,

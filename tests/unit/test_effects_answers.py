@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from once.effects import Policy
 from once.errors import NotDone
+from once.handlers.effect_declaration import Policy
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent
 from tests.unit.conftest import Start
 from tests.unit.provider import (

@@ -7,8 +7,8 @@ import pytest
 from msgspec import Meta, Struct
 
 from once.consumer import Consumer
-from once.effects import Call, Effect, Policy
-from once.transaction import Transaction
+from once.handlers.effect_declaration import Call, Effect, Policy
+from once.handlers.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.provider import (
     SETTINGS,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from once.contract import CLOCK_MARGIN_SECONDS
-from once.effects import Policy
 from once.errors import NotDone
+from once.handlers.effect_declaration import Policy
+from once.schema import CLOCK_MARGIN_SECONDS
 from tests.unit.conftest import Start
 from tests.unit.provider import (
     LIFETIME,

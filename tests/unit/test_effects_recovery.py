@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from once.effects import Policy
 from once.errors import NotDone, PermanentError
+from once.handlers.effect_declaration import Policy
+from once.handlers.transaction import Transaction
 from once.testing import answer_lost, cancelled, inject, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.provider import (
     Charge,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from once.effects import Call, Policy
 from once.errors import KeySpent, NotDone, PermanentError
+from once.handlers.effect_declaration import Call, Policy
 from once.testing import inject, never_sent
 from tests.unit.conftest import Start
 from tests.unit.provider import (

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from once.effects import Call, Policy
 from once.errors import KeySpent, PermanentError
+from once.handlers.effect_declaration import Call, Policy
 from once.settings import TIME_MARGIN_MS
 from once.testing import inject, refused
 from tests.unit.conftest import Start

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from once.effects import Policy
 from once.errors import NotDone
+from once.handlers.effect_declaration import Policy
 from tests.unit.conftest import Start
 from tests.unit.provider import LEASE, NOW, SETTINGS, Killed, Provider, Till, after, consumer_of
 from tests.unit.support import Log, amounts, calls, note, reasons

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from once import errors, unrouted
-from once.contract import Reason
+from once import errors
 from once.error_text import summary_of
 from once.errors import (
     ConfigurationError,
@@ -19,6 +18,8 @@ from once.errors import (
     RetryableError,
     Unexpected,
 )
+from once.outbox import unrouted
+from once.schema import Reason
 
 LINE = re.compile(r"^(?P<lead>[│ ]*(?:[├└]── )?)(?P<name>[A-Z]\w+)", re.MULTILINE)
 

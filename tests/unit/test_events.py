@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from once.contract import Reason
 from once.errors import InvalidEvent, NoKey, PermanentError, TooLarge
-from once.events import CloudEvent, read_event
+from once.events.cloud_event import CloudEvent, read_event
+from once.schema import Reason
 from once.testing import cloud_event
 
 MISSING = object()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from once.contract import CLOCK_MARGIN_SECONDS
+from once.commit.result import BUSY, COMMITTED, DUPLICATE, Verdict
+from once.schema import CLOCK_MARGIN_SECONDS
 from once.testing import FakeAws, inject, never_sent
-from once.verdict import BUSY, COMMITTED, DUPLICATE, Verdict
 from tests.unit.conftest import Start
 from tests.unit.support import Bench, amounts
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from once.errors import OnceError, PermanentError, RetryableError
+from once.handlers.transaction import Transaction
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import (
     COUNTERS,

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from once.handlers.transaction import Transaction
 from once.testing import FakeContext, inject, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import (
     Note,

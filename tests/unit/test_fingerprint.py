@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from once.events import CloudEvent
-from once.fingerprint import fingerprint
+from once.events.cloud_event import CloudEvent
+from once.events.fingerprint import fingerprint
 from tests.unit.support import event_of
 
 DATA = {"name": "a", "amount": 1, "at": "noon"}

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from once.contract import CLOCK_MARGIN_SECONDS
-from once.effects import Effect, Policy
-from once.ledger import Ledger
-from once.record import StoredRecord
-from once.transaction import Identity, Transaction
-from once.verdict import COMMITTED, DUPLICATE, Kind
+from once.commit.dedup_record import StoredRecord
+from once.commit.result import COMMITTED, DUPLICATE, Kind
+from once.effects.ledger import Ledger
+from once.handlers.effect_declaration import Effect, Policy
+from once.handlers.transaction import Identity, Transaction
+from once.schema import CLOCK_MARGIN_SECONDS
 from tests.golden.versions import Item, cases
 from tests.unit.support import Bench, event_of
 

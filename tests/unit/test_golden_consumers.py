@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from once.consumer import Consumer
-from once.contract import SCHEMA_VERSION
-from once.effects import Effect
-from once.events import CloudEvent, read_event
-from once.fingerprint import fingerprint
-from once.handlers import Handler
-from once.ledger import Ledger
-from once.transaction import Identity, Transaction
+from once.effects.ledger import Ledger
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.fingerprint import fingerprint
+from once.handlers.effect_declaration import Effect
+from once.handlers.registration import Handler
+from once.handlers.transaction import Identity, Transaction
+from once.schema import SCHEMA_VERSION
 from stacks.consumers import CONSUMERS
 from tests.golden.versions import Item, cases, golden
 

@@ -7,10 +7,10 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from once.contract import SCHEMA_VERSION
-from once.events import read_event
-from once.outbox import OutgoingEvent, events_in
-from once.publisher import Publisher
+from once.events.cloud_event import read_event
+from once.events.outgoing import OutgoingEvent, events_in
+from once.outbox.sns_publisher import Publisher
+from once.schema import SCHEMA_VERSION
 from tests.golden.versions import Item, cases, golden, names, reader
 from tests.unit.relaying import Station
 from tests.unit.test_golden_records import LATER, MADE, written

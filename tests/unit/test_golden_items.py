@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from boto3.dynamodb.types import TypeDeserializer
 
-from once.actions import Action, Read
-from once.transaction import Transaction
+from once.handlers.actions import Action, Read
+from once.handlers.transaction import Transaction
 from tests.golden.versions import Item, cases, reader
 from tests.unit.conftest import Start
 from tests.unit.support import (

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from once.events import CloudEvent, read_event
-from once.fingerprint import fingerprint
-from once.keys import Key
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.dedup_key import Key
+from once.events.fingerprint import fingerprint
 from tests.golden.versions import Item, cases
 
 RULES: dict[str, Callable[..., Key]] = {

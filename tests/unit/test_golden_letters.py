@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from once.contract import SCHEMA_VERSION, DeadLetter
 from once.errors import PermanentError
+from once.handlers.transaction import Transaction
+from once.schema import SCHEMA_VERSION, DeadLetter
 from once.testing import FakeAws
-from once.transaction import Transaction
 from ops.dead_letters import Box, Letter
 from ops.export import export
 from ops.lineage import lineage_text

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from once.contract import SCHEMA_VERSION, Outcome, Standing
-from once.events import CloudEvent
-from once.intent import Intent
-from once.record import READ, StoredRecord, record_put
+from once.commit.dedup_record import READ, StoredRecord, record_put
+from once.events.cloud_event import CloudEvent
+from once.handlers.intent import Intent
+from once.handlers.transaction import Identity, Transaction
+from once.schema import SCHEMA_VERSION, Outcome, Standing
 from once.settings import Settings
-from once.transaction import Identity, Transaction
 from ops.record_words import record_words
 from tests.golden.versions import Item, cases, golden, names, reader
 from tests.unit.support import SoldOut
@@ -97,7 +97,7 @@ def test_every_shape_of_the_current_version_is_kept() -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_a_record_has_the_shape_of_its_schema_version(name: str) -> None:
     assert written(**MADE[name]) == golden(SCHEMA_VERSION, "records")[name]["item"], (
-        "The dedup record has changed its shape. Raise SCHEMA_VERSION in once/contract.py, let "
+        "The dedup record has changed its shape. Raise SCHEMA_VERSION in once/schema.py, let "
         "StoredRecord.read understand both versions, and give the new one a folder in "
         "tests/golden: records of the old version live on for the whole window."
     )

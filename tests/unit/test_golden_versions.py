@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from once.contract import SCHEMA_VERSION
+from once.schema import SCHEMA_VERSION
 from tests.golden.versions import FOLDER, VERSIONS, Item, cases, golden, reader
 
 FILES = ("changes", "consumers", "events", "items", "keys", "letters", "purged", "records")

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from once.claim import Claim
-from once.contract import Limits
+from once.commit.request import Claim
+from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, INNOCENT, Verdict
+from once.handlers.transaction import Transaction
 from once.runtime import Runtime
+from once.schema import Limits
 from once.testing import FakeAws, FakeContext
-from once.transaction import Transaction
-from once.verdict import COMMITTED, CONTENDED, DUPLICATE, INNOCENT, Verdict
 from tests.unit.conftest import Start
 from tests.unit.grouping import batch_of
 from tests.unit.support import consumer_of, failures

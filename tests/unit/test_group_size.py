@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from once.batch.group_size import GroupSize
+from once.commit.result import Kind, Verdict, failed
 from once.consumer import Consumer, LambdaHandler
 from once.errors import CommitRefused, InvalidWrite, OnceError, OutcomeUnknown
-from once.group_size import GroupSize
 from once.testing import FakeAws, FakeContext
-from once.verdict import Kind, Verdict, failed
 from tests.unit.conftest import Start
 from tests.unit.grouping import Choose, batch_of, calm, faults, groups, message, naming
 from tests.unit.support import calls, consumer_of, failures, quick

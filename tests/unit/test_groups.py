@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from once.consumer import Consumer
+from once.handlers.transaction import Transaction
 from once.testing import FakeAws
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.grouping import (
     WRITE,

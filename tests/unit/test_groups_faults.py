@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from once.contract import Reason
-from once.places import Table
+from once.handlers.item_key import Table
+from once.handlers.transaction import Transaction
+from once.schema import Reason
 from once.settings import TableSettings
 from once.testing import Fault, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.grouping import Choose, Entries, batch_of, events, faults, groups, message, naming
 from tests.unit.support import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from once.transaction import Transaction
+from once.handlers.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.grouping import WRITE, batch_of, faults, groups, message, naming, operations
 from tests.unit.support import COUNTERS, Note, SoldOut, amounts, calls, consumer_of, count, invoke

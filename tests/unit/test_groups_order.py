@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from once.handlers.transaction import Transaction
 from once.testing import never_sent, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.grouping import Choose, batch_of, calm, faults, groups, message, naming
 from tests.unit.provider import Killed

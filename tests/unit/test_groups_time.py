@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from once.handlers.transaction import Transaction
 from once.settings import TIME_MARGIN_MS
 from once.testing import FakeContext, Fault, never_sent, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.grouping import Choose, Entries, batch_of, calm, faults, groups, message, naming
 from tests.unit.support import Note, amounts, calls, consumer_of, count, invoke

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once import events, intake
-from once.budget import Budget
+from once.deadline import Budget
+from once.events import cloud_event as events
+from once.intake import reader as intake
 from once.testing import FakeContext
 from tests.unit.conftest import Start
 from tests.unit.support import amounts, consumer_of, invoke, note, reasons, record

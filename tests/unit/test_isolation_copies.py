@@ -5,7 +5,7 @@ import json
 import pytest
 
 from once.consumer import Consumer
-from once.contract import Limits
+from once.schema import Limits
 from once.testing import FakeAws
 from tests.unit.conftest import Start
 from tests.unit.grouping import batch_of, message

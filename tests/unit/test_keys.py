@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.contract import Limits
 from once.errors import NoKey, TooLarge
-from once.events import CloudEvent
-from once.fingerprint import fingerprint
-from once.keys import Key
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key
+from once.events.fingerprint import fingerprint
+from once.schema import Limits
 from tests.unit.support import event_of, quick
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)

@@ -7,8 +7,8 @@ import pytest
 from msgspec import Struct
 
 from once.consumer import Consumer
-from once.effects import Policy
 from once.errors import NotDone
+from once.handlers.effect_declaration import Policy
 from once.testing import inject, refused
 from tests.unit.conftest import Start
 from tests.unit.provider import Killed, Provider, Till, after, start_till

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from once.actions import serialize
-from once.contract import CLOCK_MARGIN_SECONDS, Standing
-from once.effects import Effect, Policy
+from once.effects.ledger import Ledger
 from once.errors import EffectUnknown, InFlight, Unanswered
-from once.intent import Intent
-from once.ledger import Ledger
+from once.handlers.actions import serialize
+from once.handlers.effect_declaration import Effect, Policy
+from once.handlers.intent import Intent
+from once.schema import CLOCK_MARGIN_SECONDS, Standing
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
 from tests.unit.conftest import Start
 from tests.unit.provider import LIFETIME, NOW, Charge, Provider

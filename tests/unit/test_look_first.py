@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from once.consumer import Consumer
-from once.contract import CLOCK_MARGIN_SECONDS
 from once.errors import PermanentError
+from once.handlers.transaction import Transaction
+from once.schema import CLOCK_MARGIN_SECONDS
 from once.testing import FakeAws, FakeContext
-from once.transaction import Transaction
 from tests.unit import provider
 from tests.unit.conftest import Start
 from tests.unit.grouping import READ, WRITE, batch_of, groups, message, operations

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from once.contract import Limits, Metric
-from once.effects import Policy
 from once.errors import NotDone, RetryableError
+from once.handlers.effect_declaration import Policy
+from once.handlers.transaction import Transaction
+from once.schema import Limits, Metric
 from once.testing import FakeAws, FakeContext, cancelled, inject
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.provider import Provider, start_till
 from tests.unit.support import (

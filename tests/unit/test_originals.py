@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from once.contract import DeadLetter, Limits
-from once.dead_letter import size_of
-from once.original import MOVED
+from once.failures.quarantine import size_of
+from once.intake.original_message import MOVED
+from once.schema import DeadLetter, Limits
 from once.testing import FakeAws
 from tests.unit.conftest import Start
 from tests.unit.support import amounts, consumer_of, facts, invoke, note, record

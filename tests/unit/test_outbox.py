@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.contract import Limits
 from once.errors import InvalidWrite, TooLarge
-from once.events import CloudEvent, read_event
-from once.keys import key_hash
-from once.outbox import OutgoingEvent, draft, events_in, written
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.dedup_key import key_hash
+from once.events.outgoing import OutgoingEvent, draft, events_in, written
+from once.schema import Limits
 from tests.unit.support import Note, event_of, quick
 
 PK = "notes#event#/s#e"

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from once.contract import Standing
+from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, pending
 from once.errors import CommitRefused, KeyConflict
-from once.intent import Intent
+from once.handlers.intent import Intent
+from once.handlers.transaction import Transaction
+from once.schema import Standing
 from once.testing import inject, never_sent
-from once.transaction import Transaction
-from once.verdict import COMMITTED, CONTENDED, DUPLICATE, pending
 from tests.unit.support import Bench, amounts
 
 NOW = 1_800_000_000

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from once.effects import Call, Policy
 from once.errors import KeySpent, NotDone
+from once.handlers.effect_declaration import Call, Policy
 from once.settings import TIME_MARGIN_MS
 from once.testing import cancelled, inject
 from tests.unit.conftest import Start

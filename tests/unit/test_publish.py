@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from once import Policy
+from once.commit.result import COMMITTED
 from once.consumer import Consumer
 from once.errors import InvalidWrite, TooLarge
-from once.outbox import events_in
+from once.events.outgoing import events_in
+from once.handlers.transaction import Transaction
 from once.testing import FakeAws
-from once.transaction import Transaction
-from once.verdict import COMMITTED
 from tests.unit.conftest import Start
 from tests.unit.support import (
     PUBLISHES,

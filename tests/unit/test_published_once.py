@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from once.consumer import Consumer
-from once.contract import CLOCK_MARGIN_SECONDS
-from once.outbox import events_in
+from once.events.outgoing import events_in
+from once.handlers.transaction import Transaction
+from once.schema import CLOCK_MARGIN_SECONDS
 from once.testing import FakeAws, FakeContext, answer_lost, inject
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.relaying import Station, change
 from tests.unit.support import COUNTERS, Note, amounts, consumer_of, failures, note, record

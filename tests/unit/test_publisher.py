@@ -10,9 +10,9 @@ from botocore.parsers import ResponseParserError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.contract import Limits
-from once.outbox import OutgoingEvent
-from once.publisher import Publisher, Unpublished
+from once.events.outgoing import OutgoingEvent
+from once.outbox.sns_publisher import Publisher, Unpublished
+from once.schema import Limits
 from tests.unit.relaying import outgoing
 from tests.unit.support import quick
 

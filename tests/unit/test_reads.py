@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from once.contract import COMMIT_ATTRIBUTE
 from once.errors import InvalidWrite
+from once.handlers.transaction import Transaction
+from once.schema import COMMIT_ATTRIBUTE
 from once.testing import FakeAws
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import (
     COUNTERS,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
+from once.commit.record_lookup import recall
 from once.errors import OutcomeUnknown
-from once.recall import recall
 
 KEYS: list[Any] = [{"pk": {"S": "notes#a"}}, {"pk": {"S": "notes#b"}}]
 RECORDS: list[Any] = [key | {"commit": {"S": "c"}} for key in KEYS]

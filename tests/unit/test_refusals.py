@@ -6,8 +6,8 @@ import pytest
 
 from once.consumer import Consumer
 from once.errors import PermanentError, Refusal
+from once.handlers.transaction import Transaction
 from once.testing import FakeAws
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import (
     COUNTERS,

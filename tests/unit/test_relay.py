@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from once.relay import Relay
+from once.outbox.stream_relay import Relay
 from once.sdk import SDK
 from tests.unit.relaying import THEN, Station, change, image, outgoing
 

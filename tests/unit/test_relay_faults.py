@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.parsers import ResponseParserError
 
-from once.relay import NotRelayed
+from once.outbox.stream_relay import NotRelayed
 from once.testing import Fault, answer_lost, inject, never_sent, refused
 from tests.unit.relaying import Station, answered, change, image, outgoing
 from tests.unit.support import calls

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from once.keys import key_hash
-from once.outbox import OutgoingEvent
+from once.events.dedup_key import key_hash
+from once.events.outgoing import OutgoingEvent
 from tests.unit.relaying import Station, change, image, outgoing
 from tests.unit.support import facts
 

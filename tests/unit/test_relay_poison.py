@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from once.contract import Limits
-from once.keys import key_hash
+from once.events.dedup_key import key_hash
+from once.schema import Limits
 from once.testing import Fault, inject, never_sent, refused
 from tests.unit.relaying import Station, answered, change, image, outgoing
 from tests.unit.support import facts

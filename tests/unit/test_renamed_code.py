@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from once.keys import Key
-from once.transaction import Transaction
+from once.events.dedup_key import Key
+from once.handlers.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import Note, amounts, consumer_of, count, invoke, note, record
 

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import boto3
 import pytest
 
-from once.relay import Relay
+from once.outbox.stream_relay import Relay
 from once.runtime import Runtime
 from once.settings import RelaySettings, Settings
 from tests.unit.conftest import Start

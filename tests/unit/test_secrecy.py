@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from once.errors import PermanentError, RetryableError
+from once.handlers.transaction import Transaction
 from once.testing import FakeAws, FakeContext, cancelled, inject, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import (
     COUNTERS,

@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.breaker import Breaker
-from once.budget import Budget
+from once.batch.group_size import GroupSize
+from once.batch.message_state import Course
+from once.batch.metrics import Meter
+from once.batch.warm_state import Memory
 from once.consumer import Consumer
-from once.course import Course, Fate, Result
+from once.deadline import Budget
 from once.errors import InvalidWrite, KeyConflict, OnceError, Unexpected
-from once.group_size import GroupSize
-from once.intake import Delivery, Task
-from once.memory import Memory
-from once.meter import Meter
+from once.failures.circuit_breaker import Breaker
+from once.fate import Fate, Result
+from once.handlers.transaction import Identity, Transaction
+from once.intake.reader import Delivery, Task
 from once.testing import FakeAws, cancelled, inject
-from once.transaction import Identity, Transaction
 from tests.unit.conftest import Start
 from tests.unit.support import (
     COUNTERS,

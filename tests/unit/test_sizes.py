@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from once.actions import serialize
-from once.sizes import entry_bytes, item_bytes
+from once.commit.item_size import entry_bytes, item_bytes
+from once.handlers.actions import serialize
 
 
 @pytest.mark.parametrize(

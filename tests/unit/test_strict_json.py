@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.errors import TooLarge, Unparseable
-from once.strict_json import MAX_DEPTH, MAX_SAFE_INTEGER, parse
+from once.events.strict_json import MAX_DEPTH, MAX_SAFE_INTEGER, parse
 from tests.unit.support import quick
 
 LIMIT = 1024 * 1024

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from once.contract import COMMIT_ATTRIBUTE, Limits
+from once.commit.result import COMMITTED, Kind
 from once.errors import InvalidWrite, OnceError, TooLarge
-from once.places import Table
-from once.transaction import Transaction
-from once.verdict import COMMITTED, Kind
+from once.handlers.item_key import Table
+from once.handlers.transaction import Transaction
+from once.schema import COMMIT_ATTRIBUTE, Limits
 from tests.unit.support import COUNTERS, Bench, SoldOut, calls, offline
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from once.consumer import Consumer
+from once.handlers.transaction import Transaction
 from once.testing import FakeAws, inject, refused
-from once.transaction import Transaction
 from tests.unit.conftest import Start
 from tests.unit.grouping import batch_of, message
 from tests.unit.isolating import SPENT, URL, isolated, names

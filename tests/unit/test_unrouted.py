@@ -10,9 +10,9 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.contract import DeadLetter, Reason
 from once.errors import Unparseable
-from once.unrouted import Envelope, unrouted
+from once.outbox.unrouted import Envelope, unrouted
+from once.schema import DeadLetter, Reason
 from tests.unit.support import quick
 from tests.unit.sweeping import PLACED, RESERVED, Field, envelope, string
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from once.contract import COMMIT_ATTRIBUTE
-from once.verdict import COMMITTED
+from once.commit.result import COMMITTED
+from once.schema import COMMIT_ATTRIBUTE
 from tests.unit.support import COUNTERS, Bench, offline
 
 STAMP = "SET #once_commit = :once_commit"

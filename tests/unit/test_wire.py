@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.actions import serialize
+from once.commit.request_encoding import encoded, write_bodies
 from once.errors import InvalidWrite
+from once.handlers.actions import serialize
 from once.sdk import SDK
 from once.testing import inject, refused
-from once.wire import encoded, write_bodies
 from tests.unit.support import Bench
 
 OPERATION = "TransactWriteItems"

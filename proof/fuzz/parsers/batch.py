@@ -12,10 +12,10 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from functions.inventory.handler import consumer as inventory
 from functions.orders.handler import consumer as orders
-from once.contract import Record
 from once.errors import PermanentError
-from once.intake import Intake, Task
+from once.intake.reader import Intake, Task
 from once.runtime import Runtime
+from once.schema import Record
 from once.settings import TableSettings
 from proof.fuzz import claims, fakes, messages, nasty
 from proof.fuzz.parsers.commit import CANCELLED

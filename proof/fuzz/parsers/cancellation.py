@@ -1,12 +1,12 @@
-"""`once.cancellation.judge`: a verdict says no more than the transaction's own reasons show."""
+"""`once.commit.cancellation.judge`: a verdict follows from the transaction's own reasons."""
 
 from random import Random
 from typing import Any
 
-from once.cancellation import judge
-from once.contract import Record, State
+from once.commit.cancellation import judge
+from once.commit.result import Kind, Verdict
 from once.errors import CommitRefused, InvalidWrite, KeyConflict, PermanentError
-from once.verdict import Kind, Verdict
+from once.schema import Record, State
 from proof.fuzz import claims, items
 from proof.fuzz.parsers.stored import LISTED
 from proof.fuzz.target import Target, claim

@@ -1,13 +1,13 @@
-"""`once.canonical` and `once.fingerprint`: one form for one meaning, and another for another."""
+"""`once.events.canonical_json` and `once.events.fingerprint`: one form for each meaning."""
 
 from random import Random
 from typing import Any
 
-from once.canonical import canonical
 from once.errors import Unparseable
-from once.events import CloudEvent
-from once.fingerprint import fingerprint
-from once.strict_json import parse
+from once.events.canonical_json import canonical
+from once.events.cloud_event import CloudEvent
+from once.events.fingerprint import fingerprint
+from once.events.strict_json import parse
 from proof.fuzz import bodies, nasty, reference
 from proof.fuzz.parsers.strict_json import MAX_BYTES
 from proof.fuzz.spelling import spelled

@@ -1,4 +1,4 @@
-"""`once.commit.Committer`: a group's verdicts, out of whatever answer arrives."""
+"""`once.commit.committer.Committer`: a group's verdicts, out of whatever answer arrives."""
 
 from random import Random
 from types import SimpleNamespace
@@ -6,10 +6,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from once.claim import Claim
-from once.commit import Committer
-from once.contract import CLOCK_MARGIN_SECONDS, Record
-from once.verdict import Kind, Verdict
+from once.commit.committer import Committer
+from once.commit.request import Claim
+from once.commit.result import Kind, Verdict
+from once.schema import CLOCK_MARGIN_SECONDS, Record
 from proof.fuzz import claims, items, nasty
 from proof.fuzz.parsers.cancellation import check_verdict
 from proof.fuzz.target import Target, claim

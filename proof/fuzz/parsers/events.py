@@ -1,10 +1,10 @@
-"""`once.events.read_event`: from a body to an event that has an identity."""
+"""`once.events.cloud_event.read_event`: from a body to an event that has an identity."""
 
 from random import Random
 from typing import Any
 
 from once.errors import InvalidEvent, NoKey, TooLarge, Unparseable
-from once.events import CloudEvent, read_event
+from once.events.cloud_event import CloudEvent, read_event
 from proof.fuzz import bodies, reference
 from proof.fuzz.parsers.strict_json import MAX_BYTES
 from proof.fuzz.target import Target, claim

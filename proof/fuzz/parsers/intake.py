@@ -1,4 +1,4 @@
-"""`once.intake.Intake`: from a message to a task, with the handlers and models of `functions/`."""
+"""`once.intake.reader.Intake`: from a message to a task, with the models of `functions/`."""
 
 from random import Random
 from typing import Any
@@ -11,7 +11,6 @@ from functions.notifications.handler import consumer as notifications
 from functions.orders.handler import consumer as orders
 from functions.payments.handler import consumer as payments
 from once.consumer import Consumer
-from once.contract import Limits
 from once.errors import (
     InvalidData,
     InvalidEvent,
@@ -22,7 +21,8 @@ from once.errors import (
     Unparseable,
     UntrustedSource,
 )
-from once.intake import Delivery, Intake, Task
+from once.intake.reader import Delivery, Intake, Task
+from once.schema import Limits
 from once.settings import Settings
 from proof.fuzz import fakes, messages, reference
 from proof.fuzz.target import Target, claim

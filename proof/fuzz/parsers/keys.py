@@ -1,14 +1,14 @@
-"""`once.keys.Key`: two events have one key exactly if they have one identity."""
+"""`once.events.dedup_key.Key`: two events have one key exactly if they have one identity."""
 
 import unicodedata
 from random import Random
 from typing import Any
 
-from once.contract import Limits
 from once.errors import NoKey, TooLarge
-from once.events import CloudEvent
-from once.fingerprint import fingerprint
-from once.keys import Key
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key
+from once.events.fingerprint import fingerprint
+from once.schema import Limits
 from proof.fuzz import nasty, reference
 from proof.fuzz.target import Target, claim
 

@@ -1,4 +1,4 @@
-"""`once.original.Original` and `ops.originals`: the message as it was sent, whatever it claims.
+"""`once.intake.original_message` and `ops.originals`: the message as it was sent.
 
 A consumer never opens what is compressed; the operator's tools do, up to a limit.
 """
@@ -10,9 +10,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.contract import DeadLetter, Limits
-from once.dead_letter import carried, size_of
-from once.original import MOVED, Original
+from once.failures.quarantine import carried, size_of
+from once.intake.original_message import MOVED, Original
+from once.schema import DeadLetter, Limits
 from ops.originals import LARGEST, opened
 from proof.fuzz import messages
 from proof.fuzz.target import Target, claim

@@ -1,11 +1,11 @@
-"""`once.record.StoredRecord` and `once.intent.Intent`: what lies in the table, read back."""
+"""`once.commit.dedup_record` and `once.handlers.intent`: records of the table, read back."""
 
 from random import Random
 from typing import Any
 
-from once.contract import Record, State
-from once.intent import Intent
-from once.record import StoredRecord
+from once.commit.dedup_record import StoredRecord
+from once.handlers.intent import Intent
+from once.schema import Record, State
 from proof.fuzz import items
 from proof.fuzz.target import Target, claim
 

@@ -1,4 +1,4 @@
-"""`once.relay` and `once.outbox.events_in`: records of the dedup table's stream."""
+"""`once.outbox.stream_relay` and `once.events.outgoing`: records of the table's stream."""
 
 import json
 from collections import Counter
@@ -6,10 +6,10 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
-from once.contract import Record
 from once.errors import Unpublishable
-from once.outbox import events_in
-from once.relay import NotRelayed, Relay
+from once.events.outgoing import events_in
+from once.outbox.stream_relay import NotRelayed, Relay
+from once.schema import Record
 from once.settings import RelaySettings
 from proof.fuzz import fakes, items, nasty
 from proof.fuzz.target import Target, claim

@@ -1,11 +1,11 @@
-"""`once.strict_json.parse`: reads what has one meaning, and refuses the rest with a reason."""
+"""`once.events.strict_json.parse`: reads texts with one meaning, refuses others with a reason."""
 
 from typing import Any
 
 import msgspec
 
 from once.errors import TooLarge, Unparseable
-from once.strict_json import parse
+from once.events.strict_json import parse
 from proof.fuzz import bodies, reference
 from proof.fuzz.target import Target, claim
 

@@ -1,0 +1,111 @@
+"""Why DynamoDB cancelled a transaction, read reason by reason.
+
+The reasons stand in the order of the request, so each one names its action. Reading them as one
+verdict for the whole request loses messages: a neighbour's failed condition would make a duplicate
+of an event that was never committed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from once.commit.dedup_record import StoredRecord
+from once.commit.result import (
+    BUSY,
+    COMMITTED,
+    CONTENDED,
+    DUPLICATE,
+    INNOCENT,
+    STALE,
+    Verdict,
+    failed,
+    pending,
+    refused,
+)
+from once.errors import CommitRefused, ConditionFailed, InvalidWrite, KeyConflict
+from once.handlers.actions import Action, Read
+from once.handlers.transaction import Transaction
+from once.schema import COMMIT_ATTRIBUTE
+
+Reason = Mapping[str, Any]
+
+_CONDITION = "ConditionalCheckFailed"
+_INVALID = {"ValidationError", "ItemCollectionSizeLimitExceeded"}
+_CONFLICT = "TransactionConflict"
+_THROTTLED = {"ThrottlingError", "ProvisionedThroughputExceeded"}
+
+
+def judge(
+    transaction: Transaction, actions: Sequence[Action], reasons: Sequence[Reason]
+) -> Verdict:
+    """Return one transaction's verdict.
+
+    Args:
+        transaction: the transaction, whose dedup record comes first in the request.
+        actions: its further actions, in the order of the request.
+        reasons: the cancellation reasons of the record and of the actions, in that order.
+    """
+    if reasons[0]["Code"] == _CONDITION:
+        if not reasons[0].get("Item"):  # only a pending record that someone deleted
+            return failed(CommitRefused("the effect's record is gone: it will be begun anew"))
+        return judge_record(transaction, StoredRecord.read(reasons[0]["Item"]))
+    if reasons[0]["Code"] == _CONFLICT:
+        return CONTENDED  # perhaps an earlier attempt of ours, which the other reasons then echo
+    if reasons[0]["Code"] in _THROTTLED:
+        return BUSY
+    codes = {reason["Code"] for reason in reasons}
+    if codes & _INVALID:
+        return failed(InvalidWrite(f"DynamoDB refuses {'; '.join(_refusals(actions, reasons))}"))
+    if _CONDITION in codes:
+        return _judge_conditions(actions, reasons[1:])
+    if _CONFLICT in codes:
+        return CONTENDED
+    if codes & _THROTTLED:
+        return BUSY
+    if codes == {"None"}:
+        return INNOCENT
+    return failed(CommitRefused(f"DynamoDB cancelled the commit: {', '.join(sorted(codes))}"))
+
+
+def judge_record(transaction: Transaction, stored: StoredRecord) -> Verdict:
+    """Return the verdict on a transaction whose dedup record is already there."""
+    if stored.commit == transaction.commit_id:
+        return COMMITTED  # an earlier attempt of ours, whose answer was lost
+    if stored.fingerprint != transaction.identity.fingerprint:
+        return failed(
+            KeyConflict(
+                "an event with other content was committed under this key: the producer reused an "
+                "id, or a field that may differ is not declared volatile"
+            )
+        )
+    if stored.intent is None:
+        return DUPLICATE
+    if transaction.owned is not None and transaction.owned.owner == stored.intent.owner:
+        return CONTENDED  # our own completion, which has not arrived: it goes again
+    return pending(stored.intent, stored.committed_at)
+
+
+def _refusals(actions: Sequence[Action], reasons: Sequence[Reason]) -> Iterator[str]:
+    writes = ["the dedup record", *(f"the {a.kind} on {a.table.name}" for a in actions)]
+    for write, reason in zip(writes, reasons, strict=True):
+        if reason["Code"] in _INVALID:
+            yield f"{write}: {reason['Code']}, {reason.get('Message') or 'without a message'}"
+
+
+def _judge_conditions(actions: Sequence[Action], reasons: Sequence[Reason]) -> Verdict:
+    pairs = zip(actions, reasons, strict=True)
+    failures = [(action, r.get("Item")) for action, r in pairs if r["Code"] == _CONDITION]
+    if any(_changed(action, item) for action, item in failures):
+        return STALE
+    for action, _ in failures:
+        if action.otherwise is not None:
+            return refused(action.otherwise)
+    table = failures[0][0].table.name
+    return failed(ConditionFailed(f"the condition of a {failures[0][0].kind} on {table} failed"))
+
+
+def _changed(action: Action, item: Mapping[str, Any] | None) -> bool:
+    """Tell a stale read from a failed condition of the handler's own, which share one reason."""
+    if action.read is None:
+        return False
+    commit = (item or {}).get(COMMIT_ATTRIBUTE, {}).get("S")
+    return action.read != Read(bool(item), commit)

@@ -1,0 +1,150 @@
+"""The dedup record: one item that says "this consumer committed this event"."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from once.events.outgoing import written
+from once.handlers.intent import Intent
+from once.handlers.transaction import Transaction
+from once.schema import CLOCK_MARGIN_SECONDS, SCHEMA_VERSION, Record, State
+from once.settings import Settings
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
+
+READ = (
+    *(Record.PK, Record.STATE, Record.FINGERPRINT, Record.COMMIT, Record.EXPIRES_AT),
+    *(Record.COMMITTED_AT, Record.EFFECT, Record.PROVIDER_KEY, Record.REQUEST),
+    *(Record.KEY_EXPIRES_AT, Record.OWNER, Record.LEASE_UNTIL, Record.STANDING),
+)
+"""The attributes that a `StoredRecord` is made of: all but the outbox, which may be long."""
+
+# TTL deletes within days, so a record that is past its time may still be there: the condition, and
+# not TTL, is the window. ALL_OLD hands back the record in the way, which tells a duplicate from a
+# conflict without another read.
+# One function wrote the expiry and another compares it, so their clocks' difference is added.
+# A pending record has no expiry: what may have been done outside is never forgotten by itself.
+_NEW_OR_EXPIRED = f"attribute_not_exists({Record.PK}) OR {Record.EXPIRES_AT} < :expired_before"
+_STILL_MINE = "#state = :pending AND #owner = :owner"
+
+
+class _Condition(TypedDict, total=False):
+    ConditionExpression: str
+    ExpressionAttributeNames: dict[str, str]
+    ExpressionAttributeValues: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A dedup record as it was found in the table; `committed_at` is in milliseconds."""
+
+    fingerprint: str
+    commit: str
+    committed_at: int
+    expires_at: int | None
+    intent: Intent | None
+
+    @classmethod
+    def read(cls, item: Mapping[str, Any]) -> "StoredRecord":
+        """Read a record from DynamoDB's own JSON form."""
+        expires = item.get(Record.EXPIRES_AT)
+        return cls(
+            fingerprint=item[Record.FINGERPRINT]["S"],
+            commit=item[Record.COMMIT]["S"],
+            committed_at=int(item[Record.COMMITTED_AT]["N"]),
+            expires_at=None if expires is None else int(expires["N"]),
+            intent=Intent.read(item) if item[Record.STATE]["S"] == State.PENDING else None,
+        )
+
+    def expired(self, now: float) -> bool:
+        """Tell whether a new event may take the key, as the condition of the put has it."""
+        return self.expires_at is not None and self.expires_at < int(now) - CLOCK_MARGIN_SECONDS
+
+
+def record_key(pk: str) -> dict[str, Any]:
+    """Return the primary key of a dedup record, in DynamoDB's own JSON form."""
+    return {Record.PK: {"S": pk}}
+
+
+def record_put(
+    transaction: Transaction, settings: Settings, now: float
+) -> "TransactWriteItemTypeDef":
+    """Return the entry of TransactItems that claims the event for its consumer.
+
+    The record is pending where an effect is to follow. After it, the record turns done, if the
+    transaction still owns it.
+
+    Args:
+        transaction: what commits with the record.
+        settings: names the table, and says how long keys are remembered.
+        now: the time, in seconds since the epoch.
+
+    Raises:
+        InvalidWrite: an event of the outbox that no consumer could read.
+    """
+    return {
+        "Put": {
+            "TableName": settings.dedup_table,
+            "Item": _item(transaction, settings, now),
+            **_condition(transaction, now),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+    }
+
+
+def _condition(transaction: Transaction, now: float) -> "_Condition":
+    if transaction.owned is None:
+        expired_before = {"N": str(int(now) - CLOCK_MARGIN_SECONDS)}
+        return {
+            "ConditionExpression": _NEW_OR_EXPIRED,
+            "ExpressionAttributeValues": {":expired_before": expired_before},
+        }
+    owner = {"S": transaction.owned.owner}
+    return {
+        "ConditionExpression": _STILL_MINE,
+        "ExpressionAttributeNames": {"#state": Record.STATE, "#owner": Record.OWNER},
+        "ExpressionAttributeValues": {":pending": {"S": State.PENDING}, ":owner": owner},
+    }
+
+
+def _item(transaction: Transaction, settings: Settings, now: float) -> dict[str, Any]:
+    if transaction.intent is not None:
+        return {
+            **_identity(transaction, State.PENDING, now),
+            **transaction.intent.item(),
+        }
+    item = {
+        **_identity(transaction, State.DONE, now),
+        Record.OUTCOME: {"S": transaction.outcome},
+        Record.EXPIRES_AT: {"N": str(int(now) + settings.dedup_window_seconds)},
+    }
+    if transaction.owned is not None:
+        item |= transaction.owned.trail()
+    if transaction.refusal is not None:
+        item[Record.REFUSAL] = {"S": type(transaction.refusal).__name__}
+    if transaction.drafts:
+        item[Record.OUTBOX] = {"S": _outbox(transaction, settings, now)}
+    return item
+
+
+def _identity(transaction: Transaction, state: State, now: float) -> dict[str, Any]:
+    return {
+        **record_key(transaction.identity.pk),
+        Record.SCHEMA: {"N": str(SCHEMA_VERSION)},
+        Record.STATE: {"S": state},
+        Record.FINGERPRINT: {"S": transaction.identity.fingerprint},
+        Record.COMMIT: {"S": transaction.commit_id},
+        Record.EVENT_TYPE: {"S": transaction.event.type},
+        Record.COMMITTED_AT: {"N": str(int(now * 1000))},
+    }
+
+
+def _outbox(transaction: Transaction, settings: Settings, now: float) -> str:
+    return written(
+        transaction.drafts,
+        inbound=transaction.event,
+        pk=transaction.identity.pk,
+        consumer=settings.consumer,
+        now=now,
+    )

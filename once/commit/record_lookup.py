@@ -1,0 +1,61 @@
+"""Asking for dedup records, without committing anything."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
+from once.commit.dedup_record import READ, record_key
+from once.error_text import summary_of
+from once.errors import OutcomeUnknown
+from once.schema import Record
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+Item = dict[str, Any]
+
+_NAMES = {f"#{name}": name for name in READ}
+_ROUNDS = 3
+"""How often the keys are asked for that DynamoDB had no capacity to answer."""
+
+
+def recall(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> dict[str, Item]:
+    """Read dedup records consistently, in one request.
+
+    Args:
+        client: a DynamoDB client.
+        table: the table of dedup records.
+        pks: their partition keys, at most a hundred.
+
+    Returns:
+        What was found, in DynamoDB's own JSON form, by partition key; a key without a record is
+        left out.
+
+    Raises:
+        OutcomeUnknown: DynamoDB did not answer for every key.
+    """
+    # DynamoDB refuses a request that names one key twice.
+    keys = [record_key(pk) for pk in dict.fromkeys(pks)]
+    return {item[Record.PK]["S"]: item for item in _items(client, table, keys)} if keys else {}
+
+
+def _items(client: "DynamoDBClient", table: str, keys: list[Any]) -> Iterator[Item]:
+    request: Any = {
+        table: {
+            "Keys": keys,
+            "ConsistentRead": True,
+            "ProjectionExpression": ",".join(_NAMES),
+            "ExpressionAttributeNames": _NAMES,
+        }
+    }
+    for _ in range(_ROUNDS):
+        try:
+            answer: Any = client.batch_get_item(RequestItems=request)
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
+            raise OutcomeUnknown(f"no answer, and no record: {summary_of(error)}") from None
+        yield from answer["Responses"].get(table, [])
+        if not (request := answer.get("UnprocessedKeys")):
+            return
+    raise OutcomeUnknown("no answer, and DynamoDB had no capacity to read the records back")

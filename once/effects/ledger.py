@@ -1,0 +1,215 @@
+"""The effect ledger: what becomes of a pending record until its effect is done.
+
+Every change is a step of the record's owner, and is fenced by the owner's token: whoever was
+overtaken finds the token changed, and neither calls nor writes any more. Each is a transaction of
+one action, because the function's role allows no other kind of write.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
+from once.commit.dedup_record import record_key
+from once.error_text import summary_of
+from once.errors import EffectUnknown, InFlight, Unanswered
+from once.events.dedup_key import key_hash
+from once.handlers.effect_declaration import Effect, Policy
+from once.handlers.intent import Intent
+from once.schema import Record, Standing, State
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import UpdateTypeDef
+
+_OWNED = "#state = :pending AND #owner = :owner AND #standing = :standing"
+_MILLISECONDS = 1000
+_HAND_BACKS = 3
+
+
+class Ledger:
+    """Opens, takes over and hands back the effects of one consumer.
+
+    Args:
+        client: a DynamoDB client.
+        table: the table of dedup records.
+        clock: the time, in seconds since the epoch.
+        logger: told of what could not be handed back.
+        margin_seconds: how far the clocks of two functions may differ.
+    """
+
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        table: str,
+        clock: Callable[[], float],
+        logger: "Logger",
+        margin_seconds: float,
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._margin = margin_seconds
+        self._clock = clock
+        self._logger = logger
+
+    def open(self, effect: Effect, request: bytes, pk: str, lease_seconds: float) -> Intent:
+        """Return the intent that is to be committed before the first call.
+
+        The provider's key derives from the event's: even without the record it would be the same.
+
+        Args:
+            effect: the effect.
+            request: the bytes to call it with.
+            pk: the partition key of the dedup record.
+            lease_seconds: by when this function has ended. The record says so by this function's
+                clock; the margin for other clocks is added by whoever finds it.
+        """
+        return Intent(
+            effect=effect.name,
+            provider_key=f"once-{key_hash(pk)}-{effect.name}-1",
+            request=request,
+            key_expires_at=self._key_expiry(effect),
+            owner=uuid4().hex,
+            lease_until=self._lease(lease_seconds),
+            standing=Standing.IN_FLIGHT,
+        )
+
+    def take_over(self, effect: Effect, pk: str, found: Intent, lease_seconds: float) -> Intent:
+        """Make a pending effect this delivery's own, where it may be called once more.
+
+        Raises:
+            InFlight: its owner may still be at it, or someone else took it over first.
+            EffectUnknown: it may have been done, and must not be called again.
+            Unanswered: DynamoDB did not say whether it is ours now.
+        """
+        fresh = found.standing is Standing.NOT_DONE
+        if not fresh:
+            self._check(effect, found)
+        mine = replace(
+            found,
+            owner=uuid4().hex,
+            lease_until=self._lease(lease_seconds),
+            standing=Standing.IN_FLIGHT,
+            key_expires_at=self._key_expiry(effect) if fresh else found.key_expires_at,
+        )
+        try:
+            self._change(pk, found, mine)
+        except Unanswered:
+            if fresh:  # it may be ours now, and nobody has called
+                self.hand_back(pk, mine, Standing.NOT_DONE)
+            raise
+        return mine
+
+    def renew_key(self, effect: Effect, pk: str, mine: Intent) -> Intent:
+        """Put a new provider key in place of one that brings nothing but a saved error.
+
+        Only after the provider was asked, and has certainly done nothing under the old one.
+
+        Raises:
+            InFlight: someone else took the effect over.
+            Unanswered: DynamoDB did not say whether the new key is written down.
+        """
+        stem, _, number = mine.provider_key.rpartition("-")
+        renewed = replace(
+            mine,
+            provider_key=f"{stem}-{int(number) + 1}",
+            key_expires_at=self._key_expiry(effect),
+            owner=uuid4().hex,  # a takeover that read the old key must not write it back
+        )
+        self._change(pk, mine, renewed)
+        return renewed
+
+    def hand_back(self, pk: str, mine: Intent, standing: Standing) -> None:
+        """Give an effect up, so that the next delivery need not wait for the lease to end.
+
+        Failing to is no fault: the lease ends by itself, and the effect then counts as unknown.
+        """
+        summary = ""
+        for _ in range(_HAND_BACKS):
+            try:
+                self._change(pk, mine, replace(mine, standing=standing))
+            except InFlight:
+                return  # it is somebody else's, or an attempt unheard of has handed it back
+            except Unanswered as failure:
+                summary = failure.summary
+            else:
+                return
+        self._logger.warning("effect not handed back", extra={"error": summary})
+
+    def _check(self, effect: Effect, found: Intent) -> None:
+        # While the provider remembers the key, a takeover that comes too early does no harm: the
+        # provider collapses the calls, and the owner's token fences the completion. Any other
+        # takeover calls twice, or declares unknown an effect that is being done.
+        if effect.policy is Policy.PROVIDER_KEY and self._is_remembered(found):
+            self._check_lease(found, margin=0)
+        else:
+            self._check_lease(found, self._margin)
+            self._check_policy(effect, found)
+
+    def _check_lease(self, found: Intent, margin: float) -> None:
+        remaining = found.lease_until / _MILLISECONDS + margin - self._clock()
+        if found.standing is Standing.IN_FLIGHT and remaining > 0:
+            raise InFlight(remaining)
+
+    def _is_remembered(self, found: Intent) -> bool:
+        expiry = found.key_expires_at
+        return expiry is not None and self._clock() + self._margin < expiry
+
+    def _check_policy(self, effect: Effect, found: Intent) -> None:
+        if effect.policy is Policy.AT_MOST_ONCE:
+            raise EffectUnknown(
+                f"the effect {effect.name!r} may have happened, and is done at most once: find out "
+                "outside whether it did"
+            )
+        if found.key_expires_at is not None and not self._is_remembered(found):
+            raise EffectUnknown(
+                f"the effect {effect.name!r} may have happened, and the provider may have "
+                f"forgotten the key {found.provider_key}: look it up there"
+            )
+
+    def _key_expiry(self, effect: Effect) -> int | None:
+        if effect.policy is not Policy.PROVIDER_KEY:
+            return None
+        return int(self._clock()) + effect.key_lifetime_seconds
+
+    def _lease(self, seconds: float) -> int:
+        return int((self._clock() + seconds) * _MILLISECONDS)
+
+    def _change(self, pk: str, before: Intent, after: Intent) -> None:
+        update = _update(self._table, pk, before, after)
+        try:
+            self._client.transact_write_items(TransactItems=[{"Update": update}])
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
+            if isinstance(error, ClientError) and _was_overtaken(error):
+                raise InFlight(0) from None
+            raise Unanswered(
+                f"the pending record could not be changed: {summary_of(error)}"
+            ) from None
+
+
+def _was_overtaken(error: ClientError) -> bool:
+    reasons = error.response.get("CancellationReasons", [])
+    return any(reason["Code"] == "ConditionalCheckFailed" for reason in reasons)
+
+
+def _update(table: str, pk: str, before: Intent, after: Intent) -> "UpdateTypeDef":
+    """Set every attribute of the intent, if it is as it was found."""
+    values = after.item()
+    names = {f"#{name}": name for name in values} | {"#state": Record.STATE}
+    return {
+        "TableName": table,
+        "Key": record_key(pk),
+        "UpdateExpression": "SET " + ", ".join(f"#{name} = :new_{name}" for name in values),
+        "ConditionExpression": _OWNED,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": {
+            **{f":new_{name}": value for name, value in values.items()},
+            ":pending": {"S": State.PENDING},
+            ":owner": {"S": before.owner},
+            ":standing": {"S": before.standing},
+        },
+    }

@@ -1,0 +1,97 @@
+"""CloudEvents 1.0 in structured JSON: the one form in which Once reads and writes events."""
+
+from typing import Any
+
+import msgspec
+
+from once.errors import InvalidEvent, NoKey
+from once.events.strict_json import parse
+
+_JSON_CONTENT = ("application/json", "text/json")
+
+
+class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event as it was received. `source` and `id` name it once and for all.
+
+    `time` is the producer's, as text; `extensions` holds every context attribute that the
+    specification does not name.
+    """
+
+    id: str
+    source: str
+    type: str
+    subject: str | None = None
+    time: str | None = None
+    data: Any = None
+    extensions: dict[str, Any] = {}
+
+
+class _Envelope(msgspec.Struct):
+    id: str
+    source: str
+    type: str
+    specversion: str
+    subject: str | None = None
+    time: str | None = None
+    datacontenttype: str | None = None
+    dataschema: str | None = None
+    data: Any = None
+
+
+_NAMED = frozenset(_Envelope.__struct_fields__)
+
+
+def read_event(body: str, *, max_bytes: int) -> CloudEvent:
+    """Read the body of a plain SQS message (or of an SNS delivery with raw delivery on).
+
+    Args:
+        body: the message body as received.
+        max_bytes: the largest body that is read, in bytes.
+
+    Raises:
+        Unparseable, TooLarge: see `once.events.strict_json.parse`.
+        NoKey: `id` or `source` is missing, null, empty or blank.
+        InvalidEvent: another required attribute is missing or of another type, or the data is not
+            JSON. What Once makes no use of is not checked.
+    """
+    tree = parse(body, max_bytes=max_bytes)
+    if not isinstance(tree, dict):
+        raise InvalidEvent(f"the body is a JSON {type(tree).__name__}, and an event is an object")
+    _check_identity(tree)
+    envelope = _convert(tree)
+    _check_content(tree, envelope)
+    return CloudEvent(
+        id=envelope.id,
+        source=envelope.source,
+        type=envelope.type,
+        subject=envelope.subject,
+        time=envelope.time,
+        data=envelope.data,
+        extensions={name: value for name, value in tree.items() if name not in _NAMED},
+    )
+
+
+def _check_identity(tree: dict[str, Any]) -> None:
+    for name in ("id", "source"):
+        value = tree.get(name)
+        if value is None or (isinstance(value, str) and not value.strip()):
+            raise NoKey(f"the event has no {name}: the producer must set one, and keep it on retry")
+
+
+def _convert(tree: dict[str, Any]) -> _Envelope:
+    try:
+        return msgspec.convert(tree, _Envelope)
+    except msgspec.ValidationError as error:
+        raise InvalidEvent(f"not a CloudEvent: {error}") from None
+
+
+def _check_content(tree: dict[str, Any], envelope: _Envelope) -> None:
+    if envelope.specversion != "1.0":
+        raise InvalidEvent("specversion is not 1.0")
+    if not envelope.type.strip():
+        raise InvalidEvent("type is blank")
+    if "data_base64" in tree:
+        raise InvalidEvent("data_base64 is not read: send the data as JSON in `data`")
+    content = (envelope.datacontenttype or "application/json").split(";")[0].strip().lower()
+    if content not in _JSON_CONTENT and not content.endswith("+json"):
+        raise InvalidEvent("datacontenttype is not JSON")

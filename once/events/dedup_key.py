@@ -1,0 +1,111 @@
+"""Key rules: where the stable business identity of an event is found.
+
+Never an SQS MessageId and never a time of receipt: both change when the same event comes again.
+A key's parts are joined by `#` after escaping, so that two different events never share a key.
+"""
+
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from once.errors import NoKey, TooLarge
+from once.events.cloud_event import CloudEvent
+from once.schema import Limits
+
+# A text composed has at least half as many bytes as the text had characters.
+_MOST_CHARACTERS = 2 * Limits.PARTITION_KEY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key rule, declared with the handler: `@consumer.handles(…, key=Key.field("order_id"))`.
+
+    Attributes:
+        parts: from an event and its fingerprint to the parts of its key; raises NoKey where one is
+            missing.
+        fields: the paths into the event's data that the rule reads.
+    """
+
+    parts: Callable[[CloudEvent, str], tuple[str, ...]]
+    fields: tuple[str, ...] | None = None
+
+    @classmethod
+    def event(cls) -> "Key":
+        """Identity by CloudEvents `source` and `id`: the default."""
+        return cls(lambda event, _: ("event", event.source, event.id))
+
+    @classmethod
+    def field(cls, *paths: str) -> "Key":
+        """Identity by one or more business fields of the data, with dots for nesting."""
+        return cls(lambda event, _: ("field", event.type, *_field_parts(event, paths)), paths)
+
+    @classmethod
+    def attribute(cls, name: str) -> "Key":
+        """Identity by `subject`, or an extension attribute such as a provider's own event id."""
+
+        def parts(event: CloudEvent, _: str) -> tuple[str, ...]:
+            attributes = {"subject": event.subject, **event.extensions}
+            return "attribute", event.source, name, _scalar(attributes.get(name), name)
+
+        return cls(parts)
+
+    @classmethod
+    def content(cls) -> "Key":
+        """Identity by the fingerprint itself, for events that have no other."""
+        return cls(lambda event, fingerprint: ("content", event.source, fingerprint))
+
+    def of(self, event: CloudEvent, *, fingerprint: str, consumer: str) -> str:
+        """Return the partition key of the dedup record: the consumer, then the event's key.
+
+        Raises:
+            NoKey: what the rule reads is missing, null, blank or no string or whole number.
+            TooLarge: the key is longer than DynamoDB's partition keys may be.
+        """
+        parts = self.parts(event, fingerprint)
+        if (length := sum(map(len, parts))) > _MOST_CHARACTERS:
+            raise TooLarge(
+                f"the key has {length} characters; DynamoDB takes {Limits.PARTITION_KEY_BYTES} "
+                "bytes"
+            )
+        key = "#".join([consumer, *map(_escape, parts)])
+        if (size := len(key.encode())) > Limits.PARTITION_KEY_BYTES:
+            raise TooLarge(f"the key has {size} bytes; DynamoDB takes {Limits.PARTITION_KEY_BYTES}")
+        return key
+
+
+def consumer_of(pk: str) -> str:
+    """Return the consumer whose dedup record has this partition key."""
+    return pk.partition("#")[0]
+
+
+def key_hash(pk: str) -> str:
+    """Return what stands for a key where the key itself must not be seen: its SHA-256, in hex."""
+    return sha256(pk.encode()).hexdigest()
+
+
+def _field_parts(event: CloudEvent, paths: tuple[str, ...]) -> list[str]:
+    return [part for path in paths for part in (path, _scalar(_at(event.data, path), path))]
+
+
+def _at(data: Any, path: str) -> Any:
+    for name in path.split("."):
+        data = data.get(name) if isinstance(data, dict) else None
+    return data
+
+
+def _scalar(value: Any, name: str) -> str:
+    """Tell the number 1 from the text "1": they are two identities."""
+    match value:
+        case bool():
+            pass
+        case int():
+            return f"int:{value}"
+        case str() if value.strip():
+            return f"str:{value}"
+    raise NoKey(f"{name} is the event's key: it must be a non-blank string or a whole number")
+
+
+def _escape(part: str) -> str:
+    return unicodedata.normalize("NFC", part).replace("%", "%25").replace("#", "%23")

@@ -1,0 +1,174 @@
+"""The outbox: events inside the dedup record, so that they commit with the state they tell of.
+
+Their ids derive from the inbound event's key, the consumer and their position. Whoever publishes
+them a second time publishes the same events, and consumers deduplicate.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from once.errors import InvalidWrite, OnceError, TooLarge, Unpublishable
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.dedup_key import consumer_of, key_hash
+from once.events.trace_context import passed_on
+from once.schema import Limits, Record, source_of
+
+_ENVELOPE_BYTES = 1024
+"""Left for what SNS counts beside the body: the attribute that queues subscribe by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a handler publishes: the event's type, its data as JSON can hold it, its subject."""
+
+    type: str
+    data: Any
+    subject: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingEvent:
+    """An event as it is published: its id, source and type, and the CloudEvent as JSON text."""
+
+    id: str
+    source: str
+    type: str
+    body: str
+
+
+class _Head(msgspec.Struct):
+    """What must be there for an event to be published at all."""
+
+    id: str
+    source: str
+    type: str
+
+
+def draft(event_type: str, data: Any, subject: str | None) -> Draft:
+    """Return a draft of an event.
+
+    Args:
+        event_type: the CloudEvents `type`.
+        data: a msgspec.Struct, or anything that JSON can hold.
+        subject: the CloudEvents `subject`, if it has one.
+
+    Raises:
+        InvalidWrite: the data cannot be written as JSON.
+    """
+    try:
+        return Draft(event_type, msgspec.to_builtins(data, str_keys=True), subject)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidWrite(f"{event_type} cannot be published: {error}") from None
+
+
+def written(
+    drafts: Sequence[Draft], *, inbound: CloudEvent, pk: str, consumer: str, now: float
+) -> str:
+    """Return the text of the record's outbox.
+
+    Args:
+        drafts: what the handler published, in order.
+        inbound: the event that gave rise to them.
+        pk: the partition key of the dedup record.
+        consumer: the consumer's name.
+        now: the time of the commit, in seconds since the epoch.
+
+    Raises:
+        InvalidWrite: an event that no consumer could read.
+        TooLarge: an event is over what SNS takes.
+    """
+    root = key_hash(pk)
+    source = source_of(consumer)
+    time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
+    bodies = []
+    for position, event in enumerate(drafts):
+        event_id = event_id_of(root, position)
+        envelope = {
+            "specversion": "1.0",
+            "id": event_id,
+            "source": source,
+            "type": event.type,
+            **({} if event.subject is None else {"subject": event.subject}),
+            "time": time,
+            "datacontenttype": "application/json",
+            **passed_on(inbound.extensions, event_id=event_id, root=root),
+            "data": event.data,
+        }
+        bodies.append(_body(envelope))
+    return f"[{','.join(bodies)}]"
+
+
+def _body(envelope: Mapping[str, Any]) -> str:
+    """What is published is what our own consumers read: better refused here than by all of them."""
+    try:
+        body = json.dumps(envelope, separators=(",", ":"))
+        read_event(body, max_bytes=Limits.TOPIC_MESSAGE_BYTES - _ENVELOPE_BYTES)
+    except TooLarge as error:
+        raise TooLarge(f"{envelope['type']} is too large for the topic: {error}") from None
+    except (OnceError, TypeError, ValueError, RecursionError) as error:
+        raise InvalidWrite(f"{envelope['type']} could be read by no consumer: {error}") from None
+    return body
+
+
+def events_in(item: Mapping[str, Any]) -> list[OutgoingEvent]:
+    """Return the events in a dedup record, none if it has no outbox.
+
+    Args:
+        item: the record, in DynamoDB's own JSON form.
+
+    Raises:
+        Unpublishable: the outbox is not the text that was written there.
+    """
+    if Record.OUTBOX not in item:
+        return []
+    try:
+        bodies = msgspec.json.decode(item[Record.OUTBOX]["S"], type=list[msgspec.Raw])
+        return [_outgoing(bytes(body)) for body in bodies]
+    except (KeyError, TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise Unpublishable(f"the record's outbox cannot be read: {error}") from None
+
+
+def event_id_of(root: str, position: int) -> str:
+    """Return the id of an outbox event: the hash of its record's key, and its position there."""
+    return f"{root}.{position}"
+
+
+def check_origin(
+    event: OutgoingEvent, position: int, pk: str, publishes: Mapping[str, Sequence[str]]
+) -> None:
+    """Refuse an event that the consumer of its record cannot have committed.
+
+    Args:
+        event: the event.
+        position: its place in the outbox.
+        pk: the partition key of the record.
+        publishes: the event types that each consumer may publish.
+
+    Raises:
+        Unpublishable: its type, its source or its id is not one of this record's consumer.
+    """
+    consumer = consumer_of(pk)
+    if event.type not in publishes.get(consumer, ()):
+        raise Unpublishable(
+            f"{consumer} may not publish {event.type}: add the type to publishes= of its line in "
+            "stacks/consumers.py and deploy, or find out who wrote the record"
+        )
+    if event.source != source_of(consumer):
+        raise Unpublishable(
+            f"its source is {event.source!r} and not {source_of(consumer)!r}, that of the record's "
+            "consumer: find out who wrote the record"
+        )
+    if event.id != event_id_of(key_hash(pk), position):
+        raise Unpublishable(
+            "its id is not derived from the key of its record: find out who wrote the record"
+        )
+
+
+def _outgoing(body: bytes) -> OutgoingEvent:
+    head = msgspec.json.decode(body, type=_Head)
+    return OutgoingEvent(head.id, head.source, head.type, body.decode())

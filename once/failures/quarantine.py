@@ -1,0 +1,197 @@
+"""Quarantine: a message goes to the dead-letter queue with the reason why it is there."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from once.errors import OnceError
+from once.events.dedup_key import key_hash
+from once.intake.original_message import MOVED, NOT_ALLOWED, Original, text_of
+from once.schema import DeadLetter, Limits
+from once.settings import Settings
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import MessageAttributeValueTypeDef
+
+    from once.intake.reader import Delivery
+
+_ERROR_CHARACTERS = 1000
+_FACTS_BYTES = 8 * 1024
+"""The most that the facts of a letter take. So much is kept free beside a compressed original,
+which must fit beside other facts after a redrive by SQS."""
+
+_MOST_STAYS = 20
+_STAY_CHARACTERS = 120
+_EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+class _Order(TypedDict, total=False):
+    MessageGroupId: str
+    MessageDeduplicationId: str
+
+
+class Quarantine:
+    """Sends dead letters for one consumer."""
+
+    def __init__(self, client: "SQSClient", settings: Settings) -> None:
+        self._client = client
+        self._settings = settings
+
+    def send(self, delivery: "Delivery", error: OnceError) -> None:
+        """Send a message to the dead-letter queue. It may be acknowledged once this returns.
+
+        Raises:
+            botocore.exceptions.ClientError, BotoCoreError: it is not known to be there.
+        """
+        original = Original.of(delivery.record)
+        body, attributes = carried(original, self._explanation(delivery, error))
+        self._client.send_message(
+            QueueUrl=self._settings.dead_letter_url,
+            MessageBody=body,
+            MessageAttributes=attributes,
+            **_order(delivery),
+        )
+
+    def _explanation(self, delivery: "Delivery", error: OnceError) -> dict[str, Any]:
+        facts = {
+            DeadLetter.REASON: error.reason,
+            DeadLetter.ERROR: described(error),
+            DeadLetter.CONSUMER: self._settings.consumer,
+            DeadLetter.FIRST_SEEN: first_seen(delivery),
+            DeadLetter.RECEIVE_COUNT: str(delivery.receive_count),
+            DeadLetter.LINEAGE: lineage(delivery),
+        }
+        if delivery.pk is not None:
+            facts[DeadLetter.KEY_HASH] = key_hash(delivery.pk)
+        return {name: text(value) for name, value in facts.items()}
+
+
+def _order(delivery: "Delivery") -> "_Order":
+    """What a FIFO queue asks for; its dead-letter queue is one as well."""
+    if delivery.group is None:
+        return {}
+    return {
+        "MessageGroupId": delivery.group,
+        "MessageDeduplicationId": delivery.record.message_id,
+    }
+
+
+def carried(original: Original, facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the body and the attributes of a dead letter, which is never over SQS's limit.
+
+    Args:
+        original: the message as its producer sent it.
+        facts: its reason and history, as message attributes; at most eight, of 8 KiB.
+    """
+    if found := whole(original, facts):
+        return found
+    for body, attributes, room in _smaller(original):
+        if fits(body, attributes, room):
+            break
+    return body, facts | attributes
+
+
+def whole(original: Original, facts: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Return the body and the attributes of a message that a consumer can read as it is.
+
+    Returns None where they are over SQS's limit together, or the message is compressed already.
+    """
+    body, attributes = original.body, facts | original.plain()
+    readable = original.packed is None and sendable(body)
+    return (body, attributes) if readable and fits(body, attributes) else None
+
+
+def _smaller(original: Original) -> Iterator[tuple[str, dict[str, Any], int]]:
+    """Yield body, attributes, and the room for facts, of the forms that take less room."""
+    yield MOVED, _gzip(original), _FACTS_BYTES
+    if original.packed is not None:  # larger than any that a quarantine has compressed
+        yield MOVED, _left_out("original"), 0
+        return
+    alone, note = Original(original.body, {}), _left_out("attributes")
+    if sendable(original.body):
+        yield original.body, note, _FACTS_BYTES
+    yield MOVED, _gzip(alone) | note, _FACTS_BYTES
+
+
+def _gzip(original: Original) -> dict[str, Any]:
+    value = original.packed or original.compressed()
+    return {DeadLetter.ORIGINAL_GZIP: {"DataType": "Binary", "BinaryValue": value}}
+
+
+def _left_out(part: str) -> dict[str, Any]:
+    return {DeadLetter.LEFT_OUT: text(part)}
+
+
+def sendable(body: str) -> bool:
+    """Tell whether SQS takes a text for a body."""
+    return bool(body) and not NOT_ALLOWED.search(body)
+
+
+def text(value: str) -> "MessageAttributeValueTypeDef":
+    """Return the message attribute that holds a text."""
+    return {"DataType": "String", "StringValue": value}
+
+
+def described(error: OnceError) -> str:
+    """Return what a dead letter says of an error."""
+    return allowed(f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS])
+
+
+def allowed(value: str) -> str:
+    """Return a text that SQS takes: what it does not is replaced."""
+    return NOT_ALLOWED.sub("\ufffd", value)
+
+
+def first_seen(delivery: "Delivery") -> str:
+    """Return when a consumer first received a message, through quarantines and moves, as text."""
+    received = int(delivery.record.attributes.approximate_first_receive_timestamp)
+    first = datetime.fromtimestamp(received / 1000, UTC)
+    earlier = _moment(_said(delivery, DeadLetter.FIRST_SEEN))
+    if earlier is not None and _EARLIEST <= earlier <= first:
+        first = earlier.astimezone(UTC)
+    return first.isoformat(timespec="milliseconds")
+
+
+def _moment(said: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(said)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
+
+
+def lineage(delivery: "Delivery") -> str:
+    """Return the newest message ids a message has had, oldest first: a redrive gives it a new one.
+
+    What sent it back may have noted the reason behind an id, and when: that is passed on.
+    """
+    stays = _said(delivery, DeadLetter.LINEAGE).rsplit(",", _MOST_STAYS)[1 - _MOST_STAYS :]
+    earlier = stays if all(map(_is_stay, stays)) else []
+    return ",".join((*earlier, delivery.record.message_id))
+
+
+def _is_stay(part: str) -> bool:
+    return 0 < len(part) <= _STAY_CHARACTERS and part.isascii() and part.isprintable()
+
+
+def _said(delivery: "Delivery", name: str) -> str:
+    """The text that an earlier quarantine of this message wrote, or that a producer has forged."""
+    return text_of(delivery.record.raw_event.get("messageAttributes") or {}, name) or ""
+
+
+def fits(body: str, attributes: Mapping[str, Any], room: int = 0) -> bool:
+    """Tell whether SQS takes a message of this size, with so many bytes to spare."""
+    return size_of(body, attributes) + room <= Limits.MESSAGE_BYTES
+
+
+def size_of(body: str, attributes: Mapping[str, Any]) -> int:
+    """Return a message's size as SQS counts it: body, and attributes with names and types."""
+    return len(body.encode(errors="surrogatepass")) + sum(
+        len(name.encode()) + len(value["DataType"]) + len(_content(value))
+        for name, value in attributes.items()
+    )
+
+
+def _content(value: Mapping[str, Any]) -> bytes:
+    return bytes(value["BinaryValue"]) if "BinaryValue" in value else value["StringValue"].encode()

@@ -1,0 +1,120 @@
+"""One write of a handler, and how it is spelt for DynamoDB."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from boto3.dynamodb.types import TypeSerializer
+
+from once.errors import InvalidWrite, Refusal
+from once.schema import COMMIT_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
+
+    from once.settings import TableSettings
+
+Item = Mapping[str, Any]
+
+_SERIALIZER = TypeSerializer()
+_SET_CLAUSE = re.compile(r"(?<![\w#:.])SET\b", re.IGNORECASE)
+_COMMIT_NAME, _COMMIT_VALUE = "#once_commit", ":once_commit"
+_READ_VALUE, _KEY_NAME = ":once_read", "#once_key"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What `Transaction.get` saw: whether the item existed, and the commit that wrote it last."""
+
+    exists: bool
+    commit: str | None
+
+    @classmethod
+    def of(cls, item: Item | None) -> "Read":
+        """Return what can be told of an item as read, or of none."""
+        return cls(item is not None, (item or {}).get(COMMIT_ATTRIBUTE))
+
+
+@dataclass(slots=True, kw_only=True)
+class Action:
+    """One action on one item. `kind` is DynamoDB's word: Put, Update, Delete or ConditionCheck."""
+
+    kind: str
+    table: "TableSettings"
+    key: Item
+    item: Item | None = None
+    update: str = ""
+    condition: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    otherwise: Refusal | None = None
+    read: Read | None = None
+
+    def render(self, commit: str) -> "TransactWriteItemTypeDef":
+        """Return the entry for TransactItems.
+
+        Args:
+            commit: the id of this commit, kept on the item so that readers can tell a change.
+
+        Raises:
+            InvalidWrite: a value that DynamoDB has no type for.
+        """
+        names, values = dict(self.names), dict(self.values)
+        request: dict[str, Any] = {"TableName": self.table.name}
+        if self.kind == "Put":
+            request["Item"] = serialize({**(self.item or {}), COMMIT_ATTRIBUTE: commit})
+        else:
+            request["Key"] = serialize(self.key)
+        if self.kind == "Update":
+            request["UpdateExpression"] = _stamped(self.update)
+            names[_COMMIT_NAME], values[_COMMIT_VALUE] = COMMIT_ATTRIBUTE, commit
+        if condition := self._full_condition(names, values):
+            request["ConditionExpression"] = condition
+            request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        if names:
+            request["ExpressionAttributeNames"] = names
+        if values:
+            request["ExpressionAttributeValues"] = serialize(values)
+        return {self.kind: request}  # type: ignore[misc]
+
+    def _full_condition(self, names: dict[str, str], values: dict[str, Any]) -> str:
+        unchanged = self._unchanged(names, values)
+        if self.condition and unchanged:
+            return f"({self.condition}) AND {unchanged}"
+        return self.condition or unchanged
+
+    def _unchanged(self, names: dict[str, str], values: dict[str, Any]) -> str:
+        """What must hold for the item to be still as it was read."""
+        if self.read is None:
+            return ""
+        if self.read.commit is not None:
+            names[_COMMIT_NAME], values[_READ_VALUE] = COMMIT_ATTRIBUTE, self.read.commit
+            return f"{_COMMIT_NAME} = {_READ_VALUE}"
+        names[_KEY_NAME] = self.table.key[0]
+        if not self.read.exists:
+            return f"attribute_not_exists({_KEY_NAME})"
+        names[_COMMIT_NAME] = COMMIT_ATTRIBUTE
+        return f"attribute_exists({_KEY_NAME}) AND attribute_not_exists({_COMMIT_NAME})"
+
+
+def serialize(item: Item) -> dict[str, Any]:
+    """Return the DynamoDB form of an item; Decimal and int are numbers, float is refused.
+
+    Raises:
+        InvalidWrite: a value that DynamoDB has no type for.
+    """
+    try:
+        return {name: _SERIALIZER.serialize(value) for name, value in item.items()}
+    except (TypeError, ArithmeticError) as error:
+        raise InvalidWrite(
+            f"a value that DynamoDB cannot hold: {error} (money is int minor units or Decimal)"
+        ) from None
+
+
+def _stamped(update: str) -> str:
+    """Add the commit's id to the SET clause, of which an expression may have only one."""
+    stamp = f"SET {_COMMIT_NAME} = {_COMMIT_VALUE}"
+    if _SET_CLAUSE.search(update):
+        return _SET_CLAUSE.sub(f"{stamp},", update, count=1)
+    return f"{stamp} {update}".strip()

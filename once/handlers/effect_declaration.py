@@ -1,0 +1,119 @@
+"""Effects: calls outside DynamoDB, each with the policy that says what an unknown outcome means.
+
+No transaction reaches a card processor. What can be promised about a call depends on what its
+provider promises, so each effect states it; there is no default.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from once.handlers.signatures import field_names, name_of, takes, would_never_run
+from once.schema import CONSUMER_NAME
+
+if TYPE_CHECKING:
+    import msgspec
+
+
+class Policy(StrEnum):
+    """What becomes of an effect whose outcome is not known."""
+
+    PROVIDER_KEY = "provider-key"
+    """Called again with the same key, which the provider collapses, while it remembers the key."""
+    AT_LEAST_ONCE = "at-least-once"
+    """Called again, and so perhaps done twice."""
+    AT_MOST_ONCE = "at-most-once"
+    """Never called again, and so perhaps not done: a person decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What an effect is told about this attempt.
+
+    Attributes:
+        key: the idempotency key, the same on every attempt until a spent one is replaced.
+        timeout_seconds: how long the call may take. The function is killed not long after.
+    """
+
+    key: str
+    timeout_seconds: float
+
+
+EffectFunction = Callable[[Any, Call], Any]
+LookUpFunction = Callable[[Any, Call], Any]
+
+
+@dataclass(slots=True, eq=False)
+class Effect:
+    """A function that calls the outside world. `Consumer.effect` makes one.
+
+    It returns the outcome; raises a Refusal, which is an outcome too; NotDone or a PermanentError
+    where the provider has certainly done nothing; or anything else, which leaves the outcome
+    unknown.
+
+    Attributes:
+        name: part of the provider's key. It must never change while effects are pending.
+        model: a msgspec.Struct; the request as it is kept in the dedup record.
+        policy: what becomes of it when the outcome is not known.
+        key_lifetime_seconds: how long the provider is sure to remember a key; 0 unless the policy
+            is PROVIDER_KEY.
+        function: the call.
+        look_up: finds the outcome at the provider, or None where there is certainly none.
+    """
+
+    name: str
+    model: "type[msgspec.Struct]"
+    policy: Policy
+    key_lifetime_seconds: int
+    function: EffectFunction
+    look_up: LookUpFunction | None = field(default=None, init=False)
+
+    def looks_up(self, function: LookUpFunction) -> LookUpFunction:
+        """Register the function that asks the provider what became of an earlier attempt."""
+        self.look_up = function
+        return function
+
+    def faults(self) -> Iterator[str]:
+        """Yield what is wrong with the declaration, each with its remedy."""
+        place = f"the effect {self.name!r}"
+        if not CONSUMER_NAME.fullmatch(self.name):  # it travels in a header, as part of the key
+            yield f"{place}: its name does not match {CONSUMER_NAME.pattern}"
+        if not isinstance(self.policy, Policy):
+            yield f"{place} has no policy; state one of once.Policy"
+        if (self.policy is Policy.PROVIDER_KEY) != (self.key_lifetime_seconds > 0):
+            yield (
+                f"{place}: key_lifetime_seconds is how long the provider remembers a key; give it "
+                "with Policy.PROVIDER_KEY, and with no other"
+            )
+        if field_names(self.model) is None:
+            yield f"{place}: {self.model!r} is no model; give a msgspec.Struct"
+        if self.look_up is not None and self.policy is not Policy.PROVIDER_KEY:
+            yield f"{place}: a look-up serves Policy.PROVIDER_KEY alone; take it out"
+        for function in filter(None, (self.function, self.look_up)):
+            if would_never_run(function) or not takes(function, 2):
+                yield (
+                    f"{place}: {name_of(function)} is called with a request and a Call; make it a "
+                    "plain function of these two arguments"
+                )
+
+
+CompletionFunction = Callable[[Any, Any, Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A function that writes down an effect's outcome."""
+
+    effect: Effect
+    function: CompletionFunction
+
+    def faults(self) -> Iterator[str]:
+        """Yield what is wrong with the registration, each with its remedy."""
+        if not isinstance(self.effect, Effect):
+            yield f"{name_of(self.function)} completes {self.effect!r}; name an effect"
+        if would_never_run(self.function) or not takes(self.function, 3):
+            yield (
+                f"{name_of(self.function)} is called with an event, an outcome and a transaction; "
+                "make it a plain function of these three arguments"
+            )

@@ -1,0 +1,239 @@
+"""What a handler fills: reads and writes that commit with the dedup record, or not at all."""
+
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import dataclass
+from typing import Any, Required, TypedDict, Unpack
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+
+from once.errors import InvalidWrite, Refusal, TooLarge
+from once.events.cloud_event import CloudEvent
+from once.events.outgoing import Draft, draft
+from once.handlers.actions import Action, Item, Read
+from once.handlers.effect_declaration import Effect
+from once.handlers.intent import Intent
+from once.handlers.item_key import Place, Table, place_of
+from once.schema import Limits, Outcome
+from once.settings import TableSettings
+
+_PUBLISHED_EARLY = "an event beside an effect: publish it in the function that completes the effect"
+
+Values = Mapping[str, Any] | None
+Reader = Callable[[TableSettings, Item], dict[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which event, for which consumer: its dedup record's partition key, and its fingerprint."""
+
+    pk: str
+    fingerprint: str
+
+
+class Terms(TypedDict, total=False):
+    """On what terms a write may commit, in DynamoDB's condition expressions.
+
+    `otherwise` is the business refusal that a failed condition stands for. Without it the message
+    is tried again later.
+    """
+
+    condition: str
+    names: Mapping[str, str]
+    otherwise: Refusal
+
+
+class _Kind(TypedDict, total=False):
+    kind: Required[str]
+    item: Item
+    update: str
+    values: Mapping[str, Any]
+
+
+class Transaction:
+    """The writes of one event. Nothing is sent before the handler has returned.
+
+    Values are str, int, Decimal, bool, None, bytes, list, dict or set: never float.
+
+    Attributes:
+        intent: the effect to call once this is committed; the Performer sets it.
+        owned: the intent whose outcome this transaction writes down.
+    """
+
+    def __init__(
+        self,
+        event: CloudEvent,
+        identity: Identity,
+        *,
+        tables: Mapping[str, TableSettings],
+        publishes: Collection[str],
+        read: Reader,
+        owned: Intent | None = None,
+    ) -> None:
+        self.event = event
+        self.identity = identity
+        self.commit_id = uuid4().hex
+        self.refusal: Refusal | None = None
+        self.drafts: list[Draft] = []
+        self.request: tuple[Effect, bytes] | None = None
+        self.intent: Intent | None = None
+        self.owned = owned
+        self._tables = tables
+        self._publishes = publishes
+        self._read = read
+        self._actions: dict[Place, Action] = {}
+        self._reads: dict[Place, tuple[Action, dict[str, Any] | None]] = {}
+
+    def put(self, table: Table, item: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
+        """Write a whole item, in place of one with the same key."""
+        key = {name: item.get(name) for name in self._tables[table.name].key}
+        self._add(table, key, terms, kind="Put", item=dict(item), values=values or {})
+
+    def update(
+        self,
+        table: Table,
+        key: Item,
+        expression: str,
+        values: Values = None,
+        **terms: Unpack[Terms],
+    ) -> None:
+        """Change an item by an update expression; an item that is not there comes into being.
+
+        `values` serve the expression and the condition alike.
+        """
+        self._add(table, key, terms, kind="Update", update=expression, values=values or {})
+
+    def delete(
+        self, table: Table, key: Item, values: Values = None, **terms: Unpack[Terms]
+    ) -> None:
+        """Remove an item."""
+        self._add(table, key, terms, kind="Delete", values=values or {})
+
+    def check(self, table: Table, key: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
+        """Commit only if an item that is not written meets the condition."""
+        self._add(table, key, terms, kind="ConditionCheck", values=values or {})
+
+    def get(self, table: Table, key: Item) -> dict[str, Any] | None:
+        """Read an item consistently; the commit then holds only if it has not changed since.
+
+        Numbers come back as Decimal. This transaction's own writes are not seen: none is sent yet.
+        """
+        settings = self._tables[table.name]
+        place = place_of(table, settings, key)
+        if place not in self._reads:
+            item = self._read(settings, key)
+            check = Action(kind="ConditionCheck", table=settings, key=dict(key), read=Read.of(item))
+            self._reads[place] = (check, item)
+        item = self._reads[place][1]
+        return None if item is None else dict(item)
+
+    def publish(self, event_type: str, data: Any, *, subject: str | None = None) -> None:
+        """Publish an event, if and when this transaction commits.
+
+        Args:
+            event_type: the CloudEvents `type`, one of the consumer's `publishes=`.
+            data: a msgspec.Struct, or anything that JSON can hold.
+            subject: the CloudEvents `subject`, if the event has one.
+
+        Raises:
+            InvalidWrite: the consumer does not publish this type, the data is no JSON, or an
+                effect is still to be performed.
+        """
+        if event_type not in self._publishes:
+            raise InvalidWrite(
+                f"{event_type} is not among what this consumer publishes: add it to publishes= of "
+                "its line in stacks/consumers.py"
+            )
+        if self.request is not None:
+            raise InvalidWrite(_PUBLISHED_EARLY)
+        self.drafts.append(draft(event_type, data, subject))
+
+    def perform(self, effect: Effect, request: Struct) -> None:
+        """Call the outside world once this transaction is committed, and with it the intent to.
+
+        Args:
+            effect: one of the consumer's effects.
+            request: what to call it with; every attempt is made with these bytes.
+
+        Raises:
+            InvalidWrite: a second effect, an effect in the completion of one or in the answer to
+                a refusal, an event published already, or a request of another model.
+        """
+        if self.request or self.owned or self.refusal:
+            raise InvalidWrite("one effect an event: publish an event, and let it cause the next")
+        if self.drafts:
+            raise InvalidWrite(_PUBLISHED_EARLY)
+        if not isinstance(request, effect.model):
+            raise InvalidWrite(f"the effect {effect.name!r} takes a {effect.model.__name__}")
+        self.request = (effect, msgspec.json.encode(request))
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the event was accepted or refused."""
+        return Outcome.ACCEPTED if self.refusal is None else Outcome.REFUSED
+
+    @property
+    def places(self) -> Set[Place]:
+        """The items that the commit is about, the dedup record left out."""
+        return self._actions.keys() | self._reads.keys()
+
+    @property
+    def reads(self) -> Set[Place]:
+        """The items on which the handler decided."""
+        return self._reads.keys()
+
+    @property
+    def writes(self) -> Set[Place]:
+        """The items that the commit changes."""
+        return {place for place, a in self._actions.items() if a.kind != "ConditionCheck"}
+
+    def refused(self, refusal: Refusal, *, keep_reads: bool) -> "Transaction":
+        """Return the empty transaction in which a refusal is answered.
+
+        Args:
+            refusal: why the event is refused.
+            keep_reads: whether the refusal was decided on what this transaction read, and so must
+                not commit if that has changed.
+        """
+        answer = Transaction(
+            self.event,
+            self.identity,
+            tables=self._tables,
+            publishes=self._publishes,
+            read=self._read,
+            owned=self.owned,
+        )
+        answer.refusal = refusal
+        if keep_reads:
+            answer._reads = self._reads
+        return answer
+
+    def actions(self) -> list[Action]:
+        """Return what must be committed: the writes, then a check for each item that was only read.
+
+        Raises:
+            TooLarge: more actions than DynamoDB takes, with the dedup record counted.
+        """
+        for place, (check, _) in self._reads.items():
+            if place in self._actions:
+                self._actions[place].read = check.read
+        checks = [c for place, (c, _) in self._reads.items() if place not in self._actions]
+        actions = [*self._actions.values(), *checks]
+        if len(actions) >= Limits.TRANSACTION_ACTIONS:
+            raise TooLarge(
+                f"{len(actions)} actions and the dedup record: DynamoDB takes "
+                f"{Limits.TRANSACTION_ACTIONS}; each item written, checked or read counts as one"
+            )
+        return actions
+
+    def _add(self, table: Table, key: Item, terms: Terms, **action: Unpack[_Kind]) -> None:
+        settings = self._tables[table.name]
+        place = place_of(table, settings, key)
+        if "otherwise" in terms and not terms.get("condition"):
+            raise InvalidWrite(f"a write to {table.name} has an otherwise without a condition")
+        if place in self._actions:
+            raise InvalidWrite(
+                f"two actions on one item of {table.name}: DynamoDB takes one an item; merge them"
+            )
+        self._actions[place] = Action(table=settings, key=dict(key), **action, **terms)

@@ -1,0 +1,117 @@
+"""The message as its producer sent it, through however many quarantines and redrives it has gone.
+
+A dead letter carries the producer's attributes as JSON in one attribute, since SQS allows ten in
+all. A message that is too large beside the facts goes compressed into a binary attribute as a
+whole. Consumers pass that attribute on and never open it: any producer may send one. Only the
+operator's tools do, see `ops.originals`.
+"""
+
+import gzip
+import json
+import re
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import MsgspecError, Struct, to_builtins
+from msgspec.json import decode
+
+from once.schema import DeadLetter
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+MOVED = f"The message is in the attribute {DeadLetter.ORIGINAL_GZIP}"
+
+# What SQS refuses in a message: what is outside XML 1.0's character range, or cannot be encoded at
+# all. Spelt the other way, as none of what it takes, it compiles ten times as long at every start.
+NOT_ALLOWED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+_RESERVED = "once-"
+_PARTS = ("stringValue", "binaryValue", "dataType")
+
+Attributes = dict[str, dict[str, Any]]
+
+
+class Attribute(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A message attribute in the form in which Lambda shows it, with one value."""
+
+    string_value: str | None = None
+    binary_value: str | None = None
+    data_type: str
+
+    def __post_init__(self) -> None:
+        if (self.string_value is None) is (self.binary_value is None):
+            raise ValueError("an attribute has one value, a text or bytes")
+        b64decode(self.binary_value or "")
+
+
+class Original(Struct, frozen=True):
+    """Body and message attributes, the latter in the form in which Lambda shows them.
+
+    `packed` is what an earlier quarantine has compressed, where body and attributes are in there.
+    """
+
+    body: str
+    attributes: Attributes
+    packed: bytes | None = None
+
+    @classmethod
+    def of(cls, record: "SQSRecord") -> "Original":
+        """Read a message. Names that begin with `once-` are reserved, and never the producer's."""
+        attributes = record.raw_event.get("messageAttributes") or {}
+        own = {n: _values(one) for n, one in attributes.items() if not n.startswith(_RESERVED)}
+        kept = restored(text_of(attributes, DeadLetter.ATTRIBUTES) or "")
+        packed = _packed(attributes) if record.body == MOVED else None
+        return cls(record.body, {**kept, **own}, packed)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the attributes that carry on the producer's, with the body as it is."""
+        if not self.attributes:
+            return {}
+        kept = json.dumps(self.attributes, ensure_ascii=False)
+        return {DeadLetter.ATTRIBUTES: {"DataType": "String", "StringValue": kept}}
+
+    def compressed(self) -> bytes:
+        """Return body and attributes, compressed."""
+        content = json.dumps(
+            {"body": self.body, "attributes": self.attributes}, ensure_ascii=False
+        ).encode(errors="surrogatepass")
+        # The fastest level: the higher ones take seconds on some texts, and time is short.
+        return gzip.compress(content, compresslevel=1, mtime=0)
+
+
+def text_of(attributes: Mapping[str, Any], name: str) -> str | None:
+    """Return the text of an attribute in Lambda's form; None where it is missing or no text."""
+    value = attributes.get(name)
+    text = value.get("stringValue") if isinstance(value, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def restored(kept: str) -> Attributes:
+    """Return the attributes that an earlier quarantine has kept as JSON.
+
+    Returns none where no quarantine can have written them: the text may be any producer's.
+    """
+    try:
+        found = decode(kept, type=dict[str, Attribute], strict=True)
+    except (MsgspecError, ValueError, RecursionError):
+        return {}
+    texts = (text for name, one in found.items() for text in (name, one.string_value or ""))
+    reserved = any(name.startswith(_RESERVED) for name in found)
+    if reserved or any(map(NOT_ALLOWED.search, texts)):
+        return {}
+    attributes: Attributes = to_builtins(found)
+    return attributes
+
+
+def _values(attribute: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an attribute without the lists that Lambda shows beside its value, always empty."""
+    return {part: attribute[part] for part in _PARTS if attribute.get(part) is not None}
+
+
+def _packed(attributes: Mapping[str, Any]) -> bytes | None:
+    try:
+        return b64decode(attributes[DeadLetter.ORIGINAL_GZIP]["binaryValue"]) or None
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,126 @@
+"""The way onto the topic: in batches, and believing nothing but each entry's own answer.
+
+SNS answers a batch with HTTP 200 although some of its entries have failed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
+from once.error_text import summary_of
+from once.events.outgoing import OutgoingEvent
+from once.schema import EVENT_TYPE_ATTRIBUTE, Limits
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns import SNSClient
+    from mypy_boto3_sns.type_defs import (
+        MessageAttributeValueTypeDef,
+        PublishBatchRequestEntryTypeDef,
+    )
+
+_PERMANENT = {
+    "InvalidParameter",
+    "InvalidParameterValue",
+    "ParameterValueInvalid",
+    "ValidationError",
+    "ValidationException",
+    "BatchRequestTooLong",
+}
+_MAY_PASS = ("Throttl", "KMS", "Authorization", "AccessDenied")
+"""What SNS also calls the sender's fault, and what is no fault of the event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unpublished:
+    """An event that the topic did not take, and whether it never will."""
+
+    event: OutgoingEvent
+    error: str
+    permanent: bool
+
+
+class Publisher:
+    """Publishes events to one topic.
+
+    Args:
+        client: an SNS client.
+        topic_arn: the topic.
+    """
+
+    def __init__(self, client: "SNSClient", topic_arn: str) -> None:
+        self._client = client
+        self._topic_arn = topic_arn
+
+    def publish(self, events: Sequence[OutgoingEvent]) -> list[Unpublished]:
+        """Try once to publish each event.
+
+        A batch that SNS refuses as a whole, naming nobody, is halved until the guilty one stands
+        alone. One without an answer counts as not published: published twice, it is deduplicated.
+
+        Returns:
+            Those events that are not known to be published.
+        """
+        return [event for batch in _batches(events) for event in self._attempt(batch)]
+
+    def _attempt(self, batch: Sequence[OutgoingEvent]) -> list[Unpublished]:
+        try:
+            answer = self._client.publish_batch(
+                TopicArn=self._topic_arn,
+                PublishBatchRequestEntries=[_entry(n, event) for n, event in enumerate(batch)],
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in _PERMANENT:
+                return _all(batch, summary_of(error), permanent=False)
+            if len(batch) == 1:
+                return _all(batch, summary_of(error), permanent=True)
+            half = len(batch) // 2
+            return self._attempt(batch[:half]) + self._attempt(batch[half:])
+        except (BotoCoreError, ResponseParserError) as error:
+            return _all(batch, summary_of(error), permanent=False)
+        return list(_refused(batch, answer))
+
+
+def _refused(batch: Sequence[OutgoingEvent], answer: Any) -> Iterator[Unpublished]:
+    """Yield what is not among the successful, whether the answer says why or not."""
+    successful = {entry["Id"] for entry in answer.get("Successful", [])}
+    failed = {entry["Id"]: entry for entry in answer.get("Failed", [])}
+    for number, event in enumerate(batch):
+        if str(number) not in successful:
+            entry = failed.get(str(number), {})
+            error = entry.get("Code", "no answer for this entry")
+            permanent = bool(entry.get("SenderFault")) and not error.startswith(_MAY_PASS)
+            yield Unpublished(event, error, permanent)
+
+
+def _all(batch: Sequence[OutgoingEvent], error: str, *, permanent: bool) -> list[Unpublished]:
+    return [Unpublished(event, error, permanent) for event in batch]
+
+
+def _batches(events: Sequence[OutgoingEvent]) -> Iterator[list[OutgoingEvent]]:
+    batch: list[OutgoingEvent] = []
+    size = 0
+    for event in events:
+        more = _bytes(event)
+        if len(batch) == Limits.TOPIC_BATCH or (batch and size + more > Limits.TOPIC_MESSAGE_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(event)
+        size += more
+    if batch:
+        yield batch
+
+
+def _bytes(event: OutgoingEvent) -> int:
+    return len(event.body.encode()) + len(f"{EVENT_TYPE_ATTRIBUTE}String{event.type}".encode())
+
+
+def _entry(number: int, event: OutgoingEvent) -> "PublishBatchRequestEntryTypeDef":
+    attribute: MessageAttributeValueTypeDef = {"DataType": "String", "StringValue": event.type}
+    return {
+        "Id": str(number),
+        "Message": event.body,
+        "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: attribute},
+    }

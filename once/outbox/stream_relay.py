@@ -1,0 +1,197 @@
+"""The relay: from the dedup table's stream to the topic.
+
+It sends first and lets Lambda move on afterwards, so a crash in between publishes twice and loses
+nothing: event ids are derived, and consumers deduplicate. An event that can never be published, or
+that the consumer of its record may not publish, goes to the relay's own dead letters.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import boto3
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from once.deadline import Budget
+from once.errors import OnceError, Unpublishable
+from once.events.dedup_key import consumer_of, key_hash
+from once.events.outgoing import OutgoingEvent, check_origin, events_in
+from once.failures.quarantine import allowed, described, text
+from once.outbox.sns_publisher import Publisher, Unpublished
+from once.schema import DeadLetter, Metric, Record
+from once.sdk import SDK, sqs_client
+from once.settings import RelaySettings
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns import SNSClient
+    from mypy_boto3_sqs import SQSClient
+
+    from once.deadline import Context
+
+
+class NotRelayed(Exception):
+    """Some events are not published yet. Lambda hands the whole batch over again."""
+
+
+class Relayed(TypedDict):
+    """The relay's answer: events published by type, and the key hash of each dead letter."""
+
+    published: dict[str, int]
+    dead_lettered: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an event comes from: one record of the stream."""
+
+    stream_id: str
+    pk: str
+    committed_at: int | None
+    outbox: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relay:
+    """Publishes what commits. Everything it works with can be replaced in a test."""
+
+    settings: RelaySettings
+    sns: "SNSClient"
+    sqs: "SQSClient"
+    logger: Logger
+    metrics: Metrics
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+    @classmethod
+    def of(cls, settings: RelaySettings, *, region: str | None = None) -> "Relay":
+        """Return the relay of a deployed function."""
+        return cls(
+            settings=settings,
+            sns=boto3.client("sns", region, config=SDK),
+            sqs=sqs_client(region),
+            logger=Logger(service=settings.service),
+            metrics=Metrics(namespace=Metric.NAMESPACE),
+        )
+
+    def handle(self, event: Mapping[str, Any], context: "Context") -> Relayed:
+        """Publish the events of a batch of stream records, and return how many.
+
+        Raises:
+            NotRelayed: the topic did not take some of them in the time of this invocation. Nothing
+                is lost: the batch comes again, and what was published twice is deduplicated.
+            botocore.exceptions.ClientError, BotoCoreError: a dead letter could not be written.
+        """
+        margin = self.settings.time_margin_ms
+        budget = Budget(context.get_remaining_time_in_millis, margin, self.sleep)
+        sources: dict[str, Source] = {}
+        events: list[OutgoingEvent] = []
+        letters: list[str] = []
+        for record in filter(_is_new, event["Records"]):
+            source = _source(record)
+            for found in self._read(record, source, letters):
+                events.append(found)
+                sources[found.id] = source
+        published = self._publish(events, sources, budget, letters)
+        self._report(sources.values(), published=published.total())
+        return {"published": dict(published), "dead_lettered": letters}
+
+    def _read(
+        self, record: Mapping[str, Any], source: Source, letters: list[str]
+    ) -> list[OutgoingEvent]:
+        try:
+            events = events_in(record["dynamodb"]["NewImage"])
+        except Unpublishable as error:
+            letters.append(self._dead_letter(source, source.outbox, error))
+            return []
+        sound = []
+        for position, event in enumerate(events):
+            try:
+                check_origin(event, position, source.pk, self.settings.publishes)
+            except Unpublishable as error:
+                letters.append(self._dead_letter(source, event.body, error))
+            else:
+                sound.append(event)
+        return sound
+
+    def _publish(
+        self,
+        events: Sequence[OutgoingEvent],
+        sources: Mapping[str, Source],
+        budget: Budget,
+        letters: list[str],
+    ) -> Counter[str]:
+        """Publish until all is published or dead-lettered; count the former by type."""
+        publisher = Publisher(self.sns, self.settings.topic_arn)
+        published = Counter(event.type for event in events)
+        attempt = 0
+        while left := publisher.publish(events):
+            permanent = [failure for failure in left if failure.permanent]
+            for failure in permanent:
+                source, body = sources[failure.event.id], failure.event.body
+                letters.append(self._dead_letter(source, body, _error(failure)))
+                published[failure.event.type] -= 1
+            waiting = [failure for failure in left if not failure.permanent]
+            events = [failure.event for failure in waiting]
+            if waiting and not budget.pause(attempt):
+                raise NotRelayed(f"{len(waiting)} events are not published: {waiting[0].error}")
+            attempt += 1
+        return +published
+
+    def _dead_letter(self, source: Source, body: str, error: OnceError) -> str:
+        """Send a dead letter, and return the hash of its record's key."""
+        name = key_hash(source.pk)
+        facts = {
+            DeadLetter.REASON: error.reason,
+            DeadLetter.ERROR: described(error),
+            DeadLetter.CONSUMER: allowed(consumer_of(source.pk)) or "unknown",
+            DeadLetter.KEY_HASH: name,
+            DeadLetter.LINEAGE: source.stream_id,
+        }
+        self.sqs.send_message(
+            QueueUrl=self.settings.dead_letter_url,
+            MessageBody=allowed(body) or "the record has no outbox that could be read",
+            MessageAttributes={name: text(value) for name, value in facts.items()},
+        )
+        self.logger.warning(
+            "quarantined",
+            extra={"reason": error.reason, "error": error.summary, "key_hash": name},
+        )
+        return name
+
+    def _report(self, sources: Iterable[Source], *, published: int) -> None:
+        if published:
+            # A record that is published again does not say when it was committed.
+            times = [s.committed_at for s in sources if s.committed_at is not None]
+            if times:
+                lag = max(0, self.clock() * 1000 - min(times))
+                unit = MetricUnit.Milliseconds
+                self.metrics.add_metric(name=Metric.RELAY_LAG_MS, unit=unit, value=lag)
+            self.metrics.add_metric(name=Metric.PUBLISHED, unit=MetricUnit.Count, value=published)
+            self.metrics.flush_metrics()
+        self.logger.info("relayed", extra={"published": published})
+
+
+def _is_new(record: Mapping[str, Any]) -> bool:
+    """Tell a commit from a removal, and from an update that keeps the commit it found."""
+    images = record["dynamodb"]
+    before, after = (images.get(which, {}).get(Record.COMMIT) for which in ("OldImage", "NewImage"))
+    return bool(record["eventName"] != "REMOVE" and before != after)
+
+
+def _source(record: Mapping[str, Any]) -> Source:
+    images = record["dynamodb"]
+    item = images.get("NewImage", {})
+    committed = item.get(Record.COMMITTED_AT, {}).get("N")
+    return Source(
+        stream_id=record.get("eventID", ""),
+        pk=images["Keys"][Record.PK]["S"],
+        committed_at=None if committed is None else int(float(committed)),
+        outbox=str(item.get(Record.OUTBOX, {}).get("S", "")),
+    )
+
+
+def _error(failure: Unpublished) -> Unpublishable:
+    return Unpublishable(f"the topic refuses {failure.event.type}: {failure.error}")

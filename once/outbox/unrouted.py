@@ -1,0 +1,177 @@
+"""Unrouted events: finds published events that no consumer's subscription takes, and keeps them.
+
+The topics deliver to the sweep queue in SNS's own envelope, which carries any number of message
+attributes. Events that a subscription takes are dropped here: the consumer has its own copy.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+from aws_lambda_powertools import Logger
+
+from once.error_text import summary_of
+from once.errors import OnceError, PermanentError, Unparseable
+from once.failures.quarantine import allowed, carried, described, text
+from once.intake.original_message import Original
+from once.schema import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Reason
+from once.sdk import sqs_client
+from once.settings import SweepSettings
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+    from mypy_boto3_sqs import SQSClient
+
+
+class NoType(PermanentError):
+    """Published without the message attribute by which queues select events."""
+
+    reason = Reason.NO_TYPE
+
+
+class UnsubscribedType(PermanentError):
+    """Published with a type that no consumer subscribes to."""
+
+    reason = Reason.UNSUBSCRIBED_TYPE
+
+
+class TooManyAttributes(PermanentError):
+    """Published with more message attributes than SQS accepts."""
+
+    reason = Reason.TOO_MANY_ATTRIBUTES
+
+
+class Attribute(msgspec.Struct, frozen=True):
+    """A message attribute in SNS's envelope. A binary value is in base64."""
+
+    kind: str = msgspec.field(name="Type")
+    value: str = msgspec.field(name="Value")
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """A published message, as SNS delivers it to a queue without raw delivery."""
+
+    topic: str = msgspec.field(name="TopicArn")
+    message: str = msgspec.field(name="Message")
+    published_at: str = msgspec.field(name="Timestamp")
+    attributes: dict[str, Attribute] = msgspec.field(name="MessageAttributes", default_factory=dict)
+
+    @classmethod
+    def read(cls, body: str) -> Self:
+        """Read the body of a message in the sweep queue.
+
+        Raises:
+            Unparseable: it is no envelope of SNS.
+        """
+        try:
+            return msgspec.json.decode(body, type=cls)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise Unparseable(f"not a notification of SNS: {error}") from None
+
+    @property
+    def types(self) -> frozenset[str] | None:
+        """The event types that a filter policy compares; None where it has none to compare."""
+        attribute = self.attributes.get(EVENT_TYPE_ATTRIBUTE)
+        if attribute is None or attribute.kind not in {"String", "String.Array"}:
+            return None
+        return frozenset([attribute.value] if attribute.kind == "String" else _array(attribute))
+
+    @property
+    def original(self) -> Original:
+        """Body and attributes as the producer sent them."""
+        return Original(self.message, {name: _shown(a) for name, a in self.attributes.items()})
+
+
+def unrouted(envelope: Envelope, subscribed: Collection[str]) -> OnceError | None:
+    """Return why no consumer receives an event; None where a subscription takes it.
+
+    Args:
+        envelope: the event.
+        subscribed: the types that consumers subscribe to on its topic.
+    """
+    if (types := envelope.types) is None:
+        return NoType(
+            f"published without the message attribute {EVENT_TYPE_ATTRIBUTE!r} (a String with the "
+            "event's type), by which queues select: the producer must set it"
+        )
+    if types.isdisjoint(subscribed):
+        return UnsubscribedType(
+            f"no consumer subscribes to {', '.join(sorted(types)) or 'an empty list of types'} on "
+            "this topic: add the type to a consumer's line and deploy, or correct the producer"
+        )
+    if len(envelope.attributes) > Limits.MESSAGE_ATTRIBUTES:
+        return TooManyAttributes(
+            f"published with {len(envelope.attributes)} message attributes; SQS accepts "
+            f"{Limits.MESSAGE_ATTRIBUTES}, so it reached no consumer: the producer must send fewer"
+        )
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Reads the sweep queue, and sends what is unrouted to the unrouted queue."""
+
+    settings: SweepSettings
+    sqs: "SQSClient"
+    logger: Logger
+
+    @classmethod
+    def of(cls, settings: SweepSettings, *, region: str | None = None) -> Self:
+        """Return the sweep of a deployed function."""
+        return cls(settings=settings, sqs=sqs_client(region), logger=Logger())
+
+    def handle(self, event: Mapping[str, Any]) -> "PartialItemFailureResponse":
+        """Work on a batch, and return the messages that could not be sent: they come again."""
+        records: Sequence[Mapping[str, Any]] = event["Records"]
+        failed = [record["messageId"] for record in records if not self._is_settled(record)]
+        self.logger.info("swept", extra={"messages": len(records), "failed": len(failed)})
+        return {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
+
+    def _is_settled(self, record: Mapping[str, Any]) -> bool:
+        try:
+            self._settle(record)
+        except Exception as failure:  # one message never takes its neighbours along
+            facts = {"message_id": record["messageId"], "error": summary_of(failure)}
+            self.logger.warning("not kept, will be retried", extra=facts)
+            return False
+        return True
+
+    def _settle(self, record: Mapping[str, Any]) -> None:
+        body: str = record["body"]
+        try:
+            envelope = Envelope.read(body)
+        except Unparseable as error:
+            self._keep(record, Original(body, {}), error)
+            return
+        why = unrouted(envelope, self.settings.routes.get(envelope.topic, ()))
+        if why is not None:
+            seen = {DeadLetter.FIRST_SEEN: envelope.published_at}
+            self._keep(record, envelope.original, why, **seen)
+
+    def _keep(
+        self, record: Mapping[str, Any], original: Original, why: OnceError, **more: str
+    ) -> None:
+        facts = {DeadLetter.REASON: why.reason, DeadLetter.ERROR: described(why), **more}
+        body, attributes = carried(original, {n: text(allowed(v)) for n, v in facts.items()})
+        self.sqs.send_message(
+            QueueUrl=self.settings.unrouted_url, MessageBody=body, MessageAttributes=attributes
+        )
+        about = {"message_id": record["messageId"], "reason": why.reason}
+        self.logger.warning("unrouted", extra=about)
+
+
+def _array(attribute: Attribute) -> list[str]:
+    """Return the texts of a String.Array; empty where it is malformed, which no filter matches."""
+    try:
+        values = json.loads(attribute.value)
+    except (ValueError, RecursionError):
+        return []
+    return [v for v in values if isinstance(v, str)] if isinstance(values, list) else []
+
+
+def _shown(attribute: Attribute) -> dict[str, str]:
+    """Return an attribute in the form in which Lambda shows it."""
+    name = "binaryValue" if attribute.kind.startswith("Binary") else "stringValue"
+    return {name: attribute.value, "dataType": attribute.kind}

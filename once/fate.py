@@ -6,7 +6,7 @@ from once.errors import OnceError
 
 
 class Fate(StrEnum):
-    """What became of a message in the end."""
+    """The end of a message in one delivery."""
 
     COMMITTED = "committed"
     REFUSED = "refused"

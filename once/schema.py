@@ -23,7 +23,7 @@ EVENT_TYPE_ATTRIBUTE = "type"
 """Message attribute on the topic; each queue's filter policy selects by it."""
 
 SOURCE_PREFIX = "/once/"
-"""How the CloudEvents `source` of an event begins that a consumer publishes. Of no other event."""
+"""Prefix of the CloudEvents `source` of every event that a consumer publishes; reserved for it."""
 
 COMMIT_ATTRIBUTE = "once_commit"
 """On every item the library writes: the commit that wrote it last. Makes reads checkable."""

@@ -126,7 +126,7 @@ class Letter:
 
     @property
     def reason(self) -> str | None:
-        """Why it is here, as a code of `once.schema.Reason`; None where nobody said."""
+        """Why it is here, as a code of `once.schema.Reason`; None where no reason was recorded."""
         return None if self.moved else self.facts.reason or NOT_READABLE
 
     @property

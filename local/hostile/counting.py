@@ -1,4 +1,4 @@
-"""What became of every message, read from tables, queues, card processor and mailboxes.
+"""Counts the effects of every message in tables, queues, card processor and mailboxes.
 
 Shares no code with the library: attribute names are spelt out again on purpose.
 """
@@ -18,10 +18,10 @@ Table = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """What was sent, by the names that stand in the bodies.
+    """The messages that were sent, by the names that stand in their bodies.
 
-    `orders` and `counters` are healthy; `refused` is what no consumer can process, or must not
-    survive: each is due in a dead-letter queue. `forged` must leave no trace in any table.
+    `orders` and `counters` are healthy. `refused` are those that no consumer can process: each is
+    due in a dead-letter queue. `forged` must leave no trace in any table.
     """
 
     orders: Collection[str]
@@ -32,7 +32,7 @@ class Sent:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What is there in the end: tables by key, dead letters, orders charged, addresses mailed."""
+    """The state in the end: tables by key, dead letters, orders charged, addresses mailed."""
 
     tables: Mapping[str, Table]
     letters: Sequence[Letter]
@@ -109,7 +109,7 @@ def _doubled(sent: Sent, found: Found, stock: int) -> int:
 
 
 def _traces(found: Found) -> set[str]:
-    """Every name for which something was done."""
+    """Return every name that left a trace in a table, a charge or an e-mail."""
     names = {key for table in found.tables.values() for key in table}
     return names | {*found.charged} | {address.partition("@")[0] for address in found.mailed}
 

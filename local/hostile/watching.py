@@ -1,4 +1,4 @@
-"""What can only be seen while it happens: when messages commit, and how large functions grow."""
+"""Watches a run: when messages commit, and how much memory the functions take."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence

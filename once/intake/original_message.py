@@ -97,12 +97,10 @@ def restored(kept: str) -> Attributes:
         found = decode(kept, type=dict[str, Attribute], strict=True)
     except (MsgspecError, ValueError, RecursionError):
         return {}
-    texts = (text for name, one in found.items() for text in (name, one.string_value or ""))
-    reserved = any(name.startswith(_RESERVED) for name in found)
-    if reserved or any(map(NOT_ALLOWED.search, texts)):
-        return {}
     attributes: Attributes = to_builtins(found)
-    return attributes
+    texts = (text for name, one in attributes.items() for text in (name, *one.values()))
+    reserved = any(name.startswith(_RESERVED) for name in found)
+    return {} if reserved or any(map(NOT_ALLOWED.search, texts)) else attributes
 
 
 def _values(attribute: Mapping[str, Any]) -> dict[str, Any]:

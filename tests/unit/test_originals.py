@@ -83,6 +83,14 @@ ATTRIBUTES: dict[str, tuple[str, dict[str, Any]]] = {
         DeadLetter.ATTRIBUTES,
         text('{"a": {"stringValue": "\\u0000", "dataType": "String"}}'),
     ),
+    "kept, of a kind that SQS refuses": (
+        DeadLetter.ATTRIBUTES,
+        text('{"a": {"stringValue": "x", "dataType": "\\uffff"}}'),
+    ),
+    "kept, bytes that SQS refuses": (
+        DeadLetter.ATTRIBUTES,
+        text('{"a": {"binaryValue": "\\u0001", "dataType": "Binary"}}'),
+    ),
     "kept, many": (DeadLetter.ATTRIBUTES, text("{" + '"":{},' * 80_000 + '"":{}}')),
     "nested deeply": (DeadLetter.ATTRIBUTES, text("[" * 200_000)),
 }

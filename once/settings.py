@@ -185,7 +185,7 @@ _CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     Mapping[str, tuple[str, ...]]: (_lists, json.dumps),
     Mapping[str, TableSettings]: (_tables, _tables_text),
 }
-"""How a value of each type is read from its variable, and how it is written."""
+"""Reader and writer of an environment variable, by the type of its field."""
 
 
 def _codec(of: "Field[Any]") -> tuple[Callable[[str], Any], Callable[[Any], str]]:

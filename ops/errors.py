@@ -28,7 +28,7 @@ class OpsError(Exception):
 def unexpected(error: Exception) -> str:
     """Return how an error is told that is a fault of the commands themselves.
 
-    It is told of the letter or the record that it concerns, and the command goes on.
+    The message names the letter or the record, and the command goes on.
     """
     return f"unexpected, a fault of this command: {error!r}"
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was written; None, or an empty lineage, for what is not there or not readable.
+    """Values of the attributes; None, or an empty lineage, if missing or not readable.
 
     Attributes:
         reason: why the message was quarantined, as a code of `once.schema.Reason`.

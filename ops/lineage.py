@@ -13,7 +13,7 @@ from typing import Self
 from ops.when import read_moment
 
 REASON = re.compile(r"[a-z-]{1,40}", re.ASCII)
-"""How the code of a reason is written."""
+"""Form of a reason code."""
 
 DIED = "died"
 """In place of a reason: the function died at the message, or never got to it."""
@@ -21,7 +21,7 @@ DIED = "died"
 _EDITED = "edited"
 _MESSAGE_ID = re.compile(r"[0-9A-Za-z-]{1,100}", re.ASCII)
 _MOST = 100
-"""How many stays are kept: what is said of a message must not outgrow it."""
+"""Most stays that are kept, so that the history of a message stays small."""
 
 
 @dataclass(frozen=True, slots=True)

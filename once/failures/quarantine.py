@@ -68,7 +68,7 @@ class Quarantine:
 
 
 def _order(delivery: "Delivery") -> "_Order":
-    """What a FIFO queue asks for; its dead-letter queue is one as well."""
+    """Return the group and deduplication id of a FIFO queue; its dead-letter queue is one too."""
     if delivery.group is None:
         return {}
     return {

@@ -13,7 +13,7 @@ from proof.world.faults import Fault, kinds
 _LASTING = 0.6
 """How many of the faults outlast the SDK's own second attempt."""
 _SKEWED = 0.5
-"""How many function processes have a clock that is slow or fast."""
+"""Share of function processes whose clock is slow or fast."""
 _SKEWS = (-CLOCK_SKEW_SECONDS, -60.0, 60.0, CLOCK_SKEW_SECONDS)
 
 
@@ -25,7 +25,7 @@ class Mishap(StrEnum):
     VISIBLE_EARLY = "visible early"
     """A message is delivered while a function is still at it."""
     THROTTLED = "throttled"
-    """Lambda has no room for the function for a while: messages are received in vain."""
+    """Lambda throttles the function: messages spend a receive without an invocation."""
     BATCH_AGAIN = "batch again"
     """The stream hands a batch over again that was worked on to the end."""
     DROPPED = "dropped"

@@ -24,7 +24,7 @@ help: ## what there is to run
 setup: $(VENV)/.ready $(AWS_VENV)/.ready node_modules/.ready
 
 demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (SCENARIO=outage|hostile, KEEP=1)
-	@$(PY) -m local demo
+	@$(PY) -m demo run
 
 test: setup ## ruff, mypy --strict, and every test
 	@echo "ruff"   && $(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -69,11 +69,11 @@ lock: setup ## resolve the requirements anew, and lock them with hashes
 	@for own in functions/*/requirements.in; do $(LOCK) $$own -o $${own%.in}.txt; done
 	@$(LOCK) requirements.in -c functions/requirements.txt -o requirements.txt
 	@$(LOCK) requirements-dev.in -c requirements.txt -o requirements-dev.txt
-	@$(LOCK) local/requirements.in -o local/requirements.txt
+	@$(LOCK) emulator/requirements.in -o emulator/requirements.txt
 	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
 
 clean: ## everything that was generated
-	rm -rf $(VENV) $(AWS_VENV) node_modules .cache .local build cdk.out reports
+	rm -rf $(VENV) $(AWS_VENV) node_modules .cache build cdk.out reports
 
 $(VENV)/.ready: requirements-dev.txt
 	@echo "installing Python packages ($(VENV))"
@@ -82,10 +82,10 @@ $(VENV)/.ready: requirements-dev.txt
 	@$(PY) $(PIP_INSTALL) -r requirements-dev.txt
 	@touch $@
 
-$(AWS_VENV)/.ready: local/requirements.txt
+$(AWS_VENV)/.ready: emulator/requirements.txt
 	@echo "installing the embedded AWS ($(AWS_VENV))"
 	@$(PYTHON) -m venv --clear $(AWS_VENV)
-	@$(AWS_VENV)/bin/python $(PIP_INSTALL) -r local/requirements.txt
+	@$(AWS_VENV)/bin/python $(PIP_INSTALL) -r emulator/requirements.txt
 	@touch $@
 
 node_modules/.ready: package-lock.json $(VENV)/.ready

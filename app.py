@@ -4,9 +4,9 @@ import sys
 
 import aws_cdk as cdk
 
+from once.cdk.errors import SynthError
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
-from stacks.errors import SynthError
 
 app = cdk.App()
 try:

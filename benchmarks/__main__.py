@@ -17,7 +17,7 @@ from benchmarks.matrix import Setting, contenders_in, full, quick
 from benchmarks.measure import samples_of
 from benchmarks.rows import Row, rows_of
 from benchmarks.running import bench_server
-from local.aws import ROOT
+from emulator.embedded_aws import ROOT
 
 REPEATS, IMPORT_REPEATS = 5, 3
 EMBEDDED_REPEATS, EMBEDDED_MESSAGES = 3, 800

@@ -6,10 +6,10 @@ from pathlib import Path
 import aws_cdk as cdk
 
 from benchmarks.deployed.names import NAMES
+from once.cdk.errors import SynthError
+from once.cdk.props import Consumer
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS, ORDERS
-from stacks.errors import SynthError
-from stacks.registry import Consumer
 
 SOURCE = Path(__file__).resolve().parent / "deployed"
 

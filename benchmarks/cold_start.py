@@ -11,12 +11,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from once.cdk.config import Config
+from once.cdk.packaging.function_package import package
+from once.cdk.props import FUNCTIONS, Consumer, sources_of
 from once.schema import RELAY
 from once.settings import RelaySettings, Settings, TableSettings
-from stacks.config import Config
 from stacks.consumers import CONSUMERS
-from stacks.package import package
-from stacks.registry import FUNCTIONS, Consumer, sources_of
 
 BOTO3 = "boto3 and a client"
 

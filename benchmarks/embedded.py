@@ -13,10 +13,10 @@ from benchmarks.contenders import GROUPED_THREADS, RAW, UNGROUPED
 from benchmarks.deployed.names import NAMES, ORDERS
 from benchmarks.orders import body
 from benchmarks.rows import EMBEDDED, Row
-from local.aws import EmbeddedAws, embedded_aws
-from local.rest import wait_until_empty
-from local.service import deploy_service
-from ops.deployment import Deployment
+from demo.deployed_shop import deploy_service
+from demo.quiescence import wait_until_empty
+from emulator.embedded_aws import EmbeddedAws, embedded_aws
+from once.ops.aws.deployment import Deployment
 
 LABELS = dict(zip(NAMES, (RAW, UNGROUPED, GROUPED_THREADS), strict=True))
 BATCH, WARM = 10, 100

@@ -19,8 +19,8 @@ from botocore.config import Config
 from benchmarks.dynamodb import Counts
 from benchmarks.latency import Delay
 from benchmarks.server import CONTROL
-from local.aws import HOST, REGION, ROOT
-from local.processes import running
+from emulator.child_processes import running
+from emulator.embedded_aws import HOST, REGION, ROOT
 
 START_SECONDS = 30.0
 

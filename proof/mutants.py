@@ -28,8 +28,8 @@ from once.events.dedup_key import Key
 from once.handlers.effect_declaration import Call
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
+from once.ops.dead_letters.redrive import Redriver, delete
 from once.outbox.sns_publisher import Publisher
-from ops.redrive import Redriver, delete
 
 Mutant = Callable[[], AbstractContextManager[Any]]
 

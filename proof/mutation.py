@@ -23,7 +23,7 @@ GOAL = 0.95
 
 _KILLED = ("killed", "timeout")
 _LEFT_OUT = (".*", "__pycache__", "build", "cdk.out", "mutants", "node_modules", "reports")
-_IMPORTED = ("events", "functions", "local", "ops", "stacks")
+_IMPORTED = ("demo", "emulator", "events", "functions", "stacks")
 _MUTMUT = str(Path(sys.executable).parent / "mutmut")
 # Without these two, pytest collects garbage and writes files for longer than most tests take.
 _PYTEST = ("-p", "no:unraisableexception", "-p", "no:cacheprovider")

@@ -8,13 +8,13 @@ from aws_cdk import App
 from aws_cdk.cx_api import CloudAssembly
 from constructs import IValidation
 
-from stacks.checks import faults_of
-from stacks.config import Config
-from stacks.errors import SynthError
-from stacks.registry import FUNCTIONS, Consumer
+from once.cdk.checks.registry import faults_of
+from once.cdk.checks.unmanaged_mappings import strays_in
+from once.cdk.config import Config
+from once.cdk.errors import SynthError
+from once.cdk.props import FUNCTIONS, Consumer
 from stacks.service import ServiceStack
 from stacks.state import StateStack
-from stacks.strays import strays_in
 
 
 @jsii.implements(IValidation)

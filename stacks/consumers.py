@@ -1,6 +1,6 @@
 """The registry. One line here and one folder in `functions/` make a consumer."""
 
-from stacks.registry import Consumer, Table
+from once.cdk.props import Consumer, Table
 
 ORDERS = Table("orders", "order_id")
 CUSTOMERS = Table("customers", "customer_id")

@@ -8,16 +8,16 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
-from stacks.alarm_topic import make_alarm_topic, notify
-from stacks.alarms import add_table_alarms
-from stacks.config import Config
-from stacks.dashboard import tables_row
-from stacks.idempotent_consumer import IdempotentConsumer
-from stacks.outbox_relay import OutboxRelay
-from stacks.registry import Consumer, sources_of, words
+from once.cdk.config import Config
+from once.cdk.idempotent_consumer import IdempotentConsumer
+from once.cdk.monitoring.alarm_topic import make_alarm_topic, notify
+from once.cdk.monitoring.alarms import add_table_alarms
+from once.cdk.monitoring.dashboard import tables_row
+from once.cdk.outbox_relay import OutboxRelay
+from once.cdk.props import Consumer, sources_of, words
+from once.cdk.topics import Topics, only_publisher
+from once.cdk.unrouted_events import Unrouted
 from stacks.state import DEDUP, StateStack
-from stacks.topics import Topics, only_publisher
-from stacks.unrouted import Unrouted
 
 
 class ServiceStack(Stack):

@@ -10,10 +10,10 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_ses as ses
 from constructs import Construct
 
+from once.cdk.config import Config
+from once.cdk.nag import acknowledge
+from once.cdk.props import Consumer, words
 from once.schema import Record
-from stacks.config import Config
-from stacks.registry import Consumer, words
-from stacks.rules import acknowledge
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from local.aws import EmbeddedAws, embedded_aws
+from emulator.embedded_aws import EmbeddedAws, embedded_aws
 
 TOGETHER = {
     "aws": ("tests/e2e", "tests/integration", "tests/local", "tests/proof/test_soak.py"),

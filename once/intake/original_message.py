@@ -3,7 +3,7 @@
 A dead letter carries the producer's attributes as JSON in one attribute, since SQS allows ten in
 all. A message that is too large beside the facts goes compressed into a binary attribute as a
 whole. Consumers pass that attribute on and never open it: any producer may send one. Only the
-operator's tools do, see `ops.originals`.
+operator's tools do, see `once.ops.dead_letters.decompression`.
 """
 
 import gzip

@@ -72,7 +72,10 @@ SCENARIOS = (
     Scenario(
         "an order is sent again with other content, and sent back",
         _one(conflicts=1),
-        reaches=("once.failures.quarantine.Quarantine.send", "ops.redrive.Redriver._sent"),
+        reaches=(
+            "once.failures.quarantine.Quarantine.send",
+            "once.ops.dead_letters.redrive.Redriver._sent",
+        ),
         in_pairs=False,
     ),
     Scenario(
@@ -137,15 +140,18 @@ SCENARIOS = (
         _at(_COMMIT, range(1, 11), Fault.REFUSED),
         reaches=(
             "once.failures.visibility_backoff.Backoff.apply",
-            "ops.redrive.Redriver._sent",
-            "ops.redrive.delete",
+            "once.ops.dead_letters.redrive.Redriver._sent",
+            "once.ops.dead_letters.redrive.delete",
         ),
     ),
     Scenario(
         "the stream loses its records, and they are published again",
         _one(),
         _at(_STREAM, range(1, 6), Mishap.DROPPED),
-        reaches=("ops.records.with_outbox", "ops.republish.patiently.<locals>.publish"),
+        reaches=(
+            "once.ops.dedup_records.outbox_scan.with_outbox",
+            "once.ops.outbox.republish.patiently.<locals>.publish",
+        ),
     ),
 )
 """All call sites of the list are come to in these, and no other is."""

@@ -18,47 +18,53 @@ EXPLORED = (
     "once.effects.ledger.Ledger._change dynamodb.TransactWriteItems",
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
+    "once.ops.dead_letters.queue_walk.Walk._give_back sqs.ChangeMessageVisibilityBatch",
+    "once.ops.dead_letters.queue_walk.Walk._receive sqs.ReceiveMessage",
+    "once.ops.dead_letters.redrive.Redriver._call.<locals>.<lambda> sqs.SendMessageBatch",
+    "once.ops.dead_letters.redrive.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
+    "once.ops.dedup_records.dedup_table.DedupTable._read dynamodb.BatchGetItem",
+    "once.ops.dedup_records.outbox_scan.with_outbox dynamodb.Scan",
     "once.outbox.sns_publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
     "once.runtime.Runtime.read dynamodb.GetItem",
-    "ops.dedup_table.DedupTable._read dynamodb.BatchGetItem",
-    "ops.records.with_outbox dynamodb.Scan",
-    "ops.redrive.Redriver._call.<locals>.<lambda> sqs.SendMessageBatch",
-    "ops.redrive.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
-    "ops.walk.Walk._give_back sqs.ChangeMessageVisibilityBatch",
-    "ops.walk.Walk._receive sqs.ReceiveMessage",
 )
 """Those at which every kind of fault is tried."""
 
 LEFT_OUT = {
+    "demo.traffic.publisher.to_queue.<locals>.call sqs.SendMessageBatch": (
+        "`send` is a producer: what it sends twice, or not, is traffic like any other"
+    ),
+    "demo.traffic.publisher.to_topic.<locals>.call sns.PublishBatch": (
+        "`orders` is a producer: what it sends twice, or not, is traffic like any other"
+    ),
+    "demo.traffic.stock._put_new dynamodb.PutItem": "stocks the shop before its first order",
+    "once.ops.aws.deployment._stack cloudformation.DescribeStacks": (
+        "only reads, before anything else"
+    ),
+    "once.ops.aws.queue_depth.depth sqs.GetQueueAttributes": "`status` only reads",
+    "once.ops.aws.queue_depth.oldest_seconds cloudwatch.GetMetricData": "`status` only reads",
+    "once.ops.dead_letters.queue_walk.Walk.hold sqs.ChangeMessageVisibility": (
+        "keeps a letter hidden while a person edits it; tests/ops/test_dlq_edit.py"
+    ),
+    "once.ops.dead_letters.unrouted_events.publish_to.<locals>.call sns.PublishBatch": (
+        "this world has no unrouted queue; tests/ops/test_dlq_unrouted.py"
+    ),
+    "once.ops.dedup_records.dedup_table.DedupTable._pages dynamodb.Scan": (
+        "`trace` and `dlq show` only read"
+    ),
+    "once.ops.dedup_records.outbox_scan.approximate_count dynamodb.DescribeTable": (
+        "only reads, for a progress bar"
+    ),
+    "once.ops.outbox.direct_delivery.sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch": (
+        "sends events again that lie in the table: a fault ends the command, which is run again"
+    ),
+    "once.ops.outbox.relay_invocation.RelayFunction.__call__ lambda.Invoke": (
+        "there is no Lambda in this world: the relay's own calls are tried, whoever invokes it"
+    ),
+    "once.ops.trace.log_entries.Logs.lines logs.FilterLogEvents": "`trace` only reads",
     "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/unit/test_unrouted.py"
-    ),
-    "ops.dedup_table.DedupTable._pages dynamodb.Scan": "`trace` and `dlq show` only read",
-    "ops.deployment._stack cloudformation.DescribeStacks": "only reads, before anything else",
-    "ops.log_lines.Logs.lines logs.FilterLogEvents": "`trace` only reads",
-    "ops.publish.to_queue.<locals>.call sqs.SendMessageBatch": (
-        "`send` is a producer: what it sends twice, or not, is traffic like any other"
-    ),
-    "ops.publish.to_topic.<locals>.call sns.PublishBatch": (
-        "`orders` is a producer: what it sends twice, or not, is traffic like any other"
-    ),
-    "ops.queues.depth sqs.GetQueueAttributes": "`status` only reads",
-    "ops.queues.oldest_seconds cloudwatch.GetMetricData": "`status` only reads",
-    "ops.records.approximate_count dynamodb.DescribeTable": "only reads, for a progress bar",
-    "ops.relay_function.RelayFunction.__call__ lambda.Invoke": (
-        "there is no Lambda in this world: the relay's own calls are tried, whoever invokes it"
-    ),
-    "ops.stock._put_new dynamodb.PutItem": "stocks the shop before its first order",
-    "ops.to_consumer.sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch": (
-        "sends events again that lie in the table: a fault ends the command, which is run again"
-    ),
-    "ops.unrouted.publish_to.<locals>.call sns.PublishBatch": (
-        "this world has no unrouted queue; tests/ops/test_dlq_unrouted.py"
-    ),
-    "ops.walk.Walk.hold sqs.ChangeMessageVisibility": (
-        "keeps a letter hidden while a person edits it; tests/ops/test_dlq_edit.py"
     ),
 }
 """Those at which none is, each with the reason."""

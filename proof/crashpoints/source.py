@@ -13,7 +13,7 @@ from botocore import xform_name
 
 from proof.report import ROOT
 
-PACKAGES = ("once", "functions", "ops")
+PACKAGES = ("once", "functions", "demo/traffic")
 _PAGES = ("get_paginator", "get_waiter")
 _HTTP = {"stripe", "requests", "httpx"}
 _SECRETS = "SecretsProvider"

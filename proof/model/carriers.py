@@ -42,7 +42,7 @@ class Relay:
 
 
 class Operator:
-    """Sends one dead letter back: as `ops.redrive` does."""
+    """Sends one dead letter back: as `once.ops.dead_letters.redrive` does."""
 
     def __init__(self, _: str, letter: Letter) -> None:
         self._letter = letter

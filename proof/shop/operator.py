@@ -14,18 +14,19 @@ from unittest.mock import patch
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from once.ops.aws.deployment import Consumer, Deployment
+from once.ops.dead_letters import redrive as ops_redrive
+from once.ops.dead_letters import redrive_safety as safety
+from once.ops.dead_letters.letter import boxes
+from once.ops.dead_letters.queue_walk import Walk
+from once.ops.dead_letters.redrive import Pace, Redriver
+from once.ops.dedup_records import outbox_scan as records
+from once.ops.dedup_records.dedup_table import DedupTable
+from once.ops.dlq.redrive import Job
+from once.ops.outbox import republish as ops_republish
+from once.ops.outbox.relay_invocation import RelayFailed
 from once.outbox.stream_relay import NotRelayed, Relayed
 from once.schema import RELAY
-from ops import records, safety
-from ops import redrive as ops_redrive
-from ops import republish as ops_republish
-from ops.dead_letters import boxes
-from ops.dedup_table import DedupTable
-from ops.deployment import Consumer, Deployment
-from ops.dlq_redrive import Job
-from ops.redrive import Pace, Redriver
-from ops.relay_function import RelayFailed
-from ops.walk import Walk
 from proof.shop.clients import clients
 from proof.shop.service import DEDUP, EVENTS, INGRESS, Service, url
 from proof.world.tasks import START
@@ -105,7 +106,7 @@ class Operator:
 
 
 def redrive(service: Service) -> None:
-    """Send dead letters of all consumers back to their queues, as `ops dlq redrive` does.
+    """Send dead letters of all consumers back to their queues, as `once dlq redrive` does.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: AWS refuses, or does not answer.
@@ -124,7 +125,7 @@ def republish(service: Service) -> None:
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: AWS refuses, or does not answer.
-        ops.errors.OpsError: the relay fails for too long.
+        once.ops.errors.OpsError: the relay fails for too long.
     """
     begin = datetime.fromtimestamp(START, UTC)
     choice = records.Choice(since=begin, until=None, consumer=None)

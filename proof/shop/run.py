@@ -7,8 +7,8 @@ from functools import partial
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from once.ops.dead_letters.queue_walk import HOLD_SECONDS
 from once.testing.events import sqs_record
-from ops.walk import HOLD_SECONDS
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import Operator, on_time
 from proof.shop.sending import send_all, send_late_copies

@@ -8,6 +8,8 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
+from once.cdk.props import Consumer as ConsumerLine
+from once.cdk.props import sources_of
 from once.outbox.stream_relay import Relay
 from once.runtime import Runtime
 from once.schema import RELAY, Record, State
@@ -21,8 +23,6 @@ from proof.world.tasks import Process
 from proof.world.topics import Subscribers
 from proof.world.world import World
 from stacks.consumers import CONSUMERS
-from stacks.registry import Consumer as ConsumerLine
-from stacks.registry import sources_of
 
 DEDUP = "dedup"
 INGRESS, EVENTS = "ingress", "events"

@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import psutil
 
-from local.aws import EmbeddedAws
+from emulator.embedded_aws import EmbeddedAws
 
 POLL_SECONDS = 0.02
 

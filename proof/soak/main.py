@@ -6,12 +6,12 @@ import time
 
 from rich.table import Table
 
-from local.aws import embedded_aws
-from local.payments import Fault, payment_sandbox
-from local.processes import ProcessFailed
-from local.report import FAULTS
-from local.run import console, explain, step
-from local.service import deploy_service
+from demo.deployed_shop import deploy_service
+from demo.payment_sandbox import Fault, payment_sandbox
+from demo.report import FAULTS
+from demo.run import console, explain, step
+from emulator.child_processes import ProcessFailed
+from emulator.embedded_aws import embedded_aws
 from proof.report import write
 from proof.soak.drops import Drop
 from proof.soak.play import Shape, play

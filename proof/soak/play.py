@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from local.audit import audit
-from local.aws import EmbeddedAws
-from local.payments import Fault, Faults, PaymentSandbox
-from local.run import operate, rest, send, step
-from local.service import place_of
+from demo.audit import audit
+from demo.deployed_shop import place_of
+from demo.payment_sandbox import Fault, Faults, PaymentSandbox
+from demo.run import operate, rest, send, step
+from emulator.embedded_aws import EmbeddedAws
+from once.ops.aws.deployment import Deployment
+from once.ops.aws.queue_depth import depths_of
+from once.ops.dead_letters.queue_history import DIED
 from once.schema import RELAY, Reason
-from ops.deployment import Deployment
-from ops.lineage import DIED
-from ops.queues import depths_of
 from proof.soak.drops import Drop, Drops
 from proof.soak.kills import Killer, killing
 from proof.soak.progress import telling

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from local.run import console
+from demo.run import console
 
 EVERY_SECONDS = 15.0
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 
-from local.aws import HOST, EmbeddedAws
-from local.certificate import write_certificate
+from emulator.certificate import write_certificate
+from emulator.embedded_aws import HOST, EmbeddedAws
 from proof.soak.drops import Drop, Drops
 from proof.soak.http import headers, operation, read_message
 

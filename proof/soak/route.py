@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from local.aws import EmbeddedAws
+from emulator.embedded_aws import EmbeddedAws
 from proof.soak.proxy import Proxy
 
 

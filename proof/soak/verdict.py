@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from local.audit import Findings
-from local.report import FAULTS
+from demo.audit import Findings
+from demo.report import FAULTS
 
 Figures = Mapping[str, Any]
 

@@ -20,7 +20,7 @@ from botocore.exceptions import ReadTimeoutError
 from botocore.httpsession import URLLib3Session
 from requests.adapters import HTTPAdapter
 
-from local.payments.messages import Answer, Request
+from demo.payment_sandbox.http_messages import Answer, Request
 from once.schema import Record
 from proof.world.errors import ServiceError
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from local.payments.errors import broken, key_in_use, too_many
-from local.payments.faults import Fault as Saved
-from local.payments.messages import Answer
+from demo.payment_sandbox.errors import broken, key_in_use, too_many
+from demo.payment_sandbox.faults import Fault as Saved
+from demo.payment_sandbox.http_messages import Answer
 from proof.world.calls import PROVIDER, Call
 from proof.world.errors import ServiceError
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from local.payments.api import Api
-from local.payments.errors import key_in_use
-from local.payments.faults import Faults
-from local.payments.messages import Answer, Request
+from demo.payment_sandbox.api import Api
+from demo.payment_sandbox.errors import key_in_use
+from demo.payment_sandbox.faults import Faults
+from demo.payment_sandbox.http_messages import Answer, Request
 
 KEY_LIFETIME_SECONDS = 24 * 60 * 60
 _PROCESSED = "pm_processed"

@@ -20,7 +20,10 @@ from proof.world.topics import Subscribers, Topics
 SILENCE_SECONDS = {PROVIDER: 6.0}
 """How long a caller waits for an answer that does not come; AWS's as long as `once.sdk` says."""
 
-_THREADS = ("once.batch.group_commit.ThreadPoolExecutor", "ops.republish.ThreadPoolExecutor")
+_THREADS = (
+    "once.batch.group_commit.ThreadPoolExecutor",
+    "once.ops.outbox.republish.ThreadPoolExecutor",
+)
 
 
 class World:

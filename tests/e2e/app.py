@@ -5,10 +5,10 @@ from pathlib import Path
 
 import aws_cdk as cdk
 
+from once.cdk.errors import SynthError
+from once.cdk.props import Consumer, Table
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
-from stacks.errors import SynthError
-from stacks.registry import Consumer, Table
 
 FUNCTIONS = Path(__file__).resolve().parent / "functions"
 CONTROLS = Table("controls", "id")

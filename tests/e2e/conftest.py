@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.aws import EmbeddedAws
-from local.payments import payment_sandbox
-from local.service import deploy_service
+from demo.deployed_shop import deploy_service
+from demo.payment_sandbox import payment_sandbox
+from emulator.embedded_aws import EmbeddedAws
 from tests.e2e.deployment import Deployment
 
 

@@ -3,13 +3,13 @@
 import json
 from typing import Any
 
-from local.audit import Place
-from local.aws import EmbeddedAws
-from local.payments import PaymentSandbox
-from local.rest import wait_at_rest, wait_until, wait_until_empty
-from local.service import emails, place_of
-from ops.dead_letters import boxes
-from ops.deployment import Deployment as Parts
+from demo.audit import Place
+from demo.deployed_shop import emails, place_of
+from demo.payment_sandbox import PaymentSandbox
+from demo.quiescence import wait_at_rest, wait_until, wait_until_empty
+from emulator.embedded_aws import EmbeddedAws
+from once.ops.aws.deployment import Deployment as Parts
+from once.ops.dead_letters.letter import boxes
 
 SAGA = ("orders", "inventory", "payments", "notifications")
 REST_SECONDS = 120.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.rest import wait_until
+from demo.quiescence import wait_until
 from once.testing import cloud_event
 from tests.e2e.deployment import Deployment, attribute
 

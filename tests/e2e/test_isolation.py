@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.rest import wait_until_empty
+from demo.quiescence import wait_until_empty
 from once.schema import DeadLetter, Reason
 from once.testing import cloud_event
 from tests.e2e.deployment import Deployment, attribute

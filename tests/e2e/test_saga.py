@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from local.kills import killing
-from local.payments import Fault
-from local.rest import wait_until
+from demo.payment_sandbox import Fault
+from demo.process_kills import killing
+from demo.quiescence import wait_until
 from tests.e2e.deployment import REST_SECONDS, Deployment, attribute
 from tests.e2e.test_orders import placed, shelf, unique
 from tests.e2e.test_traffic import ops

@@ -7,8 +7,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from local.audit import Manifest, Place, audit
-from local.aws import ROOT
+from demo.audit import Manifest, Place, audit
+from emulator.embedded_aws import ROOT
 from stacks.consumers import CONSUMERS
 from tests.e2e.deployment import SAGA, Deployment
 
@@ -29,7 +29,12 @@ def place(service: Deployment, manifest: Manifest) -> Place:
 
 def ops(service: Deployment, *arguments: str) -> str:
     """Run the operator's command line, and return what it prints."""
-    command = [sys.executable, "-m", "ops", *arguments]
+    return run_module(service, "once.ops", *arguments)
+
+
+def run_module(service: Deployment, *arguments: str) -> str:
+    """Run `python -m` with a module and its arguments, and return what it prints."""
+    command = [sys.executable, "-m", *arguments]
     environment = {**os.environ, **service.aws.environment()}
     done = subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=subprocess.PIPE)
     return done.stdout.decode()
@@ -47,7 +52,7 @@ def test_status_shows_every_consumers_queue_and_dead_letters(service: Deployment
 
 def test_what_the_operator_sends_is_audited_clean(service: Deployment, tmp_path: Path) -> None:
     file = tmp_path / "manifest.json"
-    ops(service, "send", *TRAFFIC.split(), "--manifest", str(file))
+    run_module(service, "demo", "send", *TRAFFIC.split(), "--manifest", str(file))
     service.wait_at_rest()
     manifest = json.loads(file.read_text())
     findings = audit(manifest, place(service, manifest))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.aws import EmbeddedAws
+from emulator.embedded_aws import EmbeddedAws
 from tests.integration.probe import Bench
 
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from local.aws import EmbeddedAws
+from emulator.embedded_aws import EmbeddedAws
 from once import Consumer, Refusal, Transaction
 from once.runtime import Runtime
 from once.schema import Record

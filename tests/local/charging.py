@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from demo.audit import Findings, Place
+from demo.audit.payments import audit_payments
+from demo.payment_sandbox import PaymentSandbox, payment_sandbox
 from functions.payments import provider
 from functions.payments.handler import consumer
-from local.audit import Findings, Place
-from local.audit.payments import audit_payments
-from local.payments import PaymentSandbox, payment_sandbox
 from once.testing import FakeAws, cloud_event
 
 SETTINGS: dict[str, Any] = {

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import pytest
 from moto import mock_aws
 
-from local.payments import PaymentSandbox, payment_sandbox
+from demo.payment_sandbox import PaymentSandbox, payment_sandbox
 from tests.local.customer import Customer, customer_of
 from tests.local.world import World
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr("local.audit.place.WAIT_SECONDS", 0)
+    monkeypatch.setattr("demo.audit.evidence.WAIT_SECONDS", 0)
     with mock_aws():
         yield World()
 

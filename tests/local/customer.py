@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import stripe
 
-from local.payments import PaymentSandbox
+from demo.payment_sandbox import PaymentSandbox
 
 PARAMETERS: dict[str, Any] = {
     "amount": 700,

@@ -5,7 +5,7 @@ from collections import Counter
 from hashlib import sha256
 from typing import Any
 
-from local.audit import Findings
+from demo.audit import Findings
 
 PAID, IN_CONFLICT, REFUSED, DECLINED = 1, 2, 3, 4
 """The orders: the second is paid too, although another event came under its event's id."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.audit import Findings
+from demo.audit import Findings
 from tests.local.sample import CLEAN, changes
 from tests.local.world import World
 

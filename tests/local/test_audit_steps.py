@@ -2,9 +2,9 @@
 
 import pytest
 
-from local.audit import on_their_way
-from local.service import subscribers
-from stacks.registry import Consumer
+from demo.audit import on_their_way
+from demo.deployed_shop import subscribers
+from once.cdk.props import Consumer
 from tests.local.sample import SUBSCRIBERS, changes
 from tests.local.world import World
 

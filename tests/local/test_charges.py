@@ -9,11 +9,11 @@ import pytest
 import stripe
 from msgspec import convert, json
 
+from demo.audit import Findings
+from demo.payment_sandbox import Fault, Faults, PaymentSandbox, payment_sandbox
+from demo.quiescence import wait_until
 from functions.payments import provider
 from functions.payments.handler import KEY_LIFETIME_SECONDS, StockReserved, consumer
-from local.audit import Findings
-from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
-from local.rest import wait_until
 from once import Call, NotDone, PermanentError, Transaction
 from once.effects.executor import Performer
 from once.errors import Unanswered

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from local.hostile import messages
-from local.hostile.counting import Found, Letter, Sent, figures
-from local.hostile.messages import SKU
+from demo.scenarios.hostile import messages
+from demo.scenarios.hostile.counting import Found, Letter, Sent, figures
+from demo.scenarios.hostile.messages import SKU
 
 STOCK = 100
 SENT = Sent(orders={"o-1"}, counters={"c-1"}, refused={"poison-0"}, forged={"hidden-0"})

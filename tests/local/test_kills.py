@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from local.aws import EmbeddedAws
-from local.kills import Killer, killing
-from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
-from local.rest import wait_until
+from demo.payment_sandbox import Fault, Faults, PaymentSandbox, payment_sandbox
+from demo.process_kills import Killer, killing
+from demo.quiescence import wait_until
+from emulator.embedded_aws import EmbeddedAws
 
 CHARGING, RELAY, ORDERS = "once-payments", "once-outbox_relay", "once-orders"
 LONG_SECONDS = 3600.0
@@ -148,7 +148,7 @@ def test_a_charge_of_somebody_else_merely_goes_on(
 def test_now_and_then_one_of_the_others_is_killed_in_turn(
     functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.kills.EVERY", 2)
+    monkeypatch.setattr("demo.process_kills.EVERY", 2)
     relay, relay_too, orders, orders_too = [
         functions.start(name) for name in (RELAY, RELAY, ORDERS, ORDERS)
     ]
@@ -182,7 +182,7 @@ def test_a_process_that_is_gone_already_is_not_counted(
 def test_another_that_is_gone_already_is_not_counted(
     functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.kills.EVERY", 1)
+    monkeypatch.setattr("demo.process_kills.EVERY", 1)
     waiting, relay = functions.start(CHARGING), functions.start(RELAY)
     relay.seen = Mortal(relay.seen.pid)
     with killing_in(functions, sandbox) as killer:
@@ -194,7 +194,7 @@ def test_another_that_is_gone_already_is_not_counted(
 def test_where_another_has_no_process_nothing_more_is_killed(
     functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.kills.EVERY", 1)
+    monkeypatch.setattr("demo.process_kills.EVERY", 1)
     with killing_in(functions, sandbox) as killer:
         functions.start(CHARGING).charge()
         wait_until_charged(sandbox)

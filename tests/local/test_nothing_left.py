@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local.aws import ROOT
-from local.rest import wait_until
+from demo.quiescence import wait_until
+from emulator.embedded_aws import ROOT
 
 PARENT = """
 import signal, sys
-from local.aws import embedded_aws
+from emulator.embedded_aws import embedded_aws
 
 # A shell's background jobs inherit an ignored SIGINT; at a terminal, Ctrl-C is what comes.
 signal.signal(signal.SIGINT, signal.default_int_handler)

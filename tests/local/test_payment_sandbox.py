@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import stripe
 
-from local.payments import PaymentSandbox
+from demo.payment_sandbox import PaymentSandbox
 from tests.local.customer import DECLINED, Customer, ask
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import stripe
 
-from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
-from local.rest import wait_until
+from demo.payment_sandbox import Fault, Faults, PaymentSandbox, payment_sandbox
+from demo.quiescence import wait_until
 from tests.local.customer import DECLINED, Customer, customer_of
 
 FOREVER = 3600.0

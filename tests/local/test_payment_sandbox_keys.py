@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import stripe
 
-from local.payments import PaymentSandbox, payment_sandbox
+from demo.payment_sandbox import PaymentSandbox, payment_sandbox
 from tests.local.customer import DECLINED, Customer, ask, customer_of
 
 DAY = 86_400

@@ -14,9 +14,9 @@ import psutil
 import pytest
 import stripe
 
-from local.payments import Fault, Faults, PaymentSandbox, payment_sandbox
-from local.payments.holds import Held
-from local.rest import wait_until
+from demo.payment_sandbox import Fault, Faults, PaymentSandbox, payment_sandbox
+from demo.payment_sandbox.held_requests import Held
+from demo.quiescence import wait_until
 from tests.local.customer import PARAMETERS, customer_of
 
 LOCALHOST = "127.0.0.1"

@@ -11,11 +11,11 @@ from unittest.mock import ANY
 import pytest
 from rich.console import Console
 
-from local import demo
-from local.audit import Findings
-from local.payments import Fault
-from local.report import FAULTS, FIGURES, PACE, report
-from local.run import Run
+from demo.audit import Findings
+from demo.payment_sandbox import Fault
+from demo.report import FAULTS, FIGURES, PACE, report
+from demo.run import Run
+from demo.scenarios import faults as demo
 from tests.local.sample import CLEAN
 
 OF_THE_RUN = {
@@ -49,7 +49,7 @@ RED, GREEN = "\x1b[1;31m", "\x1b[1;32m"
 
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr("local.report.REPORTS", tmp_path / "reports")
+    monkeypatch.setattr("demo.report.REPORTS", tmp_path / "reports")
     return tmp_path / "reports"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import boto3
 
-from local.audit import Findings, Place, audit
+from demo.audit import Findings, Place, audit
 from tests.local.dedup import dedup_record, record_name
 from tests.local.sample import (
     BAD_BODY,

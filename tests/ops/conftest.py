@@ -10,8 +10,10 @@ import pytest
 from botocore.session import Session
 from moto import mock_aws
 
-from ops import publish, republish, stock
-from ops.cli import console
+from demo.traffic import publisher as publish
+from demo.traffic import stock
+from once.ops.outbox import republish
+from once.ops.terminal.console import console
 from tests.ops.editing import Editor
 from tests.ops.letters import Shop
 from tests.ops.support import REGION, Cloud, describe_stacks

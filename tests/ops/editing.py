@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from ops.__main__ import app
+from once.ops.__main__ import app
 from tests.ops.letters import Shop
 
 _SCRIPT = """

@@ -14,15 +14,15 @@ from once.consumer import Consumer
 from once.events.dedup_key import Key
 from once.handlers.effect_declaration import Call, Policy
 from once.handlers.transaction import Transaction
+from once.ops.aws.queue_depth import depth
+from once.ops.dead_letters import queue_walk as walk
+from once.ops.dead_letters.letter import Box, Letter
+from once.ops.dead_letters.letter_context import read_cases
+from once.ops.dead_letters.queue_walk import Walk
+from once.ops.dead_letters.redrive_safety import Judged, Verdict, judge, judge_all
+from once.ops.dedup_records.dedup_table import DedupTable
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.testing.events import sqs_record
-from ops import walk
-from ops.cases import read_cases
-from ops.dead_letters import Box, Letter
-from ops.dedup_table import DedupTable
-from ops.queues import depth
-from ops.safety import Judged, Verdict, judge, judge_all
-from ops.walk import Walk
 from tests.ops.support import REGION, Cloud, run
 
 HOUR, DAY = 3600, 24 * 3600

@@ -11,12 +11,13 @@ from uuid import uuid4
 
 import boto3
 from aws_lambda_powertools import Logger
+from typer import Typer
 from typer.testing import CliRunner, Result
 
+from once.ops.__main__ import app
 from once.outbox.stream_relay import NotRelayed, Relay
 from once.settings import RelaySettings
 from once.testing import FakeContext
-from ops.__main__ import app
 
 REGION = "us-east-1"
 CONSUMERS = ("orders", "inventory")
@@ -26,8 +27,8 @@ REFUSED = SimpleNamespace(status_code=400)
 Outputs = dict[str, dict[str, str]]
 
 
-def run(*arguments: object) -> Result:
-    """Run `python -m ops` with these arguments."""
+def run(*arguments: object, app: Typer = app) -> Result:
+    """Run `once` with these arguments."""
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 

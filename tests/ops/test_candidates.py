@@ -8,7 +8,7 @@ import pytest
 from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import Key, key_hash
 from once.events.fingerprint import fingerprint
-from ops.candidates import candidates, key_of
+from once.ops.dedup_records.key_candidates import candidates, key_of
 
 DATA = {
     "order_id": "o-1",

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from once.ops.aws.batch_calls import ATTEMPTS
 from once.schema import Limits
-from ops.publish import ATTEMPTS
 from tests.ops.support import OK, answer_with, run
 from tests.ops.tracing import TABLE, Saga, moments, placed
 

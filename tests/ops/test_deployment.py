@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ops.deployment import Consumer, Deployment
-from ops.errors import OpsError
+from once.ops.aws.deployment import Consumer, Deployment
+from once.ops.errors import OpsError
 from tests.ops.support import Cloud, answer_with, refusal, run
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ops import redrive
-from ops.dead_letters import Box
-from ops.redrive import Pace, Redriver
-from ops.walk import Walk
+from once.ops.dead_letters import redrive
+from once.ops.dead_letters.letter import Box
+from once.ops.dead_letters.queue_walk import Walk
+from once.ops.dead_letters.redrive import Pace, Redriver
 from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud
 

@@ -8,12 +8,12 @@ import pytest
 
 from once.events.cloud_event import read_event
 from once.intake.original_message import Original
+from once.ops.dead_letters import redrive
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.queue_walk import Walk
+from once.ops.dead_letters.redriven_message import sent_back
+from once.ops.dlq.letter_text import NO_REASON
 from once.schema import DeadLetter
-from ops import redrive
-from ops.dead_letters import Letter
-from ops.letter_words import NO_REASON
-from ops.sent_back import sent_back
-from ops.walk import Walk
 from tests.ops.hostile import Forged, attribute
 from tests.ops.letters import Shop, note
 from tests.ops.mess import Mess
@@ -145,7 +145,7 @@ def test_an_error_of_the_command_itself_is_told_of_its_letter(
             raise ZeroDivisionError
         return read_event(body, **_)
 
-    monkeypatch.setattr("ops.cases.read_event", read)
+    monkeypatch.setattr("once.ops.dead_letters.letter_context.read_event", read)
     goes_around(mess, shop, letter(), "NOT SAFE: unexpected, a fault of this command: ZeroDivision")
     assert run("dlq", "list", "--json").exit_code == 0
 

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
-from ops import walk
+from once.ops.dead_letters import queue_walk as walk
 from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud, run
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from once.errors import PermanentError
+from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.letter import Box, Letter, boxes
+from once.ops.dead_letters.queue_history import Stay, lineage_text, read_lineage
 from once.schema import RELAY, UNROUTED, Limits
-from ops.dead_letters import Box, Letter, boxes
-from ops.deployment import Deployment
-from ops.lineage import Stay, lineage_text, read_lineage
 from tests.ops.letters import Shop, note
 
 BOX = Box("orders", "https://sqs.example/1/dead", "https://sqs.example/1/queue")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from once.ops.__main__ import app
 from once.schema import RELAY, Limits
-from ops.__main__ import app
 from tests.ops.letters import Shop, note
 from tests.ops.support import OK, Cloud, answer_with, run
 

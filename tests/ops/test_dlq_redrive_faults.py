@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ops.publish import ATTEMPTS
-from ops.redrive import Pace
+from once.ops.aws.batch_calls import ATTEMPTS
+from once.ops.dead_letters.redrive import Pace
 from tests.ops.letters import Shop, note
 from tests.ops.support import OK, answer_with, refusal, run
 

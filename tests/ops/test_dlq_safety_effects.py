@@ -10,9 +10,9 @@ import pytest
 from once.errors import NotDone
 from once.handlers.effect_declaration import Policy
 from once.intake.original_message import Original
+from once.ops.dead_letters.redrive_safety import Prospect, judge_all
+from once.ops.dedup_records.dedup_table import DedupTable
 from once.schema import CLOCK_MARGIN_SECONDS
-from ops.dedup_table import DedupTable
-from ops.safety import Prospect, judge_all
 from tests.ops.letters import HOUR, KEY_LIFETIME, Shop, note
 from tests.ops.support import Cloud
 

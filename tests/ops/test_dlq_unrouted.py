@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from once.ops.dead_letters import queue_walk as walk
 from once.outbox.unrouted import Sweep
 from once.schema import Reason
 from once.settings import SweepSettings
 from once.testing import cloud_event
-from ops import walk
 from tests.ops.support import REGION, Cloud, answer_with, run
 
 OWN = ("--consumer", "unrouted")

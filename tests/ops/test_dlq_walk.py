@@ -2,12 +2,12 @@
 
 import pytest
 
-from ops import walk
-from ops.aws import client
-from ops.dead_letters import Box, Letter
-from ops.dlq_walk import walking
-from ops.queues import depth
-from ops.walk import Walk
+from once.ops.aws.clients import client
+from once.ops.aws.queue_depth import depth
+from once.ops.dead_letters import queue_walk as walk
+from once.ops.dead_letters.letter import Box, Letter
+from once.ops.dead_letters.queue_walk import Walk
+from once.ops.dlq.selection import walking
 from tests.ops.letters import Shop
 from tests.ops.support import OK, Cloud, answer_with, refusal
 

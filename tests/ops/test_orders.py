@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 from msgspec import convert
 
+from demo.traffic.order_plan import CARD, DECLINED_CARD, PLENTY, SOURCE, Order, Plan, plan
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.events.cloud_event import read_event
 from once.events.fingerprint import fingerprint
-from ops.orders import CARD, DECLINED_CARD, PLENTY, SOURCE, Order, Plan, plan
 
 MAX_BYTES = 256 * 1024
 

@@ -12,10 +12,10 @@ import pytest
 
 from once.failures.quarantine import carried, text
 from once.intake.original_message import MOVED, Original
+from once.ops.dead_letters.decompression import LARGEST, opened
+from once.ops.dead_letters.letter import Box, Letter
+from once.ops.dead_letters.redriven_message import sent_back
 from once.schema import DeadLetter, Limits
-from ops.dead_letters import Box, Letter
-from ops.originals import LARGEST, opened
-from ops.sent_back import sent_back
 
 NOW = datetime(2027, 1, 16, tzinfo=UTC)
 TENANT = {"tenant": {"stringValue": "é", "dataType": "String"}}

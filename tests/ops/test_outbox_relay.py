@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from once.events.dedup_key import key_hash
-from ops.publish import ATTEMPTS
-from ops.republish import BATCH_RECORDS, batches
+from once.ops.aws.batch_calls import ATTEMPTS
+from once.ops.outbox.republish import BATCH_RECORDS, batches
 from tests.ops.outboxes import REPUBLISH, event, ids, numbers, published
 from tests.ops.support import OK, Cloud, answer_with, refusal, run
 

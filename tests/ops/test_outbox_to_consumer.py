@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from once.events.outgoing import OutgoingEvent
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import Deployment
+from once.ops.outbox.direct_delivery import sender
 from once.schema import EVENT_TYPE_ATTRIBUTE
-from ops.aws import client
-from ops.deployment import Deployment
-from ops.to_consumer import sender
 from tests.ops.outboxes import event, numbers
 from tests.ops.support import OK, Cloud, answer_with, run
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ops import publish
-from ops.errors import OpsError
+from demo.traffic import publisher as publish
+from once.ops.aws.batch_calls import ATTEMPTS
+from once.ops.errors import OpsError
 
 ACCEPTED: dict[str, Any] = {}
 
@@ -78,7 +79,7 @@ def test_entry_that_always_fails_ends_the_sending_with_the_reason() -> None:
     service = Service(*repeat({"0": THROTTLED}, 100))
     with pytest.raises(OpsError, match=r"not accepted in 6 attempts \(Throttled slow down\)"):
         send(service, ("a",))
-    assert len(service.calls) == publish.ATTEMPTS
+    assert len(service.calls) == ATTEMPTS
 
 
 def test_neighbouring_batches_are_under_way_at_the_same_time() -> None:

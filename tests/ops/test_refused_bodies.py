@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from demo.traffic.malformed_bodies import KINDS, malformed_bodies
+from demo.traffic.order_plan import CARD, DECLINED_CARD, plan
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.schema import DeadLetter
 from once.testing import FakeAws
-from ops.malformed import KINDS, malformed_bodies
-from ops.orders import CARD, DECLINED_CARD, plan
 
 EVENTS = Path(__file__).parents[2] / "events"
 REASONS = {

@@ -4,10 +4,10 @@ from itertools import count
 
 import pytest
 
-from ops import rest
-from ops.deployment import Consumer
-from ops.errors import OpsError
-from ops.queues import Depth
+from demo.traffic import queue_drain as rest
+from once.ops.aws.deployment import Consumer
+from once.ops.aws.queue_depth import Depth
+from once.ops.errors import OpsError
 
 ORDERS = Consumer("orders", "queue", "dead-letters", "once-orders", isolation_queue_url="isolation")
 EMPTY = Depth(0, 0, 0)
@@ -48,7 +48,7 @@ def test_overdue_queue_is_named_with_what_it_holds(
     seen: list[Depth], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = count(step=20)
-    monkeypatch.setattr("ops.rest.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("demo.traffic.queue_drain.time.monotonic", lambda: next(clock))
     seen.append(Depth(3, 2, 1))
     with pytest.raises(OpsError, match="after 60 s") as error:
         wait(timeout=60)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from ops.__main__ import app
+from once.ops.__main__ import app
 
 ROOT = Path(__file__).parents[2]
-COMMAND = re.compile(r"`(?:python -m ops |ops )?((?:status|send|dlq|trace|outbox)\b[^`]*)`")
+COMMAND = re.compile(r"`(?:once )?((?:status|send|dlq|trace|outbox)\b[^`]*)`")
 
 
 def commands() -> Iterator[str]:

@@ -7,17 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import Result
 
-from ops.orders import CARD, DECLINED_CARD, PLENTY, plan
-from ops.send_options import read_duplicates
+from demo.__main__ import app
+from demo.traffic.options import read_duplicates
+from demo.traffic.order_plan import CARD, DECLINED_CARD, PLENTY, plan
 from tests.ops.support import OK, Cloud, answer_with, run
 
 FAULTS = ("--duplicates=50%", "--conflicts=3", "--malformed=4", "--refusals=5", "--declines=3")
 
 
+def run_demo(*arguments: object) -> Result:
+    return run(*arguments, app=app)
+
+
 def sent_with_faults(cloud: Cloud, folder: Path, *options: object) -> dict[str, Any]:
     file = folder / "reports" / "manifest.json"
-    result = run("send", "--count", 30, *FAULTS, "--seed", 5, "--manifest", file, *options)
+    result = run_demo("send", "--count", 30, *FAULTS, "--seed", 5, "--manifest", file, *options)
     assert result.exit_code == 0, result.output
     manifest: dict[str, Any] = json.loads(file.read_text())
     return manifest
@@ -88,7 +94,7 @@ def test_articles_are_on_the_shelf_before_anything_is_sent(cloud: Cloud) -> None
 
     answer_with("sns.PublishBatch", look)
     faults = ("--refusals", 1, "--declines", 1)
-    assert run("send", "--count", 4, *faults, "--seed", 5).exit_code == 0
+    assert run_demo("send", "--count", 4, *faults, "--seed", 5).exit_code == 0
     numbers = {"duplicates": 0, "conflicts": 0, "malformed": 0, "refusals": 1, "declines": 1}
     assert found == [plan(count=4, **numbers, seed=5).stock]
 
@@ -96,13 +102,13 @@ def test_articles_are_on_the_shelf_before_anything_is_sent(cloud: Cloud) -> None
 def test_article_that_is_on_the_shelf_keeps_its_stock(cloud: Cloud) -> None:
     item = {"sku": {"S": "own-5-1"}, "available": {"N": "7"}}
     cloud.dynamodb.put_item(TableName="physical-stock", Item=item)
-    assert run("send", "--count", 2, "--seed", 5).exit_code == 0
+    assert run_demo("send", "--count", 2, "--seed", 5).exit_code == 0
     assert cloud.stock()["own-5-1"] == 7
     assert cloud.stock()["own-5-2"] == PLENTY
 
 
 def test_no_stock_writes_none(cloud: Cloud) -> None:
-    assert run("send", "--count", 2, "--no-stock").exit_code == 0
+    assert run_demo("send", "--count", 2, "--no-stock").exit_code == 0
     assert cloud.stock() == {}
     assert cloud.take("orders").total() == 2
 
@@ -118,20 +124,20 @@ def test_message_that_sns_did_not_accept_is_sent_again(cloud: Cloud) -> None:
     failed = {"Id": "0", "Code": "Throttled", "SenderFault": False}
     refusals = [(OK, {"Successful": [], "Failed": [failed]})]
     answer_with("sns.PublishBatch", lambda params: refusals.pop() if refusals else None)
-    assert run("send", "--count", 1).exit_code == 0
+    assert run_demo("send", "--count", 1).exit_code == 0
     assert refusals == []
     assert cloud.take("orders").total() == 1
 
 
 def test_two_runs_without_a_seed_share_no_event(cloud: Cloud) -> None:
-    assert run("send", "--count", 3).exit_code == 0
-    assert run("send", "--count", 3).exit_code == 0
+    assert run_demo("send", "--count", 3).exit_code == 0
+    assert run_demo("send", "--count", 3).exit_code == 0
     ids = Counter(json.loads(body)["id"] for body in cloud.take("orders"))
     assert list(ids.values()) == [1] * 6
 
 
 def test_summary_names_the_seed_and_the_numbers(at_work: Cloud) -> None:
-    output = run("send", "--count", 30, *FAULTS, "--seed", 5).stdout
+    output = run_demo("send", "--count", 30, *FAULTS, "--seed", 5).stdout
     assert "seed 5" in output
     assert "orders (5 of them to be refused, 3 declined) │       30" in output
     assert "52" in output.splitlines()[-2]
@@ -147,7 +153,7 @@ def test_duplicates_are_a_share_or_a_count(text: str, number: int) -> None:
 
 @pytest.mark.parametrize("text", ["many", "", "%", "-3", "30 %%", "0x10", "1e3", "nan%", "٣"])
 def test_other_duplicates_are_refused_with_the_forms_allowed(text: str) -> None:
-    result = run("send", "--duplicates", text)
+    result = run_demo("send", "--duplicates", text)
     assert result.exit_code == 2
     assert "share of the orders, such as 30%, nor a count, such as 45" in unwrapped(result.stderr)
 
@@ -164,13 +170,13 @@ def test_other_duplicates_are_refused_with_the_forms_allowed(text: str) -> None:
     ],
 )
 def test_numbers_that_cannot_be_are_refused(options: tuple[object, ...], said: str) -> None:
-    result = run("send", *options)
+    result = run_demo("send", *options)
     assert result.exit_code == 2
     assert said in unwrapped(result.stderr)
 
 
 def test_unknown_queue_is_answered_with_those_there_are(cloud: Cloud) -> None:
-    result = run("send", "--queue", "refunds")
+    result = run_demo("send", "--queue", "refunds")
     assert result.exit_code == 1
     assert "choose one of inventory, orders" in result.stderr
     assert cloud.stock() == {}

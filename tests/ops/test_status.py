@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ops.queues import oldest_seconds
+from once.ops.aws.queue_depth import oldest_seconds
 from tests.ops.support import OK, Cloud, answer_with, refusal, run
 
 

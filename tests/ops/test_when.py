@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from typer import BadParameter
 
-from ops.when import read_when
+from once.ops.terminal.timestamps import read_when
 
 NOW = datetime(2026, 7, 30, 12, tzinfo=UTC)
 

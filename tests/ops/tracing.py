@@ -13,8 +13,9 @@ from once.events.dedup_key import Key, key_hash
 from once.events.fingerprint import fingerprint
 from once.events.outgoing import draft, written
 from once.failures.quarantine import text
+from once.ops.dead_letters import queue_walk as walk
+from once.ops.trace import timeline
 from once.schema import DeadLetter, Reason
-from ops import timeline, walk
 from tests.ops.support import Cloud, answer_with, refusal, run
 
 TABLE = "physical-dedup"

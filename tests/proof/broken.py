@@ -15,7 +15,7 @@ from once.events import canonical_json as canonical
 from once.events import outgoing as outbox
 from once.events import strict_json
 from once.intake.reader import Delivery
-from ops import originals
+from once.ops.dead_letters import decompression as originals
 
 whole_encoding = strict_json._check_encoding
 whole_judgement = cancellation.judge_record

@@ -44,9 +44,21 @@ BROKEN: dict[str, tuple[str, str, Any]] = {
     "no identity": ("events", "once.events.cloud_event._check_identity", broken.nothing),
     "no content check": ("events", "once.events.cloud_event._check_content", broken.nothing),
     # Originals
-    "a bomb taken": ("originals", "ops.originals._inflated", broken.inflated_whole),
-    "a bomb inflated": ("originals", "ops.originals._inflated", broken.inflated_then_measured),
-    "an original changed": ("originals", "ops.originals.decode", lambda text, **_: 1 / 0),
+    "a bomb taken": (
+        "originals",
+        "once.ops.dead_letters.decompression._inflated",
+        broken.inflated_whole,
+    ),
+    "a bomb inflated": (
+        "originals",
+        "once.ops.dead_letters.decompression._inflated",
+        broken.inflated_then_measured,
+    ),
+    "an original changed": (
+        "originals",
+        "once.ops.dead_letters.decompression.decode",
+        lambda text, **_: 1 / 0,
+    ),
     "reserved names taken": ("originals", "once.intake.original_message._RESERVED", "reserved-"),
     # Intake
     "a broken.lenient model": ("intake", "once.intake.reader._convert", broken.lenient),

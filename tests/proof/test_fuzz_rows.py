@@ -21,7 +21,7 @@ from once.events.outgoing import events_in
 from once.events.strict_json import parse
 from once.intake.original_message import MOVED, Original
 from once.intake.reader import Intake, Task
-from ops.originals import opened
+from once.ops.dead_letters.decompression import opened
 from proof.fuzz import bodies, fakes, messages, nasty
 from proof.fuzz.parsers import canonical, events, intake, keys, originals, stream, strict_json
 from proof.fuzz.spelling import spelled

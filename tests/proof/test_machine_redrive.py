@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import Struct
 
-from local.payments.messages import Answer
+from demo.payment_sandbox.http_messages import Answer
 from once.consumer import Consumer
 from once.errors import NotDone, PermanentError, Refusal
 from once.handlers.effect_declaration import Call, Policy

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.aws import EmbeddedAws, embedded_aws
-from local.payments import Fault, PaymentSandbox, payment_sandbox
-from local.service import deploy_service
-from ops.deployment import Deployment
+from demo.deployed_shop import deploy_service
+from demo.payment_sandbox import Fault, PaymentSandbox, payment_sandbox
+from emulator.embedded_aws import EmbeddedAws, embedded_aws
+from once.ops.aws.deployment import Deployment
 from proof.soak.drops import Drop
 from proof.soak.play import Shape, play, send_back
 from proof.soak.proxy import Proxy

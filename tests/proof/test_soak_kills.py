@@ -10,8 +10,8 @@ from typing import cast
 import psutil
 import pytest
 
-from local.aws import EmbeddedAws
-from local.rest import wait_until
+from demo.quiescence import wait_until
+from emulator.embedded_aws import EmbeddedAws
 from proof.soak.kills import Killer, killing
 
 PATIENCE_SECONDS = 20

@@ -16,9 +16,9 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ConnectionClosedError
 
-from local.aws import HOST, EmbeddedAws
-from local.certificate import write_certificate
-from local.rest import wait_until
+from demo.quiescence import wait_until
+from emulator.certificate import write_certificate
+from emulator.embedded_aws import HOST, EmbeddedAws
 from proof.soak.drops import Drop, Drops
 from proof.soak.http import headers
 from proof.soak.proxy import Proxy, proxying

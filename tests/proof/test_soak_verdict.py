@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from local.audit import Findings
-from local.report import FAULTS
+from demo.audit import Findings
+from demo.report import FAULTS
 from proof.soak.main import SOAK, conclude
 from proof.soak.verdict import found
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import aws_cdk as cdk
 
+from once.cdk.props import FUNCTIONS, ROOT, Consumer
 from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
-from stacks.registry import FUNCTIONS, ROOT, Consumer
 
 Json = dict[str, Any]
 

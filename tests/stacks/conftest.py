@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from once.cdk.props import Consumer
 from stacks.consumers import CONSUMERS
-from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud
 
 NODE = Path(sys.executable).with_name("node")

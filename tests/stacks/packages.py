@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from once.cdk.config import Config
+from once.cdk.props import FUNCTIONS
 from once.schema import RELAY, UNROUTED
-from stacks.config import Config
 from stacks.consumers import CONSUMERS
-from stacks.registry import FUNCTIONS
 
 LOCK = FUNCTIONS / "requirements.txt"
 HERE = Config(local=True)

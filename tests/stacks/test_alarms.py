@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from once.cdk.props import Consumer
 from once.schema import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
-from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, Json, flat
 
 HOUR = 60 * 60

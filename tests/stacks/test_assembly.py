@@ -12,10 +12,10 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
+from once.cdk.errors import SynthError
+from once.cdk.props import ROOT
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
-from stacks.errors import SynthError
-from stacks.registry import ROOT
 from tests.stacks.cloud import new_app
 
 STRAY = "a function reads a queue past IdempotentConsumer, without deduplication; give it a line"

@@ -2,9 +2,9 @@
 
 import pytest
 
+from once.cdk.props import Consumer
 from once.schema import RELAY
 from stacks.consumers import CONSUMERS
-from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, Json, flat, statements
 from tests.stacks.policies import Request, allows
 

@@ -14,14 +14,14 @@ from types import CodeType
 
 import pytest
 
-from stacks import bytecode as bytecode_module
-from stacks import function as function_module
-from stacks import package as package_module
-from stacks.bytecode import TASK, Compiler, add_bytecode, compiler_for
-from stacks.config import Config
-from stacks.errors import SynthError
-from stacks.package import package
-from stacks.registry import ROOT
+from once.cdk import lambda_function as function_module
+from once.cdk.config import Config
+from once.cdk.errors import SynthError
+from once.cdk.packaging import bytecode as bytecode_module
+from once.cdk.packaging import function_package as package_module
+from once.cdk.packaging.bytecode import TASK, Compiler, add_bytecode, compiler_for
+from once.cdk.packaging.function_package import package
+from once.cdk.props import ROOT
 from tests.stacks.cloud import Cloud
 from tests.stacks.packages import EVERY, HERE, Function, tree
 

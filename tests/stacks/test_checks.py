@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from once.cdk.checks.registry import faults_of
+from once.cdk.config import Config
+from once.cdk.props import Consumer, Table
 from once.schema import RELAY, UNROUTED
-from stacks.checks import faults_of
-from stacks.config import Config
-from stacks.registry import Consumer, Table
 
 GOOD = Consumer("refunds", external=("order.refunded",), tables=(Table("refunds", "order_id"),))
 

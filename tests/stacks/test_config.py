@@ -8,9 +8,9 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from stacks.config import KNOWN_PYTHONS, Config
+from once.cdk.config import KNOWN_PYTHONS, Config
+from once.cdk.props import ROOT, Consumer
 from stacks.consumers import CONSUMERS
-from stacks.registry import ROOT, Consumer
 
 LINE = Consumer("refunds", external=("order.refunded",), visibility_seconds=400, max_concurrency=50)
 

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
+from once.cdk.props import Consumer, words
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
-from stacks.registry import Consumer, words
 from tests.stacks.cloud import Cloud, Json, denies_plain_http, flat
 
 DAY = 24 * 60 * 60

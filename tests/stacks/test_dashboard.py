@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from once.cdk.props import Consumer
 from once.schema import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
-from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, Json, flat
 
 OWNERS = [*(line.name for line in CONSUMERS), RELAY, UNROUTED, "tables"]

@@ -1,8 +1,8 @@
 """What the infrastructure writes into a function's environment, the library reads back."""
 
+from once.cdk.props import Consumer, sources_of
 from once.settings import Settings
 from stacks.consumers import CONSUMERS
-from stacks.registry import Consumer, sources_of
 from tests.stacks.cloud import CONTEXT, Cloud, environment
 
 DAY = 24 * 60 * 60

@@ -6,7 +6,7 @@ from threading import Barrier
 
 import pytest
 
-from stacks.folders import digest, publish
+from once.cdk.packaging.build_folder import digest, publish
 
 
 def test_of_two_that_build_at_once_one_wins_whole(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
+from once.cdk.packaging.function_package import package
+from once.cdk.props import ROOT
 from once.schema import RELAY, UNROUTED
-from stacks.package import package
-from stacks.registry import ROOT
 from tests.stacks.cloud import Cloud, environment
 from tests.stacks.packages import EVERY, HERE, Function
 
@@ -24,7 +24,7 @@ OTHERS = {"payments": 330, RELAY: 95, UNROUTED: 80}
 PACKAGES = {
     f"once.{path.parent.name}": path
     for path in (ROOT / "once").glob("*/__init__.py")
-    if path.parent.name != "testing"
+    if path.parent.name not in {"testing", "cdk", "ops"}
 }
 """Packages of the library, each of which says what it is for, and runs nothing."""
 
@@ -37,6 +37,8 @@ NEVER = (
     "jsonschema",
     "moto",
     "mypy_boto3_dynamodb",
+    "once.cdk",
+    "once.ops",
     "once.testing",
     "pydantic",
     "stacks",

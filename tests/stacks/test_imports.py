@@ -1,4 +1,4 @@
-"""Imports run one way: functions → once, stacks → its contract and settings, ops → once."""
+"""Imports run one way: from the demo to the stacks, to the constructs, to the library."""
 
 import ast
 import subprocess
@@ -8,18 +8,38 @@ from pathlib import Path
 
 import pytest
 
-from stacks.registry import ROOT
+from once.cdk.props import ROOT
 
 OURS = frozenset(
-    {"once", "functions", "stacks", "ops", "local", "lab", "benchmarks", "proof", "tests", "app"}
+    {
+        "once",
+        "functions",
+        "stacks",
+        "demo",
+        "emulator",
+        "lab",
+        "benchmarks",
+        "proof",
+        "tests",
+        "app",
+    }
 )
+SHARED = ("once.schema", "once.settings")
 MAY_IMPORT = {
+    "once.cdk": ("once.cdk", *SHARED),
+    "once.ops": ("once.ops", "once"),
     "once": ("once",),
     "functions": ("once",),
-    "stacks": ("stacks", "once.schema", "once.settings"),
-    "ops": ("ops", "once"),
-    "local.audit": ("local.audit",),  # it must not agree with anybody about anything
+    "stacks": ("stacks", "once.cdk", *SHARED),
+    "emulator": ("emulator",),
+    "demo.audit": ("demo.audit",),  # it must not agree with anybody about anything
+    "demo": ("demo", "emulator", "stacks", "once"),
 }
+"""The arrows that are allowed, by folder; the first that holds a module counts."""
+
+TOOLS = ("once.cdk", "once.ops")
+MAY_NOT_IMPORT = {"once": TOOLS, "functions": TOOLS, "once.ops": ("once.cdk",)}
+"""What runs in Lambda is packaged without constructs and operator's commands."""
 
 
 ONCE = (
@@ -58,15 +78,19 @@ def _named_by(node: ast.AST, module: str) -> list[str]:
 
 
 def wrong_arrows(source: str, module: str) -> list[str]:
-    (package,) = (name for name in MAY_IMPORT if f"{module}.".startswith(f"{name}."))
+    package = next(name for name in MAY_IMPORT if f"{module}.".startswith(f"{name}."))
     allowed = MAY_IMPORT[package]
     if package == "functions":
         allowed = (*allowed, ".".join(module.split(".")[:2]))  # its own folder, and nobody else's
     return [
         f"{module} imports {name}; it may import {', '.join(allowed)}"
         for name in imported(source, module)
-        if not any(name == arrow or name.startswith(f"{arrow}.") for arrow in allowed)
+        if not within(name, allowed) or within(name, MAY_NOT_IMPORT.get(package, ()))
     ]
+
+
+def within(name: str, packages: tuple[str, ...]) -> bool:
+    return any(f"{name}.".startswith(f"{package}.") for package in packages)
 
 
 def sources(package: str) -> Iterator[tuple[str, str]]:
@@ -82,7 +106,7 @@ def test_imports_run_one_way(package: str) -> None:
 
 def test_every_room_of_the_library_has_its_place() -> None:
     rooms = {path.stem for path in (ROOT / "once").iterdir() if not path.name.startswith("__")}
-    assert rooms == set(ONCE)
+    assert rooms - {"cdk", "ops"} == set(ONCE)
 
 
 @pytest.mark.parametrize("room", ONCE)
@@ -101,7 +125,7 @@ def test_rooms_of_the_library_import_those_below_them(room: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("functions.orders.handler", "import stacks.registry"),
+        ("functions.orders.handler", "import once.cdk.props"),
         ("functions.orders.handler", "from functions.inventory import handler"),
         ("functions.orders.handler", "from functions import inventory"),
         ("functions.orders.handler", "from ..inventory.handler import reserve"),
@@ -110,18 +134,26 @@ def test_rooms_of_the_library_import_those_below_them(room: str) -> None:
         ("stacks.service", "from once.consumer import Consumer"),
         ("stacks.service", "def late():\n    from once import commit"),
         ("stacks.service", "from functions.orders import handler"),
-        ("ops.send", "from stacks import registry"),
-        ("once.commit.committer", "from stacks.registry import Table"),
+        ("once.ops.status", "from stacks import consumers"),
+        ("once.ops.status", "from once.cdk import props"),
+        ("once.cdk.queues", "from once.ops import status"),
+        ("once.cdk.queues", "from once.commit import committer"),
+        ("emulator.cdk_cli", "from demo import run"),
+        ("stacks.service", "from demo import run"),
+        ("once.commit.committer", "from once.cdk.props import Table"),
         (
             "once.commit.committer",
             "from importlib import import_module\nimport_module('functions.orders')",
         ),
         ("once.commit.committer", "import importlib\nimportlib.import_module('tests.stacks')"),
-        ("once.commit.committer", "if TYPE_CHECKING:\n    from local.aws import EmbeddedAws"),
-        ("local.audit.mail", "from once.schema import Record"),
-        ("local.audit.mail", "from local import aws"),
-        ("local.audit.mail", "from .. import aws"),
-        ("local.audit.__init__", "from local.payments import Fault"),
+        (
+            "once.commit.committer",
+            "if TYPE_CHECKING:\n    from emulator.embedded_aws import EmbeddedAws",
+        ),
+        ("demo.audit.mail", "from once.schema import Record"),
+        ("demo.audit.mail", "from emulator import embedded_aws"),
+        ("demo.audit.mail", "from .. import run"),
+        ("demo.audit.__init__", "from demo.payment_sandbox import Fault"),
     ],
 )
 def test_a_wrong_arrow_is_found(module: str, source: str) -> None:
@@ -139,8 +171,8 @@ def test_a_wrong_arrow_is_found(module: str, source: str) -> None:
         ("functions.orders.handler", "from functions.orders.models import Line"),
         ("functions.orders.handler", "from .models import Line\nimport json"),
         ("stacks.service", "from once import schema\nfrom once.settings import Settings"),
-        ("stacks.service", "from stacks.registry import Table\nimport aws_cdk"),
-        ("local.audit.mail", "from local.audit.place import Place\nfrom . import findings"),
+        ("stacks.service", "from once.cdk.props import Table\nimport aws_cdk"),
+        ("demo.audit.mail", "from demo.audit.evidence import Place\nfrom . import findings"),
     ],
 )
 def test_a_right_arrow_is_left_alone(module: str, source: str) -> None:
@@ -173,8 +205,8 @@ def test_every_folder_is_looked_at() -> None:
         "functions.orders.handler",
         "functions.inventory.handler",
     }
-    assert {module for module, _ in sources("local.audit")} >= {
-        "local.audit.__init__",
-        "local.audit.mail",
+    assert {module for module, _ in sources("demo.audit")} >= {
+        "demo.audit.__init__",
+        "demo.audit.mail",
     }
     assert Path(__file__).is_relative_to(ROOT)

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from once.cdk.checks.consumer import MARGIN_SECONDS, line_faults
+from once.cdk.config import Config
+from once.cdk.props import Consumer, Table
 from once.schema import RELAY, UNROUTED
 from once.settings import Settings
-from stacks.config import Config
-from stacks.line_checks import MARGIN_SECONDS, line_faults
-from stacks.registry import Consumer, Table
 
 GOOD = Consumer("refunds", external=("order.refunded",), tables=(Table("refunds", "order_id"),))
 CONFIG = Config(parameters={"payment_api": "https://example.com"})

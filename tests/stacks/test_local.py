@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from once.cdk.props import Consumer
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
-from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, listed, statements
 
 SHORTER = {

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from once.cdk.errors import SynthError
+from once.cdk.props import Consumer
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
-from stacks.errors import SynthError
-from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, environment, new_app
 
 

@@ -10,12 +10,12 @@ from types import ModuleType
 
 import pytest
 
-from stacks import package as package_module
-from stacks import wheels as wheels_module
-from stacks.config import Config
-from stacks.package import locks_of, package
-from stacks.registry import ROOT
-from stacks.wheels import AWS_SERVICES, site
+from once.cdk.config import Config
+from once.cdk.packaging import function_package as package_module
+from once.cdk.packaging import wheels as wheels_module
+from once.cdk.packaging.function_package import locks_of, package
+from once.cdk.packaging.wheels import AWS_SERVICES, site
+from once.cdk.props import ROOT
 from tests.stacks.cloud import Cloud, environment
 from tests.stacks.packages import EVERY, HERE, LOCK, Function, names, tree
 

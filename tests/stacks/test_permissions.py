@@ -2,7 +2,7 @@
 
 import json
 
-from stacks.registry import Consumer
+from once.cdk.props import Consumer
 from tests.stacks.cloud import Cloud, Json, flat, listed, statements
 
 IN_TRANSACTIONS_ONLY = {

@@ -2,11 +2,11 @@
 
 import pytest
 
+from once.cdk.checks.registry import faults_of
+from once.cdk.config import Config
+from once.cdk.props import FUNCTIONS, Consumer, Table, sources_of, words
 from once.schema import RELAY, UNROUTED
-from stacks.checks import faults_of
-from stacks.config import Config
 from stacks.consumers import CONSUMERS
-from stacks.registry import FUNCTIONS, Consumer, Table, sources_of, words
 from tests.stacks.cloud import CONTEXT
 
 

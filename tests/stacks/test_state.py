@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stacks.config import Config
+from once.cdk.config import Config
+from once.cdk.props import Table, words
 from stacks.consumers import CONSUMERS
-from stacks.registry import Table, words
 from stacks.state import DEDUP, StateStack
 from tests.stacks.cloud import Cloud, denies_plain_http, new_app
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from once.cdk.props import Consumer
 from once.schema import UNROUTED
 from once.settings import SweepSettings
 from stacks.consumers import CONSUMERS
-from stacks.registry import Consumer
 from tests.stacks.cloud import Cloud, Json, denies_plain_http, environment, flat, listed, statements
 
 DAY = 24 * 60 * 60

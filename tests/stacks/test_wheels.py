@@ -8,10 +8,10 @@ import pytest
 from botocore.loaders import Loader
 from botocore.regions import EndpointResolver
 
-from stacks import wheels as wheels_module
-from stacks.config import Config
-from stacks.errors import SynthError
-from stacks.wheels import site
+from once.cdk.config import Config
+from once.cdk.errors import SynthError
+from once.cdk.packaging import wheels as wheels_module
+from once.cdk.packaging.wheels import site
 from tests.stacks.packages import HERE, LOCK, tree
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from once.cdk.checks.registry import life_days
+from once.cdk.config import DAY_SECONDS, Config
 from once.handlers.transaction import Transaction
 from once.schema import Limits
 from once.testing import FakeAws
-from stacks.checks import life_days
-from stacks.config import DAY_SECONDS, Config
 from tests.unit.conftest import Start
 from tests.unit.support import Note, amounts, consumer_of, count, failures, invoke, note, record
 

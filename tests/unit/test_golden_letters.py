@@ -13,12 +13,12 @@ import pytest
 
 from once.errors import PermanentError
 from once.handlers.transaction import Transaction
+from once.ops.dead_letters.letter import Box, Letter
+from once.ops.dead_letters.queue_history import lineage_text
+from once.ops.dead_letters.redriven_message import sent_back
+from once.ops.dlq.export import export
 from once.schema import SCHEMA_VERSION, DeadLetter
 from once.testing import FakeAws
-from ops.dead_letters import Box, Letter
-from ops.export import export
-from ops.lineage import lineage_text
-from ops.sent_back import sent_back
 from tests.golden.versions import Item, cases, golden, names, reader
 from tests.unit.conftest import Start
 from tests.unit.relaying import Station, change, image

@@ -13,9 +13,9 @@ from once.commit.dedup_record import READ, StoredRecord, record_put
 from once.events.cloud_event import CloudEvent
 from once.handlers.intent import Intent
 from once.handlers.transaction import Identity, Transaction
+from once.ops.dedup_records.record_text import record_words
 from once.schema import SCHEMA_VERSION, Outcome, Standing
 from once.settings import Settings
-from ops.record_words import record_words
 from tests.golden.versions import Item, cases, golden, names, reader
 from tests.unit.support import SoldOut
 

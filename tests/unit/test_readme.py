@@ -25,7 +25,7 @@ def test_the_handler_and_its_test_run() -> None:
 
 
 def test_the_registry_line_is_one() -> None:
-    from stacks.registry import Consumer, Table
+    from once.cdk.props import Consumer, Table
 
     table, line = blocks(README)[2].splitlines()
     names = run(README, table, Consumer=Consumer, Table=Table)

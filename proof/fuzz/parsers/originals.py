@@ -1,4 +1,4 @@
-"""`once.intake.original_message` and `ops.originals`: the message as it was sent.
+"""The message as it was sent: `once.intake.original_message` and `decompression` of `once.ops`.
 
 A consumer never opens what is compressed; the operator's tools do, up to a limit.
 """
@@ -12,8 +12,8 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.failures.quarantine import carried, size_of
 from once.intake.original_message import MOVED, Original
+from once.ops.dead_letters.decompression import LARGEST, opened
 from once.schema import DeadLetter, Limits
-from ops.originals import LARGEST, opened
 from proof.fuzz import messages
 from proof.fuzz.target import Target, claim
 

@@ -1,0 +1,1 @@
+"""The example shop under faults: sample traffic, payment sandbox, audit and scenarios."""

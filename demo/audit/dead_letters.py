@@ -1,0 +1,73 @@
+"""Dead letters: each says why it is there, and there is a reason why it should be."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from demo.audit.evidence import Manifest, Place
+from demo.audit.findings import Findings
+
+AUDITED = ("orders", "inventory")
+"""Consumers that get everything that is sent. What others dead-letter must be explained as well."""
+
+BAD_REASONS = ("unparseable", "invalid-event", "invalid-data", "no-key", "too-large")
+
+
+def audit_dead_letters(manifest: Manifest, place: Place, findings: Findings) -> set[str]:
+    """Explain every dead letter; return the orders of which nobody knows if an e-mail was sent."""
+    orders = {order["order_id"] for order in manifest["orders"]}
+    unsent: set[str] = set()
+    for consumer, url in place.dead_letters.items():
+        due = _due(manifest)
+        for letter in place.messages(url):
+            order = _unsent_order(consumer, letter)
+            if order in orders:
+                unsent.add(order)
+            else:
+                _explain(consumer, letter, due, findings)
+        if consumer in AUDITED:
+            findings.lost += due.total()
+    findings.quarantined_by_reason += Counter({"effect-unknown": len(unsent)})
+    return unsent
+
+
+def _due(manifest: Manifest) -> Counter[str]:
+    """What a consumer that gets everything must quarantine."""
+    due = Counter({order["event_id"]: int(order["conflicts"]) for order in manifest["orders"]})
+    due.update(manifest["malformed"])
+    return +due
+
+
+def _explain(
+    consumer: str, letter: Mapping[str, Any], due: Counter[str], findings: Findings
+) -> None:
+    reason = _attribute(letter, "once-reason")
+    name = _name_of(letter["Body"], reason)
+    if name not in due or _attribute(letter, "once-consumer") != consumer:
+        findings.unexplained_dead_letters += 1
+    elif due[name] > 0:  # a crash between quarantine and answer may leave a second copy
+        due[name] -= 1
+        findings.quarantined_by_reason[reason] += 1
+
+
+def _unsent_order(consumer: str, letter: Mapping[str, Any]) -> str:
+    """Return the order of a notification whose outcome nobody knows; empty for other letters."""
+    reasons = (consumer, _attribute(letter, "once-consumer"), _attribute(letter, "once-reason"))
+    if reasons != ("notifications", "notifications", "effect-unknown"):
+        return ""
+    return str(json.loads(letter["Body"])["data"]["order_id"])
+
+
+def _name_of(body: str, reason: str) -> str:
+    """What the manifest calls a dead letter: a conflict by its event, a bad body by its digest."""
+    if reason == "key-conflict":
+        return str(json.loads(body)["id"])
+    if reason in BAD_REASONS:
+        return hashlib.sha256(body.encode()).hexdigest()
+    return f"unexplained: {reason}"
+
+
+def _attribute(letter: Mapping[str, Any], name: str) -> str:
+    return str(letter.get("MessageAttributes", {}).get(name, {}).get("StringValue", ""))

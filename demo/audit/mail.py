@@ -1,0 +1,26 @@
+"""E-mails: one an order, or a dead letter that says why nobody knows."""
+
+from collections import Counter
+from collections.abc import Collection
+
+from demo.audit.evidence import Manifest, Place
+from demo.audit.findings import Findings
+
+
+def audit_mail(
+    manifest: Manifest, place: Place, unsent: Collection[str], findings: Findings
+) -> None:
+    """Count the messages to each customer.
+
+    Args:
+        manifest: what was sent.
+        place: where to look.
+        unsent: the orders whose notification was dead-lettered, since it is done at most once.
+        findings: the figures.
+    """
+    sent = Counter(address for email in place.emails for address in email["To"])
+    findings.emails = sent.total()
+    for order in manifest["orders"]:
+        found = sent[order["email"]]
+        if found or order["order_id"] not in unsent:
+            findings.count(found)

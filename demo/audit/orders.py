@@ -1,0 +1,38 @@
+"""Orders: each stored once, counted once for its customer, and at the end it should come to."""
+
+from collections import Counter
+
+from demo.audit.evidence import Item, Manifest, Place, number, text
+from demo.audit.findings import Findings
+
+
+def expected_end(order: Manifest) -> str:
+    """Return the status at which an order must end."""
+    if order["refused"]:
+        return "refused"
+    return "declined" if order["declined"] else "paid"
+
+
+def audit_orders(manifest: Manifest, place: Place, findings: Findings) -> None:
+    """An order that is stored twice looks like one; its customer's account does not."""
+    stored = place.by_key("orders", "order_id")
+    customers = place.by_key("customers", "customer_id")
+    findings.orders_stored = len(stored)
+    for order in manifest["orders"]:
+        found = stored.get(order["order_id"], {})
+        _audit_account(order, found, customers.get(order["customer_id"], {}), findings)
+        findings.unfinished += text(found, "status") != expected_end(order)
+    _count_ends(Counter(text(order, "status") for order in stored.values()), findings)
+
+
+def _audit_account(order: Manifest, stored: Item, account: Item, findings: Findings) -> None:
+    times = number(account, "orders_placed")
+    # Without a total it was never stored: its end alone makes an item too.
+    findings.count(times if number(stored, "total") == order["total"] else 0)
+    findings.balance_error += abs(number(account, "amount_ordered") - times * order["total"])
+
+
+def _count_ends(ends: Counter[str], findings: Findings) -> None:
+    findings.orders_paid = ends["paid"]
+    findings.orders_refused = ends["refused"]
+    findings.orders_declined = ends["declined"]

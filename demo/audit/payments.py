@@ -1,0 +1,47 @@
+"""Payments: the provider's own book against what was ordered, and against what we wrote down."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from demo.audit.evidence import Item, Manifest, Place, number, text
+from demo.audit.findings import Findings
+from demo.audit.orders import expected_end
+
+Charges = Sequence[Mapping[str, Any]]
+
+
+def audit_payments(manifest: Manifest, place: Place, findings: Findings) -> None:
+    """Every order that ends as paid was charged once, with its own amount; no other was charged."""
+    charges: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for charge in place.charges:
+        if charge["status"] == "succeeded":
+            charges[charge["metadata"].get("order_id", "")].append(charge)
+    findings.charges = sum(map(len, charges.values()))
+    payments = place.by_key("payments", "order_id")
+    known = set()
+    for order in manifest["orders"]:
+        name = order["order_id"]
+        known.add(name)
+        _audit_charges(order, charges.get(name, []), findings)
+        _audit_payment(order, payments.get(name, {}), findings)
+    # Whoever was charged without an order was charged once too often.
+    strangers = sum(len(found) for name, found in charges.items() if name not in known)
+    findings.double_charges += strangers
+
+
+def _audit_charges(order: Manifest, charges: Charges, findings: Findings) -> None:
+    expected = int(expected_end(order) == "paid")
+    findings.count(len(charges), expected)
+    findings.double_charges += max(0, len(charges) - expected)
+    findings.balance_error += sum(abs(charge["amount"] - order["total"]) for charge in charges)
+
+
+def _audit_payment(order: Manifest, payment: Item, findings: Findings) -> None:
+    """What payments wrote down must agree with what became of the order."""
+    written = {"paid": "captured", "declined": "declined", "refused": ""}[expected_end(order)]
+    findings.unfinished += text(payment, "status") != written
+    if written == "declined":
+        findings.count(int(text(payment, "status") == written))
+    if payment:
+        findings.balance_error += abs(number(payment, "amount") - order["total"])

@@ -1,0 +1,26 @@
+"""Steps: every event that a consumer committed has reached whoever subscribes to it."""
+
+import json
+from collections import Counter
+
+from demo.audit.evidence import Place, text
+from demo.audit.findings import Findings
+
+
+def audit_steps(place: Place, findings: Findings) -> None:
+    """What was published and is known to no subscriber is lost between two steps."""
+    findings.lost += on_their_way(place)
+
+
+def on_their_way(place: Place) -> int:
+    """Return how many deliveries of published events have left no dedup record yet."""
+    published: Counter[str] = Counter()
+    recorded: Counter[tuple[str, str]] = Counter()
+    for record in place.items("dedup"):
+        published.update(event["type"] for event in json.loads(text(record, "outbox") or "[]"))
+        recorded[text(record, "pk").split("#")[0], text(record, "event_type")] += 1
+    return sum(
+        max(0, count - recorded[consumer, event_type])
+        for event_type, count in published.items()
+        for consumer in place.subscribers.get(event_type, ())
+    )

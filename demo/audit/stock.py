@@ -1,0 +1,63 @@
+"""Stock: what was taken is reserved or sold, once, and what a declined order held is back."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from demo.audit.evidence import Item, Manifest, Place, number, text
+from demo.audit.findings import Findings
+from demo.audit.orders import expected_end
+
+RESERVATION_AT = {"paid": "sold", "refused": "refused", "declined": "released"}
+HOLDING = ("reserved", "sold")
+
+
+def audit_stock(manifest: Manifest, place: Place, findings: Findings) -> None:
+    """Each order has an article of its own, so that its effects can be counted one by one."""
+    shelf = place.by_key("stock", "sku")
+    moved = {
+        sku: initial - number(shelf.get(sku, {}), "available")
+        for sku, initial in manifest["stock"].items()
+    }
+    reservations = place.by_key("reservations", "order_id")
+    for order in manifest["orders"]:
+        status = text(reservations.get(order["order_id"], {}), "status")
+        _audit_reservation(order, status, moved, findings)
+    held = _held(reservations.values())
+    findings.stock_moved = sum(moved.values())
+    findings.stock_balance_error = sum(abs(moved[sku] - held[sku]) for sku in moved)
+    expected = _expected(manifest)
+    findings.balance_error += sum(abs(moved[sku] - expected[sku]) for sku in moved)
+
+
+def _audit_reservation(
+    order: Manifest, status: str, moved: Mapping[str, int], findings: Findings
+) -> None:
+    own = order["lines"][0]
+    times = moved[own["sku"]] // own["quantity"]
+    end = RESERVATION_AT[expected_end(order)]
+    findings.refused += status == "refused"
+    findings.unfinished += status == "reserved"
+    if end == "sold":
+        findings.count(times if status == end else 0)
+    else:
+        findings.count(int(status == end))
+        findings.doubled += abs(times)  # taken all the same, or released more than once
+
+
+def _held(reservations: Iterable[Item]) -> Counter[str]:
+    """What the reservations say they hold."""
+    held: Counter[str] = Counter()
+    for reservation in reservations:
+        if text(reservation, "status") in HOLDING:
+            quantities = reservation.get("quantities", {}).get("M", {})
+            held.update({sku: int(quantity["N"]) for sku, quantity in quantities.items()})
+    return held
+
+
+def _expected(manifest: Manifest) -> Counter[str]:
+    """What should have left the shelf for good."""
+    expected: Counter[str] = Counter()
+    for order in manifest["orders"]:
+        for line in order["lines"] if expected_end(order) == "paid" else ():
+            expected[line["sku"]] += line["quantity"]
+    return expected

@@ -1,0 +1,90 @@
+"""The service as it runs on this machine: deployed, with the payment sandbox for a provider."""
+
+import json
+import ssl
+import urllib.request
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from demo.audit import Place
+from emulator.cdk_cli import Outputs, bootstrap, deploy
+from emulator.embedded_aws import EmbeddedAws
+from once.cdk.props import Consumer
+from once.ops.aws.deployment import Deployment
+from once.schema import RELAY, UNROUTED
+from stacks.consumers import CONSUMERS
+
+SERVICE = "once"
+STRIPE_KEY = "sk_test_sandbox"
+
+
+def deploy_service(
+    aws: EmbeddedAws, payment_api: str, *, app: str | None = None, outputs: Path | None = None
+) -> Deployment:
+    """Bootstrap the account, deploy both stacks, and put the provider's key where it belongs.
+
+    Args:
+        aws: where to.
+        payment_api: the URL of the payment provider.
+        app: the command that synthesizes; by default the project's own.
+        outputs: where to keep the stacks' outputs.
+
+    Raises:
+        ProcessFailed: a step failed; the message has its last lines.
+    """
+    bootstrap(aws)
+    file = outputs or aws.state_dir / "outputs.json"
+    stacks = deploy(aws, app=app, context={"payment_api": payment_api}, outputs=file)
+    values = _flat(stacks)
+    aws.client("secretsmanager").put_secret_value(
+        SecretId=values["SecretStripeKey"], SecretString=STRIPE_KEY
+    )
+    return Deployment.of(SERVICE, values)
+
+
+def place_of(aws: EmbeddedAws, deployment: Deployment, payment_api: str) -> Place:
+    """Return where the audit is to look. Charges and e-mails are those of this moment."""
+    consumers = deployment.consumers.values()
+    letters = {c.name: c.dead_letter_url for c in consumers}
+    return Place(
+        dynamodb=aws.client("dynamodb"),
+        sqs=aws.client("sqs"),
+        logs=aws.client("logs"),
+        tables={**deployment.tables, "dedup": deployment.dedup_table},
+        dead_letters={
+            **letters,
+            RELAY: deployment.relay_dead_letter_url,
+            UNROUTED: deployment.unrouted_queue_url,
+        },
+        log_groups={c.name: f"/aws/lambda/{c.function_name}" for c in consumers},
+        subscribers=subscribers(CONSUMERS),
+        charges=_json(f"{payment_api}/sandbox/charges"),
+        emails=emails(aws),
+    )
+
+
+def subscribers(consumers: Iterable[Consumer]) -> dict[str, list[str]]:
+    """Return the names of the consumers that subscribe to each event type."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for consumer in consumers:
+        for event_type in consumer.event_types:
+            found[event_type].append(consumer.name)
+    return found
+
+
+def emails(aws: EmbeddedAws) -> list[Mapping[str, Any]]:
+    """Return what the functions have sent through SES."""
+    trust = ssl.create_default_context(cafile=str(aws.certificate))
+    found = _json(f"{aws.endpoint}/_ministack/ses/messages?account={aws.account}", trust)
+    return list(found["messages"].get(aws.account, []))
+
+
+def _flat(stacks: Outputs) -> dict[str, str]:
+    return {name: value for stack in stacks.values() for name, value in stack.items()}
+
+
+def _json(url: str, trust: ssl.SSLContext | None = None) -> Any:
+    with urllib.request.urlopen(url, context=trust, timeout=30) as answer:  # noqa: S310
+        return json.load(answer)

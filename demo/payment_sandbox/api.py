@@ -1,0 +1,108 @@
+"""The part of Stripe's API that the sandbox speaks: from a request to its answer, no sockets."""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+
+from demo.payment_sandbox.charge_book import Book, Charge
+from demo.payment_sandbox.charge_object import charge_object, payment_intent_object
+from demo.payment_sandbox.charging import Charging
+from demo.payment_sandbox.errors import Refused, invalid, no_api_key, unknown_url
+from demo.payment_sandbox.fault_assignment import Dealer
+from demo.payment_sandbox.faults import Faults
+from demo.payment_sandbox.held_requests import Holds
+from demo.payment_sandbox.http_messages import Answer, Request
+from demo.payment_sandbox.idempotency_keys import Keys
+
+_LIST_PARAMETERS = {"transfer_group", "limit"}
+_LIMIT, _MOST = 10, 100
+
+
+class Api:
+    """Answers requests, from any number of threads.
+
+    Args:
+        faults: what charge requests meet by chance.
+        key_lifetime_seconds: how old an idempotency key grows before it is forgotten.
+        clock: seconds since the epoch.
+
+    Attributes:
+        book: the charges.
+        dealer: the faults.
+        holds: the requests that are held.
+    """
+
+    def __init__(
+        self, faults: Faults, key_lifetime_seconds: float, clock: Callable[[], float]
+    ) -> None:
+        self.book = Book(clock)
+        self.dealer = Dealer(faults)
+        self.holds = Holds()
+        self._charging = Charging(
+            self.book, Keys(key_lifetime_seconds, clock), self.dealer, self.holds
+        )
+
+    def answer(self, request: Request) -> Answer | None:
+        """Return the answer; None where the connection is to be closed without one."""
+        try:
+            return self._route(request)
+        except Refused as refused:
+            return refused.answer
+
+    def _route(self, request: Request) -> Answer | None:
+        match request.method, request.path.strip("/").split("/"):
+            case "GET", ["sandbox", "charges"]:
+                return Answer(HTTPStatus.OK, self.book.lines())
+            case "POST", ["v1", "payment_intents"]:
+                _authorize(request)
+                return self._charging.answer(request)
+            case "GET", ["v1", "payment_intents", name]:
+                _authorize(request)
+                return self._payment_intent(name)
+            case "GET", ["v1", "charges"]:
+                _authorize(request)
+                return self._charges(request.query)
+        raise unknown_url(request.method, request.path)
+
+    def _payment_intent(self, name: str) -> Answer:
+        for charge in self.book.charges():
+            if charge.payment_intent == name:
+                return Answer(HTTPStatus.OK, payment_intent_object(charge))
+        raise invalid(
+            f"No such payment_intent: '{name}'",
+            status=HTTPStatus.NOT_FOUND,
+            code="resource_missing",
+            param="intent",
+        )
+
+    def _charges(self, query: Mapping[str, str]) -> Answer:
+        limit = _limit(query)
+        found = [charge for charge in reversed(self.book.charges()) if _is_asked_for(charge, query)]
+        return Answer(
+            HTTPStatus.OK,
+            {
+                "object": "list",
+                "url": "/v1/charges",
+                "has_more": len(found) > limit,
+                "data": [charge_object(charge) for charge in found[:limit]],
+            },
+        )
+
+
+def _authorize(request: Request) -> None:
+    scheme, _, key = request.authorization.partition(" ")
+    if scheme != "Bearer" or not key.strip():
+        raise no_api_key()
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    # A filter or page that the sandbox does not know would be answered with the wrong charges.
+    if unknown := sorted(query.keys() - _LIST_PARAMETERS):
+        raise invalid(f"Received unknown parameter: {unknown[0]}", param=unknown[0])
+    limit = query.get("limit", str(_LIMIT))
+    if limit not in map(str, range(1, _MOST + 1)):
+        raise invalid(f"limit: a number from 1 to {_MOST}.", param="limit")
+    return int(limit)
+
+
+def _is_asked_for(charge: Charge, query: Mapping[str, str]) -> bool:
+    return charge.transfer_group == query.get("transfer_group", charge.transfer_group)

@@ -1,0 +1,72 @@
+"""The book: every charge that was really made or declined, for whoever counts them."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from demo.payment_sandbox.charge_request import Payment
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One line of the book.
+
+    Attributes:
+        id: Stripe's form, `ch_…`.
+        payment_intent: the intent it belongs to, `pi_…`; each has one charge.
+        amount: in the currency's minor unit.
+        currency: three lower-case letters.
+        status: `succeeded` or `failed`.
+        transfer_group: what the client ties its charges together with.
+        metadata: what the client noted.
+        idempotency_key: under which it was requested; None without one.
+        created: in seconds since the epoch.
+    """
+
+    id: str
+    payment_intent: str
+    amount: int
+    currency: str
+    status: str
+    transfer_group: str | None
+    metadata: Mapping[str, str]
+    idempotency_key: str | None
+    created: int
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether money moved."""
+        return self.status == "succeeded"
+
+
+class Book:
+    """The charges in their order. Threads may share it: a list's `append` and copy are atomic."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._charges: list[Charge] = []
+
+    def enter(self, payment: Payment, idempotency_key: str | None) -> Charge:
+        """Charge, or decline, and note which."""
+        charge = Charge(
+            id=f"ch_{secrets.token_hex(12)}",
+            payment_intent=f"pi_{secrets.token_hex(12)}",
+            amount=payment.amount,
+            currency=payment.currency,
+            status="failed" if payment.is_declined else "succeeded",
+            transfer_group=payment.transfer_group,
+            metadata=payment.metadata,
+            idempotency_key=idempotency_key,
+            created=int(self._clock()),
+        )
+        self._charges.append(charge)
+        return charge
+
+    def charges(self) -> list[Charge]:
+        """Return every charge, the oldest first."""
+        return list(self._charges)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return every charge as plain data, the oldest first."""
+        return [asdict(charge) for charge in self.charges()]

@@ -1,0 +1,50 @@
+"""Which request meets which fault, and how many have."""
+
+import math
+import threading
+from collections import Counter, deque
+
+from demo.payment_sandbox.faults import Fault, Faults
+
+
+class Dealer:
+    """Deals out the faults: those of the script first, then by chance; for any number of threads.
+
+    Attributes:
+        faults: the chances; they may be replaced at any time.
+    """
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self._lock = threading.Lock()
+        self._script: deque[Fault | None] = deque()
+        self._executions: Counter[str] = Counter()
+        self._fired: Counter[Fault] = Counter()
+
+    @property
+    def fired(self) -> Counter[Fault]:
+        """How many of each fault were dealt out so far."""
+        with self._lock:
+            return self._fired.copy()
+
+    def script(self, *faults: Fault | None) -> None:
+        """Let the next executions meet these, in order; None is no fault."""
+        with self._lock:
+            self._script.extend(faults)
+
+    def deal(self, idempotency_key: str | None) -> Fault | None:
+        """Return what an execution under this key meets; each call is a further execution."""
+        key = idempotency_key or ""
+        with self._lock:
+            self._executions[key] += 1
+            fault = self._script.popleft() if self._script else self._by_chance(key)
+            if fault is not None:
+                self._fired[fault] += 1
+            return fault
+
+    def _by_chance(self, key: str) -> Fault | None:
+        faults = self.faults
+        fault = faults.drawn(key, self._executions[key])
+        if fault is None or self._fired[fault] >= faults.most.get(fault, math.inf):
+            return None
+        return fault

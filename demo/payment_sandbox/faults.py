@@ -1,0 +1,98 @@
+"""Faults of a payment provider: which there are, and how often each is met."""
+
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum, auto
+from random import Random
+
+
+class Fault(StrEnum):
+    """What a charge request meets, if it is neither refused nor a replay.
+
+    Attributes:
+        DROP: charged; the connection closes without an answer, which is saved.
+        DROP_BEFORE: nothing is done; the connection closes without an answer.
+        DELAY: charged, and answered later.
+        ERROR_BEFORE: a 500 instead of a charge; it is saved.
+        ERROR_AFTER: charged, and a 500 all the same; the 500 is saved.
+        UNAVAILABLE: a 503; nothing is done or saved.
+        RATE_LIMITED: a 429; nothing is done or saved.
+        HOLD_BEFORE: held, then charged and answered, whether or not the client still lives.
+        HOLD_AFTER: charged, held, then answered.
+    """
+
+    DROP = auto()
+    DROP_BEFORE = auto()
+    DELAY = auto()
+    ERROR_BEFORE = auto()
+    ERROR_AFTER = auto()
+    UNAVAILABLE = auto()
+    RATE_LIMITED = auto()
+    HOLD_BEFORE = auto()
+    HOLD_AFTER = auto()
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How often each fault is met, by chance that a seed decides.
+
+    Attributes:
+        seed: what the chance depends on, besides the request's key; not on any thread's timing.
+        shares: the part of the charge requests that meet a fault, from 0 to 1; together at most 1.
+        delay_seconds: how long a DELAY is.
+        hold_seconds: after how long a held request is released by itself.
+        most: how many of a fault there are at most, those of a script included.
+
+    Raises:
+        ValueError: a value makes no sense; the message says which.
+    """
+
+    seed: int = 0
+    shares: Mapping[Fault, float] = field(default_factory=dict)
+    delay_seconds: float = 0.2
+    hold_seconds: float = 10
+    most: Mapping[Fault, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_names("shares", self.shares)
+        _check_names("most", self.most)
+        _check_shares(self.shares)
+        _check_most(self.most)
+        _check_seconds("delay_seconds", self.delay_seconds)
+        _check_seconds("hold_seconds", self.hold_seconds)
+
+    def drawn(self, idempotency_key: str, nth: int) -> Fault | None:
+        """Return what the nth execution under a key meets by chance; None is no fault."""
+        left = Random(f"{self.seed}/{idempotency_key}/{nth}").random()
+        for fault in Fault:
+            left -= self.shares.get(fault, 0)
+            if left < 0:
+                return fault
+        return None
+
+
+def _check_names(name: str, faults: Mapping[Fault, float]) -> None:
+    if unknown := sorted(faults.keys() - set(Fault)):
+        known = ", ".join(Fault)
+        raise ValueError(f"{name}: no such fault: {', '.join(unknown)}; there are {known}")
+
+
+def _check_shares(shares: Mapping[Fault, float]) -> None:
+    for fault, share in shares.items():
+        if not 0 <= share <= 1:
+            raise ValueError(f"shares: {fault} is {share}; give a part of 1")
+    if (total := math.fsum(shares.values())) > 1:
+        raise ValueError(f"shares: they are {total:g} together; give at most 1")
+
+
+def _check_most(most: Mapping[Fault, int]) -> None:
+    for fault, number in most.items():
+        if number < 0:
+            raise ValueError(f"most: {fault} is {number}; give 0 or more")
+
+
+def _check_seconds(name: str, seconds: float) -> None:
+    if not 0 <= seconds <= threading.TIMEOUT_MAX:
+        raise ValueError(f"{name} is {seconds}; give a number of seconds, 0 or more")

@@ -1,0 +1,185 @@
+"""The sandbox as an HTTP server on a thread of this process; nothing of it outlives its context."""
+
+import json
+import secrets
+import socket
+import socketserver
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
+from typing import Any
+
+from demo.payment_sandbox.api import Api
+from demo.payment_sandbox.faults import Fault, Faults
+from demo.payment_sandbox.held_requests import Held
+from demo.payment_sandbox.http_messages import Answer, Request
+
+_HOST = "127.0.0.1"
+_POLL_SECONDS = 0.05
+_NO_FAULTS = Faults()
+
+
+class PaymentSandbox:
+    """A running sandbox: its address, its book and its switches; any thread may use them."""
+
+    def __init__(self, url: str, api: Api) -> None:
+        self.url = url
+        self._api = api
+
+    def charges(self) -> list[dict[str, Any]]:
+        """Return the book: every charge that was made or declined, the oldest first.
+
+        Each has `id`, `payment_intent`, `amount` (in the minor unit), `currency`, `status`
+        (`succeeded` or `failed`), `transfer_group`, `metadata`, `idempotency_key` and `created`
+        (in seconds since the epoch). It can still be read when the sandbox has ended.
+        """
+        return self._api.book.lines()
+
+    @property
+    def fired(self) -> Counter[Fault]:
+        """How many of each fault took place."""
+        return self._api.dealer.fired
+
+    def script(self, *faults: Fault | None) -> None:
+        """Let the next charge requests that execute meet these, in order; None is no fault."""
+        self._api.dealer.script(*faults)
+
+    @property
+    def faults(self) -> Faults:
+        """What charge requests meet by chance, when the script is over; it may be replaced."""
+        return self._api.dealer.faults
+
+    @faults.setter
+    def faults(self, faults: Faults) -> None:
+        self._api.dealer.faults = faults
+
+    @property
+    def held(self) -> Queue[Held]:
+        """The charge requests that are being held right now."""
+        return self._api.holds.held
+
+
+@contextmanager
+def payment_sandbox(
+    faults: Faults = _NO_FAULTS,
+    *,
+    key_lifetime_seconds: float = 86_400,
+    clock: Callable[[], float] = time.time,
+) -> Iterator[PaymentSandbox]:
+    """Start a sandbox on a free port of 127.0.0.1, and end it with the context.
+
+    Args:
+        faults: what charge requests meet by chance.
+        key_lifetime_seconds: how old an idempotency key grows before it is forgotten.
+        clock: seconds since the epoch.
+    """
+    api = Api(faults, key_lifetime_seconds, clock)
+    server = _Server(api)
+    thread = threading.Thread(target=server.serve_forever, args=[_POLL_SECONDS])
+    thread.start()
+    try:
+        yield PaymentSandbox(f"http://{_HOST}:{server.server_address[1]}", api)
+    finally:
+        api.holds.end()
+        server.shutdown()
+        thread.join()
+        server.hang_up()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection: its requests, one after the other."""
+
+    server: "_Server"
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or the body, sent after the head, would wait for its receipt
+    timeout = 60  # in seconds; a client that neither sends nor reads does not keep its thread
+
+    def do_GET(self) -> None:
+        """Answer, whatever the method: which there are is the API's to know."""
+        answer = self.server.api.answer(self._request())
+        if answer is None:
+            self.close_connection = True
+        else:
+            self._send(answer)
+
+    # The names are http.server's.
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
+
+    def log_message(self, *_: Any) -> None:
+        """Stay silent: who runs the sandbox reads its book."""
+
+    def _request(self) -> Request:
+        return Request(
+            method=self.command,
+            target=self.path,
+            authorization=self.headers.get("Authorization") or "",
+            idempotency_key=self.headers.get("Idempotency-Key") or None,
+            body=self._body().decode(errors="replace"),
+            client_port=self.client_address[1],
+        )
+
+    def _body(self) -> bytes:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # Nobody asked for what the first half of a request says.
+            raise ConnectionAbortedError(f"the client left after {len(body)} of {length} bytes")
+        return body
+
+    def _send(self, answer: Answer) -> None:
+        body = json.dumps(answer.body).encode()
+        self.send_response(answer.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Request-Id", f"req_{secrets.token_hex(7)}")
+        if answer.replayed:
+            self.send_header("Idempotent-Replayed", "true")
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class _Server(ThreadingHTTPServer):
+    """A thread for each connection; it knows them all, so that it can end them."""
+
+    daemon_threads = False  # `server_close` waits for these alone
+    request_queue_size = 128
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self._lock = threading.Lock()
+        self._connections: set[socket.socket] = set()
+        super().__init__((_HOST, 0), _Handler)
+
+    def server_bind(self) -> None:
+        """Bind, without the look-up of the host's name, which may take seconds offline."""
+        socketserver.TCPServer.server_bind(self)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Note the connection before its thread starts."""
+        with self._lock:
+            self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Forget the connection before it closes."""
+        with self._lock:
+            self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Pass over a client that has gone; report everything else."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+    def hang_up(self) -> None:
+        """Take no further request on any connection; an answer under way still leaves."""
+        with self._lock:
+            for connection in self._connections:
+                with suppress(OSError):  # its client has gone
+                    connection.shutdown(socket.SHUT_RD)

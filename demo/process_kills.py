@@ -1,0 +1,91 @@
+"""Kills function processes: those whose charge is in flight, and now and then another one."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import cycle
+from queue import Empty
+from threading import Event, Thread
+
+import psutil
+
+from demo.payment_sandbox import PaymentSandbox
+from emulator.embedded_aws import EmbeddedAws
+
+POLL_SECONDS = 0.05
+EVERY = 4
+"""How many charges are killed for each process of another function."""
+
+
+class Killer:
+    """Takes the charges that the sandbox holds, and kills whoever waits for the answer."""
+
+    def __init__(
+        self, aws: EmbeddedAws, sandbox: PaymentSandbox, charging: str, others: Sequence[str]
+    ) -> None:
+        self.killed: Counter[str] = Counter()
+        self._aws = aws
+        self._sandbox = sandbox
+        self._charging = charging
+        self._others = cycle(others)
+        self._over = Event()
+
+    def work(self) -> None:
+        """Kill until told to stop."""
+        while not self._over.is_set():
+            with suppress(Empty):
+                held = self._sandbox.held.get(timeout=POLL_SECONDS)
+                self._kill_client(held.client_port)
+                held.release()
+
+    def stop(self) -> None:
+        """End the work."""
+        self._over.set()
+
+    def _kill_client(self, port: int) -> None:
+        for process in self._aws.function_processes(self._charging):
+            if port in _local_ports(process) and self._kill(self._charging, process):
+                self._maybe_kill_another()
+
+    def _maybe_kill_another(self) -> None:
+        function = next(self._others, None) if self.killed[self._charging] % EVERY == 0 else None
+        if function is not None:
+            for process in self._aws.function_processes(function)[:1]:
+                self._kill(function, process)
+
+    def _kill(self, function: str, process: psutil.Process) -> bool:
+        """Kill a process, if it is still there; tell whether it was."""
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+            self.killed[function] += 1
+            return True
+        return False
+
+
+@contextmanager
+def killing(
+    aws: EmbeddedAws, sandbox: PaymentSandbox, charging: str, others: Sequence[str]
+) -> Iterator[Killer]:
+    """Kill function processes for as long as the context lasts.
+
+    Args:
+        aws: where the functions run.
+        sandbox: holds some charges, before or after they are made.
+        charging: the function that charges.
+        others: functions of which a process is killed now and then.
+    """
+    killer = Killer(aws, sandbox, charging, others)
+    thread = Thread(target=killer.work, name="killer", daemon=True)
+    thread.start()
+    try:
+        yield killer
+    finally:
+        killer.stop()
+        thread.join()
+
+
+def _local_ports(process: psutil.Process) -> set[int]:
+    try:
+        return {connection.laddr.port for connection in process.net_connections("tcp4")}
+    except psutil.Error:
+        return set()

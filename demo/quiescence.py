@@ -1,0 +1,61 @@
+"""Waiting until nothing moves any more."""
+
+import time
+from collections.abc import Callable, Collection
+from typing import Any
+
+from demo.audit import Place, on_their_way
+from once.ops.aws.queue_depth import depth
+
+_POLL_SECONDS = 0.1
+
+
+def wait_until(what: str, holds: Callable[[], bool], *, timeout: float) -> None:
+    """Block until a condition holds.
+
+    Args:
+        what: names the condition in the error.
+        holds: the condition.
+        timeout: how long to wait, in seconds.
+
+    Raises:
+        TimeoutError: it did not come to hold.
+    """
+    deadline = time.monotonic() + timeout
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not after {timeout:g} s")
+        time.sleep(_POLL_SECONDS)
+
+
+def wait_until_empty(sqs: Any, urls: Collection[str], *, timeout: float) -> None:
+    """Block until every queue is empty; `timeout` is in seconds.
+
+    Raises:
+        TimeoutError: a queue still holds messages.
+    """
+    wait_until("the queues are empty", lambda: _are_empty(sqs, urls), timeout=timeout)
+
+
+def wait_at_rest(place: Place, urls: Collection[str], *, timeout: float) -> None:
+    """Block until every queue is empty, and every event has arrived that was published.
+
+    Args:
+        place: where the dedup records are.
+        urls: the queues of all subscribers.
+        timeout: how long to wait, in seconds.
+
+    Raises:
+        TimeoutError: something is still on its way.
+    """
+    # An event may be in the stream between two looks: it is at rest when it was so twice.
+    for _ in range(2):
+        wait_until(
+            "everything is at rest",
+            lambda: _are_empty(place.sqs, urls) and not on_their_way(place),
+            timeout=timeout,
+        )
+
+
+def _are_empty(sqs: Any, urls: Collection[str]) -> bool:
+    return not any(depth(sqs, url).total for url in urls)

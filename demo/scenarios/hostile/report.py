@@ -1,0 +1,42 @@
+"""The figures of the hostile scenario: a table for people, `reports/hostile.json` for machines."""
+
+import json
+from collections.abc import Mapping
+
+from rich.table import Table
+
+from demo.report import REPORTS
+from demo.run import console
+
+_LABELS = {
+    "healthy_sent": "healthy messages sent",
+    "healthy_committed": "healthy messages committed",
+    "healthy_dead_lettered": "healthy messages dead-lettered",
+    "refused_sent": "hostile messages to be dead-lettered",
+    "dead_lettered": "dead letters",
+    "letters_without_reason": "dead letters without a reason",
+    "forged_sent": "forged events and attributes",
+    "forged_accepted": "forged ones accepted",
+    "lost": "lost",
+    "doubled": "doubled",
+    "peak_rss_mb": "largest function process, MB",
+    "healthy_wait_p99_s": "healthy message's wait, p99, seconds",
+}
+_ZERO = ("healthy_dead_lettered", "letters_without_reason", "forged_accepted", "lost", "doubled")
+
+
+def report(figures: Mapping[str, float]) -> bool:
+    """Write and print the figures; return whether every promise holds."""
+    REPORTS.mkdir(exist_ok=True)
+    (REPORTS / "hostile.json").write_text(json.dumps(figures, indent=2) + "\n")
+    table = Table(title="Hostile traffic, from tables, queues, card processor and mailboxes")
+    table.add_column("figure")
+    table.add_column("", justify="right")
+    for name, label in _LABELS.items():
+        colour = ("red" if figures[name] else "green") if name in _ZERO else "default"
+        table.add_row(label, f"[{colour}]{figures[name]}")
+    console.print(table)
+    all_committed = figures["healthy_committed"] == figures["healthy_sent"] > 0
+    good = all_committed and not any(figures[name] for name in _ZERO)
+    console.print("[green]every promise holds" if good else "[red]a promise was broken")
+    return good

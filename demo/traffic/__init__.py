@@ -1,0 +1,1 @@
+"""Sample orders: planned from a seed, and sent with the faults that deliveries have."""

@@ -1,0 +1,42 @@
+"""What was sent, written down for an audit that knows nothing else of this project."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+from hashlib import sha256
+from typing import Any
+
+from demo.traffic.order_plan import SOURCE, Order, Plan
+
+
+def manifest(plan: Plan, *, topic: str, consumers: Iterable[str], seconds: float) -> dict[str, Any]:
+    """Return what was sent, as JSON can hold it.
+
+    Args:
+        plan: what was sent.
+        topic: the topic's ARN.
+        consumers: the names of the consumers that were to get it.
+        seconds: how long the sending took, waits left out.
+    """
+    sends, conflicts = plan.sends, Counter(plan.conflicts)
+    return {
+        "seed": plan.seed,
+        "topic": topic,
+        "consumers": list(consumers),
+        "stock": dict(plan.stock),
+        "orders": [_order(order, sends[order], conflicts[order]) for order in plan.orders],
+        "malformed": [sha256(body.encode()).hexdigest() for body in plan.malformed],
+        "sent": plan.messages,
+        "seconds": round(seconds, 3),
+    }
+
+
+def _order(order: Order, sends: int, conflicts: int) -> dict[str, Any]:
+    return {
+        **asdict(order),
+        "declined": order.declined,
+        "source": SOURCE,
+        "total": order.total,
+        "sends": sends,
+        "conflicts": conflicts,
+    }

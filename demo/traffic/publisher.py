@@ -1,0 +1,108 @@
+"""Sends batches, and believes nothing was sent until its own entry of the answer says so."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from random import uniform
+from typing import TYPE_CHECKING, Any
+
+from demo.traffic.send_order import Batch
+from once.ops.aws.batch_calls import ATTEMPTS, BACKOFF_SECONDS
+from once.ops.aws.clients import THREADS, client
+from once.ops.errors import OpsError
+from once.schema import EVENT_TYPE_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns import SNSClient
+    from mypy_boto3_sns.type_defs import MessageAttributeValueTypeDef
+    from mypy_boto3_sqs import SQSClient
+
+Answer = Mapping[str, Any]
+Call = Callable[[Mapping[str, str]], Answer]
+"""One call: takes bodies by entry id, and returns the service's answer."""
+
+
+def to_topic(arn: str, event_type: str) -> Call:
+    """Return the call that publishes to a topic; queues subscribe by the type."""
+    sns: SNSClient = client("sns")
+    attribute: MessageAttributeValueTypeDef = {"DataType": "String", "StringValue": event_type}
+
+    def call(bodies: Mapping[str, str]) -> Answer:
+        return sns.publish_batch(
+            TopicArn=arn,
+            PublishBatchRequestEntries=[
+                {
+                    "Id": entry,
+                    "Message": body,
+                    "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: attribute},
+                }
+                for entry, body in bodies.items()
+            ],
+        )
+
+    return call
+
+
+def to_queue(url: str) -> Call:
+    """Return the call that sends straight to a queue."""
+    sqs: SQSClient = client("sqs")
+
+    def call(bodies: Mapping[str, str]) -> Answer:
+        entries = bodies.items()
+        return sqs.send_message_batch(
+            QueueUrl=url, Entries=[{"Id": entry, "MessageBody": body} for entry, body in entries]
+        )
+
+    return call
+
+
+def send(call: Call, batches: Iterable[Batch], sent: Callable[[int], object]) -> float:
+    """Send batches from several threads, started in the order given.
+
+    Args:
+        call: the call.
+        batches: what to send.
+        sent: told after each batch how many messages it had.
+
+    Returns:
+        How long it took, in seconds.
+
+    Raises:
+        OpsError: an entry was refused, or failed again and again.
+        botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
+    """
+    start = time.monotonic()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for count in pool.map(lambda batch: _send_batch(call, batch), batches):
+            sent(count)
+    return time.monotonic() - start
+
+
+def _send_batch(call: Call, batch: Batch) -> int:
+    waiting = {str(index): body for index, body in enumerate(batch)}
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(uniform(0, BACKOFF_SECONDS * 2**attempt))
+        answer = call(waiting)
+        for entry in answer.get("Successful", []):
+            del waiting[entry["Id"]]
+        if not waiting:
+            return len(batch)
+        _stop_if_refused(answer)
+    raise OpsError(
+        f"{len(waiting)} messages were not accepted in {ATTEMPTS} attempts "
+        f"({_codes(answer) or 'no reason given'}): try again later, or send fewer"
+    )
+
+
+def _stop_if_refused(answer: Answer) -> None:
+    refused = [entry for entry in answer.get("Failed", []) if entry.get("SenderFault")]
+    if refused:
+        raise OpsError(
+            f"{len(refused)} messages were refused, and would be again: {_codes(answer)}"
+        )
+
+
+def _codes(answer: Answer) -> str:
+    failed = answer.get("Failed", [])
+    return ", ".join(sorted({f"{e['Code']} {e.get('Message', '')}".strip() for e in failed}))

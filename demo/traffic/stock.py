@@ -1,0 +1,46 @@
+"""Puts articles on the shelf, so that sample orders find something to reserve."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from once.ops.aws.clients import THREADS, client
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+def put_on_shelf(table: str, stock: Mapping[str, int], done: Callable[[], object]) -> None:
+    """Write articles that are not there yet; those that are keep their stock.
+
+    Args:
+        table: the stock table's physical name.
+        stock: what is available, by SKU.
+        done: called after each article.
+
+    Raises:
+        botocore.exceptions.BotoCoreError, ClientError: DynamoDB refused a write.
+    """
+    dynamodb: DynamoDBClient = client("dynamodb")
+
+    def put(article: tuple[str, int]) -> None:
+        sku, available = article
+        _put_new(dynamodb, table, sku, available)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for _ in pool.map(put, stock.items()):
+            done()
+
+
+def _put_new(dynamodb: "DynamoDBClient", table: str, sku: str, available: int) -> None:
+    try:
+        dynamodb.put_item(
+            TableName=table,
+            Item={"sku": {"S": sku}, "available": {"N": str(available)}},
+            ConditionExpression="attribute_not_exists(sku)",
+        )
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+            raise

@@ -1,0 +1,111 @@
+"""The real CDK command line, pointed at an embedded AWS."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import mkdtemp
+
+from emulator.child_processes import run
+from emulator.embedded_aws import ROOT, EmbeddedAws
+
+TIMEOUT_SECONDS = 600.0
+
+Outputs = dict[str, dict[str, str]]
+"""Stack name → output name → value."""
+
+
+def bootstrap(aws: EmbeddedAws) -> None:
+    """Prepare the account for deployments.
+
+    Raises:
+        FileNotFoundError: The CDK's command line is not installed.
+        ProcessFailed: It failed; the message has its last lines.
+    """
+    # Outside the app's folder the CDK finds no app to synthesize first.
+    folder = _folder(aws, "bootstrap")
+    _cdk(aws, folder, folder, "bootstrap", f"aws://{aws.account}/{aws.region}")
+
+
+def deploy(
+    aws: EmbeddedAws,
+    *,
+    app: str | None = None,
+    context: Mapping[str, str] | None = None,
+    outputs: Path,
+) -> Outputs:
+    """Deploy every stack of an app, with the context `local=true`.
+
+    Args:
+        aws: Where to; it must have been bootstrapped.
+        app: Command that synthesizes, run in the project's root. The default is the project's own.
+        context: Further context values for the app.
+        outputs: File to write the stacks' outputs to, as JSON.
+
+    Returns:
+        The outputs.
+
+    Raises:
+        FileNotFoundError: The CDK's command line is not installed.
+        ProcessFailed: It failed; the message has its last lines.
+    """
+    folder = _folder(aws, "deploy")
+    outputs.parent.mkdir(parents=True, exist_ok=True)
+    values = {"local": "true", **(context or {})}
+    arguments = ["--all", "--require-approval", "never", "--outputs-file", str(outputs.resolve())]
+    arguments += ["--output", str(folder / "cdk.out"), "--progress", "events"]
+    arguments += [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
+    arguments += ["--app", app] if app else []
+    _cdk(aws, folder, ROOT, "deploy", *arguments)
+    stacks: Outputs = json.loads(outputs.read_text())
+    return stacks
+
+
+def _cdk(aws: EmbeddedAws, folder: Path, cwd: Path, verb: str, *arguments: str) -> None:
+    command = [str(_program()), verb, "--no-notices", "--no-color", *arguments]
+    env = _environment(aws)
+    run(f"cdk {verb}", command, env=env, log=folder / "cdk.log", cwd=cwd, timeout=TIMEOUT_SECONDS)
+
+
+def _program() -> Path:
+    program = ROOT / "node_modules" / ".bin" / "cdk"
+    if not program.exists():
+        raise FileNotFoundError(f"{program} is missing: run `make setup`, which installs the CDK")
+    return program
+
+
+def _folder(aws: EmbeddedAws, verb: str) -> Path:
+    """A folder of its own for each run, so that runs side by side do not share an assembly."""
+    return Path(mkdtemp(prefix=f"cdk-{verb}-", dir=aws.state_dir))
+
+
+def _environment(aws: EmbeddedAws) -> dict[str, str]:
+    # The rest of the user's environment stays: proxies and package indexes are needed to bundle.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    bins = [str(ROOT / ".venv" / "bin"), str(ROOT / "node_modules" / ".bin")]
+    settings = {
+        "PATH": os.pathsep.join([*bins, os.environ.get("PATH", os.defpath)]),
+        # The command line asks the system for the home folder, the library asks HOME.
+        "CDK_HOME": str(aws.state_dir / "home" / ".cdk"),
+        "HOME": str(aws.state_dir / "home"),
+        "TMPDIR": str(aws.state_dir / "tmp"),
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+        "CDK_DISABLE_VERSION_CHECK": "true",
+        "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
+    }
+    return _user_folders() | _caches() | kept | aws.environment() | settings
+
+
+def _user_folders() -> dict[str, str]:
+    """Where pip and uv look for the user's settings and downloads, with another HOME too."""
+    home = Path.home()
+    return {"XDG_CONFIG_HOME": str(home / ".config"), "XDG_CACHE_HOME": str(home / ".cache")}
+
+
+def _caches() -> dict[str, str]:
+    """What every run would otherwise unpack and compile again."""
+    cache = ROOT / ".cache"
+    return {
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(cache / "jsii"),
+        "NODE_COMPILE_CACHE": str(cache / "node"),
+    }

@@ -1,0 +1,211 @@
+"""The embedded AWS as a context: MiniStack on a free port of 127.0.0.1, TLS on and IAM enforced."""
+
+import http.client
+import os
+import re
+import secrets
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import boto3
+import psutil
+from botocore.config import Config
+
+from emulator.certificate import write_certificate
+from emulator.child_processes import Child, running
+
+ROOT = Path(__file__).resolve().parent.parent
+HOST = "127.0.0.1"
+REGION = "us-east-1"
+START_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class EmbeddedAws:
+    """A running embedded AWS, and what a client needs to reach it.
+
+    Its account number is its own, and is the access key as well: tools that remember which account
+    a key belongs to never confuse two of them. That key is the account's root, whatever its secret.
+    """
+
+    port: int
+    account: str
+    certificate: Path
+    state_dir: Path
+    child: Child = field(repr=False)
+    region: str = REGION
+
+    @property
+    def endpoint(self) -> str:
+        """The one URL of every service."""
+        return f"https://{HOST}:{self.port}"
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which SDKs, the AWS CLI and the CDK reach this AWS and no other."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ENDPOINT_URL_S3": self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.account,
+            "AWS_SECRET_ACCESS_KEY": self.account,
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "AWS_CA_BUNDLE": str(self.certificate),
+            "NODE_EXTRA_CA_CERTS": str(self.certificate),
+            "NO_PROXY": f"{HOST},localhost",
+        }
+
+    def client(self, service: str, **options: Any) -> Any:
+        """A boto3 client of this AWS, whatever the process's environment says.
+
+        Args:
+            service: boto3's name of the service, such as `sqs`.
+            options: Further arguments of `boto3.Session.client`; a `config` is merged.
+        """
+        config = Config(proxies={}).merge(options.pop("config", Config()))
+        session = boto3.Session(
+            aws_access_key_id=self.account,
+            aws_secret_access_key=self.account,
+            region_name=self.region,
+        )
+        return session.client(
+            service,
+            endpoint_url=self.endpoint,
+            verify=str(self.certificate),
+            config=config,
+            **options,
+        )
+
+    def function_processes(self, function_name: str) -> list[psutil.Process]:
+        """The live worker processes of one Lambda function; none before its first invocation."""
+        worker = re.compile(rf"/ministack-lambda-{re.escape(function_name)}-\w{{8}}/_worker\.")
+        return [
+            process
+            for process in self.child.descendants()
+            if any(worker.search(argument) for argument in _arguments(process))
+        ]
+
+    def wait(self) -> None:
+        """Block for as long as it runs.
+
+        Raises:
+            ProcessFailed: It ended by itself; the message has its last log lines.
+        """
+        self.child.wait()
+        raise self.child.failure("ended by itself")
+
+
+@contextmanager
+def embedded_aws(*, state_dir: Path | None = None) -> Iterator[EmbeddedAws]:
+    """Start an embedded AWS, and end it with the context; several can run side by side.
+
+    Args:
+        state_dir: Where it keeps its certificate, log and temporary files. A directory given here
+            is kept; the default is a temporary one that is gone afterwards.
+
+    Raises:
+        FileNotFoundError: MiniStack is not installed.
+        ProcessFailed: It did not start; the message has its last log lines.
+    """
+    python = _interpreter()
+    with _directory(state_dir) as state, socket.socket() as gateway:
+        # The socket is handed over bound, so no other process can take the port in between.
+        gateway.bind((HOST, 0))
+        port = gateway.getsockname()[1]
+        account = f"{secrets.randbelow(10**12):012}"
+        certificate, key = write_certificate(state / "tls")
+        with running(
+            "MiniStack",
+            _command(python, gateway.fileno(), certificate, key),
+            env=_environment(state, port, account, certificate, key),
+            log=state / "ministack.log",
+            cwd=state,
+            scratch=None if state_dir else state,
+            pass_fds=[gateway.fileno()],
+        ) as child:
+            gateway.close()
+            trust = ssl.create_default_context(cafile=str(certificate))
+            child.wait_until(lambda: _is_healthy(port, trust), timeout=START_SECONDS)
+            yield EmbeddedAws(port, account, certificate, state, child)
+
+
+def _interpreter() -> Path:
+    python = ROOT / ".venv-aws" / "bin" / "python"
+    if not python.exists():
+        raise FileNotFoundError(f"{python} is missing: run `make setup`, which installs MiniStack")
+    return python
+
+
+@contextmanager
+def _directory(given: Path | None) -> Iterator[Path]:
+    if given is not None:
+        given.mkdir(parents=True, exist_ok=True)
+        yield given.resolve()
+        return
+    with TemporaryDirectory(prefix="once-aws-", ignore_cleanup_errors=True) as temporary:
+        yield Path(temporary).resolve()
+
+
+def _command(python: Path, gateway: int, certificate: Path, key: Path) -> list[str]:
+    # The server that `ministack` itself runs. Its own entry point would also take port 443 where
+    # it may, which a second instance, or the user's web server, could want.
+    return [
+        *(str(python), "-m", "hypercorn", "ministack.app:app", "--workers", "0"),
+        *("--bind", f"fd://{gateway}", "--keep-alive", "75", "--graceful-timeout", "0"),
+        *("--log-level", "WARNING"),
+        *("--certfile", str(certificate), "--keyfile", str(key)),
+    ]
+
+
+def _environment(
+    state: Path, port: int, account: str, certificate: Path, key: Path
+) -> dict[str, str]:
+    """The whole environment: functions inherit it, so nothing of the user's may be in it."""
+    for name in ("home", "tmp"):
+        (state / name).mkdir(exist_ok=True)
+    return {
+        "PATH": os.defpath,
+        "HOME": str(state / "home"),
+        "TMPDIR": str(state / "tmp"),
+        "STATE_DIR": str(state / "persisted"),
+        "S3_DATA_DIR": str(state / "s3"),
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": HOST,
+        "MINISTACK_HOST": HOST,
+        "MINISTACK_ACCOUNT_ID": account,
+        "AWS_ACCESS_KEY_ID": account,
+        "AWS_SECRET_ACCESS_KEY": account,
+        "MINISTACK_REGION": REGION,
+        "AUTH": "true",
+        "USE_SSL": "1",
+        "MINISTACK_SSL_CERT": str(certificate),
+        "MINISTACK_SSL_KEY": str(key),
+        "AWS_CA_BUNDLE": str(certificate),
+        "IOT_MTLS_ENABLED": "0",
+        "SFTP_ENABLED": "0",
+        "LOG_LEVEL": "WARNING",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _is_healthy(port: int, trust: ssl.SSLContext) -> bool:
+    connection = http.client.HTTPSConnection(HOST, port, timeout=5, context=trust)
+    try:
+        connection.request("GET", "/_ministack/health")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _arguments(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # It ended while we were looking.
+        return []

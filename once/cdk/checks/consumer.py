@@ -1,0 +1,190 @@
+"""What one line of the registry must hold before anything is built from it."""
+
+from collections.abc import Iterator
+
+from once.cdk.config import Config
+from once.cdk.props import Consumer
+from once.schema import CONSUMER_NAME, RELAY, UNROUTED, Limits
+from once.settings import MOST_COMMIT_THREADS, TIME_MARGIN_MS
+
+MARGIN_SECONDS = TIME_MARGIN_MS // 1000
+FUNCTION_SECONDS = 15 * 60
+BATCH_SIZE = 10_000
+BATCH_SIZE_WITHOUT_WINDOW = 10
+BATCH_WINDOW_SECONDS = 300
+CONCURRENCY = range(2, 1001)
+MEMORY_MB = range(128, 10_241)
+GROUP_SIZE = range(1, Limits.TRANSACTION_ACTIONS + 1)
+COMMIT_THREADS = range(1, MOST_COMMIT_THREADS + 1)
+TYPES = ("external", "events", "publishes")
+"""The fields of a line that hold event types."""
+TAKEN_VARIABLES = ("once_", "aws_", "secret_", "powertools_")
+"""How variables begin that a function has from elsewhere."""
+NAME_RULE = "use at most 40 lower-case letters, digits and underscores, a letter first"
+
+
+def line_faults(consumer: Consumer, config: Config) -> Iterator[str]:
+    """Yield every fault of one line, without the line's name."""
+    if not CONSUMER_NAME.fullmatch(consumer.name):
+        yield f"the name {consumer.name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
+    if consumer.name == RELAY:
+        yield "the name is that of the outbox relay, which is no consumer; choose another"
+    if consumer.name == UNROUTED:
+        yield "the name is that of the queue of unrouted events; choose another"
+    yield from _event_faults(consumer)
+    yield from _taken_twice(consumer)
+    yield from _loops(consumer)
+    yield from _table_faults(consumer)
+    yield from _secret_faults(consumer)
+    yield from _parameter_faults(consumer, config)
+    yield from _time_faults(consumer)
+    yield from _batch_faults(consumer)
+    yield from _group_faults(consumer)
+
+
+def _event_faults(consumer: Consumer) -> Iterator[str]:
+    for name in TYPES:
+        types = getattr(consumer, name)
+        if isinstance(types, str):
+            yield f"{name}={types!r}; give a tuple of types, such as ('order.placed',)"
+            continue
+        for event in types:
+            if not event.strip() or "," in event:
+                yield f"{name} has {event!r}, which no queue can select; give one without commas"
+    if not consumer.external and not consumer.events:
+        yield (
+            "it takes no event; give external= the types that producers publish, or events= those "
+            "that other consumers publish"
+        )
+
+
+def has_type_lists(consumer: Consumer) -> bool:
+    """Tell whether the line's event types are tuples: a text would be read letter by letter."""
+    return not any(isinstance(getattr(consumer, name), str) for name in TYPES)
+
+
+def _taken_twice(consumer: Consumer) -> Iterator[str]:
+    if not has_type_lists(consumer):
+        return
+    for event in dict.fromkeys(consumer.external):
+        if event in consumer.events:
+            yield (
+                f"{event!r} is in external and in events; leave it in external if producers "
+                "publish it, in events if another consumer does"
+            )
+
+
+def _loops(consumer: Consumer) -> Iterator[str]:
+    if not has_type_lists(consumer):
+        return
+    for event in dict.fromkeys(consumer.publishes):
+        if event in consumer.events:
+            yield (
+                f"it publishes {event!r} into its own queue, a loop that AWS stops at about 16 "
+                "rounds; take the type out of events or of publishes, or publish another one"
+            )
+
+
+def _table_faults(consumer: Consumer) -> Iterator[str]:
+    for table in consumer.tables:
+        if not CONSUMER_NAME.fullmatch(table.name):
+            yield f"the table name {table.name!r}; use lower-case letters, digits and underscores"
+        if len(table.keys) not in {1, 2} or len(set(table.keys)) < len(table.keys):
+            yield (
+                f"the key {table.key!r} of table {table.name!r}; name the partition key, or give "
+                "a pair of partition and sort key"
+            )
+
+
+def _secret_faults(consumer: Consumer) -> Iterator[str]:
+    if isinstance(consumer.secrets, str):
+        yield f"secrets={consumer.secrets!r}; give a tuple of names, such as ('stripe_key',)"
+        return
+    for name in consumer.secrets:
+        if not CONSUMER_NAME.fullmatch(name):
+            yield f"the secret's name {name!r} makes no variable; {NAME_RULE}"
+
+
+def _parameter_faults(consumer: Consumer, config: Config) -> Iterator[str]:
+    if isinstance(consumer.parameters, str):
+        yield f"parameters={consumer.parameters!r}; give a tuple of names, such as ('payment_api',)"
+        return
+    for name in consumer.parameters:
+        if not CONSUMER_NAME.fullmatch(name):
+            yield f"the parameter {name!r} makes no variable; {NAME_RULE}"
+        elif name.startswith(TAKEN_VARIABLES):
+            yield (
+                f"the parameter {name!r} would hide a variable that the function has from "
+                f"elsewhere; begin it with none of {', '.join(TAKEN_VARIABLES)}"
+            )
+        elif name not in config.parameters:
+            yield (
+                f"the parameter {name!r} has no value; give it one in the context of cdk.json, or "
+                f"with -c {name}=…"
+            )
+
+
+def _time_faults(consumer: Consumer) -> Iterator[str]:
+    timeout, least = consumer.timeout_seconds, consumer.least_visibility_seconds
+    if not MARGIN_SECONDS < timeout <= FUNCTION_SECONDS:
+        yield (
+            f"timeout_seconds={timeout}; choose {MARGIN_SECONDS + 1} to {FUNCTION_SECONDS}: "
+            f"{MARGIN_SECONDS} s are kept back for the answer, and Lambda ends at the latter"
+        )
+    yield from _effect_faults(consumer)
+    if consumer.visibility < least:
+        yield (
+            f"visibility_seconds={consumer.visibility} delivers again what is still at work; raise "
+            f"it to 6 × timeout + batch window = {least}, or leave it out"
+        )
+    if consumer.visibility > Limits.VISIBILITY_SECONDS:
+        yield (
+            f"visibility of {consumer.visibility} s; SQS takes at most "
+            f"{Limits.VISIBILITY_SECONDS}: lower visibility_seconds or timeout_seconds"
+        )
+
+
+def _effect_faults(consumer: Consumer) -> Iterator[str]:
+    effect, size = consumer.effect_timeout_seconds, consumer.batch_size
+    if effect < 0:
+        yield f"effect_timeout_seconds={effect}; give seconds, or 0 if it makes no calls"
+    # A message whose call no longer fits goes back untried, and has spent a receive.
+    need = MARGIN_SECONDS + size * effect
+    if effect > 0 and consumer.timeout_seconds <= need:
+        yield (
+            f"timeout_seconds={consumer.timeout_seconds} does not hold batch_size={size} calls of "
+            f"effect_timeout_seconds={effect} and {MARGIN_SECONDS} s for the answer; raise it to "
+            f"{need + 1}, or lower batch_size"
+        )
+
+
+def _batch_faults(consumer: Consumer) -> Iterator[str]:
+    size, window = consumer.batch_size, consumer.batch_window_seconds
+    if not 1 <= size <= BATCH_SIZE:
+        yield f"batch_size={size}; choose 1 to {BATCH_SIZE}"
+    if not 0 <= window <= BATCH_WINDOW_SECONDS:
+        yield f"batch_window_seconds={window}; choose 0 to {BATCH_WINDOW_SECONDS}"
+    if size > BATCH_SIZE_WITHOUT_WINDOW and window < 1:
+        yield (
+            f"batch_size={size} needs time to gather; set batch_window_seconds to 1 or more, or "
+            f"batch_size to {BATCH_SIZE_WITHOUT_WINDOW}"
+        )
+    if consumer.max_concurrency not in CONCURRENCY:
+        yield f"max_concurrency={consumer.max_concurrency}; choose 2 to 1000"
+    if consumer.memory_mb not in MEMORY_MB:
+        yield f"memory_mb={consumer.memory_mb}; choose 128 to 10240"
+    if consumer.max_receive_count < Limits.MIN_RECEIVE_COUNT:
+        yield (
+            f"max_receive_count={consumer.max_receive_count} dead-letters sound messages, since "
+            f"throttles spend receives too; raise it to {Limits.MIN_RECEIVE_COUNT}"
+        )
+
+
+def _group_faults(consumer: Consumer) -> Iterator[str]:
+    if consumer.group_size not in GROUP_SIZE:
+        yield (
+            f"group_size={consumer.group_size}; choose 1, where each message commits alone, to "
+            f"{GROUP_SIZE[-1]}, the most actions that DynamoDB takes in one request"
+        )
+    if consumer.commit_threads not in COMMIT_THREADS:
+        yield f"commit_threads={consumer.commit_threads}; choose 1 to {COMMIT_THREADS[-1]}"

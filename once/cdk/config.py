@@ -1,0 +1,199 @@
+"""What a deployment may be told through CDK context: `cdk.json`, or `-c key=value`."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from aws_cdk import aws_lambda as lambda_
+from constructs import Node
+
+from once.cdk.props import Consumer
+from once.schema import CLOCK_MARGIN_SECONDS
+from once.settings import TIME_MARGIN_MS
+
+DAY_SECONDS = 24 * 60 * 60
+OLDEST_PYTHON = 11
+"""The library's own floor: it uses syntax and typing of Python 3.11."""
+
+KNOWN_PYTHONS = tuple(
+    sorted(
+        int(found[1])
+        for name in dir(lambda_.Runtime)
+        if (found := re.fullmatch(r"PYTHON_3_(\d+)", name)) and int(found[1]) >= OLDEST_PYTHON
+    )
+)
+"""Minor versions that both this library and the installed CDK know as a Lambda runtime."""
+
+
+def _this_python() -> str:
+    return f"3.{min(sys.version_info.minor, KNOWN_PYTHONS[-1])}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One deployment.
+
+    `service` prefixes every name. `local` deploys into the embedded AWS: wheels of this machine,
+    and short times so that a retry can be watched. `dedup_window_days` is how long a key is
+    remembered, `redrives` how often a dead letter may be sent back, `provider_retry_days` how long
+    a webhook provider keeps trying. With `group_commit` off, each message of every consumer commits
+    in a request of its own. `email_sender` is the address that e-mail comes from.
+    `python_runtime` is the Lambda runtime; by default the minor version of the Python that
+    synthesizes, which is the one the tests ran on. `parameters` are the further values that lines
+    of the registry ask for, by name.
+    """
+
+    service: str = "once"
+    local: bool = False
+    dedup_window_days: int = 45
+    redrives: int = 1
+    provider_retry_days: int = 3
+    log_level: str = "INFO"
+    group_commit: bool = True
+    email_sender: str = "orders@example.com"
+    python_runtime: str = _this_python()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+
+    @classmethod
+    def from_context(cls, node: Node, parameters: Iterable[str] = ()) -> Self:
+        """Read the context. What is malformed keeps its default and is listed in `faults`.
+
+        Args:
+            node: any node of the app.
+            parameters: names of further values to read; those without a value are left out.
+        """
+        context: Mapping[str, Any] = node.get_all_context()
+        values: dict[str, Any] = {}
+        faults: list[str] = []
+        for name, read in _READ.items():
+            given = context.get(name)
+            if given is None:
+                continue
+            try:
+                values[name] = read(str(given))
+            except ValueError as error:
+                faults.append(f"context {name}={given!r}: {error} (cdk.json, or -c)")
+        told = {name: _text(context.get(name)) for name in parameters}
+        values["parameters"] = {name: text for name, text in told.items() if text.strip()}
+        return cls(**values, faults=tuple(faults))
+
+    @property
+    def dedup_window_seconds(self) -> int:
+        """How long a committed key is remembered, in seconds."""
+        return self.dedup_window_days * DAY_SECONDS
+
+    @property
+    def runtime(self) -> lambda_.Runtime:
+        """The Lambda runtime of `python_runtime`."""
+        known: lambda_.Runtime = getattr(lambda_.Runtime, _attribute(self.python_runtime))
+        return known
+
+    @property
+    def time_margin_ms(self) -> int:
+        """What a function keeps back of its timeout, in milliseconds."""
+        return 1000 if self.local else TIME_MARGIN_MS
+
+    @property
+    def lease_margin_seconds(self) -> int:
+        """How far the clocks of two functions may differ; on the embedded AWS they share one."""
+        return 0 if self.local else CLOCK_MARGIN_SECONDS
+
+    @property
+    def relay_timeout_seconds(self) -> int:
+        """How long the outbox relay may take over one batch."""
+        return 10 if self.local else 60
+
+    @property
+    def sweep_timeout_seconds(self) -> int:
+        """How long the function that finds unrouted events may take over one batch."""
+        return 5 if self.local else 30
+
+    @property
+    def backoff(self) -> dict[str, int]:
+        """The settings that differ on the embedded AWS, where nobody wants to wait minutes."""
+        if self.local:
+            names = ("backoff_base_seconds", "breaker_base_seconds")
+            caps = ("backoff_cap_seconds", "breaker_cap_seconds")
+            return {**dict.fromkeys(names, 1), **dict.fromkeys(caps, 5)}
+        return {}
+
+    def adapt(self, consumer: Consumer) -> Consumer:
+        """Return the consumer as it is deployed here: on the embedded AWS, with short times."""
+        if not self.group_commit:
+            consumer = replace(consumer, group_size=1)
+        if not self.local:
+            return consumer
+        effects = min(consumer.effect_timeout_seconds, 2)
+        return replace(
+            consumer,
+            effect_timeout_seconds=effects,
+            timeout_seconds=min(consumer.timeout_seconds, 5 + consumer.batch_size * effects),
+            visibility_seconds=None,
+            max_concurrency=min(consumer.max_concurrency, 3),
+        )
+
+
+def _attribute(version: str) -> str:
+    return f"PYTHON_{version.replace('.', '_')}"
+
+
+def _service(value: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", value):
+        raise ValueError("use at most 20 lower-case letters, digits and hyphens, a letter first")
+    return value
+
+
+def _flag(value: str) -> bool:
+    if value.lower() not in {"true", "false"}:
+        raise ValueError("say true or false")
+    return value.lower() == "true"
+
+
+def _count(value: str) -> int:
+    if not value.isdecimal():
+        raise ValueError("give a whole number, 0 or more")
+    return int(value)
+
+
+def _level(value: str) -> str:
+    levels = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+    if value not in levels:
+        raise ValueError(f"use one of {', '.join(levels)}")
+    return value
+
+
+def _address(value: str) -> str:
+    if not re.fullmatch(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", value):
+        raise ValueError("give an e-mail address, such as orders@example.com")
+    return value
+
+
+def _text(value: Any) -> str:
+    """A value as `-c` would have given it: cdk.json may also hold numbers and the like."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value)
+
+
+def _python(value: str) -> str:
+    known = [f"3.{minor}" for minor in KNOWN_PYTHONS]
+    if value not in known:
+        raise ValueError(f"use one of {', '.join(known)}")
+    return value
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "service": _service,
+    "local": _flag,
+    "dedup_window_days": _count,
+    "redrives": _count,
+    "provider_retry_days": _count,
+    "log_level": _level,
+    "group_commit": _flag,
+    "email_sender": _address,
+    "python_runtime": _python,
+}

@@ -1,0 +1,88 @@
+"""A function as all of them are made: packaged, on arm64, traced, with a stable name and a log."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from once.cdk.config import Config
+from once.cdk.nag import acknowledge
+from once.cdk.packaging.bytecode import compiler_for, leftovers
+from once.cdk.packaging.function_package import package
+
+TRACED = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
+
+
+def make_log_group(scope: Construct, name: str) -> logs.LogGroup:
+    """Return the log of the function with this physical name."""
+    return logs.LogGroup(
+        scope,
+        "Log",
+        log_group_name=f"/aws/lambda/{name}",
+        retention=logs.RetentionDays.ONE_MONTH,
+        # Its name is fixed: kept, it would be in the way of the next deployment.
+        removal_policy=RemovalPolicy.DESTROY,
+    )
+
+
+def make_function(
+    scope: Construct,
+    name: str,
+    source: Path,
+    *,
+    config: Config,
+    role: iam.IRole,
+    log_group: logs.ILogGroup,
+    timeout_seconds: int,
+    memory_mb: int,
+    environment: Mapping[str, str],
+) -> lambda_.Function:
+    """Return the function that is imported as `functions.<name>` and lies in `source`.
+
+    Raises:
+        SynthError: its package cannot be built.
+    """
+    full_name = f"{config.service}-{name}"
+    function = lambda_.Function(
+        scope,
+        "Function",
+        function_name=full_name,
+        runtime=config.runtime,
+        architecture=lambda_.Architecture.ARM_64,
+        handler=f"functions.{name}.handler.lambda_handler",
+        code=lambda_.Code.from_asset(str(package(name, source, config)), exclude=leftovers(config)),
+        timeout=Duration.seconds(timeout_seconds),
+        memory_size=memory_mb,
+        log_group=log_group,
+        role=role,
+        environment={
+            **environment,
+            "POWERTOOLS_SERVICE_NAME": full_name,
+            "POWERTOOLS_LOG_LEVEL": config.log_level,
+        },
+    )
+    # Not `tracing=`, which gives the role a policy besides its own; the right is in there already.
+    cast(lambda_.CfnFunction, function.node.default_child).tracing_config = TRACED
+    acknowledge(
+        function,
+        "AwsSolutions-L1",
+        "The runtime is the Python version that the tests ran on, which may be older than the "
+        "newest that Lambda offers.",
+    )
+    if compiler_for(config) is None:
+        # To the stack, which says the same thing once and not for each of its functions.
+        Annotations.of(Stack.of(scope)).add_warning_v2("once:no-bytecode", _slow(config))
+    return function
+
+
+def _slow(config: Config) -> str:
+    python = f"python{config.python_runtime}"
+    return (
+        f"every cold start compiles all that the function imports: there is no {python} here to "
+        f"compile it beforehand; put {python} on the PATH, or leave python_runtime out"
+    )

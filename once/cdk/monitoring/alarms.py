@@ -1,0 +1,182 @@
+"""The alarms. Each names, in its description, the entry of the runbook that says what to do."""
+
+from dataclasses import dataclass
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from once.cdk.monitoring.metrics import MAXIMUM, SUM, Watched, batches_given_up, once_metric, share
+from once.schema import Limits, Metric
+
+RUNBOOK = "docs/runbook.md"
+
+MINUTE = Duration.minutes(1)
+MOMENT = Duration.minutes(5)
+WHILE = Duration.minutes(15)
+
+AGE_ALARM_SECONDS = Limits.QUEUE_RETENTION_SECONDS // 2
+"""Half the retention: what reaches the end of it is deleted, and a weekend must fit in between."""
+STREAM_AGE_ALARM_MS = 60 * 60 * 1000
+"""An hour, of the 24 that the stream keeps: long before the relay gives a batch up for its age."""
+PENDING_ALARM_SECONDS = 60 * 60
+"""An hour, of the 23 in which a provider's key is used: a person still has time to look."""
+FAR_ABOVE_NORMAL = 20
+"""Percent. Groups are steered so that a tenth of the work is done twice; this is double that."""
+ENOUGH = 100
+"""Fewer in a quarter of an hour are chance, whatever their share: one burst, or one hot item."""
+ERRORS = 3
+"""A function that died once is what redelivery is for. One that cannot start gets here before it
+dead-letters its first message, which takes five."""
+THROTTLES = Limits.MIN_RECEIVE_COUNT
+"""Each spends a receive: so many can dead-letter a message that was never tried."""
+
+_DONE = (Metric.COMMITTED, Metric.REFUSED)
+_WORKED_ON = (*_DONE, Metric.RESENT, Metric.REDELIVERED, Metric.REDRIVEN)
+_SHARES = (
+    ("ConflictsAlarm", Metric.CONFLICTS, _DONE, "conflicts", "commits are in each other's way"),
+    ("ResentAlarm", Metric.RESENT, _WORKED_ON, "resent-duplicates", "producers send events twice"),
+    (
+        "RedeliveredAlarm",
+        Metric.REDELIVERED,
+        _WORKED_ON,
+        "redelivered-duplicates",
+        "SQS delivers again what is done",
+    ),
+)
+"""Alarm, what is counted, of what, the runbook's entry, what it means. What is redriven twice is an
+operator's doing, and alarms nobody."""
+
+
+def add_consumer_alarms(scope: Construct, consumer: Watched, *, local: bool) -> None:
+    """Add what a consumer is watched for.
+
+    The embedded AWS (`local`) refuses a template with metric math: shares are left out there.
+    """
+    alarms = _Alarms(scope, consumer.service)
+    age = consumer.queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
+    waits = once_metric(consumer.service, Metric.BREAKER_OPEN, MOMENT)
+    alarms.on_dead_letters(consumer.dead_letters, "dead-letters")
+    alarms.add("AgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", "SQS will soon delete messages")
+    if consumer.isolation is not None:
+        alarms.on_isolation(consumer.isolation)
+    alarms.add("BreakerAlarm", waits, 1, "breaker-open", "messages wait for what is down")
+    alarms.on_function(consumer.function)
+    if consumer.has_effects:
+        alarms.on_effects()
+    if not local:
+        alarms.on_shares()
+
+
+def add_relay_alarms(
+    scope: Construct,
+    name: str,
+    dead_letters: sqs.IQueue,
+    function: lambda_.IFunction,
+    mapping: lambda_.IEventSourceMapping,
+) -> None:
+    """Alarm when an event was dead-lettered, a batch given up, and when publishing falls behind.
+
+    There is none on the function's errors: it raises in order to get a batch again, and whatever
+    keeps it from publishing shows in the age.
+    """
+    alarms = _Alarms(scope, name)
+    age = function.metric("IteratorAge", period=MINUTE, statistic=MAXIMUM)
+    given_up = batches_given_up(mapping.event_source_mapping_id, MINUTE)
+    alarms.on_dead_letters(dead_letters, "relay-dead-letters")
+    alarms.add("AgeAlarm", age, STREAM_AGE_ALARM_MS, "relay-behind", "events are published late")
+    alarms.add(
+        "FailuresAlarm", given_up, 1, "relay-gave-up", "unpublished records lie in the bucket"
+    )
+
+
+def add_unrouted_alarms(
+    scope: Construct,
+    name: str,
+    unrouted: sqs.IQueue,
+    sweep: sqs.IQueue,
+    function: lambda_.IFunction,
+) -> None:
+    """Alarm when an event reached no consumer, and when the function that finds these fails."""
+    alarms = _Alarms(scope, name)
+    kept = unrouted.metric_approximate_number_of_messages_visible(period=MINUTE, statistic=MAXIMUM)
+    age = sweep.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
+    alarms.add("UnroutedAlarm", kept, 1, "unrouted-events", "published events reached no consumer")
+    alarms.add("AgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", "SQS will soon delete messages")
+    alarms.on_function(function)
+
+
+def add_table_alarms(scope: Construct, name: str, table: dynamodb.ITable) -> None:
+    """Alarm when the dedup table holds up the commits, all of which go through it."""
+    alarms = _Alarms(scope, name)
+    conflicts = table.metric("TransactionConflict", period=WHILE, statistic=SUM)
+    for kind, them in (("Read", "reads"), ("Write", "writes")):
+        throttled = table.metric(f"{kind}ThrottleEvents", period=WHILE, statistic=SUM)
+        what = f"DynamoDB throttles {them}"
+        alarms.add(f"Dedup{kind}sAlarm", throttled, ENOUGH, "table-throttled", what)
+    same = "the same events are worked on in parallel"
+    alarms.add("DedupConflictsAlarm", conflicts, ENOUGH, "table-conflicts", same)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alarms:
+    """The alarms of one part of the service; `name` is what their descriptions call it."""
+
+    scope: Construct
+    name: str
+
+    def add(
+        self, part: str, metric: cloudwatch.IMetric, threshold: int, entry: str, what: str
+    ) -> None:
+        """Alarm from the threshold on; `entry` is the anchor in the runbook."""
+        cloudwatch.Alarm(
+            self.scope,
+            part,
+            metric=metric,
+            threshold=threshold,
+            evaluation_periods=1,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            # An idle queue reports nothing, and idle is not a fault.
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=f"{self.name}: {what}. {RUNBOOK}#{entry}",
+        )
+
+    def on_dead_letters(self, dead_letters: sqs.IQueue, entry: str) -> None:
+        dead = dead_letters.metric_approximate_number_of_messages_visible(
+            period=MINUTE, statistic=MAXIMUM
+        )
+        self.add("DeadLettersAlarm", dead, 1, entry, "dead letters wait for a decision")
+
+    def on_isolation(self, queue: sqs.IQueue) -> None:
+        age = queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
+        what = "SQS will soon delete isolated messages"
+        self.add("IsolationAgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", what)
+
+    def on_function(self, function: lambda_.IFunction) -> None:
+        errors = function.metric_errors(period=WHILE, statistic=SUM)
+        throttles = function.metric_throttles(period=WHILE, statistic=SUM)
+        self.add("ErrorsAlarm", errors, ERRORS, "function-errors", "the function fails as a whole")
+        self.add(
+            "ThrottlesAlarm",
+            throttles,
+            THROTTLES,
+            "function-throttled",
+            "Lambda has no room for it",
+        )
+
+    def on_effects(self) -> None:
+        age = once_metric(self.name, Metric.PENDING_SECONDS, MOMENT, MAXIMUM)
+        unknown = once_metric(self.name, Metric.EFFECTS_UNKNOWN, MOMENT)
+        late = "an effect has had no outcome for an hour"
+        self.add("PendingAlarm", age, PENDING_ALARM_SECONDS, "pending-effects", late)
+        self.add(
+            "UnknownAlarm", unknown, 1, "unknown-effects", "an effect may have been done, or not"
+        )
+
+    def on_shares(self) -> None:
+        for part, counted, total, entry, what in _SHARES:
+            percent = share(self.name, counted, total, WHILE, at_least=ENOUGH)
+            self.add(part, percent, FAR_ABOVE_NORMAL, entry, what)

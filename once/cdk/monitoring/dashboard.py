@@ -1,0 +1,168 @@
+"""The dashboard: a row for each consumer, one each for relay, unrouted events and tables."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+
+from once.cdk.monitoring.metrics import (
+    AVERAGE,
+    MAXIMUM,
+    SUM,
+    Watched,
+    batches_given_up,
+    once_metric,
+)
+from once.schema import Metric
+
+Row = list[cloudwatch.IWidget]
+
+PERIOD = Duration.minutes(5)
+WIDTH = 4
+"""Of the 24 columns: a row holds up to six graphs, and those of one kind stand in one column."""
+
+
+def consumer_row(consumer: Watched) -> Row:
+    """Return the row of one consumer: queue, outcomes, conflicts, time, function, effects."""
+    name, queue = consumer.name, consumer.queue
+    ours = partial(once_metric, consumer.service, period=PERIOD)
+    return [
+        _graph(
+            f"{name}: queue",
+            queue.metric_approximate_number_of_messages_visible(label="waiting"),
+            *_isolated(consumer),
+            _dead(consumer.dead_letters),
+            right=[queue.metric_approximate_age_of_oldest_message(label="oldest, seconds")],
+        ),
+        _graph(
+            f"{name}: messages",
+            ours(Metric.COMMITTED, label="committed"),
+            ours(Metric.REFUSED, label="refused"),
+            ours(Metric.RESENT, label="sent again"),
+            ours(Metric.REDELIVERED, label="delivered again"),
+            ours(Metric.REDRIVEN, label="redriven again"),
+            ours(Metric.BREAKER_OPEN, label="held back"),
+            *([ours(Metric.ISOLATED, label="isolated")] if consumer.isolation else []),
+        ),
+        _graph(
+            f"{name}: conflicts",
+            ours(Metric.CONFLICTS, label="conflicts"),
+            right=[ours(Metric.GROUP_SIZE, statistic=AVERAGE, label="group size")],
+        ),
+        _graph(
+            f"{name}: commit, ms",
+            ours(Metric.COMMIT_MS, statistic="p50", label="p50"),
+            ours(Metric.COMMIT_MS, statistic="p99", label="p99"),
+        ),
+        _function(name, consumer.function),
+        *([_effects(consumer)] if consumer.has_effects else []),
+    ]
+
+
+def relay_row(
+    name: str,
+    service: str,
+    *,
+    dead_letters: sqs.IQueue,
+    function: lambda_.IFunction,
+    mapping: lambda_.IEventSourceMapping,
+) -> Row:
+    """Return the relay's row: how late it is, what it published, what it could not, function."""
+    ours = partial(once_metric, service, period=PERIOD)
+    return [
+        _graph(
+            f"{name}: behind, ms",
+            ours(Metric.RELAY_LAG_MS, statistic=MAXIMUM, label="commit to topic"),
+            function.metric("IteratorAge", period=PERIOD, statistic=MAXIMUM, label="in the stream"),
+        ),
+        _graph(f"{name}: events", ours(Metric.PUBLISHED, label="published")),
+        _graph(
+            f"{name}: left over",
+            _dead(dead_letters),
+            batches_given_up(mapping.event_source_mapping_id, PERIOD, "batches given up"),
+        ),
+        _function(name, function),
+    ]
+
+
+def unrouted_row(
+    name: str, unrouted: sqs.IQueue, sweep: sqs.IQueue, function: lambda_.IFunction
+) -> Row:
+    """Return the row of unrouted events: those kept, the queue they are found in, function."""
+    return [
+        _graph(
+            f"{name}: events",
+            unrouted.metric_approximate_number_of_messages_visible(label="kept"),
+            sweep.metric_approximate_number_of_messages_visible(label="not yet looked at"),
+        ),
+        _function(name, function),
+    ]
+
+
+def tables_row(tables: Mapping[str, dynamodb.ITable]) -> Row:
+    """Return the row of all tables: throttled requests, conflicts, consumed units."""
+    shown = {
+        "throttled reads": "ReadThrottleEvents",
+        "throttled writes": "WriteThrottleEvents",
+        "conflicts": "TransactionConflict",
+        "read units": "ConsumedReadCapacityUnits",
+        "write units": "ConsumedWriteCapacityUnits",
+    }
+    return [
+        _graph(
+            f"tables: {what}",
+            *(
+                table.metric(metric, period=PERIOD, statistic=SUM, label=name)
+                for name, table in tables.items()
+            ),
+        )
+        for what, metric in shown.items()
+    ]
+
+
+def _effects(consumer: Watched) -> cloudwatch.IWidget:
+    ours = partial(once_metric, consumer.service, period=PERIOD)
+    return _graph(
+        f"{consumer.name}: effects",
+        ours(Metric.EFFECTS_DONE, label="done"),
+        ours(Metric.EFFECTS_NOT_DONE, label="not done"),
+        ours(Metric.EFFECTS_UNKNOWN, label="unknown"),
+        right=[ours(Metric.PENDING_SECONDS, statistic=MAXIMUM, label="pending, seconds")],
+    )
+
+
+def _isolated(consumer: Watched) -> list[cloudwatch.Metric]:
+    if consumer.isolation is None:
+        return []
+    return [consumer.isolation.metric_approximate_number_of_messages_visible(label="isolated")]
+
+
+def _dead(dead_letters: sqs.IQueue) -> cloudwatch.Metric:
+    return dead_letters.metric_approximate_number_of_messages_visible(label="dead letters")
+
+
+def _function(name: str, function: lambda_.IFunction) -> cloudwatch.IWidget:
+    return _graph(
+        f"{name}: function",
+        function.metric_invocations(label="invocations"),
+        function.metric_errors(label="errors"),
+        function.metric_throttles(label="throttles"),
+    )
+
+
+def _graph(
+    title: str, *metrics: cloudwatch.IMetric, right: Iterable[cloudwatch.IMetric] = ()
+) -> cloudwatch.IWidget:
+    from_zero = cloudwatch.YAxisProps(min=0)  # or a small ripple looks like a wave
+    return cloudwatch.GraphWidget(
+        title=title,
+        left=list(metrics),
+        right=list(right),
+        left_y_axis=from_zero,
+        right_y_axis=from_zero,
+        width=WIDTH,
+    )

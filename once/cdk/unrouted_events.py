@@ -1,0 +1,146 @@
+"""The construct that keeps the published events that no consumer subscribes to."""
+
+from collections.abc import Collection, Iterable
+
+from aws_cdk import Duration
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from once.cdk.checks.unmanaged_mappings import MARK
+from once.cdk.config import Config
+from once.cdk.lambda_function import make_function, make_log_group
+from once.cdk.monitoring.alarms import add_unrouted_alarms
+from once.cdk.monitoring.dashboard import Row, unrouted_row
+from once.cdk.permissions import sweep_role
+from once.cdk.props import FUNCTIONS, Consumer
+from once.cdk.queues import make_queue
+from once.cdk.topics import Topics
+from once.schema import EVENT_TYPE_ATTRIBUTE, UNROUTED, Limits
+from once.settings import SweepSettings
+
+MEMORY_MB = 256
+BATCH_SIZE = 10
+WINDOW_SECONDS = 60
+"""Nearly all events are dropped, which full batches make cheap. An alarm takes a minute anyway."""
+MAX_CONCURRENCY = 5
+
+
+class Unrouted(Construct):
+    """The unrouted queue, and the function that fills it from the sweep queue.
+
+    The ingress topic delivers every event to the sweep queue: no filter policy can select the
+    events without attributes. The events topic, on which each event has a type, delivers the types
+    that no consumer subscribes to.
+
+    `queue` is the unrouted queue, and the dead-letter queue of subscriptions; `sweep` and
+    `function` are the other parts.
+
+    Args:
+        scope: the stack.
+        config: the deployment.
+        topics: where events are published.
+        lines: the lines of the registry.
+
+    Raises:
+        SynthError: the function's package cannot be built.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        config: Config,
+        topics: Topics,
+        lines: Collection[Consumer],
+    ) -> None:
+        super().__init__(scope, UNROUTED)
+        # It writes no state, so it needs no deduplication: it is no consumer past the construct.
+        self.node.add_metadata(MARK, UNROUTED)
+        self._config = config
+        self._name = f"{config.service}-{UNROUTED}"
+        external = _union(line.external for line in lines)
+        internal = _union(line.events for line in lines)
+        self.queue = make_queue(self, "Queue", self._name, Limits.DEAD_LETTER_RETENTION_SECONDS)
+        self.sweep = self._make_sweep()
+        self.function = self._make_function(
+            SweepSettings(
+                routes={
+                    topics.ingress.topic_arn: external,
+                    topics.events.topic_arn: internal,
+                },
+                unrouted_url=self.queue.queue_url,
+            )
+        )
+        self._map()
+        self._subscribe(topics.ingress)
+        self._subscribe(topics.events, but=internal)
+        add_unrouted_alarms(self, self._name, self.queue, self.sweep, self.function)
+
+    def dashboard_row(self) -> Row:
+        """Return its graphs."""
+        return unrouted_row(UNROUTED, self.queue, self.sweep, self.function)
+
+    @property
+    def _window(self) -> Duration:
+        return Duration.seconds(0 if self._config.local else WINDOW_SECONDS)
+
+    def _make_sweep(self) -> sqs.Queue:
+        timeout = self._config.sweep_timeout_seconds
+        visibility = Limits.VISIBILITY_FACTOR * timeout + int(self._window.to_seconds())
+        return make_queue(
+            self,
+            "Sweep",
+            f"{self._name}-sweep",
+            Limits.QUEUE_RETENTION_SECONDS,
+            visibility_timeout=Duration.seconds(visibility),
+            # Where the function is broken, nothing is lost: every event ends in the unrouted queue.
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.queue, max_receive_count=Limits.MIN_RECEIVE_COUNT
+            ),
+        )
+
+    def _make_function(self, settings: SweepSettings) -> lambda_.Function:
+        log_group = make_log_group(self, self._name)
+        return make_function(
+            self,
+            UNROUTED,
+            FUNCTIONS / UNROUTED,
+            config=self._config,
+            role=sweep_role(self, sweep=self.sweep, unrouted=self.queue, log_group=log_group),
+            log_group=log_group,
+            timeout_seconds=self._config.sweep_timeout_seconds,
+            memory_mb=MEMORY_MB,
+            environment=settings.to_env(),
+        )
+
+    def _map(self) -> None:
+        lambda_.EventSourceMapping(
+            self,
+            "Mapping",
+            target=self.function,
+            event_source_arn=self.sweep.queue_arn,
+            batch_size=BATCH_SIZE,
+            max_batching_window=self._window,
+            max_concurrency=MAX_CONCURRENCY,
+            report_batch_item_failures=True,
+        )
+
+    def _subscribe(self, topic: sns.ITopic, *, but: Collection[str] = ()) -> None:
+        """Deliver a topic's events to the sweep queue, all but those of some types."""
+        others = sns.SubscriptionFilter.string_filter(denylist=list(but))
+        topic.add_subscription(
+            subscriptions.SqsSubscription(
+                self.sweep,
+                # In SNS's envelope: a raw delivery carries ten message attributes at most.
+                raw_message_delivery=False,
+                filter_policy={EVENT_TYPE_ATTRIBUTE: others} if but else None,
+                dead_letter_queue=self.queue,
+            )
+        )
+
+
+def _union(types: Iterable[Collection[str]]) -> tuple[str, ...]:
+    return tuple(sorted({event_type for some in types for event_type in some}))

@@ -1,0 +1,168 @@
+"""Where a deployment's parts are, as the outputs of its two stacks say."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from botocore.exceptions import ClientError
+
+from once.ops.aws.clients import client
+from once.ops.errors import OpsError
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudformation.type_defs import StackTypeDef
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """One consumer as it is deployed; one whose batches hold one message isolates none.
+
+    `external` are the event types that it takes from producers, `events` from other consumers.
+    """
+
+    name: str
+    queue_url: str
+    dead_letter_url: str
+    function_name: str
+    external: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    isolation_queue_url: str | None = None
+
+    @property
+    def queue_urls(self) -> tuple[str, ...]:
+        """The queues from which its function is called."""
+        return tuple(filter(None, (self.queue_url, self.isolation_queue_url)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """One deployment; consumers and tables by the names that the registry gives them."""
+
+    service: str
+    ingress_topic_arn: str
+    events_topic_arn: str
+    relay_function_name: str
+    relay_dead_letter_url: str
+    unrouted_queue_url: str
+    sweep_queue_url: str
+    dedup_table: str
+    tables: Mapping[str, str]
+    consumers: Mapping[str, Consumer]
+
+    @classmethod
+    def find(cls, service: str = "once") -> Self:
+        """Look a deployment up in the account and region that the environment names.
+
+        Args:
+            service: the name it was deployed under.
+
+        Raises:
+            OpsError: a stack, or one of its outputs, is not there.
+            botocore.exceptions.BotoCoreError, ClientError: AWS cannot be asked, or refuses.
+        """
+        cloudformation: CloudFormationClient = client("cloudformation")
+        outputs = _outputs(cloudformation, service, "state")
+        return cls.of(service, outputs | _outputs(cloudformation, service, "service"))
+
+    @classmethod
+    def of(cls, service: str, outputs: Mapping[str, str]) -> Self:
+        """Read the outputs of both stacks, by output key.
+
+        Raises:
+            OpsError: an output is not there.
+        """
+        try:
+            return cls(
+                service=service,
+                ingress_topic_arn=outputs["IngressTopicArn"],
+                events_topic_arn=outputs["EventsTopicArn"],
+                relay_function_name=outputs["RelayFunction"],
+                relay_dead_letter_url=outputs["RelayDeadLetters"],
+                unrouted_queue_url=outputs["UnroutedQueue"],
+                sweep_queue_url=outputs["SweepQueue"],
+                dedup_table=outputs["DedupTable"],
+                tables=_tables(outputs),
+                consumers=_consumers(outputs, service),
+            )
+        except KeyError as error:
+            raise OpsError(
+                f"the stacks of {service!r} have no output {error}: deploy them again (`cdk deploy "
+                "--all`), from the version of the project that this command belongs to"
+            ) from None
+
+    def consumer(self, name: str) -> Consumer:
+        """Return one consumer.
+
+        Raises:
+            OpsError: there is none of this name.
+        """
+        if name not in self.consumers:
+            known = ", ".join(self.consumers)
+            raise OpsError(f"{self.service!r} has no consumer {name!r}: choose one of {known}")
+        return self.consumers[name]
+
+    def table(self, name: str) -> str:
+        """Return the physical name of a business table.
+
+        Raises:
+            OpsError: there is none of this name.
+        """
+        if name not in self.tables:
+            known = ", ".join(self.tables)
+            raise OpsError(f"{self.service!r} has no table {name!r}; its tables are {known}")
+        return self.tables[name]
+
+
+def _outputs(cloudformation: "CloudFormationClient", service: str, part: str) -> dict[str, str]:
+    stack = _stack(cloudformation, f"{service}-{part}")
+    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+
+
+def _stack(cloudformation: "CloudFormationClient", name: str) -> "StackTypeDef":
+    try:
+        [stack] = cloudformation.describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        if "does not exist" not in str(error):
+            raise
+        raise OpsError(
+            f"there is no stack {name!r} in {cloudformation.meta.region_name}: deploy first "
+            "(`cdk deploy --all`), or name the deployment with --service, or the region with "
+            "AWS_DEFAULT_REGION"
+        ) from None
+    return stack
+
+
+def _tables(outputs: Mapping[str, str]) -> dict[str, str]:
+    return {
+        _snake(key.removeprefix("Table")): value
+        for key, value in sorted(outputs.items())
+        if key.startswith("Table")
+    }
+
+
+def _consumers(outputs: Mapping[str, str], service: str) -> dict[str, Consumer]:
+    words = sorted(key.removeprefix("Function") for key in outputs if key.startswith("Function"))
+    consumers = [
+        Consumer(
+            # The function's name holds the consumer's to the letter, and the output's key does not.
+            name=outputs[f"Function{word}"].removeprefix(f"{service}-"),
+            queue_url=outputs[f"Queue{word}"],
+            dead_letter_url=outputs[f"DeadLetters{word}"],
+            function_name=outputs[f"Function{word}"],
+            isolation_queue_url=outputs.get(f"Isolation{word}"),
+            **_types(outputs[f"Takes{word}"]),
+        )
+        for word in words
+    ]
+    return {consumer.name: consumer for consumer in consumers}
+
+
+def _types(taken: str) -> dict[str, tuple[str, ...]]:
+    return {kind: tuple(types) for kind, types in json.loads(taken).items()}
+
+
+def _snake(words: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", words).lower()

@@ -1,0 +1,82 @@
+"""The attributes that a consumer or a redrive wrote on a dead letter, read into types.
+
+A producer can write all of them as well. So each is read strictly; a value that is of no form in
+which they are written counts as not readable, and is named as such.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self, TypeVar
+
+from once.ops.dead_letters.queue_history import REASON, Stay, read_lineage
+from once.ops.terminal.timestamps import read_moment
+from once.schema import DeadLetter
+
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_COUNT = re.compile(r"\d{1,9}", re.ASCII)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Values of the attributes; None, or an empty lineage, if missing or not readable.
+
+    Attributes:
+        reason: why the message was quarantined, as a code of `once.schema.Reason`.
+        error: the failure in words.
+        key_hash: the SHA-256 of the dedup key, in hex.
+        first_seen: when a consumer first received it, in UTC.
+        receive_count: how often the consumer received it, the last time it was in its queue.
+        lineage: its earlier stays in the queue, oldest first.
+        left_out: the part of the message that did not fit into the letter.
+        unreadable: the names of the attributes that are there, and not readable.
+    """
+
+    reason: str | None
+    error: str | None
+    key_hash: str | None
+    first_seen: datetime | None
+    receive_count: int | None
+    lineage: tuple[Stay, ...]
+    left_out: str | None
+    unreadable: tuple[str, ...]
+
+    @classmethod
+    def read(cls, attributes: Mapping[str, Any]) -> Self:
+        """Read the message attributes that SQS hands out with a message."""
+        unreadable: list[str] = []
+
+        def read(name: str, form: Callable[[str], T | None]) -> T | None:
+            if name not in attributes:
+                return None
+            text = attributes[name].get("StringValue")
+            if text is None or (found := form(text)) is None:
+                unreadable.append(name)
+                return None
+            return found
+
+        return cls(
+            reason=read(DeadLetter.REASON, _reason),
+            error=read(DeadLetter.ERROR, str),
+            key_hash=read(DeadLetter.KEY_HASH, _key_hash),
+            first_seen=read(DeadLetter.FIRST_SEEN, read_moment),
+            receive_count=read(DeadLetter.RECEIVE_COUNT, _count),
+            lineage=read(DeadLetter.LINEAGE, read_lineage) or (),
+            left_out=read(DeadLetter.LEFT_OUT, str),
+            unreadable=tuple(unreadable),
+        )
+
+
+def _reason(text: str) -> str | None:
+    return text if REASON.fullmatch(text) else None
+
+
+def _key_hash(text: str) -> str | None:
+    return text if _SHA256.fullmatch(text) else None
+
+
+def _count(text: str) -> int | None:
+    return int(text) if _COUNT.fullmatch(text) else None

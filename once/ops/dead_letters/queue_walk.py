@@ -1,0 +1,115 @@
+"""A walk through dead-letter queues that loses nothing: what it receives, it gives back."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from once.ops.aws.batch_calls import MOST, in_tens
+from once.ops.dead_letters.letter import Box, Letter
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+HOLD_SECONDS = 15 * 60
+"""How long a letter that was looked at stays hidden where it could not be given back."""
+WAIT_SECONDS = 1
+"""Any wait at all makes SQS ask all of its servers: without one, an empty answer proves nothing."""
+
+
+class Walk:
+    """Goes through dead-letter queues, and holds what it shows: a context manager.
+
+    At its end, whatever ends it, the letters are given back that were not taken. What could not be
+    given back is seen again after `HOLD_SECONDS`. Of a FIFO queue, SQS shows at most ten letters of
+    a message group while they are held.
+
+    Args:
+        sqs: an SQS client.
+        boxes: the dead-letter queues.
+        limit: how many letters are looked at, at most.
+    """
+
+    def __init__(self, sqs: "SQSClient", boxes: Iterable[Box], limit: int) -> None:
+        self._sqs = sqs
+        self._boxes = boxes
+        self._left = limit
+        self._held: dict[str, Letter] = {}
+        self._seen: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for batch in by_box([*self._held.values()]):
+            with suppress(BotoCoreError, ClientError):
+                self._give_back(batch)
+
+    @property
+    def looked_at(self) -> int:
+        """How many letters were shown so far."""
+        return len(self._seen)
+
+    @property
+    def hidden(self) -> int:
+        """How many letters are neither taken nor given back."""
+        return len(self._held)
+
+    def pages(self) -> Iterator[list[Letter]]:
+        """Yield the letters, each once, at most ten at a time, all of one queue.
+
+        Raises:
+            botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
+        """
+        for box in self._boxes:
+            while self._left and (found := self._receive(box)):
+                page = [letter for letter in found if letter.message_id not in self._seen]
+                self._held |= {letter.message_id: letter for letter in found}
+                self._seen |= self._held.keys()
+                self._left -= len(page)
+                yield page
+
+    def hold(self, letter: Letter, seconds: int) -> None:
+        """Keep a letter hidden for so long from now on, in seconds.
+
+        Raises:
+            botocore.exceptions.BotoCoreError, ClientError: it is held no more.
+        """
+        self._sqs.change_message_visibility(
+            QueueUrl=letter.box.url,
+            ReceiptHandle=letter.receipt_handle,
+            VisibilityTimeout=seconds,
+        )
+
+    def taken(self, letters: Iterable[Letter]) -> None:
+        """Leave letters out of what is given back: they are deleted."""
+        for letter in letters:
+            self._held.pop(letter.message_id, None)
+
+    def _receive(self, box: Box) -> list[Letter]:
+        answer = self._sqs.receive_message(
+            QueueUrl=box.url,
+            MaxNumberOfMessages=min(MOST, self._left),
+            VisibilityTimeout=HOLD_SECONDS,
+            WaitTimeSeconds=WAIT_SECONDS,
+            AttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        )
+        return [Letter.read(box, message) for message in answer.get("Messages", [])]
+
+    def _give_back(self, letters: Sequence[Letter]) -> None:
+        answer = self._sqs.change_message_visibility_batch(
+            QueueUrl=letters[0].box.url,
+            Entries=[
+                {"Id": str(number), "ReceiptHandle": letter.receipt_handle, "VisibilityTimeout": 0}
+                for number, letter in enumerate(letters)
+            ],
+        )
+        self.taken(letters[int(entry["Id"])] for entry in answer.get("Successful", []))
+
+
+def by_box(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
+    """Yield letters in tens at most, all of one queue."""
+    for box in dict.fromkeys(letter.box for letter in letters):
+        yield from in_tens([letter for letter in letters if letter.box == box])

@@ -1,0 +1,168 @@
+"""Sends dead letters back to their queues: first sent, then deleted, so that nothing is lost.
+
+Whoever is killed in between leaves a letter that is sent again the next time, and that the consumer
+knows for a duplicate.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from once.ops.aws.batch_calls import MOST, Call, call_for_each, in_calls
+from once.ops.dead_letters.letter import Box, Letter
+from once.ops.dead_letters.redriven_message import Message, sent_back
+from once.ops.dead_letters.unrouted_events import Publication, publish_to
+from once.ops.errors import unexpected
+from once.schema import Limits
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+Pair = tuple[Letter, Message | Publication]
+
+
+@dataclass(slots=True)
+class Result:
+    """What became of the letters that were to be sent.
+
+    `sent` holds the message ids that they have in their queue now; `failed` a line each.
+    """
+
+    sent: set[str] = field(default_factory=set)
+    failed: list[str] = field(default_factory=list)
+
+
+class Pace:
+    """Lets at most so many messages a second go."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._free_at = 0.0
+
+    @property
+    def at_once(self) -> int:
+        """How many may go in one call."""
+        return max(1, min(MOST, int(self._rate)))
+
+    def wait(self, count: int) -> None:
+        """Wait until this many may go."""
+        now = time.monotonic()
+        if now < self._free_at:
+            time.sleep(self._free_at - now)
+        self._free_at = max(now, self._free_at) + count / self._rate
+
+
+class Redriver:
+    """Sends letters back.
+
+    Args:
+        sqs: an SQS client.
+        pace: how fast.
+        taken: told of letters that are in their dead-letter queue no more.
+    """
+
+    def __init__(
+        self, sqs: "SQSClient", pace: Pace, taken: Callable[[Iterable[Letter]], object]
+    ) -> None:
+        self._sqs = sqs
+        self._pace = pace
+        self._taken = taken
+        self.result = Result()
+
+    def send(self, letters: Sequence[Letter], *, edited: bool = False) -> None:
+        """Send letters back that lie in one queue, and delete what was sent.
+
+        Args:
+            letters: the letters.
+            edited: whether their bodies were changed.
+
+        Raises:
+            botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
+        """
+        now = datetime.now(UTC)
+        for some in self._calls(list(self._messages(letters, now, edited=edited))):
+            self._pace.wait(len(some))
+            self._delete(self._sent(some))
+
+    def came_back(self, letter: Letter) -> bool:
+        """Tell whether a letter is one of those that were sent, and has failed again already."""
+        return any(stay.message_id in self.result.sent for stay in letter.lineage)
+
+    def _messages(
+        self, letters: Sequence[Letter], now: datetime, *, edited: bool
+    ) -> Iterator[Pair]:
+        for letter in letters:
+            try:
+                yield letter, _message(letter, now, edited=edited)
+            except Exception as error:  # one letter never holds up all others
+                self.result.failed.append(f"{letter.message_id}: not sent: {unexpected(error)}")
+
+    def _calls(self, pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
+        """What fits into one call; a FIFO queue gets one after the other, to keep their order."""
+        if not pairs:
+            return iter(())
+        box = pairs[0][0].box
+        return in_calls(
+            pairs,
+            lambda pair: pair[1].size,
+            most=1 if box.is_fifo else self._pace.at_once,
+            most_bytes=Limits.TOPIC_MESSAGE_BYTES if box.ingress else Limits.MESSAGE_BYTES,
+        )
+
+    def _sent(self, pairs: Sequence[Pair]) -> list[Letter]:
+        """Send, and return the letters that are certainly in their queue again."""
+        call = self._call(pairs[0][0].box)
+        try:
+            taken, refused = call_for_each(call, (message.entry() for _, message in pairs))
+        except ClientError as error:
+            if "BatchRequestTooLong" not in error.response["Error"]["Code"]:
+                raise
+            # More than one are kept below the limit, so it is a single message that is over it.
+            self.result.failed += [f"{letter.message_id}: not sent: {error}" for letter, _ in pairs]
+            return []
+        self.result.sent |= {answer["MessageId"] for answer in taken.values()}
+        for number, said in refused.items():
+            self.result.failed.append(f"{pairs[number][0].message_id}: not sent: {said}")
+        return [pairs[number][0] for number in taken]
+
+    def _call(self, box: Box) -> Call:
+        if box.ingress is not None:
+            return publish_to(box.ingress)
+        url = str(box.queue_url)
+        return lambda entries: self._sqs.send_message_batch(QueueUrl=url, Entries=entries)
+
+    def _delete(self, letters: Sequence[Letter]) -> None:
+        if not letters:
+            return
+        refused = delete(self._sqs, letters)
+        self._taken(letter for letter in letters if letter.message_id not in refused)
+        self.result.failed += [
+            f"{name}: sent, but not deleted: {said}; sent again, it will be a duplicate"
+            for name, said in refused.items()
+        ]
+
+
+def _message(letter: Letter, now: datetime, *, edited: bool) -> Message | Publication:
+    if letter.box.ingress is not None:
+        return Publication.of(letter)
+    return sent_back(letter, now, edited=edited)
+
+
+def delete(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:
+    """Delete up to ten letters of one queue.
+
+    Returns:
+        What SQS said of those that it did not delete, by message id.
+
+    Raises:
+        botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
+    """
+    _, refused = call_for_each(
+        lambda entries: sqs.delete_message_batch(QueueUrl=letters[0].box.url, Entries=entries),
+        ({"ReceiptHandle": letter.receipt_handle} for letter in letters),
+    )
+    return {letters[number].message_id: said for number, said in refused.items()}

@@ -1,0 +1,88 @@
+"""Unrouted events: whether a consumer takes them now, and publishing those that one takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from once.errors import OnceError
+from once.events.cloud_event import CloudEvent
+from once.failures.quarantine import text
+from once.ops.aws.clients import client
+from once.ops.dead_letters.letter import Ingress, Letter
+from once.ops.dead_letters.letter_context import event_of
+from once.schema import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, UNROUTED
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns import SNSClient
+
+    from once.ops.aws.batch_calls import Call
+
+_PURGE = f"or `dlq purge --consumer {UNROUTED}`"
+
+
+def obstacle(event: CloudEvent | OnceError, ingress: Ingress) -> str | None:
+    """Return why an unrouted event cannot be published now, and what to do; None where it can."""
+    if isinstance(event, OnceError):
+        return (
+            f"no consumer can read it ({event.reason}: {event}): `dlq redrive --edit`, {_PURGE} "
+            "and have the producer send it again"
+        )
+    if event.source.startswith(SOURCE_PREFIX):
+        return (
+            f"{event.source} publishes it, a consumer and no producer: add {event.type!r} to "
+            f"`events=` of a consumer's line, deploy, and send it there with `outbox republish "
+            f"--to`; {_PURGE}"
+        )
+    if event.type not in ingress.types:
+        return (
+            f"no consumer takes {event.type!r} from producers: add it to `external=` of a "
+            f"consumer's line and deploy, {_PURGE}"
+        )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """An unrouted event as it is published again: with its own type for queues to select by.
+
+    Other attributes are left out. They may be too many, and consumers read the body alone.
+    """
+
+    body: str
+    event_type: str
+
+    @classmethod
+    def of(cls, letter: Letter) -> "Publication":
+        """Return the publication of a letter whose event can be read.
+
+        Raises:
+            OnceError: its event cannot be read.
+        """
+        event = event_of(letter)
+        if isinstance(event, OnceError):
+            raise event
+        return cls(letter.original.body, event.type)
+
+    def entry(self) -> dict[str, Any]:
+        """Return it in SNS's form."""
+        return {
+            "Message": self.body,
+            "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: text(self.event_type)},
+        }
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return len(self.body.encode()) + len(
+            f"{EVENT_TYPE_ATTRIBUTE}String{self.event_type}".encode()
+        )
+
+
+def publish_to(ingress: Ingress) -> "Call":
+    """Return the call that publishes entries to the ingress topic."""
+    sns: SNSClient = client("sns")
+
+    def call(entries: list[Any]) -> Mapping[str, Any]:
+        return sns.publish_batch(TopicArn=ingress.topic_arn, PublishBatchRequestEntries=entries)
+
+    return call

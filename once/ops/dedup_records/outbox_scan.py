@@ -1,0 +1,103 @@
+"""Reads dedup records: whole pages of the table, and of those what was asked for."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from once.ops.dedup_records.dedup_table import Item
+from once.ops.dedup_records.stored_record import moment_of
+from once.schema import CLOCK_SKEW_SECONDS, Limits, Record
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+MESSAGE_LIFE_SECONDS = 2 * Limits.QUEUE_STAY_SECONDS + Limits.DEAD_LETTER_RETENTION_SECONDS
+"""How long a message that is published now may come back: as a dead letter, and redriven once.
+
+Consumers forget an event about when its record here expires. A record with less time left than this
+is too old: its events could arrive when nobody knows them any more, and be taken for new ones."""
+
+_FILTER = f"attribute_exists({Record.OUTBOX}) AND {Record.COMMITTED_AT} >= :since"
+_UNTIL = f" AND {Record.COMMITTED_AT} < :until"
+_CONSUMER = f" AND begins_with({Record.PK}, :consumer)"
+_SKEW = timedelta(seconds=CLOCK_SKEW_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which records: committed from `since` up to, not including, `until`; by which consumer.
+
+    A record has its time from its function's clock, so records of a few minutes more are chosen.
+    """
+
+    since: datetime
+    until: datetime | None
+    consumer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What one call found: the chosen records, in DynamoDB's own JSON form, of all it looked at.
+
+    `too_old` counts those that were chosen, and may not be published any more. `unreadable` are
+    those of which nothing tells whether they may: their expiry is no point in time.
+    """
+
+    items: list[Item]
+    looked_at: int
+    too_old: int
+    unreadable: list[Item]
+
+
+def with_outbox(dynamodb: "DynamoDBClient", table: str, choice: Choice) -> Iterator[Page]:
+    """Yield pages of the chosen records that hold events: key, commit, outbox and expiry.
+
+    Raises:
+        botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
+    """
+    condition, values = _terms(choice)
+    pages = dynamodb.get_paginator("scan").paginate(
+        TableName=table,
+        ConsistentRead=True,
+        ProjectionExpression=f"{Record.PK}, #commit, {Record.OUTBOX}, {Record.EXPIRES_AT}",
+        ExpressionAttributeNames={"#commit": Record.COMMIT},  # a reserved word
+        FilterExpression=condition,
+        ExpressionAttributeValues=values,
+    )
+    end = datetime.now(UTC) + timedelta(seconds=MESSAGE_LIFE_SECONDS)
+    for page in pages:
+        yield _page(page["Items"], page["ScannedCount"], end)
+
+
+def _page(found: Sequence[Item], looked_at: int, end: datetime) -> Page:
+    expiries = [(item, moment_of(item, Record.EXPIRES_AT)) for item in found]
+    unreadable = [item for item, expiry in expiries if expiry is None]
+    items = [item for item, expiry in expiries if expiry is not None and expiry > end]
+    too_old = len(found) - len(items) - len(unreadable)
+    return Page(items, looked_at, too_old, unreadable)
+
+
+def approximate_count(dynamodb: "DynamoDBClient", table: str) -> int:
+    """Return how many records there are, as the table knew it within the last hours.
+
+    Raises:
+        botocore.exceptions.BotoCoreError, ClientError: the table cannot be described.
+    """
+    return dynamodb.describe_table(TableName=table)["Table"].get("ItemCount", 0)
+
+
+def _terms(choice: Choice) -> tuple[str, dict[str, Any]]:
+    condition = _FILTER
+    values: dict[str, Any] = {":since": _milliseconds(choice.since - _SKEW)}
+    if choice.until:
+        condition += _UNTIL
+        values[":until"] = _milliseconds(choice.until + _SKEW)
+    if choice.consumer:
+        condition += _CONSUMER
+        values[":consumer"] = {"S": f"{choice.consumer}#"}
+    return condition, values
+
+
+def _milliseconds(moment: datetime) -> dict[str, str]:
+    return {"N": str(int(moment.timestamp() * 1000))}

@@ -1,0 +1,150 @@
+"""A dead letter's body in the operator's editor; its event's identity has to stay."""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import typer
+
+from once.errors import OnceError
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import key_hash
+from once.events.fingerprint import fingerprint
+from once.failures.quarantine import allowed
+from once.intake.original_message import Original
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.letter_context import Case
+from once.ops.dedup_records.key_candidates import candidates, key_of
+from once.ops.dedup_records.record_text import written_at
+from once.ops.dedup_records.stored_record import Unreadable, stored
+from once.ops.dlq.letter_text import body_text
+from once.ops.errors import OpsError
+from once.ops.terminal.formatting import harmless
+from once.schema import Reason
+
+NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"
+
+Look = Callable[[Letter], Case]
+
+
+def edited_letter(case: Case, look: Look) -> Letter:
+    """Let the operator change a letter's body, again and again until it can be sent.
+
+    Args:
+        case: the letter as it is.
+        look: reads the case of the letter as it would be.
+
+    Returns:
+        The letter with its new body.
+
+    Raises:
+        OpsError: there is no editor, or nothing was changed, or the operator gives up.
+    """
+    before = text = allowed(body_text(case.letter))
+    while True:
+        text = _in_editor(text).strip()
+        if text == before.strip():
+            raise OpsError("the body was not changed, and nothing is sent: leave --edit out")
+        original = Original(text, case.letter.original.attributes)
+        letter = replace(case.letter, original=original)
+        fault = fault_of(case, look(letter))
+        if fault is None:
+            return letter
+        typer.echo(f"it cannot be sent so: {harmless(fault)}", err=True)
+        if not typer.confirm("edit again?", default=True, err=True):
+            raise OpsError("nothing was sent: the dead letter is as it was")
+
+
+def fault_of(before: Case, after: Case) -> str | None:
+    """Return why a letter may not be sent with its new body, and what to do instead."""
+    if isinstance(after.event, OnceError):
+        return f"no consumer could read it, {after.event.reason}: {after.event}"
+    return _key_fault(before, after.event) or _record_fault(after, after.event)
+
+
+def _key_fault(before: Case, event: CloudEvent) -> str | None:
+    """An edited event must be the same event to its consumer, or it would be done beside it."""
+    letter, was = before.letter, before.event
+    consumer = letter.box.owner
+    if isinstance(was, OnceError):
+        return None  # it had no identity that a consumer could have read
+    if event.type != was.type and letter.reason != Reason.UNKNOWN_TYPE:
+        return f"its type would change, and with it the handler that makes its key: {NEW_EVENT}"
+    if before.pk is not None:
+        if key_of(event, consumer, key_hash(before.pk)):
+            return None
+        return _changed(before.pk, _nearest(event, consumer, before.pk))
+    if letter.key_hash is not None:
+        return f"its key cannot be computed, so that nothing tells whether it stays: {NEW_EVENT}"
+    if _name(event) != _name(was):
+        return _changed(_name(was), _name(event))
+    if _keys_by_fields(was, consumer) - _keys_by_fields(event, consumer):
+        return f"nothing tells which of its fields are its key, and one would change: {NEW_EVENT}"
+    return None
+
+
+def _keys_by_fields(event: CloudEvent, consumer: str) -> set[str]:
+    """Every key but that by content, which every edit changes."""
+    return {
+        key for key in candidates(event, consumer) if not key.startswith(f"{consumer}#content#")
+    }
+
+
+def _record_fault(case: Case, event: CloudEvent) -> str | None:
+    """No field is taken for volatile here: an edit of nothing else is not worth the doubt."""
+    if case.record is None:
+        return None
+    try:
+        record = stored(case.record)
+    except Unreadable as error:
+        return f"the record under its key {case.pk} cannot be read, and may say otherwise: {error}"
+    if record.fingerprint == fingerprint(event):
+        return None
+    return (
+        f"other content was committed under its key {case.pk} at {written_at(record)}: it "
+        f"would come back as key-conflict; {NEW_EVENT}"
+    )
+
+
+def _changed(was: str, would_be: str) -> str:
+    return (
+        f"the event's key would change, from {was} to {would_be}: put it back as it was, or "
+        f"{NEW_EVENT}"
+    )
+
+
+def _nearest(event: CloudEvent, consumer: str, key: str) -> str:
+    """The key by the same rule, as far as can be told: the one that differs in the fewest parts."""
+    parts = key.split("#")
+
+    def distance(candidate: str) -> int:
+        others = candidate.split("#")
+        different = sum(a != b for a, b in zip(parts, others, strict=False))
+        return different + 2 * abs(len(parts) - len(others))
+
+    return min(candidates(event, consumer), key=distance)
+
+
+def _name(event: CloudEvent) -> str:
+    return f"source {event.source!r} and id {event.id!r}"
+
+
+def _in_editor(text: str) -> str:
+    editor = os.environ.get("EDITOR") or os.environ.get("VISUAL")
+    if not editor:
+        raise OpsError("there is no editor: set EDITOR, such as EDITOR=vi")
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "body.json"
+        file.write_text(text, encoding="utf-8")
+        try:
+            # What the operator has set, and started with his own rights.
+            done = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603
+        except OSError as error:
+            raise OpsError(f"EDITOR={editor} cannot be started ({error}): set another") from None
+        if done.returncode:
+            raise OpsError(f"EDITOR={editor} ended with {done.returncode}: nothing is sent")
+        return file.read_text(encoding="utf-8")

@@ -1,0 +1,81 @@
+"""Dead letters as lines of JSON in a file, before they are deleted: all that sending them takes."""
+
+import base64
+import json
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.redriven_message import sent_back
+from once.ops.dlq.letter_json import letter_json
+from once.ops.errors import OpsError, unexpected
+
+_FOR_THE_OWNER = 0o600
+
+
+def export(path: Path, letters: Iterable[Letter], now: datetime) -> dict[str, str]:
+    """Write letters to a new file, a line each; it is on the disk when this returns.
+
+    In each line, `send` is what `aws sqs send-message --cli-input-json` takes.
+
+    Returns:
+        Why a letter is not in the file, by message id.
+
+    Raises:
+        OpsError: the file is there already, or cannot be written.
+    """
+    lines, faults = _lines(letters, now)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FOR_THE_OWNER)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        _keep_name(path.parent)
+    except OSError as error:
+        raise OpsError(f"{error}: nothing was deleted; name another file with --export") from None
+    return faults
+
+
+def _lines(letters: Iterable[Letter], now: datetime) -> tuple[list[str], dict[str, str]]:
+    lines: list[str] = []
+    faults: dict[str, str] = {}
+    for letter in letters:
+        try:
+            lines.append(json.dumps(_line(letter, now)) + "\n")
+        except Exception as error:  # one letter never holds up all others
+            faults[letter.message_id] = unexpected(error)
+    return lines, faults
+
+
+def _line(letter: Letter, now: datetime) -> dict[str, Any]:
+    message = sent_back(letter, now)
+    return {
+        **letter_json(letter),
+        "error": letter.error,
+        "send": {
+            "QueueUrl": letter.box.queue_url,
+            "MessageBody": message.body,
+            "MessageAttributes": {
+                name: {key: _text(part) for key, part in value.items()}
+                for name, value in message.attributes.items()
+            },
+            **message.order,
+        },
+    }
+
+
+def _text(part: str | bytes) -> str:
+    return base64.b64encode(part).decode() if isinstance(part, bytes) else part
+
+
+def _keep_name(folder: Path) -> None:
+    """A file is not safe before its folder is, which has its name."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,71 @@
+"""Dead letters in groups, by consumer, reason and age; and one by one, with verdicts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from once.events.cloud_event import CloudEvent
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.redrive_safety import Judged
+from once.ops.dlq.letter_text import reason_words, style_of
+from once.ops.terminal.formatting import one_line, shown_age
+
+_AGES = (
+    (timedelta(hours=1), "under 1 h"),
+    (timedelta(days=1), "under 1 d"),
+    (timedelta(days=7), "under 7 d"),
+    (timedelta.max, "over 7 d"),  # SQS deletes it after 14
+)
+_PREFIX = 8
+_SHOWN = 3
+
+Group = tuple[str, str, int]
+"""Consumer, reason in words, and which of the ages."""
+
+
+def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
+    """Return the groups, each with its number, its oldest letter's age, and ids to `show`."""
+    groups: dict[Group, list[Letter]] = {}
+    for letter in letters:
+        groups.setdefault(_group(letter, now), []).append(letter)
+    table = Table("consumer", "reason", "age")
+    table.add_column("letters", justify="right")
+    table.add_column("oldest", justify="right")
+    table.add_column("ids")
+    for (consumer, reason, age), members in sorted(groups.items()):
+        oldest = min(letter.sent_at for letter in members)
+        table.add_row(
+            consumer,
+            reason,
+            _AGES[age][1],
+            str(len(members)),
+            shown_age(now - oldest),
+            _ids(members),
+        )
+    return table
+
+
+def verdict_lines(judged: Iterable[Judged]) -> Iterator[RenderableType]:
+    """Yield what would become of each letter if it were sent back."""
+    for one in judged:
+        letter, event = one.case.letter, one.case.event
+        kind = event.type if isinstance(event, CloudEvent) else "unreadable"
+        facts = (letter.message_id, letter.box.owner, kind, reason_words(letter.reason))
+        yield one_line("  ".join(facts))
+        verdict = Text(one_line(str(one.verdict)), style_of(one.verdict))
+        yield Padding(verdict, (0, 0, 0, 4), expand=False)
+
+
+def _group(letter: Letter, now: datetime) -> Group:
+    age = now - letter.sent_at
+    number = next(number for number, (bound, _) in enumerate(_AGES) if age < bound)
+    return letter.box.owner, reason_words(letter.reason), number
+
+
+def _ids(letters: Sequence[Letter]) -> str:
+    shown = [letter.message_id[:_PREFIX] for letter in letters[:_SHOWN]]
+    return "\n".join([*shown, "…"] if len(letters) > _SHOWN else shown)

@@ -1,0 +1,104 @@
+"""A dead letter in words: all that is known of it, and what becomes of it if it is sent back."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+
+from rich.table import Table
+from rich.text import Text
+
+from once.errors import OnceError
+from once.events.cloud_event import CloudEvent
+from once.events.strict_json import parse
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.letter_context import Case
+from once.ops.dead_letters.queue_history import Stay
+from once.ops.dead_letters.redrive_safety import Judged, Verdict
+from once.ops.dedup_records.record_text import record_words
+from once.ops.terminal.formatting import NOT_READABLE, harmless, one_line, shown_age, shown_time
+from once.schema import Limits
+
+NO_REASON = "no reason recorded: the function died"
+
+
+def reason_words(reason: str | None) -> str:
+    """Return a letter's reason as it is shown."""
+    return reason or NO_REASON
+
+
+def style_of(verdict: Verdict) -> str:
+    """Return how a verdict is coloured."""
+    return "green" if verdict.safe else "bold red"
+
+
+def letter_table(judged: Judged, now: datetime) -> Table:
+    """Return what is known of a letter, all but its body."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in _rows(judged.case, now):
+        table.add_row(Text(name, "dim"), value)
+    table.add_row(
+        Text("if sent back", "dim"), Text(harmless(str(judged.verdict)), style_of(judged.verdict))
+    )
+    return table
+
+
+def body_text(letter: Letter) -> str:
+    """Return a letter's body: indented where it is sound JSON, and to the letter where not."""
+    body = letter.original.body
+    try:
+        tree = parse(body, max_bytes=Limits.MESSAGE_BYTES)
+    except OnceError:
+        return body
+    return json.dumps(tree, indent=2, ensure_ascii=False)
+
+
+def _rows(case: Case, now: datetime) -> Iterator[tuple[str, str]]:
+    letter = case.letter
+    yield "message", letter.message_id
+    yield "consumer", letter.box.owner
+    yield "reason", reason_words(letter.reason)
+    if letter.error:
+        yield "error", one_line(letter.error)
+    yield "dead-lettered", _moment(letter.sent_at, now)
+    yield "first seen", _moment(letter.first_seen, now)
+    if letter.unreadable:
+        yield NOT_READABLE, ", ".join(letter.unreadable)
+    yield "receives", _receives(letter)
+    yield "lineage", "\n".join(map(_stay, letter.lineage)) or "none recorded"
+    if letter.group is not None:
+        yield "message group", letter.group
+    if isinstance(case.event, CloudEvent):
+        yield from _event_rows(case.event)
+    if letter.original.attributes:
+        yield "attributes", json.dumps(letter.original.attributes, ensure_ascii=False)
+    if letter.left_out:
+        yield "left out", f"{letter.left_out}: the letter would have been over SQS's limit"
+    yield "dedup key", _key(case)
+    yield "dedup record", "\n".join(record_words(case.record, now) if case.record else ["none"])
+
+
+def _receives(letter: Letter) -> str:
+    more = " at most: looks at it here count as well" if letter.moved else ""
+    return f"{letter.receive_count}{more}"
+
+
+def _event_rows(event: CloudEvent) -> Iterator[tuple[str, str]]:
+    yield "event", one_line(f"{event.type}, id {event.id}, source {event.source}")
+    if event.time:
+        yield "event's time", one_line(event.time)
+
+
+def _key(case: Case) -> str:
+    key = case.pk or "not known"
+    return f"{key}\nSHA-256 {case.letter.key_hash}" if case.letter.key_hash else key
+
+
+def _stay(stay: Stay) -> str:
+    if stay.reason is None:
+        return stay.message_id
+    edited = ", edited" if stay.edited else ""
+    return f"{stay.message_id}: {stay.reason}, sent back at {stay.sent_back}{edited}"
+
+
+def _moment(moment: datetime, now: datetime) -> str:
+    return f"{shown_time(moment)} ({shown_age(now - moment)} ago)"

@@ -1,0 +1,98 @@
+"""What the commands of `dlq` can be asked for, and which dead letters are meant by it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Self
+
+from typer import Argument, BadParameter, Option
+
+from once.events.cloud_event import CloudEvent
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.letter_context import event_and_keys
+from once.ops.dead_letters.queue_history import DIED
+from once.ops.terminal.timestamps import FORMS, read_when
+from once.schema import Reason
+
+MOST = 10_000
+
+REASONS = (*Reason, DIED)
+
+MessageIds = Annotated[
+    list[str] | None,
+    Argument(metavar="MESSAGE_ID", help="These alone; the beginning of an id is enough."),
+]
+MessageId = Annotated[
+    str, Argument(metavar="MESSAGE_ID", help="As `list` shows it; its beginning is enough.")
+]
+Owner = Annotated[str | None, Option("--consumer", help="Dead letters of this consumer alone.")]
+ReasonOption = Annotated[
+    str | None,
+    Option("--reason", help=f"Dead letters with this reason; `{DIED}`: with none recorded."),
+]
+KeyOption = Annotated[
+    str | None, Option("--key", help="The event's id, or a part of its dedup key in clear.")
+]
+Older = Annotated[
+    str | None,
+    Option("--older-than", metavar="WHEN", help=f"Dead-lettered before then: {FORMS}."),
+]
+Younger = Annotated[
+    str | None, Option("--younger-than", metavar="WHEN", help="Dead-lettered since then.")
+]
+Limit = Annotated[int, Option(min=1, help="Look at so many dead letters at most.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which dead letters: those for which all holds that is not None."""
+
+    reason: str | None = None
+    key: str | None = None
+    before: datetime | None = None
+    since: datetime | None = None
+
+    @classmethod
+    def of(
+        cls, reason: str | None, key: str | None, older: str | None, younger: str | None
+    ) -> Self:
+        """Read what the options say.
+
+        Raises:
+            typer.BadParameter: one of them cannot be read.
+        """
+        now = datetime.now(UTC)
+        if reason is not None and reason not in REASONS:
+            raise BadParameter(
+                f"{reason!r} is none: give one of {', '.join(REASONS)}", param_hint="--reason"
+            )
+        return cls(
+            reason=reason,
+            key=key,
+            before=read_when(older, now=now, option="--older-than") if older else None,
+            since=read_when(younger, now=now, option="--younger-than") if younger else None,
+        )
+
+    def takes(self, letter: Letter) -> bool:
+        """Tell whether a letter is meant."""
+        return (
+            self.reason in (None, letter.reason or DIED)
+            and (self.before is None or letter.sent_at < self.before)
+            and (self.since is None or letter.sent_at >= self.since)
+            and (self.key is None or _has_key(letter, self.key))
+        )
+
+
+def check_names(names: Sequence[str], choice: Choice) -> None:
+    """See to it that dead letters are named or filtered, and not both.
+
+    Raises:
+        typer.BadParameter: they are.
+    """
+    if names and choice != Choice():
+        raise BadParameter("dead letters are named or filtered: leave the filters or the ids out")
+
+
+def _has_key(letter: Letter, text: str) -> bool:
+    event, keys = event_and_keys(letter)
+    return isinstance(event, CloudEvent) and (text == event.id or any(text in k for k in keys))

@@ -1,0 +1,125 @@
+"""`dlq purge`: deletes dead letters, once they stand in a file."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Option
+
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.letter import Letter, boxes
+from once.ops.dead_letters.queue_walk import Walk, by_box
+from once.ops.dead_letters.redrive import delete
+from once.ops.dlq.export import export
+from once.ops.dlq.letter_list import groups_table
+from once.ops.dlq.options import (
+    MOST,
+    Choice,
+    KeyOption,
+    Limit,
+    MessageIds,
+    Older,
+    Owner,
+    ReasonOption,
+    Younger,
+    check_names,
+)
+from once.ops.dlq.selection import approximate_number, looked_at, meant, walking
+from once.ops.errors import OpsError
+from once.ops.terminal.console import Service, console, progress
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+Yes = Annotated[bool, Option("--yes", help="Do not ask.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Delete nothing, show what would be deleted.")]
+Export = Annotated[
+    Path | None,
+    Option(
+        "--export",
+        dir_okay=False,
+        help="The file they are written to; without it, dlq-<consumer>-<time>.jsonl here.",
+    ),
+]
+
+
+def purge(
+    message_ids: MessageIds = None,
+    consumer: Owner = None,
+    reason: ReasonOption = None,
+    key: KeyOption = None,
+    older_than: Older = None,
+    younger_than: Younger = None,
+    limit: Limit = MOST,
+    export_file: Export = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    service: Service = "once",
+) -> None:
+    """Delete dead letters for good, once a file holds all that it takes to send them again."""
+    choice = Choice.of(reason, key, older_than, younger_than)
+    names = message_ids or []
+    check_names(names, choice)
+    deployment = Deployment.find(service)
+    sqs, places = client("sqs"), boxes(deployment, consumer)
+    about = approximate_number(sqs, places)
+    with walking(sqs, places, limit) as walk:
+        letters = [letter for page in meant(walk, names, choice) for letter in page]
+        console.print(groups_table(letters, datetime.now(UTC)))
+        console.print(looked_at(walk, about))
+        if dry_run or not letters:
+            return
+        if not yes:
+            typer.confirm(f"delete {len(letters)} dead letters?", abort=True)
+        faults = _export(letters, export_file)
+        written = [letter for letter in letters if letter.message_id not in faults]
+        refused = _delete(sqs, walk, written)
+    if faults or refused:
+        raise OpsError(_told(faults, refused))
+
+
+def _export(letters: Sequence[Letter], path: Path | None) -> dict[str, str]:
+    now = datetime.now(UTC)
+    faults: dict[str, str] = {}
+    for file, some in _files(letters, path, now).items():
+        failed = export(file, some, now)
+        console.print(f"{len(some) - len(failed)} written to {file}", soft_wrap=True)
+        faults |= failed
+    return faults
+
+
+def _files(
+    letters: Sequence[Letter], path: Path | None, now: datetime
+) -> Mapping[Path, Sequence[Letter]]:
+    if path:
+        return {path: letters}
+    owners = dict.fromkeys(letter.box.owner for letter in letters)
+    return {
+        Path(f"dlq-{owner}-{now:%Y%m%dT%H%M%SZ}.jsonl"): [
+            letter for letter in letters if letter.box.owner == owner
+        ]
+        for owner in owners
+    }
+
+
+def _delete(sqs: "SQSClient", walk: Walk, letters: Sequence[Letter]) -> dict[str, str]:
+    refused: dict[str, str] = {}
+    with progress() as bar:
+        task = bar.add_task("deleted", total=len(letters))
+        for some in by_box(letters):
+            failed = delete(sqs, some)
+            walk.taken(letter for letter in some if letter.message_id not in failed)
+            refused |= failed
+            bar.advance(task, len(some) - len(failed))
+    return refused
+
+
+def _told(faults: Mapping[str, str], refused: Mapping[str, str]) -> str:
+    lines = "".join(f"\n  {name}: {said}" for name, said in {**faults, **refused}.items())
+    return (
+        f"{len(faults) + len(refused)} dead letters were not deleted, of which {len(refused)} "
+        f"stand in the file, and can be deleted with the same command again:{lines}"
+    )

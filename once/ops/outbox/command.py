@@ -1,0 +1,123 @@
+"""`outbox republish`: brings events out that the relay never published."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from rich.table import Table
+from typer import BadParameter, Option
+
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import Deployment
+from once.ops.dedup_records.outbox_scan import Choice, approximate_count, with_outbox
+from once.ops.errors import OpsError
+from once.ops.outbox.direct_delivery import Send, ToConsumer, sender
+from once.ops.outbox.relay_invocation import LONGEST_SECONDS, RelayFunction
+from once.ops.outbox.republish import Relay, Result, count_only, patiently, republish
+from once.ops.terminal.console import Service, commands, console, progress
+from once.ops.terminal.timestamps import FORMS, read_when
+from once.schema import RELAY
+
+app = commands(help="The events that consumers commit with their state.")
+
+
+@app.command("republish")
+def republish_command(
+    since: Annotated[str, Option(metavar="WHEN", help=f"Committed since then: {FORMS}.")],
+    until: Annotated[
+        str | None, Option(metavar="WHEN", help="Committed before then; up to now without it.")
+    ] = None,
+    consumer: Annotated[str | None, Option(help="Committed by this consumer alone.")] = None,
+    to: Annotated[
+        str | None,
+        Option(metavar="CONSUMER", help="Send events of its types to its queue, and to no other."),
+    ] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Publish nothing, only count.")] = False,
+    service: Service = "once",
+) -> None:
+    """Publish committed events again: after a stream outage of over 24 h, or lost by the relay.
+
+    The relay publishes them. Too much does no harm: an event keeps its id, and
+    consumers deduplicate. Since clocks differ, records of five minutes more on
+    either side are included. The whole dedup table is read, so this is for a mishap
+    and no routine. Records with less than 30 days left are too old: a message can
+    live so long, and consumers must not have forgotten its event by then.
+
+    A consumer that was deployed later gets the events of its types with --to.
+    """
+    choice = _choice(since, until, consumer)
+    deployment = Deployment.find(service)
+    if consumer:
+        deployment.consumer(consumer)
+    relay = _to_consumer(deployment, to, dry_run) if to else _relay(deployment, dry_run)
+    result = _walk(deployment.dedup_table, choice, relay)
+    console.print(_summary(result, dry_run=dry_run))
+    if result.refused or result.unreadable:
+        raise OpsError(_left_over(result, by_relay=not (dry_run or to)))
+
+
+def _choice(since: str, until: str | None, consumer: str | None) -> Choice:
+    now = datetime.now(UTC)
+    start = read_when(since, now=now, option="--since")
+    end = read_when(until, now=now, option="--until") if until else None
+    if start >= (end or now):
+        raise BadParameter(
+            f"{start.isoformat()} is not before {'--until' if end else 'now'}: nothing was "
+            "committed in between",
+            param_hint="--since",
+        )
+    return Choice(since=start, until=end, consumer=consumer)
+
+
+def _relay(deployment: Deployment, dry_run: bool) -> Relay:
+    if dry_run:
+        return count_only
+    lambda_ = client("lambda", read_timeout_seconds=LONGEST_SECONDS)
+    return patiently(RelayFunction(lambda_, deployment.relay_function_name))
+
+
+def _to_consumer(deployment: Deployment, name: str, dry_run: bool) -> Relay:
+    consumer = deployment.consumer(name)
+    send: Send = (lambda _: None) if dry_run else sender(client("sqs"), consumer)
+    return ToConsumer(consumer, send)
+
+
+def _walk(table: str, choice: Choice, relay: Relay) -> Result:
+    dynamodb = client("dynamodb")
+    pages = with_outbox(dynamodb, table, choice)
+    with progress() as bar:
+        total = approximate_count(dynamodb, table) or None  # a new table does not know it yet
+        task = bar.add_task("records looked at", total=total)
+        return republish(pages, relay, lambda count: bar.advance(task, count))
+
+
+def _summary(result: Result, *, dry_run: bool) -> Table:
+    table = Table("only counted" if dry_run else "published")
+    table.add_column("number", justify="right")
+    table.add_row("records read", str(result.records))
+    table.add_row("records left out as too old", str(result.too_old))
+    table.add_section()
+    for event_type, number in sorted(result.events.items()):
+        table.add_row(event_type, str(number))
+    table.add_section()
+    table.add_row("events", str(result.events.total()))
+    return table
+
+
+def _left_over(result: Result, *, by_relay: bool) -> str:
+    refused = (
+        f"these records have events that cannot be published, and all others are done; `dlq list "
+        f"--consumer {RELAY}` says why"
+        if by_relay
+        else "the outbox of these records cannot be read, or is not what its consumer writes"
+    )
+    unreadable = (
+        "the expiry of these records cannot be read, so that consumers may have forgotten their "
+        "events; they were left out"
+    )
+    parts = ((refused, result.refused), (unreadable, result.unreadable))
+    return "\n".join(_named(what, hashes) for what, hashes in parts if hashes)
+
+
+def _named(what: str, hashes: list[str]) -> str:
+    lines = "\n".join(f"  {name}" for name in hashes)
+    return f"{what}. They are named by the SHA-256 of their key, as in logs:\n{lines}"

@@ -1,0 +1,150 @@
+"""What became of an event, and of what it caused: from record to event to record."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from once.errors import OnceError
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.dedup_key import key_hash
+from once.events.outgoing import events_in
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.letter_context import event_of
+from once.ops.dedup_records.dedup_table import Item
+from once.ops.dedup_records.key_candidates import LOOK_UPS, candidates
+from once.schema import Limits, Record
+
+Identity = tuple[str, str]
+"""An event's source and id."""
+
+
+@dataclass(slots=True)
+class Story:
+    """All that was found.
+
+    Attributes:
+        records: dedup records, by key.
+        letters: dead letters.
+        events: the events that are known in full, from dead letters and outboxes.
+        keys: the keys that the consumers may have given each event.
+        given_up: the events of the dead letters.
+    """
+
+    records: dict[str, Item] = field(default_factory=dict)
+    letters: list[Letter] = field(default_factory=list)
+    events: dict[Identity, CloudEvent] = field(default_factory=dict)
+    keys: dict[Identity, list[str]] = field(default_factory=dict)
+    given_up: set[Identity] = field(default_factory=set)
+
+    def open_events(self) -> Iterator[tuple[CloudEvent, list[str]]]:
+        """Yield the events that no consumer has committed or given up, with their possible keys."""
+        for identity, event in self.events.items():
+            keys = self.keys[identity]
+            if identity not in self.given_up and self.records.keys().isdisjoint(keys):
+                yield event, keys
+
+
+class Follower:
+    """Follows a story from what is known of it to its end.
+
+    Args:
+        consumers: the names of all consumers.
+        read: from keys to the records that there are.
+        letters: all dead letters that there are.
+    """
+
+    def __init__(
+        self,
+        consumers: Collection[str],
+        read: Callable[[Iterable[str]], list[Item]],
+        letters: Iterable[Letter],
+    ) -> None:
+        self._consumers = consumers
+        self._get = read
+        self._letters = {letter.message_id: (letter, _event(letter)) for letter in letters}
+        self._asked: set[str] = set()
+        self.story = Story()
+
+    def mentioning(self, key: str) -> list[Letter]:
+        """Return the dead letters that a key names: in their message, or by its hash.
+
+        Args:
+            key: an event's id, a business key, a dedup key, or a dedup key's SHA-256 in hex.
+        """
+        hashes, texts = {key, key_hash(key)}, {f'"{key}"', json.dumps(key)}
+        return [
+            letter
+            for letter, _ in self._letters.values()
+            if letter.key_hash in hashes or any(text in letter.original.body for text in texts)
+        ]
+
+    def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> Story:
+        """Return the story that these records and dead letters belong to."""
+        while records or letters:
+            events = [*self._add_records(records), *self._add_letters(letters)]
+            keys = {*self._siblings(records), *self._keys_of(events)}
+            records = self._get(keys - self._asked - self.story.records.keys())
+            self._asked |= keys
+            letters = self._more_letters()
+        return self.story
+
+    def _add_records(self, records: Iterable[Item]) -> Iterator[CloudEvent]:
+        for item in records:
+            self.story.records[item[Record.PK]["S"]] = item
+            yield from published(item)
+
+    def _add_letters(self, letters: Iterable[Letter]) -> Iterator[CloudEvent]:
+        for letter in letters:
+            self.story.letters.append(letter)
+            _, event = self._letters.pop(letter.message_id)
+            if event:
+                self.story.given_up.add(_identity(event))
+                yield event
+
+    def _more_letters(self) -> list[Letter]:
+        hashes = set(map(key_hash, self.story.records))
+        return [
+            letter
+            for letter, event in self._letters.values()
+            if letter.key_hash in hashes or (event and _identity(event) in self.story.events)
+        ]
+
+    def _siblings(self, records: Iterable[Item]) -> Iterator[str]:
+        """What other consumers call the event of a record, if their key rule is the same."""
+        for item in records:
+            _, mark, rest = item[Record.PK]["S"].partition("#")
+            yield from (f"{consumer}{mark}{rest}" for consumer in self._consumers)
+
+    def _keys_of(self, events: Iterable[CloudEvent]) -> Iterator[str]:
+        for event in events:
+            identity = _identity(event)
+            if identity in self.story.events:
+                continue
+            self.story.events[identity] = event
+            self.story.keys[identity] = [
+                key
+                for consumer in self._consumers
+                for key in islice(candidates(event, consumer), LOOK_UPS)
+            ]
+            yield from self.story.keys[identity]
+
+
+def published(item: Item) -> list[CloudEvent]:
+    """Return the events that a record published; none where its outbox cannot be read."""
+    try:
+        return [
+            read_event(event.body, max_bytes=Limits.TOPIC_MESSAGE_BYTES)
+            for event in events_in(item)
+        ]
+    except OnceError:
+        return []
+
+
+def _event(letter: Letter) -> CloudEvent | None:
+    event = event_of(letter)
+    return event if isinstance(event, CloudEvent) else None
+
+
+def _identity(event: CloudEvent) -> Identity:
+    return event.source, event.id

@@ -35,7 +35,7 @@ lint: setup ## ruff and mypy alone
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 unit: setup ## the tests that need no sockets
-	@$(BIN)/pytest tests/unit tests/ops tests/stacks
+	@$(BIN)/pytest tests --ignore=tests/e2e --ignore=tests/integration --ignore=tests/emulator --ignore=tests/proof
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes)
 	@$(PY) -m benchmarks

@@ -51,23 +51,40 @@ GROUPS = {
             "commit.dedup_record",
         ),
         tests=(
-            *("commit", "commit_lists", "cancellation", "claim", "expiry"),
-            *("recall", "pending_records", "golden_records"),
+            "golden/test_records",
+            "once/commit/test_cancellation",
+            "once/commit/test_committer",
+            "once/commit/test_committer_groups",
+            "once/commit/test_expiry",
+            "once/commit/test_pending_records",
+            "once/commit/test_record_lookup",
+            "once/commit/test_request",
         ),
     ),
     "ledger": Group(
         modules=("effects.ledger", "handlers.intent", "effects.executor"),
         tests=(
-            *("ledger", "perform", "golden_records", "effects_answers", "effects_guards"),
-            *("effects_outcomes", "effects_policies", "effects_saved_errors", "effects_texts"),
-            *("effects_turns",),
+            "golden/test_records",
+            "once/effects/test_effects_answers",
+            "once/effects/test_effects_guards",
+            "once/effects/test_effects_outcomes",
+            "once/effects/test_effects_policies",
+            "once/effects/test_effects_saved_errors",
+            "once/effects/test_effects_texts",
+            "once/effects/test_effects_turns",
+            "once/effects/test_executor",
+            "once/effects/test_ledger",
         ),
     ),
     "relay": Group(
         modules=("outbox.stream_relay", "outbox.sns_publisher", "events.outgoing"),
         tests=(
-            *("relay", "relay_faults", "relay_poison", "publisher", "outbox"),
-            *("golden_events",),
+            "golden/test_events",
+            "once/events/test_outgoing",
+            "once/outbox/test_relay_faults",
+            "once/outbox/test_relay_poison",
+            "once/outbox/test_sns_publisher",
+            "once/outbox/test_stream_relay",
         ),
     ),
     "failures": Group(
@@ -78,8 +95,15 @@ GROUPS = {
             "batch.processor",
         ),
         tests=(
-            *("backoff", "breaker", "failures", "fifo", "metrics", "batch", "batch_log"),
-            *("dead_letters", "dead_letter_sizes"),
+            "once/batch/test_batch",
+            "once/batch/test_batch_log",
+            "once/batch/test_failures",
+            "once/batch/test_fifo",
+            "once/batch/test_metrics",
+            "once/failures/test_circuit_breaker",
+            "once/failures/test_dead_letter_sizes",
+            "once/failures/test_quarantine",
+            "once/failures/test_visibility_backoff",
         ),
     ),
 }
@@ -121,9 +145,7 @@ def configure(project: Path, group: Group) -> None:
         "only_mutate": _lines(f"once/{m.replace('.', '/')}.py" for m in group.modules),
         "also_copy": _lines(_IMPORTED),
         "pytest_add_cli_args": _lines(_PYTEST),
-        "pytest_add_cli_args_test_selection": _lines(
-            f"tests/unit/test_{subject}.py" for subject in group.tests
-        ),
+        "pytest_add_cli_args_test_selection": _lines(f"tests/{test}.py" for test in group.tests),
     }
     with (project / "setup.cfg").open("w") as file:
         settings.write(file)

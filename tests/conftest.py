@@ -1,16 +1,29 @@
-"""The embedded AWS, started once for all tests that need it."""
+"""What is made once for all tests that need it: the embedded AWS, and the templates of the app."""
 
+import os
+import sys
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
 
+if TYPE_CHECKING:
+    from tests.stacks.cloud import Cloud
+
+NODE = Path(sys.executable).with_name("node")
+if NODE.exists():  # the one that was locked, whatever else the machine has
+    os.environ.setdefault("JSII_NODE", str(NODE))
+
 TOGETHER = {
-    "aws": ("tests/e2e", "tests/integration", "tests/local", "tests/proof/test_soak.py"),
-    "templates": ("tests/stacks",),
+    "aws": (
+        *("tests/e2e", "tests/integration", "tests/emulator", "tests/demo/payment_sandbox"),
+        *("tests/demo/test_", "tests/proof/test_soak.py"),
+    ),
+    "templates": ("tests/stacks", "tests/cdk", "tests/architecture"),
 }
 """What shares something that takes long to make, or would disturb others."""
 
@@ -32,3 +45,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByPlace:
 def aws() -> Iterator[EmbeddedAws]:
     with embedded_aws() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> "Cloud":
+    """The app, synthesized for AWS."""
+    return _synthesized(tmp_path_factory.mktemp("aws"), local=False)
+
+
+@pytest.fixture(scope="session")
+def local_cloud(tmp_path_factory: pytest.TempPathFactory) -> "Cloud":
+    """The app, synthesized for the embedded AWS."""
+    return _synthesized(tmp_path_factory.mktemp("local"), local=True)
+
+
+def _synthesized(folder: Path, *, local: bool) -> "Cloud":
+    from tests.stacks.cloud import Cloud  # the CDK takes seconds to import
+
+    return Cloud.synthesize(folder / "out", local=local)

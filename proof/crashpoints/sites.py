@@ -44,10 +44,10 @@ LEFT_OUT = {
     "once.ops.aws.queue_depth.depth sqs.GetQueueAttributes": "`status` only reads",
     "once.ops.aws.queue_depth.oldest_seconds cloudwatch.GetMetricData": "`status` only reads",
     "once.ops.dead_letters.queue_walk.Walk.hold sqs.ChangeMessageVisibility": (
-        "keeps a letter hidden while a person edits it; tests/ops/test_dlq_edit.py"
+        "keeps a letter hidden while a person edits it; tests/ops/dlq/test_edit.py"
     ),
     "once.ops.dead_letters.unrouted_events.publish_to.<locals>.call sns.PublishBatch": (
-        "this world has no unrouted queue; tests/ops/test_dlq_unrouted.py"
+        "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
     ),
     "once.ops.dedup_records.dedup_table.DedupTable._pages dynamodb.Scan": (
         "`trace` and `dlq show` only read"
@@ -64,7 +64,7 @@ LEFT_OUT = {
     "once.ops.trace.log_entries.Logs.lines logs.FilterLogEvents": "`trace` only reads",
     "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
-        "tests/unit/test_unrouted.py"
+        "tests/once/outbox/test_unrouted.py"
     ),
 }
 """Those at which none is, each with the reason."""

@@ -25,7 +25,7 @@ from once.ops.dead_letters.decompression import opened
 from proof.fuzz import bodies, fakes, messages, nasty
 from proof.fuzz.parsers import canonical, events, intake, keys, originals, stream, strict_json
 from proof.fuzz.spelling import spelled
-from tests.unit.support import quick
+from tests.once.support import quick
 
 RNG = st.randoms(use_true_random=False)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

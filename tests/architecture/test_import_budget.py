@@ -1,0 +1,161 @@
+"""A cold start imports what its function uses, and no more. Modules are counted, not time."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pytest
+
+from once.cdk.packaging.function_package import package
+from once.cdk.props import ROOT
+from once.schema import RELAY, UNROUTED
+from tests.cdk.packages import EVERY, HERE, Function
+from tests.stacks.cloud import Cloud, environment
+
+CONSUMER = 150
+OTHERS = {"payments": 330, RELAY: 95, UNROUTED: 80}
+"""Modules beside those of boto3 with one client. Stripe's library and requests are a hundred."""
+
+PACKAGES = {
+    f"once.{path.parent.name}": path
+    for path in (ROOT / "once").glob("*/__init__.py")
+    if path.parent.name not in {"testing", "cdk", "ops"}
+}
+"""Packages of the library, each of which says what it is for, and runs nothing."""
+
+NEVER = (
+    "aws_lambda_powertools.event_handler",
+    "aws_lambda_powertools.utilities.batch",
+    "aws_lambda_powertools.utilities.idempotency",
+    "aws_lambda_powertools.utilities.parser",
+    "aws_xray_sdk",
+    "jsonschema",
+    "moto",
+    "mypy_boto3_dynamodb",
+    "once.cdk",
+    "once.ops",
+    "once.testing",
+    "pydantic",
+    "stacks",
+    "unittest",
+)
+ALONE = {
+    "asyncio": "payments",
+    "aws_lambda_powertools.utilities.parameters": "payments",
+    "requests": "payments",
+    "stripe": "payments",
+    "once.outbox.sns_publisher": RELAY,
+    "once.outbox.stream_relay": RELAY,
+    "once.outbox.unrouted": UNROUTED,
+}
+"""What one function uses, and no other may import."""
+
+# Clients are counted by their maker, which the handler finds in boto3.
+CODE = """
+import json, sys
+sys.path.insert(0, {folder!r})
+import boto3
+make, clients = boto3.client, []
+make("dynamodb")
+boto3.client = lambda name, *more, **options: clients.append(name) or make(name, *more, **options)
+before = {{*sys.modules}}
+import {module}
+print(json.dumps([[*{{*sys.modules}} - before], clients]))
+"""
+
+
+class Start(NamedTuple):
+    """What a cold start does: modules that boto3 with a client had not loaded, and clients."""
+
+    function: str
+    modules: list[str]
+    clients: list[str]
+
+
+def start_of(which: Function, cloud: Cloud, module: str | None = None) -> Start:
+    """Import as Lambda does: with the function's environment, its package and nothing else."""
+    module = module or f"functions.{which.name}.handler"
+    code = CODE.format(folder=str(package(*which, HERE)), module=module)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-B", "-c", code],
+        env={
+            "AWS_LAMBDA_FUNCTION_NAME": which.name,
+            "AWS_DEFAULT_REGION": "eu-west-1",
+            **environment(cloud, which.name),
+        },
+        cwd=os.sep,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Start(which.name, *json.loads(done.stdout))
+
+
+@pytest.fixture(scope="module", params=EVERY, ids=lambda function: str(function.name))
+def start(request: pytest.FixtureRequest, local_cloud: Cloud) -> Start:
+    return start_of(request.param, local_cloud)
+
+
+def found_in(modules: Iterable[str], names: Iterable[str]) -> list[str]:
+    return [n for n in names if any(f"{module}.".startswith(f"{n}.") for module in modules)]
+
+
+def over_budget(start: Start) -> str:
+    """Return what to say of a function that imports too much, or nothing."""
+    over = len([m for m in start.modules if m not in PACKAGES]) - OTHERS.get(
+        start.function, CONSUMER
+    )
+    if over <= 0:
+        return ""
+    packages = Counter(module.split(".")[0] for module in start.modules).most_common(12)
+    return (
+        f"{start.function} imports {over} modules more than its budget. Beside boto3 there are: "
+        f"{', '.join(f'{name} {count}' for name, count in packages)}. Import what only annotations "
+        "need under TYPE_CHECKING, or raise the budget here if all of it is used"
+    )
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_holds_nothing_but_its_docstring(package: str) -> None:
+    [statement] = ast.parse(PACKAGES[package].read_text()).body
+    assert isinstance(statement, ast.Expr)
+
+
+def test_a_cold_start_keeps_to_its_budget(start: Start) -> None:
+    assert not over_budget(start), over_budget(start)
+
+
+def test_what_a_function_does_not_use_is_not_imported(start: Start) -> None:
+    others = (name for name, owner in ALONE.items() if owner != start.function)
+    assert found_in(start.modules, [*NEVER, *others]) == []
+
+
+def test_what_a_function_has_to_itself_is_imported_when_it_starts(start: Start) -> None:
+    owned = [name for name, owner in ALONE.items() if owner == start.function]
+    assert found_in(start.modules, owned) == owned
+
+
+def test_a_cold_start_makes_one_client_at_most(start: Start) -> None:
+    """The one for dead letters and delays is made when the first of them is due."""
+    clients = {RELAY: ["sns"], UNROUTED: []}
+    assert start.clients == clients.get(start.function, ["dynamodb"])
+
+
+def test_modules_beyond_the_budget_are_named_by_their_packages() -> None:
+    modules = [f"pydantic.part{number}" for number in range(CONSUMER)]
+    assert not over_budget(Start("orders", modules, []))
+    message = over_budget(Start("orders", [*modules, "asyncio", "asyncio.events"], []))
+    assert "orders imports 2 modules more" in message
+    assert f"pydantic {CONSUMER}, asyncio 2." in message
+
+
+def test_a_module_that_is_imported_besides_is_seen(local_cloud: Cloud) -> None:
+    module = "aws_lambda_powertools.event_handler.exceptions"
+    modules = start_of(EVERY[0], local_cloud, module).modules
+    assert module in modules
+    assert found_in(modules, NEVER) == ["aws_lambda_powertools.event_handler"]

@@ -1,0 +1,65 @@
+"""`python -m benchmarks`: when it fails, and what it leaves behind."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from benchmarks import __main__ as command
+from benchmarks.checks import Wrong
+from benchmarks.page import BEGIN, END
+from benchmarks.rows import Row
+from tests.benchmarks.test_report import IMPORTS, rows
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("REPORT", "QUICK_REPORT", "CHART", "PAGE"):
+        path = tmp_path / name.lower() / "file"
+        monkeypatch.setattr(command, name, path)
+    (tmp_path / "page").mkdir()
+    command.PAGE.write_text(f"{BEGIN}{END}")
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, found: list[Row], *arguments: str) -> Result:
+    def measure(into: list[Row], imports: list[Row], *, in_short: bool) -> None:
+        into += found
+        imports += IMPORTS
+        if not found[-1]["repeats"]:
+            raise Wrong("an order is missing")
+
+    monkeypatch.setattr(command, "_measure", measure)
+    app = typer.Typer()
+    app.command()(command.bench)
+    return CliRunner().invoke(app, arguments)
+
+
+def test_a_missed_goal_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, rows(grouped_wall=900))
+    assert done.exit_code == 0
+    assert "- **Missed:** grouped, wall / raw" in command.PAGE.read_text()
+    assert command.CHART.read_text().startswith("<svg")
+    assert json.loads(command.REPORT.read_text()) == rows(grouped_wall=900)
+
+
+def test_a_wrong_measurement_is_a_failure_and_keeps_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [*rows(), {**rows()[0], "repeats": 0}]
+    done = run(monkeypatch, found)
+    assert done.exit_code == 1
+    assert json.loads(command.REPORT.read_text()) == found
+    assert not command.CHART.exists()
+    assert command.PAGE.read_text() == f"{BEGIN}{END}"
+
+
+def test_in_short_it_leaves_report_picture_and_page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, rows(), "--quick")
+    assert done.exit_code == 0
+    assert command.QUICK_REPORT.exists()
+    assert not command.REPORT.exists()
+    assert not command.CHART.exists()
+    assert command.PAGE.read_text() == f"{BEGIN}{END}"

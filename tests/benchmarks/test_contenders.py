@@ -1,0 +1,164 @@
+"""Every contender does its work and needs what it claims; a sample that is wrong is none."""
+
+import json
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
+
+import pytest
+
+from benchmarks.checks import Wrong
+from benchmarks.contenders import CONTENDERS, GROUPED, POWERTOOLS, RAW, UNGROUPED, Contender
+from benchmarks.contenders.base import Connect, Handle
+from benchmarks.loads import FAST, load_of
+from benchmarks.matrix import Setting, contenders_in, full, quick
+from benchmarks.measure import Sample, take
+from benchmarks.orders import BODY_BYTES, body
+from tests.benchmarks.bench import MemoryServer
+
+CLEAN = Setting(records=10, delay_ms=0, messages=20)
+BY_NAME = {contender.name: contender for contender in CONTENDERS}
+NAME = attrgetter("name")
+
+
+def sample(contender: Contender, setting: Setting) -> Sample:
+    return take(MemoryServer(), setting, contender, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "requests", "units"),
+    [
+        ("plain put", 1, 1),
+        ("claim, then put", 2, 2),
+        ("Powertools", 3, 3),
+        ("raw transaction", 1, 4),
+        ("raw, default client", 1, 4),
+        ("Once", 1, 4),
+        ("Once, grouped", 0.1, 4),
+        ("Once, 4 threads", 0.1, 4),
+    ],
+)
+@pytest.mark.parametrize("records", [10, 100])
+def test_what_a_contender_needs_when_nothing_goes_wrong(
+    name: str, requests: float, units: int, records: int
+) -> None:
+    setting = replace(CLEAN, records=records, messages=records)
+    seen = sample(BY_NAME[name], setting)
+    assert (seen.requests, seen.write_units, seen.write_units_least) == (requests, units, units)
+    assert seen.read_units == 0
+
+
+def test_all_of_them_are_in_that_table() -> None:
+    assert len(CONTENDERS) == 8
+
+
+@pytest.mark.parametrize("setting", list(quick())[1:], ids=str)
+@pytest.mark.parametrize("contender", [c for c in CONTENDERS if c.exactly_once], ids=NAME)
+def test_faults_neither_lose_nor_double_an_order(
+    contender: Contender, setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.loads.LEARNING", 20)
+    sample(contender, setting)  # which checks the tables
+
+
+def test_raw_commits_again_what_met_a_conflict() -> None:
+    seen = sample(BY_NAME[RAW], replace(CLEAN, conflicts=0.1))
+    assert seen.requests > 1
+    assert seen.write_units == 4 * seen.requests
+    assert seen.write_units_least == 4
+
+
+def test_duplicates_cost_powertools_one_request() -> None:
+    seen = sample(BY_NAME[POWERTOOLS], replace(CLEAN, duplicates=1.0))
+    assert (seen.requests, seen.write_units) == (1, 1)
+
+
+def losing(connect: Connect) -> Handle:
+    """Raw, but for one order that it acknowledges without storing it."""
+    handle = BY_NAME[RAW].prepare(connect)
+    return lambda event, context: handle({"Records": event["Records"][1:]}, context)
+
+
+def doubling(connect: Connect) -> Handle:
+    """Plain puts, which claim to notice duplicates."""
+    return BY_NAME["plain put"].prepare(connect)
+
+
+def failing(connect: Connect) -> Handle:
+    """Raw, but it reports a message as failed that it has committed."""
+    handle = BY_NAME[RAW].prepare(connect)
+
+    def fail(event: Any, context: Any) -> Any:
+        handle(event, context)
+        return {"batchItemFailures": [{"itemIdentifier": event["Records"][0]["messageId"]}]}
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("prepare", "setting", "message"),
+    [
+        (losing, CLEAN, "never put: order-00000000"),
+        (doubling, replace(CLEAN, duplicates=1.0), "put more than once: order-00000000"),
+        (failing, CLEAN, "reported as failed: message-of-order-00000000"),
+    ],
+)
+def test_a_contender_that_does_not_do_its_work_is_found(
+    prepare: Any, setting: Setting, message: str
+) -> None:
+    with pytest.raises(Wrong, match=message):
+        sample(Contender("broken", prepare, requests=1), setting)
+
+
+def test_more_requests_than_claimed_are_found() -> None:
+    wasteful = replace(BY_NAME[RAW], requests=0.1)
+    with pytest.raises(Wrong, match=r"raw transaction, 10 records, 0 ms: 20 requests, .* need 2"):
+        sample(wasteful, CLEAN)
+
+
+def test_a_message_is_a_cloud_event_of_500_bytes() -> None:
+    texts = [body(number) for number in (0, 1, 99_999_999)]
+    assert {len(text) for text in texts} == {BODY_BYTES}
+    assert len({json.loads(text)["id"] for text in texts}) == 3
+
+
+def test_a_load_is_the_same_for_the_same_seed_and_holds_the_share_of_duplicates() -> None:
+    setting = replace(CLEAN, duplicates=0.1, messages=50)
+    raw = BY_NAME[RAW]
+    loads = [load_of(setting, raw, seed) for seed in (1, 1, 2)]
+    assert loads[0] == loads[1] != loads[2]
+    before = {record["messageId"] for e in loads[0].before for record in e["Records"]}
+    sent = [record["messageId"] for e in loads[0].measured for record in e["Records"]]
+    assert len(sent) == loads[0].messages == 50
+    assert sum(message in before for message in sent) == 5
+
+
+def test_no_batch_holds_a_message_twice() -> None:
+    load = load_of(replace(CLEAN, duplicates=1.0), BY_NAME[RAW], seed=1)
+    for event in load.measured:
+        assert len({record["messageId"] for record in event["Records"]}) == 10
+
+
+def test_redelivered_messages_say_so() -> None:
+    setting = replace(CLEAN, duplicates=1.0, redelivered=True)
+    load = load_of(setting, BY_NAME[RAW], seed=1)
+    counts = [
+        {record["attributes"]["ApproximateReceiveCount"] for e in events for record in e["Records"]}
+        for events in (load.before, load.measured)
+    ]
+    assert counts == [{"1"}, {"2"}]
+
+
+def test_who_groups_gets_more_messages_and_time_to_learn() -> None:
+    setting = replace(CLEAN, conflicts=0.05)
+    grouped, raw = (load_of(setting, BY_NAME[name], seed=1) for name in (GROUPED, RAW))
+    assert grouped.messages == FAST * raw.messages
+    assert (len(grouped.warm), len(raw.warm)) == (30, 1)
+
+
+def test_every_setting_that_is_compared_has_its_denominators() -> None:
+    for setting in full():
+        names = {contender.name for contender in contenders_in(setting)}
+        assert {RAW, GROUPED} <= names
+        assert POWERTOOLS in names or setting.conflicts
+        assert UNGROUPED in names or setting.delay_ms == "model" or setting.records == 100

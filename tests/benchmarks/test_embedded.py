@@ -1,0 +1,71 @@
+"""The end-to-end rows: what is sent is worked off and stored, or the measurement is wrong."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks import embedded
+from benchmarks.checks import Wrong
+from benchmarks.deployed.names import GROUPED, NAMES, RAW
+from tests.benchmarks.test_report import KEYS
+
+
+class Aws:
+    """Queue, table and log of an embedded AWS in which a share of the messages is stored."""
+
+    def __init__(self, stored: float = 1.0, left: int = 0) -> None:
+        self.bodies: list[str] = []
+        self._stored, self._left = stored, left
+        failure = SimpleNamespace(failure=lambda what: f"MiniStack {what}: cannot import")
+        self.child = failure
+
+    def client(self, service: str) -> Any:
+        return self
+
+    def send_message_batch(self, **batch: Any) -> None:
+        self.bodies += [entry["MessageBody"] for entry in batch["Entries"]]
+
+    def get_queue_attributes(self, **_: Any) -> Any:
+        names = ("", "NotVisible", "Delayed")
+        return {"Attributes": {f"ApproximateNumberOfMessages{n}": self._left for n in names}}
+
+    def get_paginator(self, operation: str) -> Any:
+        pages = [{"Count": int(len(self.bodies) * self._stored)}]
+        return SimpleNamespace(paginate=lambda **_: pages)
+
+
+def bench(aws: Aws) -> embedded.Bench:
+    parts: Any = SimpleNamespace(
+        consumer=lambda name: SimpleNamespace(queue_url=name), table=lambda name: name
+    )
+    return embedded.Bench(aws, parts)  # type: ignore[arg-type]
+
+
+def test_what_was_sent_is_looked_for_in_the_table() -> None:
+    aws = Aws()
+    running = bench(aws)
+    assert running.work_off(RAW, 20) > 0
+    running.work_off(GROUPED, 20)
+    assert len(set(aws.bodies)) == 40
+
+
+def test_a_missing_order_is_found() -> None:
+    with pytest.raises(Wrong, match="raw, embedded: 20 orders were sent, 19 are stored"):
+        bench(Aws(stored=0.95)).work_off(RAW, 20)
+
+
+def test_a_queue_that_is_not_worked_off_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "REST_SECONDS", 0)
+    with pytest.raises(
+        Wrong, match=r"raw, embedded: the queues are empty: not .*\n.*cannot import"
+    ):
+        bench(Aws(left=1)).work_off(RAW, 10)
+
+
+def test_rows_have_the_keys_of_all_rows_and_ratios_within_a_repeat() -> None:
+    walls = {name: [0.002, 0.004, 0.003] for name in NAMES} | {GROUPED: [0.001, 0.001, 0.003]}
+    rows = [embedded.row(name, walls[name], walls[RAW]) for name in NAMES]
+    assert all(row.keys() >= KEYS for row in rows)
+    assert [row["vs_raw"] for row in rows] == [1.0, 1.0, 0.5]
+    assert [row["wall_us"] for row in rows] == [3000.0, 3000.0, 1000.0]

@@ -1,0 +1,202 @@
+"""A package carries the bytecode of its sources, for the Python that it runs on."""
+
+import importlib.util
+import json
+import marshal
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import CodeType
+
+import pytest
+
+from once.cdk import lambda_function as function_module
+from once.cdk.config import Config
+from once.cdk.errors import SynthError
+from once.cdk.packaging import bytecode as bytecode_module
+from once.cdk.packaging import function_package as package_module
+from once.cdk.packaging.bytecode import TASK, Compiler, add_bytecode, compiler_for
+from once.cdk.packaging.function_package import package
+from once.cdk.props import ROOT
+from tests.cdk.packages import EVERY, HERE, Function, tree
+from tests.stacks.cloud import Cloud
+
+UNCHECKED = (1).to_bytes(4, "little")
+"""The flags of a file that is known by a hash, which Python is not to compare."""
+HEADER_BYTES = 16
+OTHER, NONE = Config(python_runtime="3.99"), Config(python_runtime="3.98")
+"""For the Python of the fixture, and for one that nobody has."""
+
+
+def bytecode_of(source: Path) -> Path:
+    return Path(importlib.util.cache_from_source(str(source)))
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes(constant)
+
+
+@pytest.fixture(autouse=True)
+def _forgetful() -> Iterator[None]:
+    """What was found on one PATH is not what is on another."""
+    bytecode_module._find.cache_clear()
+    yield
+    bytecode_module._find.cache_clear()
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The one `python3.99` of this machine, which each test writes for itself."""
+    path = tmp_path / "bin" / f"python{OTHER.python_runtime}"
+    path.parent.mkdir()
+    path.touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{path.parent}{os.pathsep}{os.environ['PATH']}")
+    return path
+
+
+@pytest.mark.parametrize("config", [Config(), HERE], ids=["aws", "local"])
+@pytest.mark.parametrize("function", EVERY, ids=lambda function: str(function.name))
+def test_every_module_has_the_bytecode_of_its_own_source(
+    function: Function, config: Config
+) -> None:
+    folder = package(*function, config)
+    sources = list(folder.rglob("*.py"))
+    assert {bytecode_of(path) for path in sources} == set(folder.rglob("*.pyc"))
+    for path in sources:
+        header = bytecode_of(path).read_bytes()[:HEADER_BYTES]
+        source_hash = importlib.util.source_hash(path.read_bytes())
+        assert header == importlib.util.MAGIC_NUMBER + UNCHECKED + source_hash
+
+
+@pytest.mark.parametrize("function", EVERY, ids=lambda function: str(function.name))
+def test_tracebacks_name_the_place_in_lambda_and_not_this_machine(function: Function) -> None:
+    folder = package(*function, HERE)
+    for source in folder.rglob("*.py"):
+        content = bytecode_of(source).read_bytes()
+        names = {code.co_filename for code in codes(marshal.loads(content[HEADER_BYTES:]))}
+        assert names == {f"{TASK}/{source.relative_to(folder).as_posix()}"}
+        assert str(ROOT).encode() not in content
+
+
+def test_a_source_that_changes_in_neither_size_nor_time_is_compiled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
+    handler = tmp_path / "probe" / "handler.py"
+    handler.parent.mkdir()
+    (handler.parent / "__init__.py").touch()
+    seen = []
+    for value in (1, 2):
+        handler.write_text(f"print({value})\n")
+        os.utime(handler, (0, 0))
+        seen.append(imported(package("probe", handler.parent, HERE), "functions.probe.handler"))
+    assert seen == ["1\n", "2\n"]
+
+
+def test_bytecode_is_what_runs(tmp_path: Path) -> None:
+    (tmp_path / "probe.py").write_text("print(1)\n")
+    add_bytecode(tmp_path, HERE)
+    (tmp_path / "probe.py").write_text("print(2)\n")
+    assert imported(tmp_path, "probe") == "1\n"
+
+
+def test_who_imports_with_the_same_python_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "probe.py").touch()
+    add_bytecode(tmp_path, HERE)
+    before = tree(tmp_path)
+    imported(tmp_path, "probe")
+    assert tree(tmp_path) == before
+
+
+def imported(folder: Path, module: str) -> str:
+    """Import a module out of a folder, and return what it prints."""
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); import {module}"
+    command = [sys.executable, "-I", "-S", "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_parts_alone_are_compiled_where_parts_are_named(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "module.py").touch()
+    add_bytecode(tmp_path, HERE, ["one"])
+    assert list(tmp_path.rglob("*.pyc")) == [bytecode_of(tmp_path / "one" / "module.py")]
+
+
+def test_what_does_not_compile_goes_without(tmp_path: Path) -> None:
+    (tmp_path / "a_template.py").write_text("{{ name }} = \n")
+    (tmp_path / "module.py").touch()
+    add_bytecode(tmp_path, HERE)
+    assert list(tmp_path.rglob("*.pyc")) == [bytecode_of(tmp_path / "module.py")]
+
+
+def test_the_embedded_aws_runs_functions_with_this_python() -> None:
+    compiler = compiler_for(replace(OTHER, local=True))
+    assert compiler == compiler_for(HERE)
+    assert compiler == Compiler(sys.executable, str(sys.implementation.cache_tag), sys.version)
+
+
+def test_another_python_is_found_by_its_name(program: Path) -> None:
+    program.write_text("#!/bin/sh\necho cpython-399 3.99.0 of another kind\n")
+    found = compiler_for(OTHER)
+    assert found == Compiler(str(program), "cpython-399", "3.99.0 of another kind")
+
+
+@pytest.mark.parametrize(
+    "script", ["exit 127", "echo cpython-311 3.11.0", "echo pypy399 3.99.0"],
+    ids=["a shim", "another version", "another kind"],
+)  # fmt: skip
+def test_a_python_that_is_not_what_its_name_says_is_none(program: Path, script: str) -> None:
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    assert compiler_for(OTHER) is None
+
+
+def test_without_its_python_a_package_goes_without(tmp_path: Path) -> None:
+    (tmp_path / "module.py").touch()
+    add_bytecode(tmp_path, OTHER)
+    assert list(tmp_path.iterdir()) == [tmp_path / "module.py"]
+
+
+def test_a_compiler_that_is_killed_leaves_no_package(program: Path, tmp_path: Path) -> None:
+    program.write_text("#!/bin/sh\ncase $3 in -c) echo cpython-399 3.99.0;; *) kill -9 $$;; esac\n")
+    with pytest.raises(SynthError, match=r"python3.99 ended with -9 .*; try again"):
+        add_bytecode(tmp_path, OTHER)
+
+
+def test_another_compiler_or_recipe_gives_another_name(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program.write_text("#!/bin/sh\necho cpython-399 3.99.0\n")
+    recipes = [bytecode_module.recipe(config) for config in (HERE, OTHER, NONE)]
+    changed = tmp_path / "recipe.py"
+    changed.write_text("# another recipe\n")
+    monkeypatch.setattr(bytecode_module, "__file__", str(changed))
+    recipes.append(bytecode_module.recipe(HERE))
+    assert all(recipes.count(recipe) == 1 for recipe in recipes)
+
+
+@pytest.mark.parametrize(("local", "expected"), [(False, 1), (True, 0)], ids=["aws", "local"])
+def test_synth_says_once_that_there_is_no_bytecode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, local: bool, expected: int
+) -> None:
+    (tmp_path / "package").mkdir()
+    monkeypatch.setattr(function_module, "package", lambda *_: tmp_path / "package")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    other = f"3.{sys.version_info.minor + 1}"
+    cloud = Cloud.synthesize(tmp_path / "out", python_runtime=other, local=local)
+    found = [text for text in warnings(cloud) if f"no python{other} here" in text]
+    assert len(found) == expected
+
+
+def warnings(cloud: Cloud) -> Iterator[str]:
+    """What the CDK's command line prints of the stack of functions."""
+    metadata = json.loads((cloud.directory / "once-service.metadata.json").read_text())
+    for entries in metadata.values():
+        yield from (entry["data"] for entry in entries if entry["type"] == "aws:cdk:warning")

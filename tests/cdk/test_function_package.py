@@ -1,0 +1,200 @@
+"""What a function's package holds, and that it works with nothing else on the path."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from once.cdk.config import Config
+from once.cdk.packaging import function_package as package_module
+from once.cdk.packaging import wheels as wheels_module
+from once.cdk.packaging.function_package import locks_of, package
+from once.cdk.packaging.wheels import AWS_SERVICES, site
+from once.cdk.props import ROOT
+from tests.cdk.packages import EVERY, HERE, LOCK, Function, names, tree
+from tests.stacks.cloud import Cloud, environment
+
+SMALL, LARGE = 16_000_000, 45_000_000
+"""Bytes. Stripe's library has a file for each of its types, and weighs more than all the rest."""
+AARCH64 = 183
+"""The machine's number in an ELF header."""
+
+
+@pytest.fixture(params=EVERY, ids=lambda function: str(function.name))
+def function(request: pytest.FixtureRequest) -> Function:
+    found: Function = request.param
+    return found
+
+
+def sources(folder: Path) -> dict[str, bytes]:
+    return {name: content for name, content in tree(folder).items() if "__pycache__" not in name}
+
+
+@pytest.fixture(params=[Config(), HERE], ids=["aws", "local"])
+def config(request: pytest.FixtureRequest) -> Config:
+    found: Config = request.param
+    return found
+
+
+def test_package_is_wheels_library_and_its_own_folder(function: Function, config: Config) -> None:
+    folder = package(*function, config)
+    assert names(folder) == names(site(locks_of(function.source), config)) | {"once", "functions"}
+    assert names(folder / "functions") - {"__pycache__"} == {"__init__.py", function.name}
+    assert sources(folder / "functions" / function.name) == sources(function.source)
+
+
+def test_library_comes_without_its_testing_part(function: Function, config: Config) -> None:
+    folder = package(*function, config) / "once"
+    modules = {path.name for path in (ROOT / "once").glob("*.py")}
+    assert modules <= names(folder)
+    assert "testing" not in names(folder)
+
+
+def test_wheels_are_those_of_its_locks(function: Function, config: Config) -> None:
+    locks = locks_of(function.source)
+    text = "".join(lock.read_text() for lock in locks)
+    locked = re.findall(r"^([a-z0-9-]+)==([^ ]+)", text, re.MULTILINE)
+    found = {path.name.lower() for path in site(locks, config).glob("*.dist-info")}
+    assert found == {f"{name.replace('-', '_')}-{version}.dist-info" for name, version in locked}
+
+
+def test_package_is_trimmed(function: Function, config: Config) -> None:
+    folder = package(*function, config)
+    assert "bin" not in names(folder)
+    assert not list(folder.glob("*.dist-info/RECORD"))
+    assert not [*folder.rglob("*.pyi"), *folder.rglob("*.min.js"), *folder.rglob("*.min.css")]
+    models = {path.name for path in (folder / "botocore" / "data").iterdir() if path.is_dir()}
+    assert models == AWS_SERVICES
+    size = sum(len(content) for content in tree(folder).values())
+    assert size < (LARGE if len(locks_of(function.source)) > 1 else SMALL)
+
+
+def test_aws_gets_binaries_for_arm(function: Function) -> None:
+    libraries = list(package(*function, Config()).rglob("*.so"))
+    assert libraries
+    for library in libraries:
+        assert int.from_bytes(library.read_bytes()[18:20], "little") == AARCH64
+
+
+def test_everybody_may_read_the_package_whatever_the_umask(
+    function: Function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
+    monkeypatch.setattr(wheels_module, "SITES", tmp_path / "site")
+    monkeypatch.setattr(wheels_module, "_fill", lambda folder, *_: (folder / "six.py").touch())
+    before = os.umask(0o077)
+    try:
+        folder = package(*function, HERE)
+    finally:
+        os.umask(before)
+    assert (folder / "six.py").exists()
+    for path in (folder, *folder.rglob("*")):
+        assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644)
+
+
+def import_handler(path: Path, name: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Import a handler as Lambda does, with `path` and the standard library only."""
+    code = f"import sys; sys.path.insert(0, {str(path)!r}); import functions.{name}.handler"
+    return subprocess.run(
+        [sys.executable, "-I", "-S", "-B", "-c", code],
+        env={"AWS_LAMBDA_FUNCTION_NAME": name, "AWS_DEFAULT_REGION": "eu-west-1", **env},
+        cwd=os.sep,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_handler_loads_from_its_package_alone(local_cloud: Cloud, function: Function) -> None:
+    env = environment(local_cloud, function.name)
+    done = import_handler(package(*function, HERE), function.name, env)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+def test_handler_does_not_load_without_its_wheels(local_cloud: Cloud, function: Function) -> None:
+    done = import_handler(ROOT, function.name, environment(local_cloud, function.name))
+    assert "ModuleNotFoundError" in done.stderr
+
+
+def test_handler_does_not_load_in_another_consumers_place(local_cloud: Cloud) -> None:
+    one, other, *_ = EVERY
+    done = import_handler(package(*one, HERE), one.name, environment(local_cloud, other.name))
+    assert "RegistrationError" in done.stderr
+
+
+def test_the_same_input_gives_the_same_package(
+    function: Function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = package(*function, HERE)
+    monkeypatch.setattr(package_module, "STAGED", tmp_path)
+    second = package(*function, HERE)
+    assert first != second
+    assert first.name == second.name
+    assert tree(first) == tree(second)
+
+
+def test_bytecode_that_others_leave_in_the_package_does_not_change_the_asset(
+    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
+    folder = package(*EVERY[0], Config())
+    tag = str(sys.implementation.cache_tag)
+    for left in ("cpython-399", f"{tag}.opt-1", f"{tag}-pytest-9.0.0"):
+        (folder / "once" / "__pycache__" / f"commit.{left}.pyc").touch()
+    again = Cloud.synthesize(tmp_path / "out")
+    assert (
+        again.of(EVERY[0].name, "Function")["Code"] == cloud.of(EVERY[0].name, "Function")["Code"]
+    )
+
+
+def test_the_asset_holds_the_whole_package_with_its_bytecode(cloud: Cloud) -> None:
+    key = cloud.of(EVERY[0].name, "Function")["Code"]["S3Key"]
+    asset = cloud.directory / f"asset.{Path(key).stem}"
+    assert tree(asset) == tree(package(*EVERY[0], Config()))
+
+
+def test_a_changed_line_of_code_changes_its_own_package_only(
+    function: Function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
+    folder = tmp_path / "source"
+    shutil.copytree(function.source, folder)
+    copy = function._replace(source=folder)
+    before = package(*copy, HERE)
+    assert before == package(*function, HERE)
+    with (folder / "handler.py").open("a") as handler:
+        handler.write("# another line\n")
+    assert package(*copy, HERE) != before
+    assert package(*function, HERE) == before
+
+
+@pytest.mark.parametrize("module", [package_module, wheels_module], ids=["package", "wheels"])
+def test_another_recipe_gives_another_package(
+    module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
+    monkeypatch.setattr(wheels_module, "SITES", tmp_path / "site")
+    monkeypatch.setattr(wheels_module, "_fill", lambda *_: None)
+    before = package(*EVERY[0], HERE)
+    changed = tmp_path / "recipe.py"
+    changed.write_text("# another recipe\n")
+    monkeypatch.setattr(module, "__file__", str(changed))
+    assert package(*EVERY[0], HERE) != before
+
+
+def test_a_functions_own_lock_comes_on_top(tmp_path: Path) -> None:
+    assert locks_of(tmp_path) == [LOCK]
+    own = tmp_path / "requirements.txt"
+    own.touch()
+    assert locks_of(tmp_path) == [LOCK, own]
+
+
+def test_only_whose_lock_has_stripe_carries_it(function: Function) -> None:
+    locked = any("stripe==" in lock.read_text() for lock in locks_of(function.source))
+    assert ("stripe" in names(package(*function, HERE))) == locked

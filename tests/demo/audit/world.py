@@ -1,0 +1,203 @@
+"""A world in memory for the audit to look at: all went well there, until a test does some harm."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+
+from demo.audit import Findings, Place, audit
+from tests.demo.audit.dedup import dedup_record, record_name
+from tests.demo.audit.sample import (
+    BAD_BODY,
+    CONFLICT,
+    DECLINED,
+    IN_CONFLICT,
+    MANIFEST,
+    OWN,
+    PAID,
+    REFUSED,
+    SHARED,
+    SUBSCRIBERS,
+    TOTAL,
+    email,
+)
+
+REGION = "us-east-1"
+TABLES = {
+    "orders": "order_id",
+    "customers": "customer_id",
+    "stock": "sku",
+    "reservations": "order_id",
+    "payments": "order_id",
+    "dedup": "pk",
+}
+QUEUES = ("orders", "inventory", "payments", "notifications", "outbox_relay")
+
+Damages = dict[str, tuple[Callable[["World"], object], dict[str, int]]]
+"""Kinds of damage: what does it, and by how much which figures of the audit change."""
+
+
+class World:
+    """Tables, queues, the provider's book and the mailboxes, as they are when all went well."""
+
+    def __init__(self) -> None:
+        self.dynamodb, self.sqs = boto3.client("dynamodb", REGION), boto3.client("sqs", REGION)
+        self.logs = boto3.client("logs", REGION)
+        self.charges: list[dict[str, Any]] = []
+        self.emails: list[dict[str, Any]] = []
+        self.log_groups: dict[str, str] = {}
+        for table, key in TABLES.items():
+            self._create(table, key)
+        self.queues = {q: self.sqs.create_queue(QueueName=q)["QueueUrl"] for q in QUEUES}
+        for name in ("orders", "inventory"):
+            self.dead_letter(name, BAD_BODY, "unparseable")
+            self.dead_letter(name, CONFLICT, "key-conflict")
+        self.stock(shared=100 - 2 * SHARED, scarce=0)
+        for number in (PAID, IN_CONFLICT):
+            self._paid(number)
+        self._refused()
+        self._declined()
+
+    def put(self, table: str, **attributes: str | int | dict[str, int]) -> None:
+        """Write an item in place of the one with its key."""
+        item = {name: _attribute(value) for name, value in attributes.items()}
+        self.dynamodb.put_item(TableName=table, Item=item)
+
+    def delete(self, table: str, key: str) -> None:
+        self.dynamodb.delete_item(TableName=table, Key={TABLES[table]: {"S": key}})
+
+    def order(self, number: int, status: str, total: int = TOTAL) -> None:
+        self.put("orders", order_id=f"order-{number}", total=total, status=status)
+
+    def account(self, number: int, *, orders: int, amount: int) -> None:
+        name = f"customer-{number}"
+        self.put("customers", customer_id=name, orders_placed=orders, amount_ordered=amount)
+
+    def stock(self, **available: int) -> None:
+        """Say what is on the shelf, by SKU; `own_1` stands for `own-1`."""
+        for sku, pieces in available.items():
+            self.put("stock", sku=sku.replace("_", "-"), available=pieces)
+
+    def reservation(self, number: int, status: str, *, shared: int = SHARED) -> None:
+        held = {f"own-{number}": OWN, "shared": shared}
+        self.put("reservations", order_id=f"order-{number}", status=status, quantities=held)
+
+    def payment(self, number: int, status: str, amount: int = TOTAL) -> None:
+        self.put("payments", order_id=f"order-{number}", amount=amount, status=status)
+
+    def charge(self, name: str | None, amount: int = TOTAL, status: str = "succeeded") -> None:
+        """Enter a charge in the provider's book."""
+        metadata = {"order_id": name} if name else {}
+        self.charges.append({"amount": amount, "status": status, "metadata": metadata})
+
+    def write_to(self, number: int) -> None:
+        """Send a customer an e-mail."""
+        self.emails.append({"To": [email(number)]})
+
+    def commit(self, consumer: str, event_type: str, name: str, *published: str) -> None:
+        """Write the dedup record of an event of this order."""
+        item = dedup_record(consumer, event_type, name, *published)
+        self.dynamodb.put_item(TableName="dedup", Item=item)
+
+    def forget(self, consumer: str, event_type: str, name: str) -> None:
+        """Remove that record."""
+        self.delete("dedup", record_name(consumer, event_type, name))
+
+    def dead_letter(self, queue: str, body: str, reason: str = "", *, consumer: str = "") -> None:
+        """Dead-letter a message; without a reason it is SQS that does it."""
+        values = {"once-reason": reason, "once-consumer": consumer or queue} if reason else {}
+        self.sqs.send_message(
+            QueueUrl=self.queues[queue],
+            MessageBody=body,
+            MessageAttributes={
+                name: {"DataType": "String", "StringValue": value} for name, value in values.items()
+            },
+        )
+
+    def effect_unknown(self, queue: str, name: str, *, consumer: str = "") -> None:
+        """Dead-letter an event whose effect may have happened."""
+        body = json.dumps({"id": "event", "data": {"order_id": name}})
+        self.dead_letter(queue, body, "effect-unknown", consumer=consumer)
+
+    def log(self, function: str, *lines: str) -> None:
+        """Let a function log these lines."""
+        group = {"logGroupName": function}
+        self.log_groups[function] = function
+        self.logs.create_log_group(**group)
+        self.logs.create_log_stream(**group, logStreamName="stream")
+        now = int(time.time() * 1000)
+        events = [{"timestamp": now, "message": line} for line in lines]
+        self.logs.put_log_events(**group, logStreamName="stream", logEvents=events)
+
+    def place(self) -> Place:
+        return Place(
+            dynamodb=self.dynamodb,
+            sqs=self.sqs,
+            logs=self.logs,
+            tables={name: name for name in TABLES},
+            dead_letters=self.queues,
+            subscribers=SUBSCRIBERS,
+            log_groups=self.log_groups,
+            charges=self.charges,
+            emails=self.emails,
+        )
+
+    def audit(self) -> Findings:
+        return audit(MANIFEST, self.place())
+
+    def _paid(self, number: int) -> None:
+        self._placed(number, "paid", "stock.reserved")
+        self.stock(**{f"own-{number}": 100 - OWN})
+        self.reservation(number, "sold")
+        self.payment(number, "captured")
+        self.charge(f"order-{number}")
+        self._paid_or_not(number, "payment.captured")
+
+    def _declined(self) -> None:
+        self._placed(DECLINED, "declined", "stock.reserved")
+        self.stock(**{f"own-{DECLINED}": 100})
+        self.reservation(DECLINED, "released")
+        self.payment(DECLINED, "declined")
+        self.charge(f"order-{DECLINED}", status="failed")
+        self._paid_or_not(DECLINED, "payment.declined")
+
+    def _refused(self) -> None:
+        name = f"order-{REFUSED}"
+        self._placed(REFUSED, "refused", "stock.refused")
+        self.stock(**{f"own-{REFUSED}": 100})
+        self.put("reservations", order_id=name, status="refused", out_of_stock="scarce")
+        for consumer in ("orders", "notifications"):
+            self.commit(consumer, "stock.refused", name)
+
+    def _placed(self, number: int, status: str, published: str) -> None:
+        name = f"order-{number}"
+        self.order(number, status)
+        self.account(number, orders=1, amount=TOTAL)
+        self.write_to(number)
+        self.commit("orders", "order.placed", name)
+        self.commit("inventory", "order.placed", name, published)
+
+    def _paid_or_not(self, number: int, event_type: str) -> None:
+        name = f"order-{number}"
+        self.commit("payments", "stock.reserved", name, event_type)
+        for consumer in ("orders", "inventory", "notifications"):
+            self.commit(consumer, event_type, name)
+
+    def _create(self, table: str, key: str) -> None:
+        self.dynamodb.create_table(
+            TableName=table,
+            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+
+
+def _attribute(value: str | int | dict[str, int]) -> dict[str, Any]:
+    match value:
+        case str():
+            return {"S": value}
+        case int():
+            return {"N": str(value)}
+    return {"M": {name: {"N": str(number)} for name, number in value.items()}}

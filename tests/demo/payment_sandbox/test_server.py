@@ -1,0 +1,213 @@
+"""The payment sandbox under threads, held requests and dead clients; and nothing of it is left."""
+
+import http.client
+import json
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+import stripe
+
+from demo.payment_sandbox import Fault, Faults, PaymentSandbox, payment_sandbox
+from demo.payment_sandbox.held_requests import Held
+from demo.quiescence import wait_until
+from tests.demo.payment_sandbox.customer import PARAMETERS, customer_of
+
+LOCALHOST = "127.0.0.1"
+LONG_SECONDS = 3600.0
+PATIENCE_SECONDS = 20
+BODY = b"amount=700&currency=eur&confirm=true&payment_method=pm_card_visa&metadata[order_id]=7"
+BOOK = "/sandbox/charges"
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as threads:
+        yield threads
+
+
+@pytest.fixture
+def sandbox(pool: ThreadPoolExecutor) -> Iterator[PaymentSandbox]:
+    # It ends before the pool does, some of whose threads may wait for it.
+    with payment_sandbox(Faults(hold_seconds=LONG_SECONDS)) as running:
+        yield running
+
+
+def port_of(sandbox: PaymentSandbox) -> int:
+    port = urlsplit(sandbox.url).port
+    assert port is not None
+    return port
+
+
+def pay(sandbox: PaymentSandbox, key: str = "key-1") -> str:
+    """Pay as a client with a connection of its own, and tell what came of it."""
+    with customer_of(sandbox, timeout=PATIENCE_SECONDS) as customer:
+        try:
+            return customer.pay(key).status
+        except stripe.StripeError as error:
+            return f"{error.http_status} {error.error and error.error.code}"
+
+
+def sent(sandbox: PaymentSandbox, body: bytes = BODY) -> socket.socket:
+    """Send a charge request, and wait for nothing."""
+    head = (
+        "POST /v1/payment_intents HTTP/1.1\r\nHost: sandbox\r\nAuthorization: Bearer sk\r\n"
+        f"Content-Length: {len(BODY)}\r\n\r\n"
+    )
+    connection = socket.create_connection((LOCALHOST, port_of(sandbox)), PATIENCE_SECONDS)
+    connection.sendall(head.encode() + body)
+    return connection
+
+
+def held(
+    sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: Fault
+) -> tuple[Held, Future[str]]:
+    sandbox.script(fault)
+    paying = pool.submit(pay, sandbox)
+    return sandbox.held.get(timeout=PATIENCE_SECONDS), paying
+
+
+@pytest.mark.parametrize("fault", [Fault.HOLD_BEFORE, Fault.HOLD_AFTER])
+def test_a_held_request_goes_on_when_it_is_released(
+    sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: Fault
+) -> None:
+    request, paying = held(sandbox, pool, fault)
+    assert request.charged is (fault is Fault.HOLD_AFTER)
+    assert len(sandbox.charges()) == request.charged
+    assert request.metadata == PARAMETERS["metadata"]
+    assert not paying.done()
+    request.release()
+    assert paying.result(PATIENCE_SECONDS) == "succeeded"
+    assert len(sandbox.charges()) == 1
+
+
+@pytest.mark.parametrize("fault", [Fault.HOLD_BEFORE, Fault.HOLD_AFTER])
+def test_while_a_key_executes_others_are_told_to_wait(
+    sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: Fault
+) -> None:
+    request, paying = held(sandbox, pool, fault)
+    assert pay(sandbox) == "409 idempotency_key_in_use"
+    assert pay(sandbox, "key-2") == "succeeded"
+    request.release()
+    assert paying.result(PATIENCE_SECONDS) == pay(sandbox) == "succeeded"
+    assert Counter(charge["idempotency_key"] for charge in sandbox.charges()) == {
+        "key-1": 1,
+        "key-2": 1,
+    }
+
+
+def test_of_many_at_once_under_one_key_one_charges(
+    sandbox: PaymentSandbox, pool: ThreadPoolExecutor
+) -> None:
+    barrier = threading.Barrier(8)
+
+    def pay_together(key: str) -> str:
+        barrier.wait(PATIENCE_SECONDS)
+        return pay(sandbox, key)
+
+    for number in range(5):
+        seen = set(pool.map(pay_together, [f"key-{number}"] * 8))
+        assert "succeeded" in seen <= {"succeeded", "409 idempotency_key_in_use"}
+        assert len(sandbox.charges()) == number + 1
+
+
+def test_a_held_request_is_released_by_itself(pool: ThreadPoolExecutor) -> None:
+    with payment_sandbox(Faults(hold_seconds=0.01)) as sandbox:
+        sandbox.script(Fault.HOLD_BEFORE)
+        assert pay(sandbox) == "succeeded"
+        assert sandbox.held.empty()
+
+
+def test_the_client_of_a_held_request_is_found_by_its_port(sandbox: PaymentSandbox) -> None:
+    sandbox.script(Fault.HOLD_BEFORE)
+    with sent(sandbox) as connection:
+        request = sandbox.held.get(timeout=PATIENCE_SECONDS)
+        assert request.metadata == {"order_id": "7"}
+        assert request.client_port == connection.getsockname()[1]
+
+
+@pytest.mark.parametrize("fault", [Fault.HOLD_BEFORE, Fault.HOLD_AFTER])
+def test_a_client_that_died_is_charged_all_the_same(
+    fault: Fault, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with payment_sandbox(Faults(hold_seconds=LONG_SECONDS)) as sandbox:
+        sandbox.script(fault)
+        with sent(sandbox):
+            request = sandbox.held.get(timeout=PATIENCE_SECONDS)
+        request.release()
+    assert [charge["metadata"] for charge in sandbox.charges()] == [{"order_id": "7"}]
+    assert capfd.readouterr().err == ""
+
+
+def test_half_a_request_charges_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    with payment_sandbox() as sandbox:
+        with sent(sandbox, BODY[:-1]) as connection:
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(1) == b""
+        assert sandbox.charges() == []
+    assert capfd.readouterr().err == ""
+
+
+def test_a_connection_takes_one_request_after_the_other(sandbox: PaymentSandbox) -> None:
+    connection = http.client.HTTPConnection(LOCALHOST, port_of(sandbox))
+    seen = []
+    for path in (BOOK, "/unknown", BOOK):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        seen.append((answer.status, json.load(answer) == [], connection.sock))
+    connection.close()
+    kept = seen[0][2]
+    assert kept is not None
+    assert seen == [(200, True, kept), (404, False, kept), (200, True, kept)]
+
+
+def is_met(sandbox: PaymentSandbox) -> bool:
+    return bool(sandbox.charges()) or not sandbox.held.empty()
+
+
+def sockets_on(port: int) -> list[object]:
+    connections = psutil.Process().net_connections("tcp")
+    return [one for one in connections if one.laddr and one.laddr.port == port]
+
+
+@pytest.mark.parametrize("fault", [Fault.HOLD_BEFORE, Fault.HOLD_AFTER, Fault.DELAY])
+def test_nothing_is_left(fault: Fault) -> None:
+    before = set(threading.enumerate())
+    faults = Faults(hold_seconds=LONG_SECONDS, delay_seconds=LONG_SECONDS)
+    with ExitStack() as clients, payment_sandbox(faults) as sandbox:
+        pool = clients.enter_context(ThreadPoolExecutor())
+        idle = clients.enter_context(
+            closing(http.client.HTTPConnection(LOCALHOST, port_of(sandbox)))
+        )
+        idle.request("GET", BOOK)
+        idle.getresponse().read()
+        sandbox.script(fault)
+        paying = pool.submit(pay, sandbox)
+        wait_until("it waits", lambda: is_met(sandbox), timeout=PATIENCE_SECONDS)
+        assert sockets_on(port_of(sandbox))
+    assert set(threading.enumerate()) <= before
+    assert sockets_on(port_of(sandbox)) == []
+    assert paying.result() == "succeeded"
+    assert len(sandbox.charges()) == 1
+    assert sandbox.held.empty()
+
+
+def test_nothing_is_left_after_a_failure() -> None:
+    before = set(threading.enumerate())
+    with pytest.raises(RuntimeError, match="on purpose"), payment_sandbox() as sandbox:
+        raise RuntimeError("on purpose")
+    assert set(threading.enumerate()) <= before
+    assert sockets_on(port_of(sandbox)) == []
+
+
+def test_two_run_side_by_side() -> None:
+    with payment_sandbox() as one, payment_sandbox() as other:
+        assert one.url != other.url
+        assert pay(one) == pay(other) == "succeeded"
+        assert len(one.charges()) == len(other.charges()) == 1

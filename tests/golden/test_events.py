@@ -1,0 +1,93 @@
+"""Outbox, stream and topic: what one version has committed, another publishes and reads."""
+
+from copy import deepcopy
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from once.events.cloud_event import read_event
+from once.events.outgoing import OutgoingEvent, events_in
+from once.outbox.sns_publisher import Publisher
+from once.schema import SCHEMA_VERSION
+from tests.golden.test_records import LATER, MADE, written
+from tests.golden.versions import Item, cases, golden, names, reader
+from tests.once.outbox.relaying import Station
+
+LARGEST = 10_000
+
+
+def outgoing(case: Item) -> OutgoingEvent:
+    return OutgoingEvent(case["id"], case["read"]["source"], case["type"], case["body"])
+
+
+def read_today(body: str) -> Item:
+    return dict(msgspec.to_builtins(read_event(body, max_bytes=LARGEST)))
+
+
+def of_today(case: Item) -> Item:
+    """A record of the stream with the images that today's code writes, and more in them."""
+    change: Item = deepcopy(case["change"])
+    for image, (name, commit) in case["images"].items():
+        change["dynamodb"][image] = {**written(**MADE[name]), "commit": {"S": commit}, **LATER}
+    return change
+
+
+@pytest.mark.parametrize(("version", "case"), cases("events"))
+def test_an_event_in_a_record_of_any_version_is_found_to_the_letter(
+    version: int, case: Item
+) -> None:
+    item = golden(version, "records")[case["record"]]["item"]
+    assert outgoing(case) in events_in(item)
+    assert outgoing(case) in events_in(item | LATER)
+
+
+@pytest.mark.parametrize(("version", "case"), cases("events"))
+def test_the_topic_gets_an_event_as_it_always_did(version: int, case: Item) -> None:
+    sent: list[Any] = []
+
+    def publish_batch(**request: Any) -> Item:
+        sent.extend(request["PublishBatchRequestEntries"])
+        return {"Successful": [{"Id": "0"}]}
+
+    client = SimpleNamespace(publish_batch=publish_batch)
+    assert Publisher(cast("Any", client), "topic").publish([outgoing(case)]) == []
+    [entry] = sent
+    assert entry == {"Id": "0", **case["entry"]}
+
+
+@pytest.mark.parametrize(("version", "case"), cases("events"))
+def test_a_consumer_of_today_reads_the_events_of_every_version(version: int, case: Item) -> None:
+    assert read_today(case["body"]) == case["read"]
+    more = read_today(case["body"].replace("{", '{"later":{"x":1},', 1))
+    assert more["extensions"].pop("later") == {"x": 1}
+    assert more == case["read"]
+
+
+@pytest.mark.parametrize(("version", "name"), names("events"))
+def test_a_consumer_of_every_version_reads_what_is_published_today(version: int, name: str) -> None:
+    case = golden(version, "events")[name]
+    today = events_in(written(**MADE[case["record"]]))
+    assert case["read"] in [reader(version).event(event.body) for event in today]
+
+
+@pytest.mark.parametrize(("version", "case"), cases("changes"))
+def test_todays_relay_publishes_the_commits_of_every_version(version: int, case: Item) -> None:
+    station = Station({"orders": ("order.stored", "order.counted")})
+    station.handle(case["change"])
+    assert [read_today(body)["id"] for body in station.heard()] == case["published"]
+    assert station.dead_letters() == []
+
+
+@pytest.mark.parametrize(("version", "case"), cases("changes"))
+def test_the_relay_of_every_version_publishes_the_commits_of_today(
+    version: int, case: Item
+) -> None:
+    assert reader(version).relayed(case["change"]) == case["published"]
+    assert reader(version).relayed(of_today(case)) == case["published"]
+
+
+def test_every_kind_of_change_is_kept() -> None:
+    kinds = {case["change"]["eventName"] for case in golden(SCHEMA_VERSION, "changes").values()}
+    assert kinds == {"INSERT", "MODIFY", "REMOVE"}

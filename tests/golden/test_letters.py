@@ -1,0 +1,197 @@
+"""Dead letters wait for a fortnight, and files of purged ones for longer: each version's are read.
+
+By the consumer that gets them back, and by the operator's tools; and the other way round.
+"""
+
+import json
+from base64 import b64decode
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from once.errors import PermanentError
+from once.handlers.transaction import Transaction
+from once.ops.dead_letters.letter import Box, Letter
+from once.ops.dead_letters.queue_history import lineage_text
+from once.ops.dead_letters.redriven_message import sent_back
+from once.ops.dlq.export import export
+from once.schema import SCHEMA_VERSION, DeadLetter
+from once.testing import FakeAws
+from tests.golden.versions import Item, cases, golden, names, reader
+from tests.in_memory import Start
+from tests.once.outbox.relaying import Station, change, image
+from tests.once.support import Note, consumer_of, invoke, note, record, redriven
+
+BOX = Box("notes", "https://sqs/1/notes-dead-letters", "https://sqs/1/notes")
+NOW = datetime(2027, 1, 16, tzinfo=UTC)
+SENT = {"ApproximateReceiveCount": "1", "SentTimestamp": "1800000000000"}
+PRODUCERS = {
+    "tenant": {"stringValue": "é", "dataType": "String"},
+    "raw": {"binaryValue": "AAH/", "dataType": "Binary"},
+}
+LATER: Item = {"once-of-a-later-version": {"DataType": "String", "StringValue": "x"}}
+
+
+def refuse(event: Note, tx: Transaction) -> None:
+    raise PermanentError("it will never do")
+
+
+CONSUMER = consumer_of(refuse)
+GOOD = json.dumps(note(event_id="e"))
+UNSENDABLE = json.dumps(note("\ufffe", event_id="e"), ensure_ascii=False)
+
+
+@pytest.fixture
+def aws(start: Start) -> FakeAws:
+    return start(CONSUMER)
+
+
+def given_up(
+    aws: FakeAws, body: str, attributes: Item | None = None, message_id: str = "m-1"
+) -> Item:
+    """The dead letter that a consumer of today writes."""
+    message = record(body, message_id, receive_count=3, messageAttributes=attributes or {})
+    assert invoke(aws, CONSUMER, message) == []
+    [letter] = aws.dead_letters()
+    return {name: letter[name] for name in ("Body", "MessageAttributes")}
+
+
+def put_back(message: Item) -> Item:
+    """The message that today's tools make of a dead letter."""
+    back = sent_back(as_letter(message), NOW)
+    return {"Body": back.body, "MessageAttributes": dict(back.attributes)}
+
+
+def given_up_again(aws: FakeAws) -> Item:
+    back = put_back(given_up(aws, GOOD, PRODUCERS))
+    return given_up(aws, GOOD, redriven(back), "m-2")
+
+
+def given_up_by_the_relay(_: FakeAws) -> Item:
+    station = Station()
+    station.handle(change(image(outbox={"S": "no JSON"})))
+    [letter] = station.dead_letters()
+    return {name: letter[name] for name in ("Body", "MessageAttributes")}
+
+
+MADE: dict[str, Callable[[FakeAws], Item]] = {
+    "without a key": lambda aws: given_up(aws, "{}"),
+    "with a key": lambda aws: given_up(aws, GOOD),
+    "with attributes": lambda aws: given_up(aws, GOOD, PRODUCERS),
+    "compressed": lambda aws: given_up(aws, UNSENDABLE, PRODUCERS),
+    "sent back": lambda aws: put_back(given_up(aws, GOOD, PRODUCERS)),
+    "compressed, sent back": lambda aws: put_back(given_up(aws, UNSENDABLE)),
+    "given up again": given_up_again,
+    "given up by the relay": given_up_by_the_relay,
+}
+
+
+def as_letter(message: Item) -> Letter:
+    """A message as the operator's tools receive it."""
+    system = {"MessageId": "d-1", "ReceiptHandle": "h", "Attributes": SENT}
+    return Letter.read(BOX, {**system, **message})  # type: ignore[typeddict-item]
+
+
+def message_of(case: Item) -> Item:
+    """A message as it was kept: JSON has no bytes, and holds them in base64."""
+    attributes = {
+        name: {
+            key: b64decode(part) if key == "BinaryValue" else part for key, part in value.items()
+        }
+        for name, value in case["message"]["MessageAttributes"].items()
+    }
+    return {"Body": case["message"]["Body"], "MessageAttributes": attributes}
+
+
+def types_of(message: Item) -> dict[str, str]:
+    return {name: value["DataType"] for name, value in message["MessageAttributes"].items()}
+
+
+def without_words(read: Item) -> Item:
+    """What is read of a letter; of its error the class alone, since words may change."""
+    return read | {"error": (read["error"] or "").partition(":")[0]}
+
+
+def test_every_kind_of_letter_is_kept() -> None:
+    assert set(golden(SCHEMA_VERSION, "letters")) == set(MADE)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_letter_has_the_attributes_of_its_schema_version(aws: FakeAws, name: str) -> None:
+    kept = golden(SCHEMA_VERSION, "letters")[name]
+    assert types_of(MADE[name](aws)) == types_of(kept["message"])
+
+
+@pytest.mark.parametrize(("version", "name"), names("letters"))
+def test_a_letter_of_today_is_read_by_every_version(aws: FakeAws, version: int, name: str) -> None:
+    message = MADE[name](aws)
+    message["MessageAttributes"] |= LATER
+    read = reader(version).letter(message)
+    assert without_words(read) == without_words(golden(version, "letters")[name]["read"])
+
+
+@pytest.mark.parametrize("more", [{}, LATER], ids=["as it is", "with an unknown attribute"])
+@pytest.mark.parametrize(("version", "case"), cases("letters"))
+def test_todays_tools_read_the_letters_of_every_version(
+    version: int, case: Item, more: Item
+) -> None:
+    message, read = message_of(case), case["read"]
+    message["MessageAttributes"] |= more
+    assert reader(version).letter(message) == read
+    letter = as_letter(message)
+    assert (letter.original.body, letter.original.attributes) == (read["body"], read["attributes"])
+    assert (letter.reason, letter.error, letter.key_hash) == (
+        read["reason"],
+        read["error"] if read["reason"] else None,
+        read["key-hash"],
+    )
+    assert lineage_text(letter.lineage).startswith(read["lineage"])
+    if read["first-seen"]:
+        assert letter.first_seen == datetime.fromisoformat(read["first-seen"])
+    if read["receive-count"]:
+        assert letter.receive_count == int(read["receive-count"])
+
+
+@pytest.mark.parametrize(("version", "case"), cases("letters"))
+def test_a_letter_of_any_version_that_sqs_sends_back_keeps_what_its_producer_sent(
+    aws: FakeAws, version: int, case: Item
+) -> None:
+    message, read = message_of(case), case["read"]
+    again = given_up(aws, message["Body"], redriven(message), "m-9")
+    original = as_letter(again).original
+    assert (original.body, original.attributes) == (read["body"], read["attributes"])
+    found = reader(SCHEMA_VERSION).letter(again)
+    assert found["lineage"] == f"{read['lineage']},m-9"
+    assert found["first-seen"] == (read["first-seen"] or "2023-11-14T22:13:20.000+00:00")
+
+
+@pytest.mark.parametrize(("version", "case"), cases("letters"))
+def test_the_tools_send_back_what_the_producer_of_any_version_sent(
+    version: int, case: Item
+) -> None:
+    message, read = message_of(case), case["read"]
+    back = put_back(message)
+    assert back["Body"] == read["body"]
+    kept = redriven(back).get(DeadLetter.ATTRIBUTES, {"stringValue": "{}"})
+    assert json.loads(kept["stringValue"]) == read["attributes"]
+
+
+@pytest.mark.parametrize(("version", "case"), cases("purged"))
+def test_a_purged_letter_of_any_version_can_be_sent_as_it_was(version: int, case: Item) -> None:
+    send = case["line"]["send"]
+    kept = {"Body": send["MessageBody"], "MessageAttributes": send["MessageAttributes"]}
+    message = message_of({"message": kept})
+    original = as_letter(message).original
+    read = golden(version, "letters")[case["letter"]]["read"]
+    assert (original.body, original.attributes) == (read["body"], read["attributes"])
+
+
+@pytest.mark.parametrize("name", ["without a key", "with a key", "with attributes"])
+def test_a_purged_letter_has_the_form_of_its_schema_version(tmp_path: Path, name: str) -> None:
+    case = golden(SCHEMA_VERSION, "purged")[name]
+    letter = as_letter(message_of(golden(SCHEMA_VERSION, "letters")[case["letter"]]))
+    export(tmp_path / "file", [letter], NOW)
+    [line] = map(json.loads, (tmp_path / "file").read_text().splitlines())
+    assert line == case["line"]

@@ -1,0 +1,142 @@
+"""Dedup records live for weeks: those of every released version are read, and read each other.
+
+What stands in a table when a deployment begins, or is rolled back, was written by other code.
+"""
+
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from once.commit.dedup_record import READ, StoredRecord, record_put
+from once.events.cloud_event import CloudEvent
+from once.handlers.intent import Intent
+from once.handlers.transaction import Identity, Transaction
+from once.ops.dedup_records.record_text import record_words
+from once.schema import SCHEMA_VERSION, Outcome, Standing
+from once.settings import Settings
+from tests.golden.versions import Item, cases, golden, names, reader
+from tests.once.support import SoldOut
+
+EVENT = CloudEvent(id="e", source="/s", type="order.placed")
+THEN = 1_800_000_000.5
+LATER: Item = {"of_a_later_version": {"M": {"x": {"N": "1"}}}}
+INTENT = Intent(
+    effect="charge",
+    provider_key="once-h-charge-1",
+    request=b'{"amount":7}',
+    key_expires_at=1_800_082_800,
+    owner="o",
+    lease_until=1_800_000_030_500,
+    standing=Standing.IN_FLIGHT,
+)
+SETTINGS = Settings(
+    consumer="orders",
+    event_types=("order.placed",),
+    queue_url="q",
+    dead_letter_url="d",
+    dedup_table="dedup",
+    tables={},
+    dedup_window_seconds=86_400,
+)
+
+MADE: dict[str, dict[str, Any]] = {
+    "accepted": {},
+    "refused": {"refusal": SoldOut("x")},
+    "with an outbox": {"publishes": True},
+    "refused, with an outbox": {"refusal": SoldOut("x"), "publishes": True},
+    "pending, in flight": {"intent": INTENT},
+    "pending, not done": {"intent": replace(INTENT, standing=Standing.NOT_DONE)},
+    "pending, unknown": {"intent": replace(INTENT, standing=Standing.UNKNOWN)},
+    "pending, under a second key": {"intent": replace(INTENT, provider_key="once-h-charge-2")},
+    "pending, of a provider without keys": {"intent": replace(INTENT, key_expires_at=None)},
+    "done after an effect": {"owned": INTENT, "publishes": True},
+    "refused by the provider": {"owned": INTENT, "refusal": SoldOut("x"), "publishes": True},
+}
+
+
+def written(
+    *,
+    refusal: SoldOut | None = None,
+    publishes: bool = False,
+    intent: Intent | None = None,
+    owned: Intent | None = None,
+) -> Item:
+    """The dedup record that is written today."""
+    tx = Transaction(
+        EVENT,
+        Identity("orders#event#/s#e", "f"),
+        tables={},
+        publishes=("order.stored", "order.counted"),
+        read=lambda table, key: None,
+        owned=owned,
+    )
+    if refusal is not None:
+        tx = tx.refused(refusal, keep_reads=False)
+    if publishes:
+        data = {"order_id": "o-1", "note": "café", "total": 19.99}
+        tx.publish("order.stored", data, subject="o-1")
+        tx.publish("order.counted", {"number": 7})
+    tx.commit_id, tx.intent = "c", intent
+    return dict(record_put(tx, SETTINGS, THEN)["Put"]["Item"])
+
+
+def read_today(item: Item) -> Item:
+    """What is read of a record today, as JSON can hold it."""
+    read = asdict(StoredRecord.read(item))
+    if read["intent"] is not None:
+        read["intent"]["request"] = read["intent"]["request"].decode()
+    return read
+
+
+def test_every_shape_of_the_current_version_is_kept() -> None:
+    assert set(golden(SCHEMA_VERSION, "records")) == set(MADE)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_record_has_the_shape_of_its_schema_version(name: str) -> None:
+    assert written(**MADE[name]) == golden(SCHEMA_VERSION, "records")[name]["item"], (
+        "The dedup record has changed its shape. Raise SCHEMA_VERSION in once/schema.py, let "
+        "StoredRecord.read understand both versions, and give the new one a folder in "
+        "tests/golden: records of the old version live on for the whole window."
+    )
+
+
+@pytest.mark.parametrize(("version", "case"), cases("records"))
+def test_a_record_says_which_version_wrote_it(version: int, case: Item) -> None:
+    assert case["item"]["schema"] == {"N": str(version)}
+
+
+@pytest.mark.parametrize("more", [{}, LATER], ids=["as it is", "with an unknown attribute"])
+@pytest.mark.parametrize(("version", "case"), cases("records"))
+def test_todays_code_reads_the_records_of_every_version(
+    version: int, case: Item, more: Item
+) -> None:
+    assert read_today(case["item"] | more) == case["read"]
+
+
+@pytest.mark.parametrize(("version", "case"), cases("records"))
+def test_a_look_up_asks_for_all_that_a_record_is_read_from(version: int, case: Item) -> None:
+    projected = {name: value for name, value in case["item"].items() if name in READ}
+    assert read_today(projected) == case["read"]
+
+
+@pytest.mark.parametrize(("version", "case"), cases("records"))
+def test_todays_tools_tell_of_the_records_of_every_version(version: int, case: Item) -> None:
+    told = "\n".join(record_words(case["item"], datetime.fromtimestamp(THEN, UTC)))
+    trail = {name: value for name, value in case["trail"].items() if name != "event_type"}
+    if case["read"]["intent"] is None:
+        trail.setdefault("outcome", Outcome.ACCEPTED)
+    assert [value for value in trail.values() if value not in told] == []
+
+
+@pytest.mark.parametrize("more", [{}, LATER], ids=["as it is", "with an unknown attribute"])
+@pytest.mark.parametrize(("version", "name"), names("records"))
+def test_the_code_of_every_version_reads_what_is_written_today(
+    version: int, name: str, more: Item
+) -> None:
+    case, item = golden(version, "records")[name], written(**MADE[name]) | more
+    assert reader(version).record(item) == case["read"]
+    assert reader(version).trail(item) == case["trail"]
+    assert reader(version).outbox(item) == reader(version).outbox(case["item"])

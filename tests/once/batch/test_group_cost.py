@@ -1,0 +1,134 @@
+"""What groups cost beside one transaction a message: at most a tenth more, where all goes badly."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+from math import ceil
+from random import Random
+from threading import Lock
+from typing import Any, cast
+
+import pytest
+
+from once.commit.request import Claim
+from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, INNOCENT, Verdict
+from once.handlers.transaction import Transaction
+from once.runtime import Runtime
+from once.schema import Limits
+from once.testing import FakeAws, FakeContext
+from tests.in_memory import Start
+from tests.once.batch.grouping import batch_of
+from tests.once.support import consumer_of, failures
+
+MESSAGES = 3_000
+UNITS = 4
+"""Of a message in a request, be it cancelled or not: two items, and two units each."""
+ALLOWED = 1.10
+ALLOWED_AT_2_PERCENT = 1.12
+"""There the estimate is roughest: one conflict more or less makes groups larger by two or three."""
+
+CONSUMER = consumer_of()
+
+
+def pk_of(event_id: str) -> str:
+    return f"notes#event#/test#{event_id}"
+
+
+class Bill:
+    """Commits in memory, in place of a Committer, and counts what AWS would charge for.
+
+    A message that is no duplicate meets a conflict with the same probability at each attempt,
+    whatever its neighbours.
+    """
+
+    def __init__(self, conflicts: float) -> None:
+        self._conflicts = conflicts
+        self._attempts: dict[str, int] = {}
+        self._lock = Lock()
+        self.committed: set[str] = set()
+        self.requests = self.units = 0
+
+    def claim(self, transaction: Transaction) -> Claim:
+        place = ("counters", (("name", transaction.identity.pk),))
+        return Claim(transaction, [], [cast("Any", None)] * 2, 0, {place})
+
+    def commit(self, claims: Sequence[Claim]) -> list[Verdict]:
+        pks = [claim.transaction.identity.pk for claim in claims]
+        with self._lock:
+            self.requests += 1
+            self.units += UNITS * len(claims)
+            verdicts = [self._verdict(pk) for pk in pks]
+            if verdicts != [INNOCENT] * len(pks):
+                return verdicts
+            self.committed.update(pks)
+            return [COMMITTED] * len(pks)
+
+    def recall(self, transactions: Sequence[Transaction]) -> list[Verdict | None]:
+        self.requests += ceil(len(transactions) / Limits.BATCH_GET_KEYS)
+        pks = [transaction.identity.pk for transaction in transactions]
+        return [DUPLICATE if pk in self.committed else None for pk in pks]
+
+    def _verdict(self, pk: str) -> Verdict:
+        if pk in self.committed:
+            return DUPLICATE
+        attempt = self._attempts[pk] = self._attempts.get(pk, 0) + 1
+        return CONTENDED if self._conflict(pk, attempt) else INNOCENT
+
+    def _conflict(self, pk: str, attempt: int) -> bool:
+        return Random(f"{pk} {attempt}").random() < self._conflicts
+
+    def alone(self, pk: str) -> int:
+        """The attempts of a message that is no duplicate, in a request of its own."""
+        return next(attempt for attempt in count(1) if not self._conflict(pk, attempt))
+
+
+def run(aws: FakeAws, bill: Bill, duplicates: float, batch: int) -> int:
+    """Let a warm function work on batches of first deliveries, which the bill is for.
+
+    Returns:
+        The requests that it would take to write each message alone, and each duplicate in vain.
+    """
+    handle, seeded, alone = CONSUMER.bound_to(aws.runtime), Random(duplicates), 0
+    for first in range(0, MESSAGES, batch):
+        names = [str(number) for number in range(first, first + batch)]
+        bill.committed |= {pk_of(name) for name in names if seeded.random() < duplicates}
+        alone += sum(1 if (pk := pk_of(n)) in bill.committed else bill.alone(pk) for n in names)
+        assert failures(handle({"Records": batch_of(*names)}, FakeContext())) == []
+    assert len(bill.committed) == MESSAGES
+    return alone
+
+
+@pytest.mark.parametrize(("batch", "threads"), [(10, 1), (100, 4)])
+@pytest.mark.parametrize(
+    ("conflicts", "duplicates", "share"),
+    [
+        (0.0, 0.0, 0.10),
+        (0.01, 0.0, 0.30),
+        (0.02, 0.0, 0.33),
+        (0.05, 0.0, 0.70),
+        (0.10, 0.0, ALLOWED),
+        (0.30, 0.0, ALLOWED),
+        (0.0, 0.01, 0.30),
+        (0.0, 0.10, 0.25),
+        (0.0, 0.50, 0.25),
+        (0.0, 1.0, 0.12),
+        (0.05, 0.10, 0.75),
+    ],
+)
+def test_groups_save_requests_and_are_never_more_than_a_tenth_dearer(
+    start: Start,
+    monkeypatch: pytest.MonkeyPatch,
+    conflicts: float,
+    duplicates: float,
+    share: float,
+    batch: int,
+    threads: int,
+) -> None:
+    aws, bill = start(CONSUMER), Bill(conflicts)
+    monkeypatch.setattr(Runtime, "committer", bill)
+    settings = replace(aws.runtime.settings, commit_threads=threads)
+    aws.runtime = replace(aws.runtime, settings=settings)
+    alone = run(aws, bill, duplicates, batch)
+    assert bill.requests <= share * alone
+    allowed = ALLOWED_AT_2_PERCENT if conflicts == 0.02 else ALLOWED
+    assert bill.units <= allowed * alone * UNITS

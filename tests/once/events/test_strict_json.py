@@ -1,0 +1,201 @@
+"""Strict JSON: what is read, and what is refused with which reason."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from once.errors import TooLarge, Unparseable
+from once.events.strict_json import MAX_DEPTH, MAX_SAFE_INTEGER, parse
+from tests.once.support import quick
+
+LIMIT = 1024 * 1024
+
+
+def read(text: str) -> Any:
+    return parse(text, max_bytes=LIMIT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param(" \r\n\t", id="blank"),
+        pytest.param("hello", id="not JSON"),
+        pytest.param("\ufeff{}", id="byte order mark"),
+        pytest.param("\u00a0{}", id="a space that JSON does not know"),
+        pytest.param("{} {}", id="two values"),
+        pytest.param("{'a': 1}", id="single quotes"),
+        pytest.param('{"a": 1,}', id="trailing comma"),
+        pytest.param('{"a": "\t"}', id="raw control character"),
+        pytest.param('{"a": "\\x41"}', id="unknown escape"),
+        pytest.param('{"a": 01}', id="leading zero"),
+        pytest.param('{"a": .5}', id="no digit before the point"),
+        pytest.param('{"a": "b', id="cut off"),
+        pytest.param("[" * 10 + "]" * 9, id="bracket not closed"),
+    ],
+)
+def test_what_is_not_json_is_unparseable(text: str) -> None:
+    with pytest.raises(Unparseable, match="not JSON"):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "a": 1}',
+        '{"a": 1, "b": 2, "a": 3}',
+        '{"data": {"lines": [{"sku": 1, "sku": 2}]}}',
+        '{"a": 1, "\\u0061": 2}',
+        '{"/": 1, "\\/": 2}',
+    ],
+)
+def test_an_object_with_the_same_key_twice_is_refused(text: str) -> None:
+    with pytest.raises(Unparseable, match="same key twice"):
+        read(text)
+
+
+def test_the_same_key_in_two_objects_is_no_duplicate() -> None:
+    assert read('[{"a": 1}, {"a": {"a": 2}}]') == [{"a": 1}, {"a": {"a": 2}}]
+
+
+@pytest.mark.parametrize("name", ["NaN", "Infinity", "-Infinity"])
+def test_a_constant_that_json_does_not_have_is_refused(name: str) -> None:
+    with pytest.raises(Unparseable, match=f"^{name} is not JSON"):
+        read(f'{{"price": {name}}}')
+
+
+@pytest.mark.parametrize(
+    "digits",
+    [
+        "1e400",
+        "-1E400",
+        "0.1000000000000000055",
+        "9007199254740993.0",
+        "1e-400",
+        "0." + "1" * 4300,
+        pytest.param("1e-99999999999999999999", id="an exponent beyond Decimal"),
+        pytest.param("0e99999999999999999999", id="zero with an exponent beyond Decimal"),
+    ],
+)
+def test_a_number_that_no_double_holds_is_refused(digits: str) -> None:
+    with pytest.raises(Unparseable, match="IEEE double"):
+        read(f"[{digits}]")
+
+
+@pytest.mark.parametrize("digits", ["0.1", "19.99", "1e2", "1.50", "5e-324", "-0.0", "1e308"])
+def test_a_number_that_a_double_holds_is_read_as_one(digits: str) -> None:
+    assert read(digits) == float(digits)
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_the_largest_safe_integer_is_the_last_one_read(sign: str) -> None:
+    assert read(f"{sign}{MAX_SAFE_INTEGER}") == int(f"{sign}{MAX_SAFE_INTEGER}")
+    with pytest.raises(Unparseable, match="integer beyond"):
+        read(f"{sign}{MAX_SAFE_INTEGER + 1}")
+
+
+@pytest.mark.parametrize("length", [17, 4300, 4301, 500_000])
+def test_an_integer_of_any_length_is_refused_before_it_is_converted(length: int) -> None:
+    with pytest.raises(Unparseable, match="integer beyond"):
+        read("9" * length)
+
+
+def test_minus_zero_is_zero() -> None:
+    assert json.dumps(read("-0")) == "0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"a": "\\ud800"}', id="high, escaped"),
+        pytest.param('{"a": "\\udfff"}', id="low, escaped"),
+        pytest.param('{"\\ud800": 1}', id="in a key"),
+        pytest.param('["\\udc00\\ud800"]', id="a pair the wrong way round"),
+        pytest.param('{"a": "\ud800"}', id="raw"),
+        pytest.param('{"\udc00": 1}', id="raw, in a key"),
+    ],
+)
+def test_a_lone_surrogate_is_refused(text: str) -> None:
+    with pytest.raises(Unparseable, match="lone surrogate"):
+        read(text)
+
+
+def test_an_escaped_pair_of_surrogates_is_one_character() -> None:
+    assert read('"\\ud83d\\ude00"') == "😀"
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_the_deepest_nesting_is_the_last_one_read(opening: str, closing: str) -> None:
+    deepest = opening * MAX_DEPTH + "1" + closing * MAX_DEPTH
+    assert read(deepest)
+    with pytest.raises(Unparseable, match="nested deeper than 64"):
+        read(opening + deepest + closing)
+
+
+@pytest.mark.parametrize("depth", [10_000, 300_000])
+@pytest.mark.parametrize("closing", ["", "]"])
+def test_absurd_nesting_is_refused_whether_closed_or_not(depth: int, closing: str) -> None:
+    with pytest.raises(Unparseable, match="nested deeper"):
+        read("[" * depth + closing * depth)
+
+
+def test_nesting_after_a_string_that_looks_closed_is_seen() -> None:
+    with pytest.raises(Unparseable, match="nested deeper"):
+        read('["\\"]]]]]]", ' + "[" * 64 + "]" * 65)
+
+
+@pytest.mark.parametrize("content", ["[" * 1000, "{" * 1000, '\\"[' * 1000, "\\\\\\\\" + "[" * 99])
+def test_brackets_inside_strings_are_no_nesting(content: str) -> None:
+    assert read(f'["{content}"]')
+
+
+def test_many_brackets_side_by_side_are_no_nesting() -> None:
+    assert len(read("[" + "[]," * 1000 + "[]]")) == 1001
+
+
+@pytest.mark.parametrize("unit", ['\\"', '"', "\\"])
+def test_a_string_that_never_ends_is_scanned_once(unit: str, seconds: Any) -> None:
+    # Starting anew at each of 100,000 quotes would take minutes; one pass takes milliseconds.
+    with seconds(5), pytest.raises(Unparseable):
+        read("[" * 65 + '"' + unit * 100_000)
+
+
+@pytest.mark.parametrize(
+    "text", ['"' + "a" * 98 + '"', '"' + "é" * 49 + '"', '"' + "😀" * 24 + 'xx"']
+)
+def test_the_size_limit_counts_bytes_and_includes_itself(text: str) -> None:
+    assert len(text.encode()) == 100
+    assert parse(text, max_bytes=100)
+    with pytest.raises(TooLarge, match="has 100 bytes, and at most 99"):
+        parse(text, max_bytes=99)
+
+
+@quick
+@given(st.text())
+def test_no_text_raises_anything_but_a_reason(text: str) -> None:
+    with suppress(Unparseable):
+        json.dumps(read(text), allow_nan=False).encode()
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-MAX_SAFE_INTEGER, MAX_SAFE_INTEGER)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner)
+    ),
+    max_leaves=10,
+)
+
+
+@quick
+@given(value=JSON, escaped=st.booleans())
+def test_whatever_is_strict_json_is_read_back(value: Any, *, escaped: bool) -> None:
+    assert read(json.dumps(value, ensure_ascii=escaped)) == value

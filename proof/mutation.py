@@ -75,6 +75,7 @@ GROUPS = {
             "failures.visibility_backoff",
             "failures.circuit_breaker",
             "failures.quarantine",
+            "failures.failure_handler",
             "batch.processor",
         ),
         tests=(

@@ -16,7 +16,7 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup demo test lint unit bench sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
+.PHONY: help setup demo test lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ unit: setup ## the tests that need no sockets
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes)
 	@$(PY) -m benchmarks
+
+walk: setup ## how many files one good order passes in the library; writes reports/walk.json
+	@$(PY) -m benchmarks.walk
 
 sim: setup ## the protocol explored, the handlers run by seeds; writes reports/sim.json (REPLAY=file)
 	@$(PY) -m proof sim

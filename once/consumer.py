@@ -5,22 +5,13 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from msgspec import Struct
 
-from once.batch.group_commit import Rounds
-from once.batch.group_size import GroupSize
-from once.batch.handler_runner import Runner
-from once.batch.isolation import Isolation
-from once.batch.metrics import Meter
-from once.batch.processor import Batch
-from once.batch.state_machine import Settler
-from once.batch.warm_state import Memory
-from once.deadline import Budget, Context
-from once.effects.executor import Performer
+from once.composition import compose
+from once.deadline import Context
 from once.errors import Refusal, RegistrationError
 from once.events.dedup_key import Key
-from once.failures.circuit_breaker import Breaker
+from once.handlers.actions import Table
 from once.handlers.effect_declaration import (
     Completion,
     CompletionFunction,
@@ -28,9 +19,7 @@ from once.handlers.effect_declaration import (
     EffectFunction,
     Policy,
 )
-from once.handlers.item_key import Table
 from once.handlers.registration import Handler, HandlerFunction, RefusalFunction, Rejection, twice
-from once.intake.reader import Intake
 from once.runtime import Runtime
 from once.schema import CONSUMER_NAME
 from once.settings import Settings
@@ -61,7 +50,7 @@ class Consumer:
         self._faults: list[str] = []
 
     def table(self, name: str) -> Table:
-        """Declare a table that the handlers use, by the name it has in the consumer's line."""
+        """Declare a table that the handlers use, by its name in the consumer's declaration."""
         self.tables.add(name)
         return Table(name)
 
@@ -154,36 +143,14 @@ class Consumer:
         Raises:
             RegistrationError: handlers, tables or name are not those of the runtime's settings.
         """
-        settings = runtime.settings
-        self._check(settings)
-        intake = Intake(settings, self.handlers)
-        # An effect must have its outcome before another one's intent is written down: who is
-        # killed in between would leave calls in doubt that were never made.
-        size = GroupSize(1 if self.effects else settings.group_size)
-        memory = Memory(size, Breaker(settings, runtime.clock))
-
-        def handle(event: dict[str, Any], context: Context) -> "PartialItemFailureResponse":
-            remaining_ms = context.get_remaining_time_in_millis
-            budget = Budget(remaining_ms, settings.time_margin_ms, runtime.sleep)
-            meter = Meter(runtime.metrics, runtime.clock)
-            rounds = self.rounds(runtime, memory, meter, budget)
-            batch = Batch(runtime, intake, rounds, runtime.backoff(memory.breaker), meter, budget)
-            return batch.process(SQSEvent(event).records)
-
-        return handle
-
-    def rounds(self, runtime: Runtime, memory: Memory, meter: Meter, budget: Budget) -> Rounds:
-        """Return what settles the messages of one invocation."""
-        timeout = runtime.settings.effect_timeout_seconds
-        settler = Settler(
-            runtime.committer,
-            Runner(runtime, self.rejections, self.completions),
-            Performer(self.effects, runtime.ledger, budget, timeout),
-            meter,
-        )
-        threads = runtime.settings.commit_threads
-        isolation = Isolation(runtime.sqs, runtime.settings, runtime.logger)
-        return Rounds(settler, runtime.committer, isolation, memory, meter, threads, budget)
+        self._check(runtime.settings)
+        return compose(
+            runtime,
+            handlers=self.handlers,
+            rejections=self.rejections,
+            effects=self.effects,
+            completions=self.completions,
+        ).handle
 
     def _check(self, settings: Settings | None = None) -> None:
         faults = [*self._faults]
@@ -213,26 +180,29 @@ class Consumer:
             )
 
     def _disagreements(self, settings: Settings) -> list[str]:
-        line = f'Consumer("{settings.consumer}", …) in stacks/consumers.py'
+        place = f"the declaration of {settings.consumer!r} in the CDK app"
         subscribed, handled = set(settings.event_types), set(self.handlers)
         faults = [
             f"{self.name} handles {name!r}, which its queue never gets; add it to "
-            f"external= or events= of {line}"
+            f"external= or events= of {place}"
             for name in sorted(handled - subscribed)
         ]
         faults += [
-            f"{self.name} gets {name!r} and has no handler; add one, or take it out of {line}"
+            f"{self.name} gets {name!r} and has no handler; add one, or take it out of {place}"
             for name in sorted(subscribed - handled)
         ]
         faults += [
-            f"{self.name} uses the table {name!r}, which it may not; add it to tables= of {line}"
+            f"{self.name} uses the table {name!r}, which it may not; add it to tables= of {place}"
             for name in sorted(self.tables - set(settings.tables))
         ]
         if self.effects and not settings.effect_timeout_seconds:
             faults.append(
                 f"{self.name} has effects, and no time for them; add effect_timeout_seconds= to "
-                f"{line}"
+                f"{place}"
             )
         if self.name != settings.consumer:
-            faults.append(f"the handler is of {self.name!r}, and the function is {line}")
+            faults.append(
+                f"the handler is of {self.name!r}, and the function is deployed for "
+                f"{settings.consumer!r}"
+            )
         return faults

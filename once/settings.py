@@ -99,16 +99,6 @@ class Settings(Environment):
     commit_threads: int = 4
     isolation_queue_url: str | None = None
 
-    def is_isolation_queue(self, arn: str) -> bool:
-        """Tell whether the queue with this ARN is the consumer's isolation queue."""
-        url = self.isolation_queue_url
-        return url is not None and arn.rpartition(":")[2] == url.rpartition("/")[2]
-
-    def source_url(self, arn: str) -> str:
-        """Return the URL of the queue with this ARN, which is one of the consumer's two."""
-        isolated = self.is_isolation_queue(arn)
-        return self.isolation_queue_url if isolated and self.isolation_queue_url else self.queue_url
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelaySettings(Environment):

@@ -92,6 +92,7 @@ GROUPS = {
             "failures.visibility_backoff",
             "failures.circuit_breaker",
             "failures.quarantine",
+            "failures.failure_handler",
             "batch.processor",
         ),
         tests=(

@@ -6,7 +6,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from once.deadline import Budget
+from once.deadline import Deadline
 from once.settings import Settings
 
 from .item import serialized
@@ -29,14 +29,14 @@ class Raw:
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Work on a batch, and name the messages that are to come again."""
         # The pause between two attempts is the library's own, so that no difference is made there.
-        budget = Budget(context.get_remaining_time_in_millis, self._settings.time_margin_ms)
-        failed = [r for r in event["Records"] if not self._commit(json.loads(r["body"]), budget)]
+        deadline = Deadline(context.get_remaining_time_in_millis, self._settings.time_margin_ms)
+        failed = [r for r in event["Records"] if not self._commit(json.loads(r["body"]), deadline)]
         return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
 
-    def _commit(self, event: dict[str, Any], budget: Budget) -> bool:
+    def _commit(self, event: dict[str, Any], deadline: Deadline) -> bool:
         entries = self._entries(event)
         for attempt in range(_MAX_ATTEMPTS):
-            if attempt and not budget.pause(attempt - 1):
+            if attempt and not deadline.pause(attempt - 1):
                 return False
             try:
                 self._client.transact_write_items(TransactItems=entries)

@@ -1,235 +1,239 @@
-"""Committing a batch in rounds: in each, groups of messages, and several groups side by side."""
+"""Group commit: commits a batch in rounds of several groups, each of several messages."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import NamedTuple
 
+from once.batch.group_size import GroupSize
 from once.batch.isolation import Isolation
-from once.batch.message_state import Course
-from once.batch.metrics import Meter
-from once.batch.ready_queue import Line
-from once.batch.state_machine import Settler
-from once.batch.warm_state import Memory
+from once.batch.message_state import Ended, Finished, MessageState, Ready, Waiting
+from once.batch.metrics import BatchMetrics, GroupAnswer
+from once.batch.ready_queue import ReadyQueue
+from once.batch.state_machine import MessageStateMachine
 from once.commit.committer import Committer
-from once.commit.request import Claim
-from once.commit.result import DUPLICATE, STALE, Kind, Verdict, failed
-from once.deadline import Budget
+from once.commit.request import CommitRequest
+from once.commit.result import STALE, CommitResult, failed
+from once.deadline import Deadline
+from once.disposition import Disposition
 from once.errors import Unexpected
-from once.fate import Fate, Result
-from once.handlers.item_key import Place
+from once.failures.circuit_breaker import CircuitBreaker
+from once.handlers.actions import ItemKey
 from once.schema import Limits
 
 
-class Ready(NamedTuple):
-    """A course, and what it commits in this round."""
+class Member(NamedTuple):
+    """A message, and its request in this round."""
 
-    course: Course
-    claim: Claim
-
-
-class Answer(NamedTuple):
-    """What came of a group's request, and how long it took."""
-
-    verdicts: list[Verdict]
-    seconds: float
+    message: MessageState
+    request: CommitRequest
 
 
-class Rounds:
-    """Brings the messages of one invocation to their results.
+Group = list[Member]
+"""Messages that commit in one request."""
 
-    All of a round are about disjoint items: no group is in the way of another. What shares an item
-    with one that goes before it waits, and is handled anew where that has changed what it read.
+
+class GroupCommitter:
+    """Takes the messages of an invocation to their final states.
+
+    The messages of a round are about disjoint items, so that no group conflicts with another. A
+    message that shares an item with an earlier one waits, and its handler runs again if that
+    has changed what it read.
 
     Args:
-        settler: takes each message from step to step.
-        committer: the way into DynamoDB.
-        isolation: the way into the isolation queue.
-        memory: what earlier invocations have shown.
-        meter: counts requests and conflicts.
+        machine: makes the transitions of each message.
+        committer: sends the requests.
+        isolation: moves messages to the isolation queue.
+        breaker: learns whether a dependency of the consumer fails.
+        size: learns how many messages commit well together.
         threads: how many groups may commit side by side.
-        budget: the time of this invocation.
     """
 
     def __init__(
         self,
-        settler: Settler,
+        machine: MessageStateMachine,
         committer: Committer,
         isolation: Isolation,
-        memory: Memory,
-        meter: Meter,
+        breaker: CircuitBreaker,
+        size: GroupSize,
         threads: int,
-        budget: Budget,
     ) -> None:
-        self._settler = settler
+        self._machine = machine
         self._committer = committer
         self._isolation = isolation
-        self._size = memory.size
-        self._breaker = memory.breaker
-        self._meter = meter
+        self._breaker = breaker
+        self._size = size
         self._threads = max(1, threads)
-        self._budget = budget
 
-    def settle(self, courses: Sequence[Course]) -> Iterator[tuple[Course, Result]]:
-        """Yield each course, and its result, as soon as it has one.
+    def settle(
+        self, messages: Sequence[MessageState], deadline: Deadline, metrics: BatchMetrics
+    ) -> list[Finished]:
+        """Bring each message to its final state, and return these states as they were reached."""
+        suspects = self._isolation.suspects(messages) if _came_often(messages) else []
+        self._look_up(messages, suspects, deadline)
+        finished = self._finish(self._isolate(suspects, deadline))
+        queue = ReadyQueue([m for m in messages if not isinstance(m.phase, Finished)])
+        while len(finished) < len(messages):
+            going = self._take(queue, deadline)
+            self._commit(going, messages, deadline, metrics)
+            finished += self._finish(going)
+        return finished
 
-        Its fate must be set before the next one is asked for: it may decide that of others.
-        """
-        self._recall(courses)
-        yield from ((course, Fate.ISOLATED) for course in self._isolated(courses))
-        line = Line([course for course in courses if course.fate is None])
-        while line:
-            going = self._going(line)
-            self._work([course for course in going if course.result is None], line)
-            for course in going:
-                if course.result is not None:
-                    yield course, course.result
-                    line.leave(course)
+    def _finish(self, messages: Iterable[MessageState]) -> list[Finished]:
+        return [
+            self._machine.finish(message, message.phase.result)
+            for message in messages
+            if isinstance(message.phase, Ended)
+        ]
 
-    def _recall(self, courses: Sequence[Course]) -> None:
-        """Look before the risk: what comes again is likely a duplicate, and would spoil a group."""
-        alone = len(courses) == 1
-        courses = [course for course in courses if self._is_worth_a_look(course, alone=alone)]
-        for start in range(0, len(courses), Limits.BATCH_GET_KEYS):
-            if not self._budget.spent:
-                self._settler.recall(courses[start : start + Limits.BATCH_GET_KEYS])
+    def _look_up(
+        self, messages: Sequence[MessageState], suspects: Sequence[MessageState], deadline: Deadline
+    ) -> None:
+        """Look up redelivered messages: they are likely duplicates, and would spoil a group."""
+        grouped = self._size.limit > 1 and len(messages) > 1
+        looked_up = [
+            m
+            for m in messages
+            if m.delivery.is_spent or m in suspects or (grouped and self._is_redelivered(m))
+        ]
+        for start in range(0, len(looked_up), Limits.BATCH_GET_KEYS):
+            if not deadline.spent:
+                self._machine.look_up(looked_up[start : start + Limits.BATCH_GET_KEYS])
 
-    def _is_worth_a_look(self, course: Course, *, alone: bool) -> bool:
-        if course.spent or self._isolation.takes(course, alone=alone):
-            return True
-        if self._size.limit == 1 or alone:
-            return False
-        return self._size.recalls_all or not course.first_delivery
+    def _is_redelivered(self, message: MessageState) -> bool:
+        return message.delivery.receive_count > 1 or self._size.looks_up_all
 
-    def _isolated(self, courses: Sequence[Course]) -> list[Course]:
-        """Settle at SQS what came often, before a handler can end the process."""
-        alone = len(courses) == 1
-        often = [course for course in courses if self._isolation.takes(course, alone=alone)]
-        self._isolation.acknowledge(
-            [course for course in often if course.known == DUPLICATE], self._budget
-        )
-        run = [c for c in often if not c.is_decided and not self._is_held_back(c)]
-        return self._isolation.move(run, self._budget)
+    def _isolate(self, suspects: Sequence[MessageState], deadline: Deadline) -> list[MessageState]:
+        """Settle suspects at SQS before a handler can end the process; return those moved."""
+        if not suspects:
+            return []
+        is_suspended = self._breaker.is_open
+        moved = self._isolation.settle(suspects, deadline, is_suspended=is_suspended)
+        for message in moved:
+            self._machine.end(message, Disposition.ISOLATED)
+        return moved
 
-    def _is_held_back(self, course: Course) -> bool:
-        return bool(self._breaker.seconds_open) and not course.last_chance
-
-    def _going(self, line: Line) -> list[Course]:
-        """Return whose turn it is; if there is no time for them, with that as their result."""
-        if self._budget.spent:
-            return self._stopped(list(line))
+    def _take(self, queue: ReadyQueue, deadline: Deadline) -> list[MessageState]:
+        """Return the messages of the next round. Those without time to run have ended."""
+        if deadline.spent:
+            self._machine.stop(waiting := queue.waiting)
+            return waiting
         size = self._size.size
-        going = line.next(size if size == 1 else size * self._threads)
-        return going if self._pause(going) else self._stopped(going)
+        going = []
+        for message, decision in queue.take(size if size == 1 else size * self._threads):
+            if decision is not None:
+                self._machine.end(message, decision)
+            going.append(message)
+        if not _pause(going, deadline):
+            self._machine.stop(going)
+        return going
 
-    def _pause(self, going: Sequence[Course]) -> bool:
-        """Wait if all of them tried in vain before; return False if there is no time to."""
-        attempts = min(course.attempts for course in going)
-        return attempts == 0 or self._budget.pause(attempts - 1)
+    def _commit(
+        self,
+        going: Sequence[MessageState],
+        messages: Sequence[MessageState],
+        deadline: Deadline,
+        metrics: BatchMetrics,
+    ) -> None:
+        running = [message for message in going if not isinstance(message.phase, Ended)]
+        # Groups beyond the threads go on in the next round, after a check of the deadline.
+        groups = pack(self._gather(running, deadline), self._size.size)[: self._threads]
+        evidence = [STALE] * self._outdate(messages, groups)
+        answers = self._answers(groups)
+        metrics.answers.extend(answers)
+        for group, answer in zip(groups, answers, strict=True):
+            for (message, request), result in zip(group, answer.results, strict=True):
+                if not message.attempts:
+                    evidence.append(result)
+                self._machine.answer(message, request, result, len(group))
+        self._learn(evidence, running)
 
-    def _stopped(self, courses: list[Course]) -> list[Course]:
-        for course in courses:
-            # An outcome that has just come in is written down within the margin.
-            if course.effect is None or course.attempts:
-                self._settler.stop(course)
-        return courses
+    def _learn(self, evidence: Iterable[CommitResult], running: Iterable[MessageState]) -> None:
+        ended = [
+            (message.phase.result, message.delivery.receive_count)
+            for message in running
+            if isinstance(message.phase, Ended)
+        ]
+        self._breaker.learn(*ended)
+        self._size.learn(evidence, ended)
 
-    def _work(self, going: Sequence[Course], line: Iterable[Course]) -> None:
-        # What has more groups than threads goes on in the next round, after a look at the clock.
-        groups = pack(self._gather(going), self._size.size)[: self._threads]
-        self._outdate(line, groups)
-        for group, answer in zip(groups, self._commit(groups), strict=True):
-            self._meter.answered(answer.verdicts, answer.seconds)
-            for (course, claim), verdict in zip(group, answer.verdicts, strict=True):
-                self._learn(course, verdict, len(group))
-                self._settler.advance(course, claim, verdict)
-        self._learn_results([(c, c.result) for c in going if c.result is not None])
+    def _gather(self, running: Sequence[MessageState], deadline: Deadline) -> list[Member]:
+        """Run the handlers of a round, and return the messages that may commit side by side."""
+        taken: set[ItemKey] = set()
+        members: list[Member] = []
+        for message in running:
+            if message is not running[0] and deadline.spent:
+                break  # ready messages commit; the handlers of the others do not begin
+            request = self._request(message, taken)
+            if request is not None and taken.isdisjoint(request.actions):
+                taken.update(request.actions)
+                members.append(Member(message, request))
+        return members
 
-    def _learn(self, course: Course, verdict: Verdict, company: int) -> None:
-        if not course.attempts:
-            self._size.saw(verdict)
-        if verdict.kind in (Kind.CONTENDED, Kind.STALE):
-            course.company = 1  # it would likely spoil another group
-        elif verdict.kind is Kind.UNNAMED:
-            course.company = company // 2
+    def _request(self, message: MessageState, taken: Set[ItemKey]) -> CommitRequest | None:
+        match message.phase:
+            case Waiting():
+                self._machine.begin(message, first=not taken)
+            case Ready(request, outdated=True) if taken.isdisjoint(request.actions):
+                self._machine.rerun(message)
+        return message.phase.request if isinstance(message.phase, Ready) else None
 
-    def _learn_results(self, ended: Sequence[tuple[Course, Result]]) -> None:
-        self._breaker.saw(*((result, course.delivery.receive_count) for course, result in ended))
-        for course, result in ended:
-            if course.first_delivery:
-                self._size.saw_first_delivery(duplicate=result is Fate.DUPLICATE)
-
-    def _gather(self, going: Sequence[Course]) -> list[Ready]:
-        """Run the handlers of a round, and return those that may commit side by side."""
-        taken: set[Place] = set()
-        ready: list[Ready] = []
-        for course in going:
-            if course is not going[0] and self._budget.spent:
-                break  # what is ready commits; the others' handlers are not begun
-            claim = self._prepare(course, taken)
-            if claim is not None and taken.isdisjoint(claim.places):
-                taken |= claim.places
-                ready.append(Ready(course, claim))
-        return ready
-
-    def _prepare(self, course: Course, taken: Set[Place]) -> Claim | None:
-        if course.claim is None:
-            self._begin(course)
-            if taken and course.failed_in_its_handler:
-                course.result = None  # what goes before it may change the handler's mind
-        elif course.outdated and taken.isdisjoint(course.claim.places):
-            self._settler.again(course)
-        return course.claim
-
-    def _begin(self, course: Course) -> None:
-        if not course.is_readable:
-            self._settler.begin(course)
-        elif course.spent and not course.is_decided:
-            self._settler.give_up(course)
-        elif self._is_held_back(course):
-            self._settler.suspend(course)
-        else:
-            self._settler.begin(course)
-
-    def _commit(self, groups: Sequence[Sequence[Ready]]) -> list[Answer]:
+    def _answers(self, groups: Sequence[Group]) -> list[GroupAnswer]:
         if len(groups) <= 1:
             return [self._answer(group) for group in groups]
         with ThreadPoolExecutor(len(groups)) as pool:
             return list(pool.map(self._answer, groups))
 
-    def _answer(self, group: Sequence[Ready]) -> Answer:
+    def _answer(self, group: Group) -> GroupAnswer:
         start = perf_counter()
         try:
-            verdicts = self._committer.commit([claim for _, claim in group])
-        except Exception as error:  # one group never takes the others along
-            verdicts = [failed(Unexpected(error))] * len(group)
-        return Answer(verdicts, perf_counter() - start)
+            results = self._committer.commit([request for _, request in group])
+        except Exception as error:  # one group must not affect the others
+            results = [failed(Unexpected(error))] * len(group)
+        return GroupAnswer(results, perf_counter() - start)
 
-    def _outdate(self, line: Iterable[Course], groups: Sequence[Sequence[Ready]]) -> None:
-        """Mark what has decided on an item that a neighbour is about to change."""
-        committing = {course for group in groups for course, _ in group}
-        changed = {place for group in groups for _, c in group for place in c.transaction.writes}
-        for course in line:
-            if course in committing or course.claim is None or course.outdated:
-                continue
-            if not changed.isdisjoint(course.claim.transaction.reads):
-                course.outdated = True
-                self._size.saw(STALE)  # its handler ran in vain: with smaller groups it would not
+    def _outdate(self, messages: Iterable[MessageState], groups: Sequence[Group]) -> int:
+        """Outdate the ready messages that have read what these groups change; return how many."""
+        committing = {message for group in groups for message, _ in group}
+        others = [
+            Member(message, message.phase.request)
+            for message in messages
+            if isinstance(message.phase, Ready)
+            and not message.phase.outdated
+            and message not in committing
+        ]
+        if not others:
+            return 0
+        changed = {key for group in groups for _, r in group for key in r.transaction.writes}
+        outdated = [o for o in others if not changed.isdisjoint(o.request.transaction.reads)]
+        for message, request in outdated:
+            self._machine.outdate(message, request)
+        return len(outdated)
 
 
-def pack(ready: Iterable[Ready], size: int) -> list[list[Ready]]:
+def pack(members: Iterable[Member], size: int) -> list[Group]:
     """Return groups of at most `size`, each of which fits into one request."""
-    groups: list[list[Ready]] = []
-    for one in ready:
-        if not groups or not _fits([*groups[-1], one], size):
+    groups: list[Group] = []
+    for member in members:
+        if not groups or not _fits([*groups[-1], member], size):
             groups.append([])
-        groups[-1].append(one)
+        groups[-1].append(member)
     return groups
 
 
-def _fits(group: Sequence[Ready], size: int) -> bool:
+def _fits(group: Group, size: int) -> bool:
     return (
-        len(group) <= min(size, *(course.company for course, _ in group))
-        and sum(len(claim.entries) for _, claim in group) <= Limits.TRANSACTION_ACTIONS
-        and sum(claim.size for _, claim in group) <= Limits.TRANSACTION_BYTES
+        len(group) <= min(size, *(message.max_group_size for message, _ in group))
+        and sum(len(request.entries) for _, request in group) <= Limits.TRANSACTION_ACTIONS
+        and sum(request.size for _, request in group) <= Limits.TRANSACTION_BYTES
     )
+
+
+def _pause(going: Sequence[MessageState], deadline: Deadline) -> bool:
+    """Wait if all of them met contention before; return False if there is no time to."""
+    attempts = min(message.attempts for message in going)
+    return attempts == 0 or deadline.pause(attempts - 1)
+
+
+def _came_often(messages: Iterable[MessageState]) -> bool:
+    return any(m.delivery.came_often or m.delivery.is_spent for m in messages)

@@ -1,4 +1,4 @@
-"""Running a consumer's functions, each into a transaction of its own."""
+"""Handler runner: runs a consumer's functions, each with a transaction of its own."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,54 +7,57 @@ from once.errors import InvalidData, OnceError, Refusal, Unexpected, UnhandledRe
 from once.handlers.effect_declaration import Completion
 from once.handlers.intent import Intent
 from once.handlers.registration import Rejection
-from once.handlers.transaction import Transaction
-from once.intake.reader import Task
-from once.runtime import Runtime
+from once.handlers.transaction import Reader, Transaction
+from once.intake.reader import DecodedEvent
+from once.settings import Settings
 
-Step = Transaction | OnceError
+Filled = Transaction | OnceError
 
 
-class Runner:
+class HandlerRunner:
     """Runs handlers, rejections and completions.
 
     Args:
-        runtime: the consumer's tables, and the way to read them.
+        settings: the consumer's tables, and the types that it publishes.
+        read: reads an item consistently.
         rejections: the answers to business refusals.
         completions: what writes down the outcomes of effects, by effect.
     """
 
     def __init__(
         self,
-        runtime: Runtime,
+        settings: Settings,
+        read: Reader,
         rejections: Mapping[type[Refusal], Rejection],
         completions: Mapping[str, Completion],
     ) -> None:
-        self._runtime = runtime
+        self._settings = settings
+        self._read = read
         self._rejections = rejections
         self._completions = completions
 
-    def handle(self, task: Task) -> Step:
-        """Run the handler of a task's event; a refusal that it raises is answered at once."""
-        if isinstance(task.data, InvalidData):
-            return task.data
-        return self._fill(task, self.empty(task), task.handler.function, task.data)
+    def handle(self, event: DecodedEvent) -> Filled:
+        """Run an event's handler; a refusal that it raises is answered at once."""
+        if isinstance(event.data, InvalidData):
+            return event.data
+        return self._fill(event, self.empty(event), event.handler.function, event.data)
 
-    def complete(self, task: Task, owned: Intent, outcome: Any) -> Step:
+    def complete(self, event: DecodedEvent, owned: Intent, outcome: Any) -> Filled:
         """Write an effect's outcome down; a Refusal among the outcomes is answered."""
-        transaction = self.empty(task, owned)
+        transaction = self.empty(event, owned)
         if isinstance(outcome, Refusal):
-            return self.refuse(task, transaction.refused(outcome, keep_reads=False))
+            return self.refuse(event, transaction.refused(outcome, keep_reads=False))
         function = self._completions[owned.effect].function
-        return self._fill(task, transaction, function, task.data, outcome)
+        return self._fill(event, transaction, function, event.data, outcome)
 
-    def refuse(self, task: Task, answer: Transaction) -> Step:
+    def refuse(self, event: DecodedEvent, answer: Transaction) -> Filled:
         """Run the answer to a refusal, on the transaction that is to hold it."""
         rejection = self._rejection(answer.refusal)
         if rejection is None:
             return UnhandledRefusal(
                 f"{answer.refusal!r} has no answer: add @consumer.rejects for its class"
             )
-        match _raised_by(rejection.function, task.data, answer.refusal, answer):
+        match _raised_by(rejection.function, event.data, answer.refusal, answer):
             case None:
                 return answer
             case Refusal() as refusal:
@@ -63,24 +66,28 @@ class Runner:
                 return error
 
     def _fill(
-        self, task: Task, transaction: Transaction, function: Callable[..., None], *arguments: Any
-    ) -> Step:
+        self,
+        event: DecodedEvent,
+        transaction: Transaction,
+        function: Callable[..., None],
+        *arguments: Any,
+    ) -> Filled:
         match _raised_by(function, *arguments, transaction):
             case None:
                 return transaction
             case Refusal() as refusal:
-                return self.refuse(task, transaction.refused(refusal, keep_reads=True))
+                return self.refuse(event, transaction.refused(refusal, keep_reads=True))
             case error:
                 return error
 
-    def empty(self, task: Task, owned: Intent | None = None) -> Transaction:
+    def empty(self, event: DecodedEvent, owned: Intent | None = None) -> Transaction:
         """Return a transaction that holds nothing yet."""
         return Transaction(
-            task.event,
-            task.identity,
-            tables=self._runtime.settings.tables,
-            publishes=self._runtime.settings.publishes,
-            read=self._runtime.read,
+            event.event,
+            event.identity,
+            tables=self._settings.tables,
+            publishes=self._settings.publishes,
+            read=self._read,
             owned=owned,
         )
 

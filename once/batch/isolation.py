@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.batch.message_state import Course
-from once.deadline import Budget
+from once.batch.message_state import MessageState
+from once.commit.result import DUPLICATE
+from once.deadline import Deadline
 from once.error_text import summary_of
 from once.failures.quarantine import first_seen, lineage, text, whole
-from once.intake.original_message import Original
+from once.intake.original_message import OriginalMessage
 from once.schema import DeadLetter, Limits
 from once.settings import Settings
 
@@ -33,7 +34,7 @@ _NO_ANSWER = (ClientError, BotoCoreError, ResponseParserError)
 class _Copy(NamedTuple):
     """A message as it is sent to the isolation queue."""
 
-    course: Course
+    message: MessageState
     body: str
     attributes: Mapping[str, Any]
 
@@ -61,44 +62,63 @@ class Isolation:
         self._source_url = settings.queue_url
         self._logger = logger
 
-    def takes(self, course: Course, *, alone: bool) -> bool:
-        """Tell whether a message may have to be settled before any handler runs.
+    def suspects(self, messages: Sequence[MessageState]) -> list[MessageState]:
+        """Return the messages of a batch that must be settled before any handler runs.
 
-        One whose deliveries are spent is, even if it is alone now: neighbours may have spent them.
-
-        Args:
-            course: the message.
-            alone: whether it is the only one in its batch.
+        These were received often. A message that is alone in its batch may run, unless its
+        deliveries are spent: earlier neighbours may have spent them.
         """
+        alone = len(messages) == 1
+        return [message for message in messages if self._is_suspect(message, alone=alone)]
+
+    def _is_suspect(self, message: MessageState, *, alone: bool) -> bool:
+        delivery = message.delivery
         return (
-            (course.spent or (course.came_often and not alone))
+            (delivery.is_spent or (delivery.came_often and not alone))
             and bool(self._url)
-            and not course.isolated
-            and course.is_readable
-            and course.delivery.group is None  # a message group would lose its order
+            and not delivery.is_isolated
+            and message.is_readable
+            and delivery.group is None  # a message group would lose its order
         )
 
-    def move(self, courses: Sequence[Course], budget: Budget) -> list[Course]:
+    def settle(
+        self, suspects: Sequence[MessageState], deadline: Deadline, *, is_suspended: bool
+    ) -> list[MessageState]:
+        """Delete known duplicates, move the messages that would run, and return the moved.
+
+        Args:
+            suspects: the messages, whose dedup records were looked up.
+            deadline: the time of this invocation.
+            is_suspended: whether the circuit breaker holds messages back, except on their last
+                chance.
+        """
+        self.acknowledge([m for m in suspects if m.known == DUPLICATE], deadline)
+        undecided = [m for m in suspects if not m.is_decided]
+        return self.move(
+            [m for m in undecided if m.delivery.is_last_chance or not is_suspended], deadline
+        )
+
+    def move(self, messages: Sequence[MessageState], deadline: Deadline) -> list[MessageState]:
         """Send messages to the isolation queue, delete them from theirs, and return the moved.
 
         The others stay where they are: SQS refused them, did not answer, or the time was up.
         """
-        moved: list[Course] = []
-        for copies in _calls(list(filter(None, map(_copy, courses)))):
-            if budget.spent:
+        moved: list[MessageState] = []
+        for copies in _calls(list(filter(None, map(_copy, messages)))):
+            if deadline.spent:
                 break
             sent = self._sent(copies)
-            self.acknowledge(sent, budget)
+            self.acknowledge(sent, deadline)
             moved += sent
         return moved
 
-    def acknowledge(self, courses: Sequence[Course], budget: Budget) -> None:
+    def acknowledge(self, messages: Sequence[MessageState], deadline: Deadline) -> None:
         """Delete settled messages now. The answer, which does so too, may never be given."""
-        for start in range(0, len(courses), Limits.QUEUE_BATCH):
-            if not budget.spent:
-                self._delete(courses[start : start + Limits.QUEUE_BATCH])
+        for start in range(0, len(messages), Limits.QUEUE_BATCH):
+            if not deadline.spent:
+                self._delete(messages[start : start + Limits.QUEUE_BATCH])
 
-    def _sent(self, copies: Sequence[_Copy]) -> list[Course]:
+    def _sent(self, copies: Sequence[_Copy]) -> list[MessageState]:
         entries: Any = [
             {"Id": str(number), "MessageBody": copy.body, "MessageAttributes": copy.attributes}
             for number, copy in enumerate(copies)
@@ -110,30 +130,30 @@ class Isolation:
             return []
         if refused := answer.get("Failed"):
             self._warn("not isolated", len(refused), refused[0]["Code"])
-        return [copies[int(sent["Id"])].course for sent in answer.get("Successful", [])]
+        return [copies[int(sent["Id"])].message for sent in answer.get("Successful", [])]
 
-    def _delete(self, courses: Sequence[Course]) -> None:
+    def _delete(self, messages: Sequence[MessageState]) -> None:
         entries: Any = [
-            {"Id": str(number), "ReceiptHandle": course.delivery.record.receipt_handle}
-            for number, course in enumerate(courses)
+            {"Id": str(number), "ReceiptHandle": message.delivery.record.receipt_handle}
+            for number, message in enumerate(messages)
         ]
         try:
             self._client.delete_message_batch(QueueUrl=self._source_url, Entries=entries)
         except _NO_ANSWER as error:
-            self._warn("settled, and not deleted yet", len(courses), summary_of(error))
+            self._warn("settled, and not deleted yet", len(messages), summary_of(error))
 
     def _warn(self, what: str, messages: int, error: str) -> None:
         self._logger.warning(what, extra={"messages": messages, "error": error})
 
 
-def _copy(course: Course) -> _Copy | None:
-    delivery = course.delivery
+def _copy(message: MessageState) -> _Copy | None:
+    delivery = message.delivery
     facts = {
         DeadLetter.FIRST_SEEN: text(first_seen(delivery)),
         DeadLetter.LINEAGE: text(lineage(delivery)),
     }
-    found = whole(Original.of(delivery.record), facts)
-    return None if found is None else _Copy(course, *found)
+    found = whole(OriginalMessage.of(delivery.record), facts)
+    return None if found is None else _Copy(message, *found)
 
 
 def _calls(copies: Sequence[_Copy]) -> Iterator[list[_Copy]]:

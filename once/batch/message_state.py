@@ -1,82 +1,100 @@
-"""One message on its way through a batch: what is known of it, its next step, its result."""
+"""Message state: the phase of one message in a batch, and the facts on which its next step depends.
+
+`once.batch.state_machine` is the only writer. A message is in one phase at a time:
+
+    Waiting ──> Ready ──> Ended ──> Finished
+       ^          │
+       └──────────┘  its commit did not take place, and its handler must run again
+"""
 
 from dataclasses import dataclass
-from typing import Any
 
-from once.commit.request import Claim
-from once.commit.result import Kind, Verdict
-from once.effects.executor import Turn
+from once.batch.metrics import BatchMetrics
+from once.commit.request import CommitRequest
+from once.commit.result import CommitOutcome, CommitResult
+from once.deadline import Deadline
+from once.disposition import Disposition, MessageResult
+from once.effects.executor import EffectAttempt
 from once.errors import InvalidData, OnceError
-from once.fate import Fate, Result
-from once.intake.reader import Delivery, Task
+from once.intake.reader import DecodedEvent, Delivery
 from once.schema import Limits
 
-_OFTEN = 3
-"""Receives. Two may have been spent on a neighbour that ended the function: once in its own batch,
-and once more because SQS gave both out together again."""
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The message's handler has not run yet, or must run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The message has a request to commit.
+
+    `outdated` says that another message has changed an item that the handler read.
+    """
+
+    request: CommitRequest
+    outdated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The message has a result. What follows from an error is not done yet."""
+
+    result: MessageResult
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The message is settled. `disposition` follows from `result`."""
+
+    delivery: Delivery
+    result: MessageResult
+    disposition: Disposition
 
 
 @dataclass(slots=True, eq=False)
-class Course:
-    """A message between its delivery and its fate.
+class MessageState:
+    """A message between its delivery and its disposition.
 
     Attributes:
         delivery: the message.
-        last_chance: whether it will not run again after this delivery.
-        spent: whether it was delivered as often as it may run, and is not to run any more.
-        isolated: whether it comes from the isolation queue.
-        known: what its dedup record said before its turn; None if that was not asked, or is new.
-        claim: what is to be committed next; None before its turn.
-        result: where its own course ended; None before that.
-        fate: what became of the message; set by `once.batch.processor`.
-        effect: its turn at an effect, where it has begun one, and `outcome` what came of it.
-        attempts: how often it tried in vain to commit, by no neighbour's fault.
-        company: with how many it may commit at most, itself counted, for all that has happened.
-        outdated: whether a neighbour changed what its handler had read.
+        deadline: the time of the invocation.
+        metrics: collects the figures of the invocation.
+        phase: the phase of the message.
+        known: result of looking up its dedup record before its handler ran; None if the record was
+            not looked up, or does not exist.
+        effect: its attempt at an effect, if it has begun one.
+        attempts: commits that failed by contention, since the handler or the effect made progress.
+        max_group_size: largest group this message may still join, itself included.
     """
 
     delivery: Delivery
-    last_chance: bool = False
-    spent: bool = False
-    isolated: bool = False
-    known: Verdict | None = None
-    claim: Claim | None = None
-    result: Result | None = None
-    fate: Fate | None = None
-    effect: Turn | None = None
-    outcome: Any = None
+    deadline: Deadline
+    metrics: BatchMetrics
+    phase: Waiting | Ready | Ended | Finished = Waiting()
+    known: CommitResult | None = None
+    effect: EffectAttempt | None = None
     attempts: int = 0
-    company: int = Limits.TRANSACTION_ACTIONS
-    outdated: bool = False
+    max_group_size: int = Limits.TRANSACTION_ACTIONS
 
     @property
-    def task(self) -> Task:
-        """What is to be done; only once its turn has come, and of a message that could be read."""
-        assert isinstance(self.delivery.work, Task)  # noqa: S101
-        return self.delivery.work
+    def event(self) -> DecodedEvent:
+        """The decoded event.
+
+        Raises:
+            OnceError: the message could not be decoded.
+        """
+        if isinstance(self.delivery.decoded, OnceError):
+            raise self.delivery.decoded
+        return self.delivery.decoded
 
     @property
     def is_readable(self) -> bool:
-        """Whether there is anything to try; else nothing outside of the message can mend it."""
-        work = self.delivery.work
-        return isinstance(work, Task) and not isinstance(work.data, InvalidData)
+        """Whether a handler can run: the message was decoded, and its data fits the model."""
+        decoded = self.delivery.decoded
+        return isinstance(decoded, DecodedEvent) and not isinstance(decoded.data, InvalidData)
 
     @property
     def is_decided(self) -> bool:
         """Whether its dedup record decides already: neither a handler nor an effect will run."""
-        return self.known is not None and self.known.kind is not Kind.PENDING
-
-    @property
-    def came_often(self) -> bool:
-        """Whether the message itself may have ended the function in its earlier deliveries."""
-        return self.delivery.receive_count >= _OFTEN
-
-    @property
-    def failed_in_its_handler(self) -> bool:
-        """Whether it ended in an error that its handler, and no reader or record, brought up."""
-        return self.is_readable and isinstance(self.result, OnceError)
-
-    @property
-    def first_delivery(self) -> bool:
-        """Whether SQS has not delivered the message before."""
-        return self.delivery.receive_count == 1
+        return self.known is not None and self.known.outcome is not CommitOutcome.PENDING

@@ -1,127 +1,143 @@
-"""Whose turn it is: the messages of one batch that have no fate yet."""
+"""Ready queue: the order in which the messages of one batch run."""
 
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
-from once.batch.message_state import Course
+from once.batch.message_state import Finished, MessageState
+from once.disposition import Disposition, MessageResult
 from once.errors import Blocked, KeyConflict
-from once.fate import Fate, Result
-from once.intake.reader import Task
+from once.intake.reader import DecodedEvent
 
 
 class _Rank(IntEnum):
-    """Where in the line a message stands; those of one rank are in the order of the batch."""
+    """Position of a message in the queue; those of one rank keep the order of the batch."""
 
     LAST_CHANCE = 0
-    """Were it left over when the time is up, it would be dead-lettered without a turn."""
+    """If no time were left for it, it would be dead-lettered without an attempt."""
     ORDINARY = 1
     SUSPECT = 2
+    """It may have ended the function in earlier deliveries."""
 
 
-class Line:
-    """Keeps the order of a FIFO group, and lets one message of a key go at a time.
+class Turn(NamedTuple):
+    """A message that runs now, and its result if an earlier message of the batch decides it."""
+
+    message: MessageState
+    decision: MessageResult | None
+
+
+class ReadyQueue:
+    """Keeps the order of each FIFO group, and lets one message of a key run at a time.
 
     Args:
-        courses: the batch, in the order of its records.
+        messages: the batch, in the order of its records.
     """
 
-    def __init__(self, courses: Sequence[Course]) -> None:
-        self._ranks = _ranks(courses)
-        self._waiting = sorted(courses, key=self._ranks.__getitem__)
-        self._went: Sequence[Course] = ()
+    def __init__(self, messages: Sequence[MessageState]) -> None:
+        self._ranks = _ranks(messages)
+        self._waiting = sorted(messages, key=self._ranks.__getitem__)
+        self._taken: Sequence[MessageState] = ()
         self._committed: dict[str, str] = {}
         self._blocked: set[str] = set()
 
-    def __len__(self) -> int:
-        return len(self._waiting)
+    @property
+    def waiting(self) -> list[MessageState]:
+        """The messages that are not finished."""
+        return [m for m in self._waiting if not isinstance(m.phase, Finished)]
 
-    def __iter__(self) -> Iterator[Course]:
-        return iter(self._waiting)
+    def take(self, count: int) -> list[Turn]:
+        """Return the messages that run now: at least one, and `count` at most.
 
-    def next(self, count: int) -> list[Course]:
-        """Return those that go now: at least one, and `count` at most."""
-        self._went = self._unwritten() or self._chosen(count)
-        for course in self._went:
-            course.result = self._foregone(course)
-        return self._went
+        Messages stay in the queue until they are finished.
+        """
+        self._remove_finished()
+        self._taken = self._with_effect() or self._chosen(count)
+        return [Turn(message, self._decision(message)) for message in self._taken]
 
-    def _unwritten(self) -> list[Course]:
-        """The one whose effect is done: that is written down before another effect begins."""
-        return [c for c in self._went if c.effect is not None and c.fate is None]
+    def _remove_finished(self) -> None:
+        for message in self._waiting:
+            if isinstance(message.phase, Finished):
+                self._note(message.phase)
+        self._waiting = self.waiting
 
-    def _chosen(self, count: int) -> list[Course]:
-        """First whom nobody was in the way of; for the others the ways may be free by then."""
-        fresh: list[Course] = []
-        in_vain: list[Course] = []
-        for course in self._free():
-            if self._ranks[course] is _Rank.LAST_CHANCE and not course.attempts:
-                return [course]
-            if self._ranks[course] is _Rank.SUSPECT:
+    def _note(self, message: Finished) -> None:
+        """Note what a finished message decides for the messages behind it."""
+        if message.disposition is Disposition.RETRIED and message.delivery.group is not None:
+            self._blocked.add(message.delivery.group)
+        event = message.delivery.decoded
+        if isinstance(message.result, Disposition) and isinstance(event, DecodedEvent):
+            self._committed[event.identity.pk] = event.identity.fingerprint
+
+    def _with_effect(self) -> list[MessageState]:
+        """Return the message whose effect is done: it commits before another effect begins."""
+        return [
+            message
+            for message in self._taken
+            if message.effect is not None and not isinstance(message.phase, Finished)
+        ]
+
+    def _chosen(self, count: int) -> list[MessageState]:
+        """Return messages without contention first; the others may meet none any more by then."""
+        fresh: list[MessageState] = []
+        contended: list[MessageState] = []
+        for message in self._free():
+            if self._ranks[message] is _Rank.LAST_CHANCE and not message.attempts:
+                return [message]
+            if self._ranks[message] is _Rank.SUSPECT:
                 break
-            (in_vain if course.attempts else fresh).append(course)
+            (contended if message.attempts else fresh).append(message)
             if len(fresh) == count:
                 break
-        return fresh or in_vain[:count] or [_either_end(list(self._free()))]
+        return fresh or contended[:count] or [_either_end(list(self._free()))]
 
-    def leave(self, course: Course) -> None:
-        """Take a message out whose fate is known: it may decide that of others."""
-        self._waiting.remove(course)
-        if course.fate is Fate.RETRIED and course.delivery.group is not None:
-            self._blocked.add(course.delivery.group)
-        if isinstance(course.result, Fate):
-            identity = course.task.identity
-            self._committed[identity.pk] = identity.fingerprint
-
-    def _free(self) -> Iterator[Course]:
-        """Those that wait for no other of their group or key."""
+    def _free(self) -> Iterator[MessageState]:
+        """Yield the messages that wait for no other of their group or key."""
         keys: set[str] = set()
         groups: set[str] = set()
-        for course in self._waiting:
-            pk, group = course.delivery.pk, course.delivery.group
+        for message in self._waiting:
+            pk, group = message.delivery.pk, message.delivery.group
             if pk not in keys and group not in groups:
-                yield course
+                yield message
             if pk is not None:
                 keys.add(pk)
             if group is not None:
                 groups.add(group)
 
-    def _foregone(self, course: Course) -> Result | None:
-        """What an earlier message of the batch has decided."""
-        if course.delivery.group in self._blocked:
+    def _decision(self, message: MessageState) -> MessageResult | None:
+        """Return the result that follows from an earlier message of the batch, if any."""
+        delivery = message.delivery
+        if delivery.group in self._blocked:
             return Blocked("an earlier message of its group failed")
-        if not isinstance(course.delivery.work, Task):
+        if delivery.pk not in self._committed or not isinstance(delivery.decoded, DecodedEvent):
             return None
-        identity = course.delivery.work.identity
-        match self._committed.get(identity.pk):
-            case None:
-                return None
-            case identity.fingerprint:
-                return Fate.DUPLICATE
-            case _:
-                return KeyConflict(
-                    "an event with other content was committed under this key in this batch"
-                )
+        identity = delivery.decoded.identity
+        if self._committed[identity.pk] == identity.fingerprint:
+            return Disposition.DUPLICATE
+        return KeyConflict("an event with other content was committed under this key in this batch")
 
 
-def _ranks(courses: Sequence[Course]) -> dict[Course, _Rank]:
-    """Return each one's rank. All of a FIFO group have one, or the group would be torn."""
+def _ranks(messages: Sequence[MessageState]) -> dict[MessageState, _Rank]:
+    """Return the rank of each message. A FIFO group has one rank, or its order would be lost."""
     first: dict[str, _Rank] = {}
-    for course in courses:
-        if course.delivery.group is not None and not course.is_decided:
-            first.setdefault(course.delivery.group, _rank(course))
-    return {c: first.get(c.delivery.group or "", _rank(c)) for c in courses}
+    for message in messages:
+        if message.delivery.group is not None and not message.is_decided:
+            first.setdefault(message.delivery.group, _rank(message))
+    return {m: first.get(m.delivery.group or "", _rank(m)) for m in messages}
 
 
-def _rank(course: Course) -> _Rank:
-    if course.is_decided:
-        return _Rank.ORDINARY  # its handler will not run
-    if course.last_chance:
-        return _Rank.LAST_CHANCE
-    return _Rank.SUSPECT if course.came_often else _Rank.ORDINARY
+def _rank(message: MessageState) -> _Rank:
+    delivery = message.delivery
+    if not (delivery.is_last_chance or delivery.came_often) or message.is_decided:
+        return _Rank.ORDINARY  # the handler of a decided message will not run
+    return _Rank.LAST_CHANCE if delivery.is_last_chance else _Rank.SUSPECT
 
 
-def _either_end(suspects: Sequence[Course]) -> Course:
-    """From the front and from the back by turns, so that a killer is behind everyone once."""
-    fewest = min(course.attempts for course in suspects)
-    suspects = [course for course in suspects if course.attempts == fewest]
+def _either_end(suspects: Sequence[MessageState]) -> MessageState:
+    """Return the first message or the last, alternating with the receive count.
+
+    Every other message is then attempted before the one that ends the function at least once.
+    """
+    fewest = min(message.attempts for message in suspects)
+    suspects = [message for message in suspects if message.attempts == fewest]
     return suspects[-1 if suspects[-1].delivery.receive_count % 2 == 0 else 0]

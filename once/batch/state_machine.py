@@ -1,209 +1,246 @@
-"""From a message to its result: run the handler, and do what the verdict on its commit asks for."""
+"""State machine: takes each message of a batch from phase to phase."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from once.batch.handler_runner import Runner, Step, refused_twice
-from once.batch.message_state import Course
-from once.batch.metrics import Meter
+from once.batch.endings import contention, out_of_time, suspended, unfinished, unresumable
+from once.batch.handler_runner import HandlerRunner, refused_twice
+from once.batch.message_state import Ended, Finished, MessageState, Ready, Waiting
 from once.commit.committer import Committer
-from once.commit.request import Claim
-from once.commit.result import Kind, Verdict
-from once.effects.executor import Performer, Turn
-from once.errors import (
-    Contention,
-    EffectUnknown,
-    InFlight,
-    InvalidData,
-    OnceError,
-    OutcomeUnknown,
-    OutOfTime,
-    Refusal,
-    Suspended,
-    Unexpected,
-    Unfinished,
-)
-from once.fate import Fate
+from once.commit.request import CommitRequest
+from once.commit.result import CommitOutcome, CommitResult
+from once.disposition import Disposition, MessageResult
+from once.effects.executor import EffectAttempt, EffectExecutor
+from once.errors import InvalidData, OnceError, OutcomeUnknown, Refusal, Unexpected
+from once.failures.circuit_breaker import CircuitBreaker
+from once.failures.failure_handler import FailureHandler
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
-from once.intake.reader import Task
+from once.intake.reader import DecodedEvent
 from once.schema import Standing
+
+if TYPE_CHECKING:
+    from once.runtime import Runtime
 
 _MAX_ATTEMPTS = 11
 """With full jitter, seconds of contention: past that the queue is the better place to wait."""
 
-_IN_VAIN = {Kind.CONTENDED, Kind.STALE, Kind.BUSY}
-_AGAIN_AS_IT_IS = {Kind.CONTENDED, Kind.BUSY, Kind.INNOCENT, Kind.UNNAMED}
+_CONTENTION = {CommitOutcome.CONTENDED, CommitOutcome.STALE, CommitOutcome.BUSY}
+_SAME_REQUEST = {
+    *(CommitOutcome.CONTENDED, CommitOutcome.BUSY),
+    *(CommitOutcome.UNAFFECTED, CommitOutcome.UNATTRIBUTED),
+}
 
-Next = Step | Fate
+Step = Transaction | MessageResult
+"""The next step of a message: a transaction to commit, or the end."""
 
 
-class Settler:
-    """Takes courses from step to step. Nothing that it meets is raised: errors are results.
+class MessageStateMachine:
+    """Makes every transition of a message; no other class writes a `MessageState`.
+
+    It raises no error that a message meets: errors are results.
 
     Args:
-        committer: the way into DynamoDB.
+        runtime: settings, clock and logger.
+        committer: looks up dedup records.
         runner: the consumer's functions.
-        performer: the consumer's effects.
-        meter: counts what became of them.
+        effects: the consumer's effects.
+        breaker: says whether a dependency of the consumer fails.
+        failures: quarantines or delays failed messages.
     """
 
     def __init__(
-        self, committer: Committer, runner: Runner, performer: Performer, meter: Meter
+        self,
+        runtime: "Runtime",
+        committer: Committer,
+        runner: HandlerRunner,
+        effects: EffectExecutor,
+        breaker: CircuitBreaker,
+        failures: FailureHandler,
     ) -> None:
+        self._settings, self._clock = runtime.settings, runtime.clock
+        self._logger = runtime.logger
         self._committer = committer
         self._runner = runner
-        self._performer = performer
-        self._meter = meter
+        self._effects = effects
+        self._breaker = breaker
+        self._failures = failures
 
-    def recall(self, courses: Sequence[Course]) -> None:
-        """Ask for the dedup records of courses, at most a hundred.
+    def look_up(self, messages: Sequence[MessageState]) -> None:
+        """Look up the dedup records of messages, at most a hundred.
 
         It is a precaution: without an answer nothing is known of them.
         """
-        asked = [(c, c.delivery.work) for c in courses if isinstance(c.delivery.work, Task)]
+        events = [(m, m.event) for m in messages if isinstance(m.delivery.decoded, DecodedEvent)]
         try:
-            verdicts = self._committer.recall([self._runner.empty(task) for _, task in asked])
+            results = self._committer.look_up([self._runner.empty(event) for _, event in events])
         except OutcomeUnknown:
             return
-        for (course, _), verdict in zip(asked, verdicts, strict=True):
-            course.known = verdict
+        for (message, _), result in zip(events, results, strict=True):
+            message.known = result
 
-    def begin(self, course: Course) -> None:
-        """Take the first step: what is known of the event already, or else its handler."""
-        self._take(course, lambda: self._begun(course, course.delivery.work))
+    def begin(self, message: MessageState, *, first: bool) -> None:
+        """Run a waiting message's handler, unless its outcome is known without.
 
-    def again(self, course: Course) -> None:
-        """Decide anew on what has changed; what was called is not called again."""
-        course.outdated = False
-        self._take(course, lambda: self._anew(course))
+        Args:
+            message: the message.
+            first: whether no other message commits before it in this round. Otherwise an error of
+                its handler is not final, because that commit may change what the handler reads.
+        """
+        self._advance(message, lambda: self._first_step(message))
+        if not first and message.is_readable and _has_failed(message):
+            message.phase = Waiting()
 
-    def advance(self, course: Course, claim: Claim, verdict: Verdict) -> None:
-        """Take the step that follows from the verdict on a course's claim."""
-        if verdict.kind in _IN_VAIN:
-            course.attempts += 1
-            if course.attempts == _MAX_ATTEMPTS:
-                self._end(course, _contention())
-                return
-        if verdict.kind not in _AGAIN_AS_IT_IS:
-            self._take(course, lambda: self._next(course, claim.transaction, verdict))
+    def rerun(self, message: MessageState) -> None:
+        """Run an outdated message's handler again; an effect is not called again."""
+        self._advance(message, lambda: self._handle_again(message))
 
-    def suspend(self, course: Course) -> None:
-        """End a course that would only be tried in vain."""
-        self._end(course, Suspended("what the consumer depends on is down"))
+    def outdate(self, message: MessageState, request: CommitRequest) -> None:
+        """Note that another message changes an item that a ready message's handler has read."""
+        message.phase = Ready(request, outdated=True)
 
-    def give_up(self, course: Course) -> None:
-        """End a course whose message ended, or never reached, the function in each delivery."""
-        self._end(course, _unfinished(course))
+    def answer(
+        self,
+        message: MessageState,
+        request: CommitRequest,
+        result: CommitResult,
+        group_size: int,
+    ) -> None:
+        """Take the step that follows from the result of a message's commit.
 
-    def stop(self, course: Course) -> None:
-        """End a course for which there is no time left."""
-        if course.attempts:
-            self._end(course, _contention())
+        Args:
+            message: a ready message.
+            request: its request, which was sent.
+            result: its result.
+            group_size: how many messages shared the request.
+        """
+        outcome = result.outcome
+        if outcome in (CommitOutcome.CONTENDED, CommitOutcome.STALE):
+            message.max_group_size = 1  # it would likely spoil another group
+        elif outcome is CommitOutcome.UNATTRIBUTED:
+            message.max_group_size = group_size // 2
+        message.attempts += outcome in _CONTENTION
+        if outcome in _CONTENTION and message.attempts == _MAX_ATTEMPTS:
+            self.end(message, contention())
+        elif outcome not in _SAME_REQUEST:
+            done = request.transaction
+            self._advance(message, lambda: self._next(message, done, result))
+
+    def stop(self, messages: Sequence[MessageState]) -> None:
+        """End the messages for which no time is left.
+
+        An effect's outcome that has just arrived is still committed, within the margin.
+        """
+        for message in messages:
+            if message.effect is None or message.attempts:
+                error = contention() if message.attempts else out_of_time()
+                self.end(message, error)
+
+    def end(self, message: MessageState, result: MessageResult) -> None:
+        """End a message with its result. An effect without its commit is left to a redelivery."""
+        message.phase = Ended(result)
+        if message.effect is not None and isinstance(result, OnceError):
+            self._effects.give_up(message.effect)
+            message.metrics.effect_given_up(clean=message.effect.clean)
+
+    def finish(self, message: MessageState, result: MessageResult) -> Finished:
+        """Do what follows from the result of an ended message, and return its final state."""
+        delivery = message.delivery
+        if isinstance(result, OnceError):
+            disposition = self._failures.handle(delivery, result, message.deadline)
         else:
-            self._end(course, OutOfTime("the invocation's time was up before the message's turn"))
+            disposition = result
+        if disposition in (Disposition.DUPLICATE, Disposition.ISOLATED):
+            self._logger.info(disposition.value, extra=delivery.log_fields)
+        message.phase = finished = Finished(delivery, result, disposition)
+        return finished
 
-    def _take(self, course: Course, step: Callable[[], Next]) -> None:
-        course.claim = None
+    def _advance(self, message: MessageState, step: Callable[[], Step]) -> None:
         try:
             following = step()
             if isinstance(following, Transaction):
-                course.claim = self._committer.claim(following)
+                request = CommitRequest.of(following, self._settings, self._clock())
+                message.phase = Ready(request)
                 return
         except OnceError as error:
             following = error
-        except Exception as error:  # one message never takes its neighbours along
+        except Exception as error:  # one message must not affect the others of its batch
             following = Unexpected(error)
-        self._end(course, following)
+        self.end(message, following)
 
-    def _end(self, course: Course, result: Fate | OnceError) -> None:
-        course.claim, course.result = None, result
-        if course.effect is not None and isinstance(result, OnceError):
-            self._performer.give_up(course.effect)
-            self._meter.effect_given_up(clean=course.effect.clean)
+    def _first_step(self, message: MessageState) -> Step:
+        delivery, decoded = message.delivery, message.delivery.decoded
+        if isinstance(decoded, OnceError):
+            return decoded
+        if not isinstance(decoded.data, InvalidData):
+            if delivery.is_spent and not message.is_decided:
+                return unfinished(message)
+            if not delivery.is_last_chance and self._breaker.is_open:
+                return suspended()
+        if message.known is not None:
+            return self._next(message, self._runner.empty(decoded), message.known)
+        return self._handle(message, decoded)
 
-    def _begun(self, course: Course, work: Task | OnceError) -> Next:
-        if isinstance(work, OnceError):
-            return work
-        if course.known is not None:
-            return self._next(course, self._runner.empty(work), course.known)
-        return self._handle(course)
-
-    def _handle(self, course: Course) -> Next:
-        step = self._runner.handle(course.task)
+    def _handle(self, message: MessageState, event: DecodedEvent) -> Step:
+        step = self._runner.handle(event)
         if isinstance(step, OnceError):
-            return self._unless_known(course, step)
-        self._performer.intend(step)
+            return self._unless_known(message, event, step)
+        if step.request is not None:
+            self._effects.intend(step, step.request, message.deadline)
         return step
 
-    def _unless_known(self, course: Course, error: OnceError) -> Next:
+    def _unless_known(self, message: MessageState, event: DecodedEvent, error: OnceError) -> Step:
         """A handler may fail on what its own commit changed: the record decides, not the error."""
-        transaction = self._runner.empty(course.task)
-        [known] = self._committer.recall([transaction])
-        return error if known is None else self._next(course, transaction, known)
+        transaction = self._runner.empty(event)
+        [known] = self._committer.look_up([transaction])
+        return error if known is None else self._next(message, transaction, known)
 
-    def _next(self, course: Course, done: Transaction, verdict: Verdict) -> Next:
-        match verdict:
-            case Verdict(Kind.COMMITTED):
-                if done.intent is not None:
-                    return self._perform(course, self._performer.begin(done, done.intent))
-                return Fate.COMMITTED if done.refusal is None else Fate.REFUSED
-            case Verdict(Kind.DUPLICATE):
-                return Fate.DUPLICATE
-            case Verdict(Kind.PENDING, intent=Intent() as found):
+    def _next(self, message: MessageState, done: Transaction, result: CommitResult) -> Step:
+        match result:
+            case CommitResult(CommitOutcome.COMMITTED) if done.intent is not None:
+                attempt = self._effects.begin(done, done.intent, message.deadline)
+                return self._perform(message, attempt)
+            case CommitResult(CommitOutcome.COMMITTED):
+                return Disposition.COMMITTED if done.refusal is None else Disposition.REFUSED
+            case CommitResult(CommitOutcome.DUPLICATE):
+                return Disposition.DUPLICATE
+            case CommitResult(CommitOutcome.PENDING, intent=Intent() as found):
                 if found.standing is not Standing.NOT_DONE:
-                    self._meter.effect_found(verdict.since)
-                return self._resume(course, done, found)
-            case Verdict(Kind.REFUSED, Refusal() as refusal):
+                    message.metrics.effect_found(result.since)
+                return self._resume(message, done, found)
+            case CommitResult(CommitOutcome.REFUSED, Refusal() as refusal):
                 if done.refusal is not None:
                     return refused_twice(refusal)
-                return self._runner.refuse(course.task, done.refused(refusal, keep_reads=False))
-            case Verdict(Kind.FAILED, OnceError() as error):
+                return self._runner.refuse(message.event, done.refused(refusal, keep_reads=False))
+            case CommitResult(CommitOutcome.FAILED, OnceError() as error):
                 return error
-            case Verdict(Kind.STALE):
-                return self._anew(course)
+            case CommitResult(CommitOutcome.STALE):
+                return self._handle_again(message)
             case _:
                 return done
 
-    def _resume(self, course: Course, done: Transaction, found: Intent) -> Next:
-        if not course.is_readable:
-            return _unresumable(course, found)
-        course.effect = None  # if it had one, someone else has it now
-        return self._perform(course, self._performer.resume(done, found))
+    def _handle_again(self, message: MessageState) -> Step:
+        if message.effect is None:
+            return self._handle(message, message.event)
+        return self._complete(message, message.effect)
 
-    def _perform(self, course: Course, turn: Turn) -> Next:
-        course.effect = turn
-        course.outcome = self._performer.outcome(turn)
-        self._meter.effect_done()
-        course.attempts = 0  # what was done outside deserves all attempts to be written down
-        return self._runner.complete(course.task, turn.intent, course.outcome)
+    def _resume(self, message: MessageState, done: Transaction, found: Intent) -> Step:
+        if not message.is_readable:
+            return unresumable(message, found)
+        message.effect = None  # if it had one, another delivery has it now
+        attempt = self._effects.resume(done, found, message.deadline)
+        return self._perform(message, attempt)
 
-    def _anew(self, course: Course) -> Next:
-        if course.effect is None:
-            return self._handle(course)
-        return self._runner.complete(course.task, course.effect.intent, course.outcome)
+    def _perform(self, message: MessageState, attempt: EffectAttempt) -> Step:
+        message.effect = attempt
+        self._effects.call(attempt)
+        message.metrics.effect_done()
+        message.attempts = 0  # an outcome from outside deserves all attempts to commit it
+        return self._complete(message, attempt)
 
-
-def _unfinished(course: Course) -> Unfinished:
-    deliveries = course.delivery.receive_count - 1
-    said = f"the function died, timed out or was throttled in each of its {deliveries} deliveries"
-    if course.known is None or course.known.intent is None:
-        return Unfinished(said)
-    intent = course.known.intent
-    return Unfinished(
-        f"{said}; its effect {intent.effect!r} is pending under the provider key "
-        f"{intent.provider_key}: find out outside whether it was done"
-    )
+    def _complete(self, message: MessageState, attempt: EffectAttempt) -> Step:
+        return self._runner.complete(message.event, attempt.intent, attempt.outcome)
 
 
-def _unresumable(course: Course, found: Intent) -> OnceError:
-    """Why a pending effect is not resumed whose outcome this message's data could not complete."""
-    error: InvalidData = course.task.data
-    if found.standing is Standing.NOT_DONE:
-        return error
-    if found.standing is Standing.IN_FLIGHT and not course.last_chance:
-        return InFlight(0)  # its owner, which has read the data, may be at it
-    return EffectUnknown(f"the effect {found.effect!r} may have happened, and {error}")
-
-
-def _contention() -> Contention:
-    return Contention("others kept changing the same items until the time was up")
+def _has_failed(message: MessageState) -> bool:
+    return isinstance(message.phase, Ended) and isinstance(message.phase.result, OnceError)

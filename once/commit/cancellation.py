@@ -1,11 +1,11 @@
-"""Why DynamoDB cancelled a transaction, read reason by reason.
+"""Classifies why DynamoDB cancelled a transaction, reason by reason.
 
-The reasons stand in the order of the request, so each one names its action. Reading them as one
-verdict for the whole request loses messages: a neighbour's failed condition would make a duplicate
-of an event that was never committed.
+The reasons stand in the order of the request, so each one identifies its action. One result for
+the whole request would lose messages: another message's failed condition would make a duplicate of
+an event that was never committed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from once.commit.dedup_record import StoredRecord
@@ -14,15 +14,15 @@ from once.commit.result import (
     COMMITTED,
     CONTENDED,
     DUPLICATE,
-    INNOCENT,
     STALE,
-    Verdict,
+    UNAFFECTED,
+    CommitResult,
     failed,
     pending,
     refused,
 )
 from once.errors import CommitRefused, ConditionFailed, InvalidWrite, KeyConflict
-from once.handlers.actions import Action, Read
+from once.handlers.actions import Action, ItemVersion
 from once.handlers.transaction import Transaction
 from once.schema import COMMIT_ATTRIBUTE
 
@@ -34,10 +34,10 @@ _CONFLICT = "TransactionConflict"
 _THROTTLED = {"ThrottlingError", "ProvisionedThroughputExceeded"}
 
 
-def judge(
-    transaction: Transaction, actions: Sequence[Action], reasons: Sequence[Reason]
-) -> Verdict:
-    """Return one transaction's verdict.
+def classify(
+    transaction: Transaction, actions: Collection[Action], reasons: Sequence[Reason]
+) -> CommitResult:
+    """Return one transaction's result.
 
     Args:
         transaction: the transaction, whose dedup record comes first in the request.
@@ -47,7 +47,7 @@ def judge(
     if reasons[0]["Code"] == _CONDITION:
         if not reasons[0].get("Item"):  # only a pending record that someone deleted
             return failed(CommitRefused("the effect's record is gone: it will be begun anew"))
-        return judge_record(transaction, StoredRecord.read(reasons[0]["Item"]))
+        return classify_record(transaction, StoredRecord.read(reasons[0]["Item"]))
     if reasons[0]["Code"] == _CONFLICT:
         return CONTENDED  # perhaps an earlier attempt of ours, which the other reasons then echo
     if reasons[0]["Code"] in _THROTTLED:
@@ -56,18 +56,18 @@ def judge(
     if codes & _INVALID:
         return failed(InvalidWrite(f"DynamoDB refuses {'; '.join(_refusals(actions, reasons))}"))
     if _CONDITION in codes:
-        return _judge_conditions(actions, reasons[1:])
+        return _classify_conditions(actions, reasons[1:])
     if _CONFLICT in codes:
         return CONTENDED
     if codes & _THROTTLED:
         return BUSY
     if codes == {"None"}:
-        return INNOCENT
+        return UNAFFECTED
     return failed(CommitRefused(f"DynamoDB cancelled the commit: {', '.join(sorted(codes))}"))
 
 
-def judge_record(transaction: Transaction, stored: StoredRecord) -> Verdict:
-    """Return the verdict on a transaction whose dedup record is already there."""
+def classify_record(transaction: Transaction, stored: StoredRecord) -> CommitResult:
+    """Return the result of a transaction whose dedup record is already there."""
     if stored.commit == transaction.commit_id:
         return COMMITTED  # an earlier attempt of ours, whose answer was lost
     if stored.fingerprint != transaction.identity.fingerprint:
@@ -84,14 +84,14 @@ def judge_record(transaction: Transaction, stored: StoredRecord) -> Verdict:
     return pending(stored.intent, stored.committed_at)
 
 
-def _refusals(actions: Sequence[Action], reasons: Sequence[Reason]) -> Iterator[str]:
+def _refusals(actions: Collection[Action], reasons: Sequence[Reason]) -> Iterator[str]:
     writes = ["the dedup record", *(f"the {a.kind} on {a.table.name}" for a in actions)]
     for write, reason in zip(writes, reasons, strict=True):
         if reason["Code"] in _INVALID:
             yield f"{write}: {reason['Code']}, {reason.get('Message') or 'without a message'}"
 
 
-def _judge_conditions(actions: Sequence[Action], reasons: Sequence[Reason]) -> Verdict:
+def _classify_conditions(actions: Collection[Action], reasons: Sequence[Reason]) -> CommitResult:
     pairs = zip(actions, reasons, strict=True)
     failures = [(action, r.get("Item")) for action, r in pairs if r["Code"] == _CONDITION]
     if any(_changed(action, item) for action, item in failures):
@@ -108,4 +108,4 @@ def _changed(action: Action, item: Mapping[str, Any] | None) -> bool:
     if action.read is None:
         return False
     commit = (item or {}).get(COMMIT_ATTRIBUTE, {}).get("S")
-    return action.read != Read(bool(item), commit)
+    return action.read != ItemVersion(bool(item), commit)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.commit.cancellation import judge, judge_record
+from once.commit.cancellation import classify, classify_record
 from once.commit.dedup_record import StoredRecord
-from once.commit.record_lookup import Item, recall
-from once.commit.request import Claim
-from once.commit.result import BUSY, COMMITTED, INNOCENT, UNNAMED, Verdict, failed
+from once.commit.record_lookup import Item, look_up
+from once.commit.request import CommitRequest
+from once.commit.result import BUSY, COMMITTED, UNAFFECTED, UNATTRIBUTED, CommitResult, failed
 from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown, Unexpected
 from once.handlers.transaction import Transaction
 from once.settings import Settings
@@ -39,7 +39,7 @@ _OF_THE_FUNCTION = {
     *("UnrecognizedClientException", "ExpiredTokenException", "MissingAuthenticationToken"),
     *("InvalidSignatureException", "IncompleteSignatureException", "RequestExpired"),
 }
-"""What no message is to blame for: the function's credentials, or its clock."""
+"""Errors of the function's credentials or clock: no message causes them."""
 
 _SERVER_ERROR = 500
 
@@ -60,33 +60,25 @@ class Committer:
         self._settings = settings
         self._clock = clock
 
-    def claim(self, transaction: Transaction) -> Claim:
-        """Return a transaction as it is sent.
+    def commit(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
+        """Try once to commit these requests together, in one TransactWriteItems.
 
-        Raises:
-            PermanentError: DynamoDB can never take it; see `once.commit.request`.
-        """
-        return Claim.of(transaction, self._settings, self._clock())
-
-    def commit(self, claims: Sequence[Claim]) -> list[Verdict]:
-        """Try once to commit claims together, in one request.
-
-        They must be about disjoint items, and fit in one request.
+        They must be about disjoint items, and fit into DynamoDB's limits together.
 
         Returns:
-            One verdict for each claim, in their order.
+            One result for each request, in their order.
         """
-        entries: Any = [entry for claim in claims for entry in claim.entries]
+        entries: Any = [entry for request in requests for entry in request.entries]
         try:
             self._client.transact_write_items(TransactItems=entries)
         except ClientError as error:
-            return self._read_refusal(claims, error)
+            return self._read_refusal(requests, error)
         except (BotoCoreError, ResponseParserError):
-            return self._unanswered(claims)
-        return [COMMITTED] * len(claims)
+            return self._unanswered(requests)
+        return [COMMITTED] * len(requests)
 
-    def recall(self, transactions: Sequence[Transaction]) -> list[Verdict | None]:
-        """Return the verdicts on events that were committed before, without committing anything.
+    def look_up(self, transactions: Sequence[Transaction]) -> list[CommitResult | None]:
+        """Return the results on events that were committed before, without committing anything.
 
         None stands for an event that is new.
 
@@ -97,54 +89,58 @@ class Committer:
             OutcomeUnknown: DynamoDB did not answer.
         """
         pks = [transaction.identity.pk for transaction in transactions]
-        found = recall(self._client, self._settings.dedup_table, pks)
+        found = look_up(self._client, self._settings.dedup_table, pks)
         return [
-            self._verdict_on(transaction, found[pk]) if pk in found else None
+            self._result_of(transaction, found[pk]) if pk in found else None
             for transaction, pk in zip(transactions, pks, strict=True)
         ]
 
-    def _read_refusal(self, claims: Sequence[Claim], error: ClientError) -> list[Verdict]:
+    def _read_refusal(
+        self, requests: Sequence[CommitRequest], error: ClientError
+    ) -> list[CommitResult]:
         code = error.response["Error"]["Code"]
         if code == "TransactionCanceledException":
-            return _judge_each(claims, error.response["CancellationReasons"])
+            return _classify_each(requests, error.response["CancellationReasons"])
         if error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR:
-            return self._unanswered(claims)
+            return self._unanswered(requests)
         if code in _BUSY:
-            return [BUSY] * len(claims)
-        if code not in _OF_THE_FUNCTION and len(claims) > 1:
-            return [UNNAMED] * len(claims)
+            return [BUSY] * len(requests)
+        if code not in _OF_THE_FUNCTION and len(requests) > 1:
+            return [UNATTRIBUTED] * len(requests)
         if code in _PERMANENT:
             return [failed(InvalidWrite(f"DynamoDB refuses a write: {_explain(error)}"))]
-        return [failed(CommitRefused(f"DynamoDB refused the commit: {code}"))] * len(claims)
+        return [failed(CommitRefused(f"DynamoDB refused the commit: {code}"))] * len(requests)
 
-    def _unanswered(self, claims: Sequence[Claim]) -> list[Verdict]:
-        """Find out what became of a commit of which nothing was heard."""
+    def _unanswered(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
+        """Read back whether a commit without an answer took place."""
         try:
-            verdicts = self.recall([claim.transaction for claim in claims])
+            results = self.look_up([request.transaction for request in requests])
         except OutcomeUnknown as error:
-            return [failed(error)] * len(claims)
+            return [failed(error)] * len(requests)
         # Not committed, or not yet: the same transaction goes again, and its record decides.
-        return [verdict or BUSY for verdict in verdicts]
+        return [result or BUSY for result in results]
 
-    def _verdict_on(self, transaction: Transaction, item: Item) -> Verdict | None:
+    def _result_of(self, transaction: Transaction, item: Item) -> CommitResult | None:
         try:
             stored = StoredRecord.read(item)
         except Exception as error:  # a record that cannot be read stands in the way of its own key
             return failed(Unexpected(error))
-        return None if stored.expired(self._clock()) else judge_record(transaction, stored)
+        return None if stored.expired(self._clock()) else classify_record(transaction, stored)
 
 
-def _judge_each(claims: Sequence[Claim], reasons: Sequence[Any]) -> list[Verdict]:
+def _classify_each(requests: Sequence[CommitRequest], reasons: Sequence[Any]) -> list[CommitResult]:
     waiting = iter(reasons)
-    verdicts = [_judge(claim, [next(waiting, {}) for _ in claim.entries]) for claim in claims]
-    # Somebody must be guilty, or the innocent would go again for ever.
-    return [BUSY] * len(claims) if verdicts == [INNOCENT] * len(claims) else verdicts
+    results = [
+        _classify(request, [next(waiting, {}) for _ in request.entries]) for request in requests
+    ]
+    # No cause was identified. BUSY counts an attempt; otherwise the group would retry forever.
+    return [BUSY] * len(requests) if results == [UNAFFECTED] * len(requests) else results
 
 
-def _judge(claim: Claim, reasons: Sequence[Any]) -> Verdict:
+def _classify(request: CommitRequest, reasons: Sequence[Any]) -> CommitResult:
     try:
-        return judge(claim.transaction, claim.actions, reasons)
-    except Exception as error:  # what cannot be judged is nobody else's fault
+        return classify(request.transaction, request.actions.values(), reasons)
+    except Exception as error:  # an unreadable reason must not affect the other requests
         return failed(Unexpected(error))
 
 

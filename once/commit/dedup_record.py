@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from once.events.outgoing import written
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
-from once.schema import CLOCK_MARGIN_SECONDS, SCHEMA_VERSION, Record, State
+from once.schema import CLOCK_MARGIN_SECONDS, SCHEMA_VERSION, Outcome, Record, State
 from once.settings import Settings
 
 if TYPE_CHECKING:
@@ -114,9 +114,10 @@ def _item(transaction: Transaction, settings: Settings, now: float) -> dict[str,
             **_identity(transaction, State.PENDING, now),
             **transaction.intent.item(),
         }
+    outcome = Outcome.ACCEPTED if transaction.refusal is None else Outcome.REFUSED
     item = {
         **_identity(transaction, State.DONE, now),
-        Record.OUTCOME: {"S": transaction.outcome},
+        Record.OUTCOME: {"S": outcome},
         Record.EXPIRES_AT: {"N": str(int(now) + settings.dedup_window_seconds)},
     }
     if transaction.owned is not None:

@@ -1,6 +1,6 @@
 """What DynamoDB counts as the size of an item (AWS: "DynamoDB item sizes and formats")."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from once.errors import InvalidWrite
@@ -52,12 +52,15 @@ def _number_bytes(digits: str) -> int:
     return min(21, (len(digits) + 1) // 2 + 2)
 
 
-def entry_bytes(entry: Mapping[str, Any]) -> int:
-    """Return what is known of one entry's share in the size of a transaction, in bytes.
+def entry_sizes(entries: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Return what is known of each entry's share in the size of a transaction, in bytes.
 
     For a Put that is the item. DynamoDB counts the item that an Update comes to, of which only the
     key and the new values are known here.
     """
-    [request] = entry.values()
+    return [_entry_bytes(request) for entry in entries for request in entry.values()]
+
+
+def _entry_bytes(request: Mapping[str, Any]) -> int:
     known = (request.get(part, {}) for part in ("Item", "Key", "ExpressionAttributeValues"))
     return sum(map(item_bytes, known))

@@ -21,7 +21,7 @@ _ROUNDS = 3
 """How often the keys are asked for that DynamoDB had no capacity to answer."""
 
 
-def recall(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> dict[str, Item]:
+def look_up(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> dict[str, Item]:
     """Read dedup records consistently, in one request.
 
     Args:

@@ -1,46 +1,43 @@
-"""A transaction as it is sent."""
+"""Commit request: a transaction's dedup record and actions, as they are sent to DynamoDB."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from msgspec import Raw
 
 from once.commit.dedup_record import record_put
-from once.commit.item_size import entry_bytes, item_bytes
+from once.commit.item_size import entry_sizes, item_bytes
 from once.commit.request_encoding import encoded
 from once.errors import TooLarge
-from once.handlers.actions import Action
-from once.handlers.item_key import Place
+from once.handlers.actions import Action, ItemKey, rendered
 from once.handlers.transaction import Transaction
 from once.schema import Limits
 from once.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Claim:
-    """An event's claim on its key: the dedup record first, then the transaction's actions.
+class CommitRequest:
+    """The entries of one transaction: the dedup record first, then its actions.
 
     Attributes:
-        transaction: what it was made from, and is filled no more.
-        actions: the transaction's actions.
-        entries: what is sent, the record and then each action, each as JSON.
-        size: of the entries, in bytes, as far as it is known.
-        places: the items that the actions are about.
+        transaction: the transaction, which must not be changed any more.
+        actions: the transaction's actions, by the item that each is about.
+        entries: the dedup record and then each action, as JSON.
+        size: size of the entries in bytes, as far as it is known.
     """
 
     transaction: Transaction
-    actions: list[Action]
+    actions: Mapping[ItemKey, Action]
     entries: list[Raw]
     size: int
-    places: Set[Place]
 
     @classmethod
     def of(cls, transaction: Transaction, settings: Settings, now: float) -> Self:
-        """Return the claim of a transaction.
+        """Return the request that commits a transaction.
 
         Args:
-            transaction: what is to commit.
+            transaction: the transaction.
             settings: names the table of dedup records, and says how long keys are remembered.
             now: the time, in seconds since the epoch.
 
@@ -51,7 +48,7 @@ class Claim:
         actions = transaction.actions()
         entries = [
             record_put(transaction, settings, now),
-            *(action.render(transaction.commit_id) for action in actions),
+            *rendered(actions.values(), transaction.commit_id),
         ]
         size = sum(_sizes(entries))
         if size > Limits.TRANSACTION_BYTES:
@@ -59,12 +56,11 @@ class Claim:
                 f"the transaction has {size} bytes, items and values together; "
                 f"DynamoDB takes {Limits.TRANSACTION_BYTES}"
             )
-        return cls(transaction, actions, list(map(encoded, entries)), size, transaction.places)
+        return cls(transaction, actions, encoded(entries), size)
 
 
 def _sizes(entries: Sequence[Mapping[str, Any]]) -> Iterator[int]:
-    for position, entry in enumerate(entries):
-        size = entry_bytes(entry)
+    for position, (entry, size) in enumerate(zip(entries, entry_sizes(entries), strict=True)):
         if size > Limits.ITEM_BYTES and "Put" in entry:
             _check_item(entry["Put"], record=position == 0)
         yield size

@@ -5,6 +5,7 @@ than all else it does for a group. Values in DynamoDB's own JSON form need no su
 encoded as they are. Signing, HTTP and retries stay the SDK's.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,14 +20,14 @@ _ITEMS = "TransactItems"
 _SET_ASIDE = "once_items"
 
 
-def encoded(entry: Any) -> msgspec.Raw:
-    """Return an entry of TransactItems as JSON.
+def encoded(entries: Iterable[Any]) -> list[msgspec.Raw]:
+    """Return entries of TransactItems, each as JSON.
 
     Raises:
         InvalidWrite: something in it is not JSON, such as a condition that is no text.
     """
     try:
-        return msgspec.Raw(_ENCODER.encode(entry))
+        return [msgspec.Raw(_ENCODER.encode(entry)) for entry in entries]
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidWrite(f"a write that cannot be sent to DynamoDB: {error}") from None
 

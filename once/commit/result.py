@@ -1,4 +1,4 @@
-"""What one attempt to commit came to, for each transaction in it."""
+"""Result of one attempt to commit, for each transaction in the request."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -7,8 +7,8 @@ from once.errors import OnceError, Refusal
 from once.handlers.intent import Intent
 
 
-class Kind(Enum):
-    """The possible results of an attempt, and what the caller does next."""
+class CommitOutcome(Enum):
+    """The possible outcomes of an attempt, and what the caller does next."""
 
     COMMITTED = auto()
     """This attempt's writes are in the tables: acknowledge."""
@@ -24,47 +24,47 @@ class Kind(Enum):
     """Others were at the same items: try again, after a pause."""
     BUSY = auto()
     """DynamoDB was too busy for the request, or silent: try again, after a pause."""
-    INNOCENT = auto()
-    """A neighbour's fault cancelled the request: commit again without the neighbour."""
-    UNNAMED = auto()
-    """The request was refused as a whole: in smaller groups the guilty one will stand alone."""
+    UNAFFECTED = auto()
+    """Another transaction cancelled the request: commit again without that one."""
+    UNATTRIBUTED = auto()
+    """The request was refused as a whole, which identifies no cause: commit in smaller groups."""
     FAILED = auto()
     """An error, which says by its class whether trying again can help."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """One transaction's result.
+class CommitResult:
+    """The result of one transaction.
 
     `cause` is set for REFUSED and FAILED; for PENDING `intent`, and `since`, when the effect began,
     in milliseconds since the epoch.
     """
 
-    kind: Kind
+    outcome: CommitOutcome
     cause: OnceError | None = None
     intent: Intent | None = None
     since: int = 0
 
 
-COMMITTED = Verdict(Kind.COMMITTED)
-DUPLICATE = Verdict(Kind.DUPLICATE)
-STALE = Verdict(Kind.STALE)
-CONTENDED = Verdict(Kind.CONTENDED)
-BUSY = Verdict(Kind.BUSY)
-INNOCENT = Verdict(Kind.INNOCENT)
-UNNAMED = Verdict(Kind.UNNAMED)
+COMMITTED = CommitResult(CommitOutcome.COMMITTED)
+DUPLICATE = CommitResult(CommitOutcome.DUPLICATE)
+STALE = CommitResult(CommitOutcome.STALE)
+CONTENDED = CommitResult(CommitOutcome.CONTENDED)
+BUSY = CommitResult(CommitOutcome.BUSY)
+UNAFFECTED = CommitResult(CommitOutcome.UNAFFECTED)
+UNATTRIBUTED = CommitResult(CommitOutcome.UNATTRIBUTED)
 
 
-def pending(intent: Intent, since: int) -> Verdict:
-    """Return the verdict for an event whose effect has begun."""
-    return Verdict(Kind.PENDING, intent=intent, since=since)
+def pending(intent: Intent, since: int) -> CommitResult:
+    """Return the result for an event whose effect has begun."""
+    return CommitResult(CommitOutcome.PENDING, intent=intent, since=since)
 
 
-def refused(refusal: Refusal) -> Verdict:
-    """Return the verdict for a business refusal."""
-    return Verdict(Kind.REFUSED, refusal)
+def refused(refusal: Refusal) -> CommitResult:
+    """Return the result for a business refusal."""
+    return CommitResult(CommitOutcome.REFUSED, refusal)
 
 
-def failed(error: OnceError) -> Verdict:
-    """Return the verdict for an error."""
-    return Verdict(Kind.FAILED, error)
+def failed(error: OnceError) -> CommitResult:
+    """Return the result for an error."""
+    return CommitResult(CommitOutcome.FAILED, error)

@@ -31,7 +31,7 @@ _MILLISECONDS = 1000
 _HAND_BACKS = 3
 
 
-class Ledger:
+class EffectLedger:
     """Opens, takes over and hands back the effects of one consumer.
 
     Args:

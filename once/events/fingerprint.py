@@ -1,8 +1,17 @@
-"""The fingerprint: what must not differ between two deliveries under one key."""
+"""Fingerprint: SHA-256 over the canonical form of what must not differ under one key.
 
+The canonical form is one byte string for every way of writing the same JSON value: RFC 8785, over
+Unicode NFC.
+"""
+
+import unicodedata
 from collections.abc import Collection
+from hashlib import sha256
+from typing import Any
 
-from once.events.canonical_json import digest
+import rfc8785
+
+from once.errors import Unparseable
 from once.events.cloud_event import CloudEvent
 
 
@@ -19,3 +28,42 @@ def fingerprint(event: CloudEvent, *, volatile: Collection[str] = ()) -> str:
     if volatile and isinstance(data, dict):
         data = {name: value for name, value in data.items() if name not in volatile}
     return digest({"type": event.type, "subject": event.subject, "data": data})
+
+
+def canonical(value: Any) -> bytes:
+    """Return the canonical form of a JSON value.
+
+    RFC 8785 leaves Unicode alone, so an "é" in one code point or in two would make two forms of one
+    event; strings are therefore composed (NFC) first. Handlers still see what was sent.
+
+    Raises:
+        Unparseable: two keys of one object become the same key when composed.
+    """
+    form = rfc8785.dumps(value)
+    if form.isascii() or unicodedata.is_normalized("NFC", form.decode()):
+        return form
+    return rfc8785.dumps(_composed(value))
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 of the canonical form, as 64 hexadecimal digits."""
+    return sha256(canonical(value)).hexdigest()
+
+
+def _composed(value: Any) -> Any:
+    match value:
+        case str():
+            return unicodedata.normalize("NFC", value)
+        case list():
+            return [_composed(member) for member in value]
+        case dict():
+            return _composed_object(value)
+        case _:
+            return value
+
+
+def _composed_object(value: dict[str, Any]) -> dict[str, Any]:
+    members = {unicodedata.normalize("NFC", key): _composed(v) for key, v in value.items()}
+    if len(members) != len(value):
+        raise Unparseable("an object has two keys that differ only in their Unicode form")
+    return members

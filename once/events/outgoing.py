@@ -155,8 +155,8 @@ def check_origin(
     consumer = consumer_of(pk)
     if event.type not in publishes.get(consumer, ()):
         raise Unpublishable(
-            f"{consumer} may not publish {event.type}: add the type to publishes= of its line in "
-            "stacks/consumers.py and deploy, or find out who wrote the record"
+            f"{consumer} may not publish {event.type}: add the type to publishes= of its "
+            "declaration in the CDK app and deploy, or find out who wrote the record"
         )
     if event.source != source_of(consumer):
         raise Unpublishable(

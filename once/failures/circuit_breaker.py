@@ -1,4 +1,4 @@
-"""When what a consumer depends on is down: whom to try, and when the others come again.
+"""Circuit breaker: while a dependency fails, delays messages instead of attempting them.
 
 While the breaker is open, messages go back untried, to come again after a delay that doubles with
 their receives and is never short: an outage of two hours then costs a message nine receives, and
@@ -11,20 +11,20 @@ nothing.
 import random
 from collections.abc import Callable
 
+from once.disposition import Disposition, MessageResult
 from once.errors import CommitRefused, NotDone, OnceError, OutcomeUnknown, Unanswered
-from once.fate import Fate, Result
 from once.settings import Settings
 
 _OUTSIDE = (NotDone, Unanswered, OutcomeUnknown, CommitRefused)
 """What points to something outside of the message: the provider, DynamoDB, missing rights."""
 
-_DONE = (Fate.COMMITTED, Fate.REFUSED)
+_DONE = (Disposition.COMMITTED, Disposition.REFUSED)
 
 _IN_A_ROW = 3
 """How many failures on the outside it takes, with nothing done in between."""
 
 
-class Breaker:
+class CircuitBreaker:
     """Watches the results of one consumer.
 
     Args:
@@ -49,11 +49,16 @@ class Breaker:
         """
         return max(0.0, self._open_until - self._clock())
 
-    def blames(self, error: OnceError) -> bool:
-        """Tell whether an error is one of those for which it is open."""
-        return isinstance(error, _OUTSIDE) and self.seconds_open > 0
+    @property
+    def is_open(self) -> bool:
+        """Whether messages are to be delayed without an attempt."""
+        return self.seconds_open > 0
 
-    def saw(self, *ended: tuple[Result, int]) -> None:
+    def covers(self, error: OnceError) -> bool:
+        """Tell whether an error is one of those for which it is open."""
+        return isinstance(error, _OUTSIDE) and self.is_open
+
+    def learn(self, *ended: tuple[MessageResult, int]) -> None:
         """Learn from messages that ended in one round: their results, and how often received.
 
         They are one piece of evidence: ten that shared a silent request have not failed ten times.

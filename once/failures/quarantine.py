@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from once.errors import OnceError
 from once.events.dedup_key import key_hash
-from once.intake.original_message import MOVED, NOT_ALLOWED, Original, text_of
+from once.intake.original_message import MOVED, NOT_ALLOWED, OriginalMessage, text_of
 from once.schema import DeadLetter, Limits
 from once.settings import Settings
 
@@ -44,7 +44,7 @@ class Quarantine:
         Raises:
             botocore.exceptions.ClientError, BotoCoreError: it is not known to be there.
         """
-        original = Original.of(delivery.record)
+        original = OriginalMessage.of(delivery.record)
         body, attributes = carried(original, self._explanation(delivery, error))
         self._client.send_message(
             QueueUrl=self._settings.dead_letter_url,
@@ -77,7 +77,7 @@ def _order(delivery: "Delivery") -> "_Order":
     }
 
 
-def carried(original: Original, facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def carried(original: OriginalMessage, facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the body and the attributes of a dead letter, which is never over SQS's limit.
 
     Args:
@@ -92,7 +92,7 @@ def carried(original: Original, facts: dict[str, Any]) -> tuple[str, dict[str, A
     return body, facts | attributes
 
 
-def whole(original: Original, facts: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+def whole(original: OriginalMessage, facts: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """Return the body and the attributes of a message that a consumer can read as it is.
 
     Returns None where they are over SQS's limit together, or the message is compressed already.
@@ -102,19 +102,19 @@ def whole(original: Original, facts: dict[str, Any]) -> tuple[str, dict[str, Any
     return (body, attributes) if readable and fits(body, attributes) else None
 
 
-def _smaller(original: Original) -> Iterator[tuple[str, dict[str, Any], int]]:
+def _smaller(original: OriginalMessage) -> Iterator[tuple[str, dict[str, Any], int]]:
     """Yield body, attributes, and the room for facts, of the forms that take less room."""
     yield MOVED, _gzip(original), _FACTS_BYTES
     if original.packed is not None:  # larger than any that a quarantine has compressed
         yield MOVED, _left_out("original"), 0
         return
-    alone, note = Original(original.body, {}), _left_out("attributes")
+    alone, note = OriginalMessage(original.body, {}), _left_out("attributes")
     if sendable(original.body):
         yield original.body, note, _FACTS_BYTES
     yield MOVED, _gzip(alone) | note, _FACTS_BYTES
 
 
-def _gzip(original: Original) -> dict[str, Any]:
+def _gzip(original: OriginalMessage) -> dict[str, Any]:
     value = original.packed or original.compressed()
     return {DeadLetter.ORIGINAL_GZIP: {"DataType": "Binary", "BinaryValue": value}}
 

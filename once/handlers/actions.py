@@ -1,9 +1,9 @@
 """One write of a handler, and how it is spelt for DynamoDB."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from boto3.dynamodb.types import TypeSerializer
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from once.settings import TableSettings
 
 Item = Mapping[str, Any]
+ItemKey = tuple[str, tuple[tuple[str, Any], ...]]
+"""A table's logical name, and the attributes of a primary key in it."""
 
 _SERIALIZER = TypeSerializer()
 _SET_CLAUSE = re.compile(r"(?<![\w#:.])SET\b", re.IGNORECASE)
@@ -24,16 +26,40 @@ _READ_VALUE, _KEY_NAME = ":once_read", "#once_key"
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What `Transaction.get` saw: whether the item existed, and the commit that wrote it last."""
+class Table:
+    """A business table by its logical name. `Consumer.table` makes one."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemVersion:
+    """The version of an item that `Transaction.get` read.
+
+    Attributes:
+        exists: whether there was an item.
+        commit: the id of the commit that wrote it last; None if none of this library's did.
+    """
 
     exists: bool
     commit: str | None
 
     @classmethod
-    def of(cls, item: Item | None) -> "Read":
-        """Return what can be told of an item as read, or of none."""
+    def of(cls, item: Item | None) -> "ItemVersion":
+        """Return the version of an item as read; None stands for no item."""
         return cls(item is not None, (item or {}).get(COMMIT_ATTRIBUTE))
+
+
+class Terms(TypedDict, total=False):
+    """On what terms a write may commit, in DynamoDB's condition expressions.
+
+    `otherwise` is the business refusal that a failed condition stands for. Without it the message
+    is tried again later.
+    """
+
+    condition: str
+    names: Mapping[str, str]
+    otherwise: Refusal
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +75,7 @@ class Action:
     names: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     otherwise: Refusal | None = None
-    read: Read | None = None
+    read: ItemVersion | None = None
 
     def render(self, commit: str) -> "TransactWriteItemTypeDef":
         """Return the entry for TransactItems.
@@ -96,6 +122,11 @@ class Action:
             return f"attribute_not_exists({_KEY_NAME})"
         names[_COMMIT_NAME] = COMMIT_ATTRIBUTE
         return f"attribute_exists({_KEY_NAME}) AND attribute_not_exists({_COMMIT_NAME})"
+
+
+def rendered(actions: Iterable[Action], commit: str) -> list["TransactWriteItemTypeDef"]:
+    """Return the entries of actions for TransactItems; see `Action.render`."""
+    return [action.render(commit) for action in actions]
 
 
 def serialize(item: Item) -> dict[str, Any]:

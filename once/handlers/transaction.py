@@ -1,7 +1,8 @@
 """What a handler fills: reads and writes that commit with the dedup record, or not at all."""
 
 from collections.abc import Callable, Collection, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Required, TypedDict, Unpack
 from uuid import uuid4
 
@@ -11,11 +12,10 @@ from msgspec import Struct
 from once.errors import InvalidWrite, Refusal, TooLarge
 from once.events.cloud_event import CloudEvent
 from once.events.outgoing import Draft, draft
-from once.handlers.actions import Action, Item, Read
+from once.handlers.actions import Action, Item, ItemKey, ItemVersion, Table, Terms
 from once.handlers.effect_declaration import Effect
 from once.handlers.intent import Intent
-from once.handlers.item_key import Place, Table, place_of
-from once.schema import Limits, Outcome
+from once.schema import Limits
 from once.settings import TableSettings
 
 _PUBLISHED_EARLY = "an event beside an effect: publish it in the function that completes the effect"
@@ -32,18 +32,6 @@ class Identity:
     fingerprint: str
 
 
-class Terms(TypedDict, total=False):
-    """On what terms a write may commit, in DynamoDB's condition expressions.
-
-    `otherwise` is the business refusal that a failed condition stands for. Without it the message
-    is tried again later.
-    """
-
-    condition: str
-    names: Mapping[str, str]
-    otherwise: Refusal
-
-
 class _Kind(TypedDict, total=False):
     kind: Required[str]
     item: Item
@@ -57,7 +45,7 @@ class Transaction:
     Values are str, int, Decimal, bool, None, bytes, list, dict or set: never float.
 
     Attributes:
-        intent: the effect to call once this is committed; the Performer sets it.
+        intent: the effect to call once this is committed; `EffectExecutor.intend` sets it.
         owned: the intent whose outcome this transaction writes down.
     """
 
@@ -82,8 +70,8 @@ class Transaction:
         self._tables = tables
         self._publishes = publishes
         self._read = read
-        self._actions: dict[Place, Action] = {}
-        self._reads: dict[Place, tuple[Action, dict[str, Any] | None]] = {}
+        self._actions: dict[ItemKey, Action] = {}
+        self._reads: dict[ItemKey, tuple[Action, dict[str, Any] | None]] = {}
 
     def put(self, table: Table, item: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
         """Write a whole item, in place of one with the same key."""
@@ -120,12 +108,12 @@ class Transaction:
         Numbers come back as Decimal. This transaction's own writes are not seen: none is sent yet.
         """
         settings = self._tables[table.name]
-        place = place_of(table, settings, key)
-        if place not in self._reads:
-            item = self._read(settings, key)
-            check = Action(kind="ConditionCheck", table=settings, key=dict(key), read=Read.of(item))
-            self._reads[place] = (check, item)
-        item = self._reads[place][1]
+        found = _item_key(table, settings, key)
+        if found not in self._reads:
+            item, kind = self._read(settings, key), "ConditionCheck"
+            check = Action(kind=kind, table=settings, key=dict(key), read=ItemVersion.of(item))
+            self._reads[found] = (check, item)
+        item = self._reads[found][1]
         return None if item is None else dict(item)
 
     def publish(self, event_type: str, data: Any, *, subject: str | None = None) -> None:
@@ -143,7 +131,7 @@ class Transaction:
         if event_type not in self._publishes:
             raise InvalidWrite(
                 f"{event_type} is not among what this consumer publishes: add it to publishes= of "
-                "its line in stacks/consumers.py"
+                "the consumer's declaration in the CDK app"
             )
         if self.request is not None:
             raise InvalidWrite(_PUBLISHED_EARLY)
@@ -169,24 +157,14 @@ class Transaction:
         self.request = (effect, msgspec.json.encode(request))
 
     @property
-    def outcome(self) -> Outcome:
-        """Whether the event was accepted or refused."""
-        return Outcome.ACCEPTED if self.refusal is None else Outcome.REFUSED
-
-    @property
-    def places(self) -> Set[Place]:
-        """The items that the commit is about, the dedup record left out."""
-        return self._actions.keys() | self._reads.keys()
-
-    @property
-    def reads(self) -> Set[Place]:
-        """The items on which the handler decided."""
+    def reads(self) -> Set[ItemKey]:
+        """The items that the handler read."""
         return self._reads.keys()
 
     @property
-    def writes(self) -> Set[Place]:
+    def writes(self) -> Set[ItemKey]:
         """The items that the commit changes."""
-        return {place for place, a in self._actions.items() if a.kind != "ConditionCheck"}
+        return {key for key, a in self._actions.items() if a.kind != "ConditionCheck"}
 
     def refused(self, refusal: Refusal, *, keep_reads: bool) -> "Transaction":
         """Return the empty transaction in which a refusal is answered.
@@ -206,20 +184,21 @@ class Transaction:
         )
         answer.refusal = refusal
         if keep_reads:
-            answer._reads = self._reads
+            answer._reads = dict(self._reads)
         return answer
 
-    def actions(self) -> list[Action]:
-        """Return what must be committed: the writes, then a check for each item that was only read.
+    def actions(self) -> dict[ItemKey, Action]:
+        """Return the actions to commit: the writes, then a check for each item that is only read.
 
         Raises:
             TooLarge: more actions than DynamoDB takes, with the dedup record counted.
         """
-        for place, (check, _) in self._reads.items():
-            if place in self._actions:
-                self._actions[place].read = check.read
-        checks = [c for place, (c, _) in self._reads.items() if place not in self._actions]
-        actions = [*self._actions.values(), *checks]
+        checks = {key: check for key, (check, _) in self._reads.items()}
+        writes = {
+            key: replace(action, read=checks[key].read) if key in checks else action
+            for key, action in self._actions.items()
+        }
+        actions = writes | {key: check for key, check in checks.items() if key not in writes}
         if len(actions) >= Limits.TRANSACTION_ACTIONS:
             raise TooLarge(
                 f"{len(actions)} actions and the dedup record: DynamoDB takes "
@@ -229,11 +208,24 @@ class Transaction:
 
     def _add(self, table: Table, key: Item, terms: Terms, **action: Unpack[_Kind]) -> None:
         settings = self._tables[table.name]
-        place = place_of(table, settings, key)
+        found = _item_key(table, settings, key)
         if "otherwise" in terms and not terms.get("condition"):
             raise InvalidWrite(f"a write to {table.name} has an otherwise without a condition")
-        if place in self._actions:
+        if found in self._actions:
             raise InvalidWrite(
                 f"two actions on one item of {table.name}: DynamoDB takes one an item; merge them"
             )
-        self._actions[place] = Action(table=settings, key=dict(key), **action, **terms)
+        self._actions[found] = Action(table=settings, key=dict(key), **action, **terms)
+
+
+def _item_key(table: Table, settings: TableSettings, key: Item) -> ItemKey:
+    if key.keys() != set(settings.key) or not all(map(_is_key_value, key.values())):
+        names = ", ".join(settings.key)
+        raise InvalidWrite(
+            f"the key of {table.name} is {names}: text, a number or bytes, not empty"
+        )
+    return table.name, tuple(sorted(key.items()))
+
+
+def _is_key_value(value: Any) -> bool:
+    return isinstance(value, str | bytes | int | Decimal) and value not in ("", b"")

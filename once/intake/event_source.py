@@ -36,7 +36,7 @@ def check_source(event: CloudEvent, record: "SQSRecord", sources: Sources) -> No
         raise UntrustedSource(
             f"{event.type} comes from producers, and sources under {SOURCE_PREFIX} are those of "
             "consumers: publish it with another source, or declare the type in events= of the "
-            "consumer's line in stacks/consumers.py"
+            "consumer's declaration in the CDK app"
         )
 
 
@@ -44,7 +44,7 @@ def _check_internal(event: CloudEvent, record: "SQSRecord", allowed: tuple[str, 
     if event.source not in allowed:
         raise UntrustedSource(
             f"{event.type} may come from {' or '.join(allowed)} only: if producers publish it, "
-            "declare it in external= of the consumer's line in stacks/consumers.py"
+            "declare it in external= of the consumer's declaration in the CDK app"
         )
     # The filter of a subscription reads the attribute, and a handler is chosen by the body: with
     # the attribute of an external type, a producer could have any body delivered.

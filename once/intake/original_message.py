@@ -46,7 +46,7 @@ class Attribute(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
         b64decode(self.binary_value or "")
 
 
-class Original(Struct, frozen=True):
+class OriginalMessage(Struct, frozen=True):
     """Body and message attributes, the latter in the form in which Lambda shows them.
 
     `packed` is what an earlier quarantine has compressed, where body and attributes are in there.
@@ -57,7 +57,7 @@ class Original(Struct, frozen=True):
     packed: bytes | None = None
 
     @classmethod
-    def of(cls, record: "SQSRecord") -> "Original":
+    def of(cls, record: "SQSRecord") -> "OriginalMessage":
         """Read a message. Names that begin with `once-` are reserved, and never the producer's."""
         attributes = record.raw_event.get("messageAttributes") or {}
         own = {n: _values(one) for n, one in attributes.items() if not n.startswith(_RESERVED)}

@@ -1,13 +1,12 @@
-"""From a message body to what its handler needs: event, key, fingerprint, typed data."""
+"""Reader: decodes an SQS message into event, key, fingerprint and typed data."""
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from once.deadline import Budget
+from once.deadline import Deadline
 from once.errors import (
     InvalidData,
     OnceError,
@@ -17,23 +16,33 @@ from once.errors import (
     Unparseable,
 )
 from once.events.cloud_event import CloudEvent, read_event
+from once.events.dedup_key import key_hash
 from once.events.fingerprint import fingerprint
 from once.handlers.registration import Handler
 from once.handlers.transaction import Identity
 from once.intake.event_source import check_source
 from once.intake.original_message import MOVED
+from once.schema import Limits
 from once.settings import Settings
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+_OFTEN = 3
+"""Receives. Two may have been spent on a neighbour that ended the function: once in its own batch,
+and once more because SQS delivered both together again."""
+
+_LAST_HOURS_SECONDS = 2 * 60 * 60
+"""End of a message's life in its queue. No delay is as long: none ends after SQS has deleted the
+message."""
+
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A message that can be worked on.
+class DecodedEvent:
+    """An event with its identity and its handler.
 
     `data` fits the handler's model, or is the InvalidData that says why it does not: an event that
-    is already committed is a duplicate all the same.
+    is already committed is a duplicate in both cases.
     """
 
     event: CloudEvent
@@ -44,52 +53,87 @@ class Task:
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """One message of a batch, and its task, or the reason why there is none.
+    """One delivery of a message by SQS. Only `RecordReader` writes it.
 
-    `receive_count` is how often SQS has delivered the message, this time included; `sent_at` when
-    it was sent, in seconds since the epoch; `group` the FIFO
-    message group, None on a standard queue, where groups only share fairly. `pk` is set as soon as
-    the key is known, so that a dead letter can name it.
+    Attributes:
+        record: the message as Lambda received it.
+        decoded: its event, or the error that prevents reading it.
+        receive_count: deliveries of the message so far, this one included.
+        group: the FIFO message group; None on a standard queue, where groups only share fairly.
+        pk: partition key of the dedup record, set as soon as the key is known.
+        is_isolated: whether the message comes from the isolation queue.
+        is_last_chance: whether the message will not run again after this delivery.
+        is_spent: whether the message was delivered as often as it may run, and must not run.
+        came_often: whether the message itself may have ended the function in earlier deliveries.
     """
 
     record: "SQSRecord"
     receive_count: int = 1
-    sent_at: float = field(default_factory=time.time)
     group: str | None = None
     pk: str | None = None
-    work: Task | OnceError = field(init=False)
+    is_isolated: bool = False
+    is_last_chance: bool = False
+    is_spent: bool = False
+    came_often: bool = False
+    decoded: DecodedEvent | OnceError = field(init=False)
 
-    def read_attributes(self) -> None:
-        """Read what SQS says of the message."""
-        self.receive_count = int(self.record.attributes.approximate_receive_count)
-        self.sent_at = int(self.record.attributes.sent_timestamp) / 1000
-        is_fifo = self.record.event_source_arn.endswith(".fifo")
-        self.group = self.record.attributes.message_group_id if is_fifo else None
+    @property
+    def log_fields(self) -> dict[str, str | int]:
+        """Fields that identify the message in a log line. They contain nothing of its content."""
+        fields: dict[str, str | int] = {
+            "message_id": self.record.message_id,
+            "receive_count": self.receive_count,
+        }
+        if self.pk is not None:
+            fields["key_hash"] = key_hash(self.pk)
+        return fields
 
 
-class Intake:
-    """Reads deliveries for one consumer."""
+class RecordReader:
+    """Reads deliveries for one consumer.
 
-    def __init__(self, settings: Settings, handlers: Mapping[str, Handler]) -> None:
+    Args:
+        settings: the function's settings.
+        handlers: the consumer's handlers, by event type.
+        clock: the time, in seconds since the epoch.
+    """
+
+    def __init__(
+        self, settings: Settings, handlers: Mapping[str, Handler], clock: Callable[[], float]
+    ) -> None:
         self._settings = settings
         self._handlers = handlers
+        self._clock = clock
+        url = settings.isolation_queue_url
+        self._isolation_queue = None if url is None else url.rpartition("/")[2]
 
-    def read(self, record: "SQSRecord", budget: Budget) -> Delivery:
-        """Read a message; where that fails, the error takes the place of the task.
+    def read(self, record: "SQSRecord", deadline: Deadline) -> Delivery:
+        """Read a message; where that fails, the error takes the place of the decoded event.
 
         Without time left its body is not read.
         """
         delivery = Delivery(record)
         try:
-            delivery.read_attributes()
-            delivery.work = _out_of_time() if budget.spent else self._task(delivery)
+            self._read_attributes(delivery)
+            delivery.decoded = _out_of_time() if deadline.spent else self._decode(delivery)
         except OnceError as error:
-            delivery.work = _forgetful(error)
-        except Exception as error:  # one message never takes its neighbours along
-            delivery.work = Unexpected(error)
+            delivery.decoded = _forgetful(error)
+        except Exception as error:  # one message must not affect the others of its batch
+            delivery.decoded = Unexpected(error)
         return delivery
 
-    def _task(self, delivery: Delivery) -> Task:
+    def _read_attributes(self, delivery: Delivery) -> None:
+        attributes, queue = delivery.record.attributes, delivery.record.event_source_arn
+        delivery.is_isolated = queue.rpartition(":")[2] == self._isolation_queue
+        receives = delivery.receive_count = int(attributes.approximate_receive_count)
+        delivery.came_often = receives >= _OFTEN
+        delivery.is_spent = receives > self._settings.max_receive_count
+        delivery.is_last_chance = receives >= self._settings.max_receive_count
+        end = int(attributes.sent_timestamp) / 1000 + Limits.QUEUE_RETENTION_SECONDS
+        delivery.is_last_chance |= end - self._clock() < _LAST_HOURS_SECONDS
+        delivery.group = attributes.message_group_id if queue.endswith(".fifo") else None
+
+    def _decode(self, delivery: Delivery) -> DecodedEvent:
         if delivery.record.body == MOVED:
             raise Unparseable(
                 f"{MOVED}, compressed: send it back with `dlq redrive`, which opens it"
@@ -99,13 +143,13 @@ class Intake:
         if handler is None:
             raise UnknownType(
                 f"{self._settings.consumer} has no handler for {event.type}: register one, or take "
-                "the type out of the consumer's line in stacks/consumers.py"
+                "the type out of the consumer's declaration in the CDK app"
             )
         check_source(event, delivery.record, self._settings.sources)
         content = fingerprint(event, volatile=handler.volatile)
         delivery.pk = handler.key.of(event, fingerprint=content, consumer=self._settings.consumer)
         identity = Identity(delivery.pk, content)
-        return Task(event, identity, handler, _convert(event, handler))
+        return DecodedEvent(event, identity, handler, _convert(event, handler))
 
 
 def _convert(event: CloudEvent, handler: Handler) -> Any:

@@ -15,7 +15,7 @@ import boto3
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from once.deadline import Budget
+from once.deadline import Deadline
 from once.errors import OnceError, Unpublishable
 from once.events.dedup_key import consumer_of, key_hash
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
@@ -85,7 +85,7 @@ class Relay:
             botocore.exceptions.ClientError, BotoCoreError: a dead letter could not be written.
         """
         margin = self.settings.time_margin_ms
-        budget = Budget(context.get_remaining_time_in_millis, margin, self.sleep)
+        deadline = Deadline(context.get_remaining_time_in_millis, margin, self.sleep)
         sources: dict[str, Source] = {}
         events: list[OutgoingEvent] = []
         letters: list[str] = []
@@ -94,7 +94,7 @@ class Relay:
             for found in self._read(record, source, letters):
                 events.append(found)
                 sources[found.id] = source
-        published = self._publish(events, sources, budget, letters)
+        published = self._publish(events, sources, deadline, letters)
         self._report(sources.values(), published=published.total())
         return {"published": dict(published), "dead_lettered": letters}
 
@@ -120,7 +120,7 @@ class Relay:
         self,
         events: Sequence[OutgoingEvent],
         sources: Mapping[str, Source],
-        budget: Budget,
+        deadline: Deadline,
         letters: list[str],
     ) -> Counter[str]:
         """Publish until all is published or dead-lettered; count the former by type."""
@@ -135,7 +135,7 @@ class Relay:
                 published[failure.event.type] -= 1
             waiting = [failure for failure in left if not failure.permanent]
             events = [failure.event for failure in waiting]
-            if waiting and not budget.pause(attempt):
+            if waiting and not deadline.pause(attempt):
                 raise NotRelayed(f"{len(waiting)} events are not published: {waiting[0].error}")
             attempt += 1
         return +published

@@ -15,7 +15,7 @@ from aws_lambda_powertools import Logger
 from once.error_text import summary_of
 from once.errors import OnceError, PermanentError, Unparseable
 from once.failures.quarantine import allowed, carried, described, text
-from once.intake.original_message import Original
+from once.intake.original_message import OriginalMessage
 from once.schema import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Reason
 from once.sdk import sqs_client
 from once.settings import SweepSettings
@@ -79,9 +79,11 @@ class Envelope(msgspec.Struct, frozen=True):
         return frozenset([attribute.value] if attribute.kind == "String" else _array(attribute))
 
     @property
-    def original(self) -> Original:
+    def original(self) -> OriginalMessage:
         """Body and attributes as the producer sent them."""
-        return Original(self.message, {name: _shown(a) for name, a in self.attributes.items()})
+        return OriginalMessage(
+            self.message, {name: _shown(a) for name, a in self.attributes.items()}
+        )
 
 
 def unrouted(envelope: Envelope, subscribed: Collection[str]) -> OnceError | None:
@@ -99,7 +101,8 @@ def unrouted(envelope: Envelope, subscribed: Collection[str]) -> OnceError | Non
     if types.isdisjoint(subscribed):
         return UnsubscribedType(
             f"no consumer subscribes to {', '.join(sorted(types)) or 'an empty list of types'} on "
-            "this topic: add the type to a consumer's line and deploy, or correct the producer"
+            "this topic: add the type to a consumer's declaration and deploy, or correct the "
+            "producer"
         )
     if len(envelope.attributes) > Limits.MESSAGE_ATTRIBUTES:
         return TooManyAttributes(
@@ -143,7 +146,7 @@ class Sweep:
         try:
             envelope = Envelope.read(body)
         except Unparseable as error:
-            self._keep(record, Original(body, {}), error)
+            self._keep(record, OriginalMessage(body, {}), error)
             return
         why = unrouted(envelope, self.settings.routes.get(envelope.topic, ()))
         if why is not None:
@@ -151,7 +154,7 @@ class Sweep:
             self._keep(record, envelope.original, why, **seen)
 
     def _keep(
-        self, record: Mapping[str, Any], original: Original, why: OnceError, **more: str
+        self, record: Mapping[str, Any], original: OriginalMessage, why: OnceError, **more: str
     ) -> None:
         facts = {DeadLetter.REASON: why.reason, DeadLetter.ERROR: described(why), **more}
         body, attributes = carried(original, {n: text(allowed(v)) for n, v in facts.items()})

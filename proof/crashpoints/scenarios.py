@@ -59,7 +59,7 @@ SCENARIOS = (
         "an order that was sent twice comes again, both in one batch",
         _one(copies=2),
         _at(_COMMIT, (1, 2), Fault.CRASH_AFTER),
-        reaches=("once.batch.state_machine.Settler.recall",),
+        reaches=("once.batch.state_machine.MessageStateMachine.look_up",),
         seed=16,
     ),
     Scenario(
@@ -101,14 +101,14 @@ SCENARIOS = (
         "a function dies of its charge, and another takes it over",
         _one(),
         _at(_CHARGE, (1,), Fault.CRASH_AFTER),
-        reaches=("once.effects.ledger.Ledger.take_over",),
+        reaches=("once.effects.ledger.EffectLedger.take_over",),
     ),
     Scenario(
         "a charge is handed back, and tried later",
         _one(),
         _at(_CHARGE, (1, 2, 3), Fault.THROTTLE),
         reaches=(
-            "once.effects.ledger.Ledger.hand_back",
+            "once.effects.ledger.EffectLedger.hand_back",
             "once.failures.visibility_backoff.Backoff.apply",
         ),
     ),
@@ -116,7 +116,10 @@ SCENARIOS = (
         "Stripe remembers an error, and has charged nothing",
         _one(),
         _at(_CHARGE, (1,), Fault.SAVED_NOT_DONE),
-        reaches=("functions.payments.provider.find_charge", "once.effects.ledger.Ledger.renew_key"),
+        reaches=(
+            "functions.payments.provider.find_charge",
+            "once.effects.ledger.EffectLedger.renew_key",
+        ),
     ),
     Scenario(
         "Stripe remembers an error, and has charged",
@@ -129,7 +132,7 @@ SCENARIOS = (
         _one(),
         _at(_EMAIL, (1,), Fault.LOST),
         reaches=(
-            "once.effects.ledger.Ledger.hand_back",
+            "once.effects.ledger.EffectLedger.hand_back",
             "once.failures.quarantine.Quarantine.send",
         ),
         in_pairs=False,

@@ -15,9 +15,10 @@ EXPLORED = (
     "once.batch.isolation.Isolation._sent sqs.SendMessageBatch",
     "once.commit.committer.Committer.commit dynamodb.TransactWriteItems",
     "once.commit.record_lookup._items dynamodb.BatchGetItem",
-    "once.effects.ledger.Ledger._change dynamodb.TransactWriteItems",
+    "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
+    "once.handlers.item_reader.ItemReader.read dynamodb.GetItem",
     "once.ops.dead_letters.queue_walk.Walk._give_back sqs.ChangeMessageVisibilityBatch",
     "once.ops.dead_letters.queue_walk.Walk._receive sqs.ReceiveMessage",
     "once.ops.dead_letters.redrive.Redriver._call.<locals>.<lambda> sqs.SendMessageBatch",
@@ -26,7 +27,6 @@ EXPLORED = (
     "once.ops.dedup_records.outbox_scan.with_outbox dynamodb.Scan",
     "once.outbox.sns_publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
-    "once.runtime.Runtime.read dynamodb.GetItem",
 )
 """Those at which every kind of fault is tried."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from once.errors import Refusal
 from once.events.cloud_event import CloudEvent
-from once.handlers.item_key import Table
+from once.handlers.actions import Table
 from once.handlers.transaction import Identity, Transaction
 from once.settings import Settings, TableSettings
 from proof.fuzz import items

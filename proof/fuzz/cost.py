@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from functions.orders.handler import consumer
 from once.errors import OnceError
 from once.failures.quarantine import Quarantine
-from once.intake.reader import Intake, Task
+from once.intake.reader import DecodedEvent, RecordReader
 from proof.fuzz import fakes, messages
 from proof.fuzz.families import FAMILIES, Grow, plain
 from proof.fuzz.parsers.intake import settings_of
@@ -31,7 +31,7 @@ class _Dump:
 
 _SETTINGS = settings_of(consumer)
 _DUMP = _Dump()
-_INTAKE = Intake(_SETTINGS, consumer.handlers)
+_READER = RecordReader(_SETTINGS, consumer.handlers, lambda: messages.NOW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +69,10 @@ def cost(name: str, grow: Grow, size: int) -> Cost:
 
 def handled(record: SQSRecord) -> OnceError | None:
     """Read a message, and quarantine it where it is refused; return why it is."""
-    delivery = _INTAKE.read(record, fakes.BUDGET)
-    error = delivery.work.data if isinstance(delivery.work, Task) else delivery.work
+    delivery = _READER.read(record, fakes.DEADLINE)
+    error = (
+        delivery.decoded.data if isinstance(delivery.decoded, DecodedEvent) else delivery.decoded
+    )
     if not isinstance(error, OnceError):
         return None
     Quarantine(cast(Any, _DUMP), _SETTINGS).send(delivery, error)

@@ -6,13 +6,13 @@ from typing import Any, cast
 from aws_lambda_powertools import Logger, Metrics
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from once.deadline import Budget
+from once.deadline import Deadline
 from once.schema import Limits, Record
 from once.testing import FakeContext
 from proof.fuzz.messages import sendable
 
 CONTEXT = FakeContext(30_000)
-BUDGET = Budget(CONTEXT.get_remaining_time_in_millis, 5000)
+DEADLINE = Deadline(CONTEXT.get_remaining_time_in_millis, 5000)
 LOGGER = Logger(service="fuzz", level="CRITICAL")
 _MOST_ATTRIBUTES = 10
 

@@ -21,7 +21,8 @@ Kinds are String, Binary (in base64), Gzip of a text, and Bomb, which inflates t
 """
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:queue"
-SENT = str(int(time.time() * 1000))
+NOW = int(time.time())
+SENT = str(NOW * 1000)
 _PIECE = b"x" * 2**20
 BOMBS = (9 * len(_PIECE), 64 * len(_PIECE))
 """Into how many bytes they inflate."""

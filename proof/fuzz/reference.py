@@ -1,6 +1,6 @@
 """A second opinion on JSON: what a text means, and whether it must be refused.
 
-It knows the rules that `once.events.strict_json` and `once.events.canonical_json` promise, and
+It knows the rules that `once.events.strict_json` and `once.events.fingerprint` promise, and
 shares no code with them: its numbers are exact, and its trees are compared instead of written down.
 """
 

@@ -43,9 +43,9 @@ MAY_NOT_IMPORT = {"once": TOOLS, "functions": TOOLS, "once.ops": ("once.cdk",)}
 
 
 ONCE = (
-    *("schema", "error_text", "errors", "fate", "settings", "deadline", "sdk"),
+    *("schema", "error_text", "errors", "disposition", "settings", "deadline", "sdk"),
     *("events", "handlers", "intake", "commit", "effects", "failures", "outbox"),
-    *("runtime", "batch", "consumer", "testing"),
+    *("runtime", "batch", "composition", "consumer", "testing"),
 )
 """The rooms of the library, from the ground up: each may import those before it."""
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from once.commit.dedup_record import StoredRecord
-from once.commit.result import COMMITTED, DUPLICATE, Kind
-from once.effects.ledger import Ledger
+from once.commit.result import COMMITTED, DUPLICATE, CommitOutcome
+from once.effects.ledger import EffectLedger
 from once.handlers.effect_declaration import Effect, Policy
 from once.handlers.transaction import Identity, Transaction
 from once.schema import CLOCK_MARGIN_SECONDS
@@ -50,7 +50,9 @@ def test_an_event_of_any_version_is_not_committed_again(
 ) -> None:
     stand(bench, case)
     [verdict] = bench.commit(again(case))
-    assert verdict.kind is (Kind.PENDING if case["read"]["intent"] else Kind.DUPLICATE)
+    assert verdict.outcome is (
+        CommitOutcome.PENDING if case["read"]["intent"] else CommitOutcome.DUPLICATE
+    )
 
 
 @pytest.mark.parametrize(("version", "case"), RECORDS)
@@ -59,7 +61,7 @@ def test_other_content_under_a_key_of_any_version_is_a_conflict(
 ) -> None:
     stand(bench, case)
     [verdict] = bench.commit(again(case, fingerprint="other"))
-    assert verdict.kind is Kind.FAILED
+    assert verdict.outcome is CommitOutcome.FAILED
 
 
 @pytest.mark.parametrize(("version", "case"), DONE)
@@ -78,7 +80,7 @@ def test_an_effect_that_any_version_began_is_finished_under_its_key(
     bench: Bench, version: int, case: Item
 ) -> None:
     stand(bench, case)
-    ledger = Ledger(bench.client, "dedup", lambda: OVER, cast("Any", logging.getLogger()), 0)
+    ledger = EffectLedger(bench.client, "dedup", lambda: OVER, cast("Any", logging.getLogger()), 0)
     found = StoredRecord.read(case["item"]).intent
     assert found is not None
     mine = ledger.take_over(effect_of(case), case["item"]["pk"]["S"], found, 30)

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from once.consumer import Consumer
-from once.effects.ledger import Ledger
+from once.effects.ledger import EffectLedger
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.fingerprint import fingerprint
 from once.handlers.effect_declaration import Effect
@@ -51,7 +51,7 @@ def requested(case: Item) -> tuple[Effect, bytes]:
 def provider_keys(case: Item) -> list[str]:
     """The key of the first attempts today, and the one that takes its place when it is spent."""
     client: Any = SimpleNamespace(transact_write_items=lambda **_: None)
-    ledger = Ledger(client, "dedup", lambda: 0.0, cast("Any", None), 0)
+    ledger = EffectLedger(client, "dedup", lambda: 0.0, cast("Any", None), 0)
     effect, request = requested(case)
     first = ledger.open(effect, request, case["key"], 30)
     return [first.provider_key, ledger.renew_key(effect, case["key"], first).provider_key]

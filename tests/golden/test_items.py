@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from boto3.dynamodb.types import TypeDeserializer
 
-from once.handlers.actions import Action, Read
+from once.handlers.actions import Action, ItemVersion
 from once.handlers.transaction import Transaction
 from tests.golden.versions import Item, cases, reader
 from tests.in_memory import Start
@@ -31,7 +31,7 @@ def plain(item: Item) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("version", "case"), cases("items"))
 def test_the_mark_of_every_version_is_seen_by_a_read_of_today(version: int, case: Item) -> None:
-    assert Read.of(plain(case["item"])).commit == case["commit"]
+    assert ItemVersion.of(plain(case["item"])).commit == case["commit"]
 
 
 @pytest.mark.parametrize(("version", "case"), cases("items"))

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from once.commit.result import COMMITTED, DUPLICATE, INNOCENT, UNNAMED, Kind, Verdict
+from once.commit.committer import Committer
+from once.commit.request import CommitRequest
+from once.commit.request_encoding import write_bodies
+from once.commit.result import (
+    COMMITTED,
+    DUPLICATE,
+    UNAFFECTED,
+    UNATTRIBUTED,
+    CommitOutcome,
+    CommitResult,
+)
 from once.events.cloud_event import read_event
 from once.handlers.transaction import Identity, Transaction
 from once.testing import answer_lost, cancelled, inject, never_sent, refused
@@ -69,9 +79,12 @@ def _transaction(bench: Bench, name: str, fingerprint: str = "f", **change: Any)
     return transaction
 
 
-def _commit(bench: Bench, transactions: Sequence[Transaction]) -> list[Verdict]:
-    committer = bench.runtime.committer
-    return committer.commit([committer.claim(transaction) for transaction in transactions])
+def _commit(bench: Bench, transactions: Sequence[Transaction]) -> list[CommitResult]:
+    runtime = bench.runtime
+    committer = Committer(runtime.dynamodb, runtime.settings, runtime.clock)
+    write_bodies(runtime.dynamodb)
+    now = runtime.clock()
+    return committer.commit([CommitRequest.of(t, runtime.settings, now) for t in transactions])
 
 
 def test_a_list_commits_in_one_request(bench: Bench) -> None:
@@ -98,9 +111,9 @@ def test_in_a_list_every_one_gets_its_own_verdict(bench: Bench) -> None:
         ],
     )
     assert verdicts[0] == DUPLICATE
-    assert verdicts[1].kind is Kind.FAILED
-    assert verdicts[2].kind is Kind.REFUSED
-    assert verdicts[3] == INNOCENT
+    assert verdicts[1].outcome is CommitOutcome.FAILED
+    assert verdicts[2].outcome is CommitOutcome.REFUSED
+    assert verdicts[3] == UNAFFECTED
     assert [bench.amount(name) for name in ("known", "other", "refused", "innocent")] == [
         1,
         1,
@@ -114,13 +127,13 @@ def test_a_write_that_cannot_be_is_found_and_its_neighbours_commit_without_it(be
     innocent = [_transaction(bench, f"t-{n}") for n in range(7)]
     guilty = _transaction(bench, "guilty", values={":by": "no number"})
     verdicts = _commit(bench, [*innocent[:3], guilty, *innocent[3:]])
-    if verdicts == [UNNAMED] * 8:
+    if verdicts == [UNATTRIBUTED] * 8:
         verdicts = (
             _commit(bench, innocent[:3]) + _commit(bench, [guilty]) + _commit(bench, innocent[3:])
         )
         assert [*verdicts[:3], *verdicts[4:]] == [COMMITTED] * 7
     else:  # named by its index: also documented
-        assert [*verdicts[:3], *verdicts[4:]] == [INNOCENT] * 7
+        assert [*verdicts[:3], *verdicts[4:]] == [UNAFFECTED] * 7
         assert _commit(bench, innocent) == [COMMITTED] * 7
-    assert verdicts[3].kind is Kind.FAILED
+    assert verdicts[3].outcome is CommitOutcome.FAILED
     assert [bench.amount(f"t-{n}") for n in range(7)] == [1] * 7

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from once.commit.committer import Committer
-from once.commit.request import Claim
-from once.commit.result import Verdict
+from once.commit.request import CommitRequest
+from once.commit.result import CommitResult
 from tests.integration.probe import Bench, event
 from tests.integration.storm import WRITE, watched
 
@@ -109,14 +109,18 @@ def test_no_thread_outlives_its_invocation(bench: Bench) -> None:
     assert threading.enumerate() == before
 
 
-def failing_for(events: Sequence[Any]) -> Callable[[Committer, Sequence[Claim]], list[Verdict]]:
+def failing_for(
+    events: Sequence[Any],
+) -> Callable[[Committer, Sequence[CommitRequest]], list[CommitResult]]:
     """Return a commit that breaks where one of these events is in its group."""
     ids, commit = {guilty["id"] for guilty in events}, Committer.commit
 
-    def break_or_commit(committer: Committer, claims: Sequence[Claim]) -> list[Verdict]:
-        if any(claim.transaction.event.id in ids for claim in claims):
+    def break_or_commit(
+        committer: Committer, requests: Sequence[CommitRequest]
+    ) -> list[CommitResult]:
+        if any(claim.transaction.event.id in ids for claim in requests):
             raise RuntimeError("a bug in one group's commit")
-        return commit(committer, claims)
+        return commit(committer, requests)
 
     return break_or_commit
 

@@ -15,11 +15,16 @@ from hypothesis import settings
 from msgspec import Struct
 from msgspec.json import decode, encode
 
-from once.commit.result import Verdict, failed
+from once.commit.committer import Committer
+from once.commit.request import CommitRequest
+from once.commit.request_encoding import write_bodies
+from once.commit.result import CommitResult, failed
 from once.consumer import Consumer
+from once.effects.ledger import EffectLedger
 from once.errors import PermanentError, Refusal
 from once.events.cloud_event import CloudEvent
-from once.handlers.item_key import Table
+from once.handlers.actions import Table
+from once.handlers.item_reader import ItemReader
 from once.handlers.transaction import Identity, Transaction
 from once.settings import TableSettings
 from once.testing import FakeAws, FakeContext, cloud_event
@@ -173,11 +178,30 @@ class Bench:
     def __init__(self, aws: FakeAws) -> None:
         self.aws = aws
         self.client = aws.runtime.dynamodb
+        write_bodies(self.client)
+
+    @property
+    def committer(self) -> Committer:
+        runtime = self.aws.runtime
+        return Committer(runtime.dynamodb, runtime.settings, runtime.clock)
+
+    @property
+    def ledger(self) -> EffectLedger:
+        runtime, settings = self.aws.runtime, self.aws.runtime.settings
+        margin = settings.lease_margin_seconds
+        return EffectLedger(
+            runtime.dynamodb, settings.dedup_table, runtime.clock, runtime.logger, margin
+        )
+
+    def request(self, transaction: Transaction) -> CommitRequest:
+        """What is sent for a transaction."""
+        runtime = self.aws.runtime
+        return CommitRequest.of(transaction, runtime.settings, runtime.clock())
 
     def transaction(self, name: str = "a", *, fingerprint: str = "f") -> Transaction:
         """An event's transaction, still empty; `name` is its identity."""
         identity = Identity(f"notes#{name}", fingerprint)
-        read = self.aws.runtime.read
+        read = ItemReader(self.client).read
         return Transaction(
             event_of(id=name), identity, tables=TABLES, publishes=PUBLISHES, read=read
         )
@@ -188,12 +212,11 @@ class Bench:
         count(Note(name), tx)
         return tx
 
-    def commit(self, *transactions: Transaction) -> list[Verdict]:
+    def commit(self, *transactions: Transaction) -> list[CommitResult]:
         """Commit transactions together; one that can never be sent fails alone."""
-        committer = self.aws.runtime.committer
         try:
-            claims = [committer.claim(transaction) for transaction in transactions]
+            requests = [self.request(transaction) for transaction in transactions]
         except PermanentError as error:
             assert len(transactions) == 1
             return [failed(error)]
-        return committer.commit(claims)
+        return self.committer.commit(requests)

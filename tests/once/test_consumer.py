@@ -75,17 +75,16 @@ def test_in_lambda_settings_of_another_consumer_fail_the_load(
         (
             {"event_types": ("noted", "erased")},
             "notes gets 'erased' and has no handler; add one, or take it out of "
-            'Consumer("notes", …) in stacks/consumers.py',
+            "the declaration of 'notes' in the CDK app",
         ),
         (
             {"tables": {}},
             "notes uses the table 'counters', which it may not; add it to tables= of "
-            'Consumer("notes", …) in stacks/consumers.py',
+            "the declaration of 'notes' in the CDK app",
         ),
         (
             {"consumer": "orders"},
-            "the handler is of 'notes', and the function is "
-            'Consumer("orders", …) in stacks/consumers.py',
+            "the handler is of 'notes', and the function is deployed for 'orders'",
         ),
     ],
 )
@@ -104,7 +103,7 @@ def test_a_type_that_the_queue_never_gets_is_refused(start: Start) -> None:
         _bind(start, {}, consumer)
     assert raised.value.faults == (
         "notes handles 'erased', which its queue never gets; add it to external= or events= of "
-        'Consumer("notes", …) in stacks/consumers.py',
+        "the declaration of 'notes' in the CDK app",
     )
 
 

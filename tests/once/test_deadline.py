@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.deadline import Budget, full_jitter
+from once.deadline import Deadline, full_jitter
 from once.handlers.transaction import Transaction
 from once.settings import TIME_MARGIN_MS
 from once.testing import FakeAws, FakeContext, cancelled, inject, never_sent
@@ -185,8 +185,8 @@ def test_delays_use_all_of_their_range() -> None:
 @pytest.mark.usefixtures("longest_delays")
 def test_pauses_double_up_to_a_second() -> None:
     slept: list[float] = []
-    budget = Budget(lambda: 60_000, 0, slept.append)
-    assert all(budget.pause(attempt) for attempt in range(8))
+    deadline = Deadline(lambda: 60_000, 0, slept.append)
+    assert all(deadline.pause(attempt) for attempt in range(8))
     assert slept == [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
@@ -196,10 +196,10 @@ def test_a_pause_that_would_take_the_rest_of_the_time_is_not_begun(
     *, remaining_ms: int, paused: bool
 ) -> None:
     slept: list[float] = []
-    assert Budget(lambda: remaining_ms, 100, slept.append).pause(0) is paused
+    assert Deadline(lambda: remaining_ms, 100, slept.append).pause(0) is paused
     assert len(slept) == paused
 
 
 def test_the_end_is_where_lambda_ends_the_function_and_not_where_the_budget_does() -> None:
-    budget = Budget(lambda: 12_345, 5_000)
-    assert (budget.seconds, budget.seconds_to_the_end) == (7.345, 12.345)
+    deadline = Deadline(lambda: 12_345, 5_000)
+    assert (deadline.seconds, deadline.seconds_to_the_end) == (7.345, 12.345)

@@ -11,14 +11,15 @@ from once.commit import cancellation
 from once.commit import committer as commit
 from once.commit.result import COMMITTED, DUPLICATE
 from once.errors import OnceError
-from once.events import canonical_json as canonical
+from once.events import fingerprint as canonical
 from once.events import outgoing as outbox
 from once.events import strict_json
 from once.intake.reader import Delivery
 from once.ops.dead_letters import decompression as originals
 
 whole_encoding = strict_json._check_encoding
-whole_judgement = cancellation.judge_record
+whole_digest = canonical.digest
+whole_judgement = cancellation.classify_record
 
 
 def nothing(*_: Any, **__: Any) -> None:
@@ -76,14 +77,18 @@ def inflated_then_measured(packed: bytes) -> bytes:
     return content
 
 
+def without_subject(value: dict[str, Any]) -> str:
+    return whole_digest({**value, "subject": None})
+
+
 def lenient(event: Any, handler: Any) -> Any:
     return msgspec.convert(event.data, handler.model, strict=False)
 
 
-def read_without_net(self: Any, record: Any, budget: Any) -> Delivery:
+def read_without_net(self: Any, record: Any, deadline: Any) -> Delivery:
     delivery = Delivery(record)
-    delivery.read_attributes()
-    delivery.work = self._task(delivery)
+    self._read_attributes(delivery)
+    delivery.decoded = self._decode(delivery)
     return delivery
 
 
@@ -100,7 +105,7 @@ def all_reasons_to_each(claims: Any, reasons: Any) -> Any:
     def judged(claim: Any) -> Any:
         worst = [r for r in reasons if r != {"Code": "None"}]
         own = (worst + list(reasons))[: len(claim.entries)]
-        return commit._judge(claim, own)
+        return commit._classify(claim, own)
 
     return [judged(claim) for claim in claims]
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from once.commit.result import COMMITTED, DUPLICATE
-from once.events import canonical_json as canonical
 from once.events.fingerprint import fingerprint
 from tests.proof import broken
 from tests.proof.fuzzing import first_failure
@@ -87,21 +86,21 @@ BROKEN: dict[str, tuple[str, str, Any]] = {
         SimpleNamespace(PARTITION_KEY_BYTES=2**20),
     ),
     # Canonical form and fingerprint
-    "a form without NFC": ("canonical", "once.events.canonical_json._composed", broken.unchanged),
+    "a form without NFC": ("canonical", "once.events.fingerprint._composed", broken.unchanged),
     "a form by sorting": (
         "canonical",
-        "once.events.canonical_json.rfc8785",
+        "once.events.fingerprint.rfc8785",
         SimpleNamespace(dumps=broken.merely_sorted),
     ),
     "names that collide": (
         "canonical",
-        "once.events.canonical_json._composed_object",
+        "once.events.fingerprint._composed_object",
         broken.last_member_wins,
     ),
     "no subject": (
         "fingerprint",
         "once.events.fingerprint.digest",
-        lambda value: canonical.digest({**value, "subject": None}),
+        broken.without_subject,
     ),
     "volatile fields count": (
         "fingerprint",
@@ -111,28 +110,28 @@ BROKEN: dict[str, tuple[str, str, Any]] = {
     # Classifier
     "any cancellation is a duplicate": (
         "cancellation",
-        "proof.fuzz.parsers.cancellation.judge",
+        "proof.fuzz.parsers.cancellation.classify",
         lambda *_: DUPLICATE,
     ),
     "any content is a duplicate": (
         "cancellation",
-        "once.commit.cancellation.judge_record",
+        "once.commit.cancellation.classify_record",
         broken.blind_to_content,
     ),
     "pending is a duplicate": (
         "cancellation",
-        "once.commit.cancellation.judge_record",
+        "once.commit.cancellation.classify_record",
         broken.blind_to_intents,
     ),
     # Committer
     "a group's duplicate is everyone's": (
         "commit",
-        "once.commit.committer.judge",
+        "once.commit.committer.classify",
         lambda *_: DUPLICATE,
     ),
     "a neighbour's reasons": (
         "commit",
-        "once.commit.committer._judge_each",
+        "once.commit.committer._classify_each",
         broken.all_reasons_to_each,
     ),
     "no answer is a commit": (
@@ -165,10 +164,14 @@ BROKEN: dict[str, tuple[str, str, Any]] = {
         lambda batch, answer: iter(()),
     ),
     # Batch
-    "no net under a record": ("batch", "once.intake.reader.Intake.read", broken.read_without_net),
+    "no net under a record": (
+        "batch",
+        "once.intake.reader.RecordReader.read",
+        broken.read_without_net,
+    ),
     "a quarantine forgotten": (
         "batch",
-        "once.batch.processor.Batch._quarantined",
+        "once.failures.failure_handler.FailureHandler._quarantined",
         lambda self, delivery, error: True,
     ),
     "a commit made up": (

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.errors import InvalidData, NoKey, Unparseable
-from once.events.canonical_json import canonical as canonical_form
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.dedup_key import Key
+from once.events.fingerprint import canonical as canonical_form
 from once.events.outgoing import events_in
 from once.events.strict_json import parse
-from once.intake.original_message import MOVED, Original
-from once.intake.reader import Intake, Task
+from once.intake.original_message import MOVED, OriginalMessage
+from once.intake.reader import DecodedEvent, RecordReader
 from once.ops.dead_letters.decompression import opened
 from proof.fuzz import bodies, fakes, messages, nasty
 from proof.fuzz.parsers import canonical, events, intake, keys, originals, stream, strict_json
@@ -69,10 +69,10 @@ def test_p3_a_fraction_is_no_amount_of_money(price: float, rng: Any) -> None:
     event["data"] |= {"amount": price}
     record = messages.record({"body": json.dumps(event), "attributes": {}, "receives": 1})
     payments = intake.CONSUMERS["payments"]
-    reader = Intake(intake.settings_of(payments), payments.handlers)
-    work = reader.read(SQSRecord(record), fakes.BUDGET).work
-    assert isinstance(work, Task)
-    assert isinstance(work.data, InvalidData)
+    reader = RecordReader(intake.settings_of(payments), payments.handlers, lambda: messages.NOW)
+    decoded = reader.read(SQSRecord(record), fakes.DEADLINE).decoded
+    assert isinstance(decoded, DecodedEvent)
+    assert isinstance(decoded.data, InvalidData)
 
 
 @quick
@@ -134,7 +134,7 @@ def test_p6_a_bomb_does_not_go_off(size: int) -> None:
     originals.check(message)
     record = messages.record(message)
     assert len(record["messageAttributes"]["once-original-gzip"]["binaryValue"]) < size / 100
-    moved = Original.of(SQSRecord(record | {"body": MOVED}))
+    moved = OriginalMessage.of(SQSRecord(record | {"body": MOVED}))
     assert opened(moved) == moved
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from once.effects.ledger import Ledger
+from once.effects.ledger import EffectLedger
 from once.handlers.effect_declaration import Effect, Policy
 from once.handlers.intent import Intent
 from tests.proof.machines import quick
@@ -18,14 +18,14 @@ from tests.proof.test_machine_ledger import Charges
 @contextmanager
 def without_margin(policy: Policy) -> Iterator[None]:
     """Let the leases of one policy end by any function's clock."""
-    check = Ledger._check
+    check = EffectLedger._check
 
-    def hasty(ledger: Ledger, effect: Effect, found: Intent) -> None:
+    def hasty(ledger: EffectLedger, effect: Effect, found: Intent) -> None:
         margin = 0 if effect.policy is policy else ledger._margin
         with patch.object(ledger, "_margin", margin):
             check(ledger, effect, found)
 
-    with patch.object(Ledger, "_check", hasty):
+    with patch.object(EffectLedger, "_check", hasty):
         yield
 
 

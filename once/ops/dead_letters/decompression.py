@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import MsgspecError, Struct
 from msgspec.json import decode, encode
 
-from once.intake.original_message import Attribute, Attributes, Original, restored
+from once.intake.original_message import Attribute, Attributes, OriginalMessage, restored
 from once.schema import Limits
 
 _GZIP_BITS = 16 + zlib.MAX_WBITS
@@ -24,7 +24,7 @@ class _Content(Struct, forbid_unknown_fields=True):
     attributes: dict[str, Attribute]
 
 
-def opened(original: Original) -> Original:
+def opened(original: OriginalMessage) -> OriginalMessage:
     """Return the message that a dead letter carries compressed; any other as it is.
 
     A letter that cannot be opened was not written by a consumer, and is shown as it is.
@@ -35,7 +35,7 @@ def opened(original: Original) -> Original:
         content = decode(_inflated(original.packed), type=_Content, strict=True)
     except (MsgspecError, ValueError, RecursionError, zlib.error):
         return original
-    return Original(content.body, restored(encode(content.attributes).decode()))
+    return OriginalMessage(content.body, restored(encode(content.attributes).decode()))
 
 
 def as_sent(attributes: Attributes) -> dict[str, Any]:

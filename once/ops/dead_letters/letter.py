@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.errors import Unparseable
-from once.intake.original_message import Original
+from once.intake.original_message import OriginalMessage
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.decompression import opened
 from once.ops.dead_letters.letter_attributes import Facts
@@ -99,7 +99,7 @@ class Letter:
     box: Box
     message_id: str
     receipt_handle: str
-    original: Original
+    original: OriginalMessage
     sent_at: datetime
     facts: Facts
     moved: bool
@@ -168,7 +168,7 @@ class Letter:
         return tuple(name for name in names if not (self.moved and name in _OF_A_QUARANTINE))
 
 
-def _original(box: Box, message: "MessageTypeDef") -> Original:
+def _original(box: Box, message: "MessageTypeDef") -> OriginalMessage:
     """Return a message as its producer sent it.
 
     SQS and SNS move messages of the sweep queue into the unrouted queue in SNS's envelope.
@@ -177,7 +177,7 @@ def _original(box: Box, message: "MessageTypeDef") -> Original:
     if box.ingress is not None and DeadLetter.REASON not in attributes:
         with suppress(Unparseable):
             return Envelope.read(message["Body"]).original
-    return opened(Original.of(SQSRecord(_as_lambda_shows(message["Body"], attributes))))
+    return opened(OriginalMessage.of(SQSRecord(_as_lambda_shows(message["Body"], attributes))))
 
 
 def _as_lambda_shows(body: str, attributes: Mapping[str, Any]) -> dict[str, Any]:

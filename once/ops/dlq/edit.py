@@ -15,7 +15,7 @@ from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import key_hash
 from once.events.fingerprint import fingerprint
 from once.failures.quarantine import allowed
-from once.intake.original_message import Original
+from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import Case
 from once.ops.dedup_records.key_candidates import candidates, key_of
@@ -49,7 +49,7 @@ def edited_letter(case: Case, look: Look) -> Letter:
         text = _in_editor(text).strip()
         if text == before.strip():
             raise OpsError("the body was not changed, and nothing is sent: leave --edit out")
-        original = Original(text, case.letter.original.attributes)
+        original = OriginalMessage(text, case.letter.original.attributes)
         letter = replace(case.letter, original=original)
         fault = fault_of(case, look(letter))
         if fault is None:

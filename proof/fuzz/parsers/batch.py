@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from functions.inventory.handler import consumer as inventory
 from functions.orders.handler import consumer as orders
 from once.errors import PermanentError
-from once.intake.reader import Intake, Task
+from once.intake.reader import DecodedEvent, RecordReader
 from once.runtime import Runtime
 from once.schema import Record
 from once.settings import TableSettings
@@ -22,7 +22,7 @@ from proof.fuzz.parsers.commit import CANCELLED
 from proof.fuzz.parsers.intake import settings_of
 from proof.fuzz.target import Target, claim
 
-NOW = int(messages.SENT) / 1000
+NOW = messages.NOW
 _KEYS = {
     "orders": "order_id",
     "customers": "customer_id",
@@ -71,23 +71,23 @@ def _check_fate(
     name: str, record: dict[str, Any], named: list[str], table: fakes.Table, queues: fakes.Queues
 ) -> None:
     message_id = record["messageId"]
-    intake = Intake(_SETTINGS[name], _CONSUMERS[name].handlers)
-    work = intake.read(SQSRecord(record), fakes.BUDGET).work
+    reader = RecordReader(_SETTINGS[name], _CONSUMERS[name].handlers, lambda: NOW)
+    decoded = reader.read(SQSRecord(record), fakes.DEADLINE).decoded
     buried = message_id in queues.letters
     claim(not (buried and message_id in named), "a message that is buried does not come again")
-    if isinstance(work, PermanentError):
+    if isinstance(decoded, PermanentError):
         # While the breaker is open, nothing is looked at: it comes again, and is quarantined then.
         waits = message_id in named and table.has_failed
         claim(buried or waits, "what can never be read is quarantined")
     elif message_id not in named and not buried:
-        claim(isinstance(work, Task), "what is acknowledged was read")
-        _check_committed(work, table)
+        claim(isinstance(decoded, DecodedEvent), "what is acknowledged was read")
+        _check_committed(decoded, table)
 
 
-def _check_committed(task: Any, table: fakes.Table) -> None:
-    record = table.records.get(task.identity.pk, {})
+def _check_committed(event: Any, table: fakes.Table) -> None:
+    record = table.records.get(event.identity.pk, {})
     claim(
-        record.get(Record.FINGERPRINT) == {"S": task.identity.fingerprint},
+        record.get(Record.FINGERPRINT) == {"S": event.identity.fingerprint},
         "what is acknowledged is committed",
     )
 

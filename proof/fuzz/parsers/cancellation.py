@@ -1,10 +1,10 @@
-"""`once.commit.cancellation.judge`: a verdict follows from the transaction's own reasons."""
+"""`once.commit.cancellation.classify`: a verdict follows from the transaction's own reasons."""
 
 from random import Random
 from typing import Any
 
-from once.commit.cancellation import judge
-from once.commit.result import Kind, Verdict
+from once.commit.cancellation import classify
+from once.commit.result import CommitOutcome, CommitResult
 from once.errors import CommitRefused, InvalidWrite, KeyConflict, PermanentError
 from once.schema import Record, State
 from proof.fuzz import claims, items
@@ -19,14 +19,14 @@ def check(case: dict[str, Any]) -> None:
     tx = claims.transaction(0, case["kinds"])
     tx.commit_id = "mine"
     try:
-        verdict = judge(tx, tx.actions(), case["reasons"])
+        verdict = classify(tx, tx.actions().values(), case["reasons"])
     except LISTED:  # what is in the record's place cannot be read
         claim(case["reasons"][0]["Code"] == claims.CONDITION, "all reasons but a record's are read")
     else:
         check_verdict(verdict, case["reasons"])
 
 
-def check_verdict(verdict: Verdict, reasons: list[Any]) -> None:
+def check_verdict(verdict: CommitResult, reasons: list[Any]) -> None:
     """Hold a verdict against the reasons of the transaction's own record and actions.
 
     Args:
@@ -34,27 +34,27 @@ def check_verdict(verdict: Verdict, reasons: list[Any]) -> None:
         reasons: the record's, then those of the actions; their commit is called `mine`.
     """
     record, codes = _record(reasons), [reason.get("Code") for reason in reasons]
-    match verdict.kind:
-        case Kind.COMMITTED:
+    match verdict.outcome:
+        case CommitOutcome.COMMITTED:
             claim(record.get(Record.COMMIT) == {"S": "mine"}, "committed is what the record shows")
-        case Kind.DUPLICATE:
+        case CommitOutcome.DUPLICATE:
             claim(_is_duplicate(record), "a duplicate is what the record shows")
-        case Kind.PENDING:
+        case CommitOutcome.PENDING:
             pending = record.get(Record.STATE) == {"S": State.PENDING}
             claim(pending and _is_mine(record), "pending is what the record shows")
-        case Kind.REFUSED:
+        case CommitOutcome.REFUSED:
             claim(claims.CONDITION in codes[1:], "a refusal is a condition that failed")
-        case Kind.STALE:
+        case CommitOutcome.STALE:
             claim(claims.CONDITION in codes[1:], "a stale read is a condition that failed")
-        case Kind.INNOCENT:
+        case CommitOutcome.UNAFFECTED:
             claim(set(codes) == _HEALTHY, "who has a reason is not innocent")
-        case Kind.FAILED:
+        case CommitOutcome.FAILED:
             _check_blame(verdict, record, codes)
         case _:
             claim(set(codes) != _HEALTHY, "who has no reason met nobody")
 
 
-def _check_blame(verdict: Verdict, record: dict[str, Any], codes: list[Any]) -> None:
+def _check_blame(verdict: CommitResult, record: dict[str, Any], codes: list[Any]) -> None:
     claim(set(codes) != _HEALTHY, "an innocent neighbour is not blamed")
     if isinstance(verdict.cause, KeyConflict):
         claim(

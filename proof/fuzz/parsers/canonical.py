@@ -1,12 +1,11 @@
-"""`once.events.canonical_json` and `once.events.fingerprint`: one form for each meaning."""
+"""`once.events.fingerprint` and `once.events.fingerprint`: one form for each meaning."""
 
 from random import Random
 from typing import Any
 
 from once.errors import Unparseable
-from once.events.canonical_json import canonical
 from once.events.cloud_event import CloudEvent
-from once.events.fingerprint import fingerprint
+from once.events.fingerprint import canonical, fingerprint
 from once.events.strict_json import parse
 from proof.fuzz import bodies, nasty, reference
 from proof.fuzz.parsers.strict_json import MAX_BYTES

@@ -7,8 +7,8 @@ from typing import Any
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from once.commit.committer import Committer
-from once.commit.request import Claim
-from once.commit.result import Kind, Verdict
+from once.commit.request import CommitRequest
+from once.commit.result import CommitOutcome, CommitResult
 from once.schema import CLOCK_MARGIN_SECONDS, Record
 from proof.fuzz import claims, items, nasty
 from proof.fuzz.parsers.cancellation import check_verdict
@@ -26,7 +26,7 @@ _CODES = (
         "Whatever",
     ),
 )
-_FOUND = {Kind.COMMITTED, Kind.DUPLICATE, Kind.PENDING}
+_FOUND = {CommitOutcome.COMMITTED, CommitOutcome.DUPLICATE, CommitOutcome.PENDING}
 
 
 def check(case: dict[str, Any]) -> None:
@@ -44,9 +44,11 @@ def check(case: dict[str, Any]) -> None:
         _check_looked_up(group, verdicts, case["found"])
 
 
-def _check_slices(group: list[Claim], verdicts: list[Verdict], reasons: list[Any]) -> None:
+def _check_slices(
+    group: list[CommitRequest], verdicts: list[CommitResult], reasons: list[Any]
+) -> None:
     """Each verdict rests on its own part of the reasons; what has no such part proves nothing."""
-    if all(verdict.kind is Kind.BUSY for verdict in verdicts):
+    if all(verdict.outcome is CommitOutcome.BUSY for verdict in verdicts):
         return
     start = 0
     for one, verdict in zip(group, verdicts, strict=True):
@@ -55,18 +57,26 @@ def _check_slices(group: list[Claim], verdicts: list[Verdict], reasons: list[Any
         whole = len(own) == len(one.entries)
         if whole and all(isinstance(reason, dict) and "Code" in reason for reason in own):
             check_verdict(verdict, own)
-        elif verdict.kind in _FOUND:
+        elif verdict.outcome in _FOUND:
             # The record's own reason is there; a later one is not, and says nothing of it.
             check_verdict(verdict, own[:1])
         else:
-            claim(verdict.kind is not Kind.INNOCENT, "who has no reasons is not known innocent")
+            claim(
+                verdict.outcome is not CommitOutcome.UNAFFECTED,
+                "who has no reasons is not known innocent",
+            )
 
 
-def _check_looked_up(group: list[Claim], verdicts: list[Verdict], found: list[Any]) -> None:
+def _check_looked_up(
+    group: list[CommitRequest], verdicts: list[CommitResult], found: list[Any]
+) -> None:
     records = {item[Record.PK]["S"]: item for item in found}
     for one, verdict in zip(group, verdicts, strict=True):
-        claim(verdict.kind is not Kind.INNOCENT, "nobody is named, so nobody is innocent")
-        if verdict.kind in _FOUND:
+        claim(
+            verdict.outcome is not CommitOutcome.UNAFFECTED,
+            "nobody is named, so nobody is innocent",
+        )
+        if verdict.outcome in _FOUND:
             item = records.get(one.transaction.identity.pk)
             claim(item is not None, "what was committed has a record")
             claim(not _has_expired(item or {}), "an expired record is none")
@@ -78,10 +88,10 @@ def _has_expired(item: dict[str, Any]) -> bool:
     return expires is not None and int(expires["N"]) < NOW - CLOCK_MARGIN_SECONDS
 
 
-def _claim(number: int, kinds: list[str]) -> Claim:
+def _claim(number: int, kinds: list[str]) -> CommitRequest:
     tx = claims.transaction(number, kinds)
     tx.commit_id = "mine"
-    return Claim.of(tx, claims.SETTINGS, NOW)
+    return CommitRequest.of(tx, claims.SETTINGS, NOW)
 
 
 def _raise(answer: dict[str, Any] | None) -> None:

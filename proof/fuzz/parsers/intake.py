@@ -1,4 +1,4 @@
-"""`once.intake.reader.Intake`: from a message to a task, with the models of `functions/`."""
+"""`once.intake.reader.RecordReader`: from message to event, with the models of `functions/`."""
 
 from random import Random
 from typing import Any
@@ -21,7 +21,7 @@ from once.errors import (
     Unparseable,
     UntrustedSource,
 )
-from once.intake.reader import Delivery, Intake, Task
+from once.intake.reader import DecodedEvent, Delivery, RecordReader
 from once.schema import Limits
 from once.settings import Settings
 from proof.fuzz import fakes, messages, reference
@@ -45,33 +45,36 @@ def settings_of(consumer: Consumer) -> Settings:
     )
 
 
-_INTAKES = {name: Intake(settings_of(c), c.handlers) for name, c in CONSUMERS.items()}
+_READERS = {
+    name: RecordReader(settings_of(c), c.handlers, lambda: messages.NOW)
+    for name, c in CONSUMERS.items()
+}
 
 
 def check(case: tuple[str, messages.Message]) -> None:
-    """Let a consumer read a message: it becomes a task that is sound, or a listed error."""
+    """Let a consumer read a message: it becomes an event that is sound, or a listed error."""
     name, message = case
-    delivery = _INTAKES[name].read(SQSRecord(messages.record(message)), fakes.BUDGET)
-    if isinstance(delivery.work, Task):
-        _check_task(name, delivery, delivery.work)
-    error = _error(delivery.work)
+    delivery = _READERS[name].read(SQSRecord(messages.record(message)), fakes.DEADLINE)
+    if isinstance(delivery.decoded, DecodedEvent):
+        _check_event(name, delivery, delivery.decoded)
+    error = _error(delivery.decoded)
     claim(error is None or isinstance(error, LISTED), "a refusal has a reason that is listed")
 
 
-def _error(work: Any) -> Any:
-    found = work.data if isinstance(work, Task) else work
+def _error(decoded: Any) -> Any:
+    found = decoded.data if isinstance(decoded, DecodedEvent) else decoded
     return found if isinstance(found, OnceError) else None
 
 
-def _check_task(name: str, delivery: Delivery, task: Task) -> None:
-    pk = task.identity.pk
+def _check_event(name: str, delivery: Delivery, event: DecodedEvent) -> None:
+    pk = event.identity.pk
     claim(delivery.pk == pk and pk.startswith(f"{name}#"), "a key is its consumer's own")
     claim(len(pk.encode()) <= Limits.PARTITION_KEY_BYTES, "a key fits into the table")
-    claim(len(task.identity.fingerprint) == _HASH_DIGITS, "every task has a fingerprint")
-    if isinstance(task.data, InvalidData):
+    claim(len(event.identity.fingerprint) == _HASH_DIGITS, "every event has a fingerprint")
+    if isinstance(event.data, InvalidData):
         return
-    claim(isinstance(task.data, task.handler.model), "a handler gets its own model")
-    read, sent = msgspec.to_builtins(task.data), task.event.data
+    claim(isinstance(event.data, event.handler.model), "a handler gets its own model")
+    read, sent = msgspec.to_builtins(event.data), event.event.data
     claim(
         all(reference.meaning(read[field]) == reference.meaning(_kept(read[field], sent[field]))
             for field in read),

@@ -11,7 +11,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.failures.quarantine import carried, size_of
-from once.intake.original_message import MOVED, Original
+from once.intake.original_message import MOVED, OriginalMessage
 from once.ops.dead_letters.decompression import LARGEST, opened
 from once.schema import DeadLetter, Limits
 from proof.fuzz import messages
@@ -31,14 +31,14 @@ def check(message: messages.Message) -> None:
     claim(len(original.body) <= LARGEST, "what is inflated has a limit")
     _check_letter(record)
     kept = record | {"body": MOVED, "messageAttributes": _gzip(original)}
-    again = opened(Original.of(SQSRecord(kept)))
+    again = opened(OriginalMessage.of(SQSRecord(kept)))
     same = (again.body, again.attributes) == (original.body, original.attributes)
     claim(same, "an original is opened as it was")
 
 
 def _check_letter(record: dict[str, Any]) -> None:
     """A letter fits, and no consumer takes another body for the message's own."""
-    original = Original.of(SQSRecord(record))
+    original = OriginalMessage.of(SQSRecord(record))
     claim(original.body == record["body"], "a body is as it was sent")
     own = not any(name.startswith("once-") for name in original.attributes)
     claim(own, "a reserved name is no producer's")
@@ -47,12 +47,12 @@ def _check_letter(record: dict[str, Any]) -> None:
     claim(body in (record["body"], MOVED), "a letter has the body that was sent")
 
 
-def _opened(record: dict[str, Any]) -> tuple[Original, int]:
+def _opened(record: dict[str, Any]) -> tuple[OriginalMessage, int]:
     """As an operator sees a message, or one of which everything but the attributes is gone."""
-    return opened(Original.of(SQSRecord(record | {"body": MOVED}))), 0
+    return opened(OriginalMessage.of(SQSRecord(record | {"body": MOVED}))), 0
 
 
-def _measured(record: dict[str, Any]) -> tuple[Original, int]:
+def _measured(record: dict[str, Any]) -> tuple[OriginalMessage, int]:
     tracemalloc.start()
     try:
         original, _ = _opened(record)
@@ -61,8 +61,8 @@ def _measured(record: dict[str, Any]) -> tuple[Original, int]:
         tracemalloc.stop()
 
 
-def _gzip(original: Original) -> dict[str, Any]:
-    value = b64encode(Original(original.body, original.attributes).compressed()).decode()
+def _gzip(original: OriginalMessage) -> dict[str, Any]:
+    value = b64encode(OriginalMessage(original.body, original.attributes).compressed()).decode()
     return {DeadLetter.ORIGINAL_GZIP: {"binaryValue": value, "dataType": "Binary"}}
 
 

@@ -15,8 +15,10 @@ from demo.quiescence import wait_until
 from functions.payments import provider
 from functions.payments.handler import KEY_LIFETIME_SECONDS, StockReserved, consumer
 from once import Call, NotDone, PermanentError, Transaction
-from once.effects.executor import Performer
+from once.deadline import Deadline
+from once.effects.executor import EffectExecutor
 from once.errors import Unanswered
+from once.handlers.effect_declaration import Effect
 from once.testing import FakeAws
 from tests.demo.payment_sandbox.charging import (
     DECLINED,
@@ -201,11 +203,14 @@ def test_a_key_of_another_charge_says_nothing_of_this_one(sandbox: PaymentSandbo
     assert len(sandbox.charges()) == 1
 
 
-def call_at_once(performer: Performer, transaction: Transaction) -> None:
+def call_at_once(
+    executor: EffectExecutor,
+    transaction: Transaction,
+    requested: tuple[Effect, bytes],
+    deadline: Deadline,
+) -> None:
     """Stands in for the intent: call before anything is written, under a key that is new."""
-    if transaction.request is None:
-        return
-    effect, request = transaction.request
+    effect, request = requested
     transaction.request = None
     try:
         outcome = effect.function(json.decode(request, type=effect.model), Call(uuid4().hex, 2))
@@ -229,7 +234,7 @@ def bad_traffic(aws: FakeAws, sandbox: PaymentSandbox) -> Findings:
 def test_x1_without_the_intent_step_the_book_shows_double_charges(
     aws: FakeAws, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Performer, "intend", call_at_once)
+    monkeypatch.setattr(EffectExecutor, "intend", call_at_once)
     findings = bad_traffic(aws, sandbox)
     assert (findings.charges, findings.double_charges, findings.doubled) == (5, 2, 2)
     assert not findings.clean

@@ -10,10 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from once.commit.request import Claim
-from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, INNOCENT, Verdict
+from once.commit.request import CommitRequest
+from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, UNAFFECTED, CommitResult
 from once.handlers.transaction import Transaction
-from once.runtime import Runtime
 from once.schema import Limits
 from once.testing import FakeAws, FakeContext
 from tests.in_memory import Start
@@ -48,31 +47,27 @@ class Bill:
         self.committed: set[str] = set()
         self.requests = self.units = 0
 
-    def claim(self, transaction: Transaction) -> Claim:
-        place = ("counters", (("name", transaction.identity.pk),))
-        return Claim(transaction, [], [cast("Any", None)] * 2, 0, {place})
-
-    def commit(self, claims: Sequence[Claim]) -> list[Verdict]:
-        pks = [claim.transaction.identity.pk for claim in claims]
+    def commit(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
+        pks = [request.transaction.identity.pk for request in requests]
         with self._lock:
             self.requests += 1
-            self.units += UNITS * len(claims)
-            verdicts = [self._verdict(pk) for pk in pks]
-            if verdicts != [INNOCENT] * len(pks):
-                return verdicts
+            self.units += UNITS * len(requests)
+            results = [self._result(pk) for pk in pks]
+            if results != [UNAFFECTED] * len(pks):
+                return results
             self.committed.update(pks)
             return [COMMITTED] * len(pks)
 
-    def recall(self, transactions: Sequence[Transaction]) -> list[Verdict | None]:
+    def look_up(self, transactions: Sequence[Transaction]) -> list[CommitResult | None]:
         self.requests += ceil(len(transactions) / Limits.BATCH_GET_KEYS)
         pks = [transaction.identity.pk for transaction in transactions]
         return [DUPLICATE if pk in self.committed else None for pk in pks]
 
-    def _verdict(self, pk: str) -> Verdict:
+    def _result(self, pk: str) -> CommitResult:
         if pk in self.committed:
             return DUPLICATE
         attempt = self._attempts[pk] = self._attempts.get(pk, 0) + 1
-        return CONTENDED if self._conflict(pk, attempt) else INNOCENT
+        return CONTENDED if self._conflict(pk, attempt) else UNAFFECTED
 
     def _conflict(self, pk: str, attempt: int) -> bool:
         return Random(f"{pk} {attempt}").random() < self._conflicts
@@ -80,6 +75,12 @@ class Bill:
     def alone(self, pk: str) -> int:
         """The attempts of a message that is no duplicate, in a request of its own."""
         return next(attempt for attempt in count(1) if not self._conflict(pk, attempt))
+
+
+def unsent(transaction: Transaction, *_: Any) -> CommitRequest:
+    """A request about one item, in place of one that is built."""
+    key = ("counters", (("name", transaction.identity.pk),))
+    return CommitRequest(transaction, {key: cast("Any", None)}, [cast("Any", None)] * 2, 0)
 
 
 def run(aws: FakeAws, bill: Bill, duplicates: float, batch: int) -> int:
@@ -125,7 +126,8 @@ def test_groups_save_requests_and_are_never_more_than_a_tenth_dearer(
     threads: int,
 ) -> None:
     aws, bill = start(CONSUMER), Bill(conflicts)
-    monkeypatch.setattr(Runtime, "committer", bill)
+    monkeypatch.setattr("once.composition.Committer", lambda *_: bill)
+    monkeypatch.setattr(CommitRequest, "of", unsent)
     settings = replace(aws.runtime.settings, commit_threads=threads)
     aws.runtime = replace(aws.runtime, settings=settings)
     alone = run(aws, bill, duplicates, batch)

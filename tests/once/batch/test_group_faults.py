@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.handlers.item_key import Table
+from once.handlers.actions import Table
 from once.handlers.transaction import Transaction
 from once.schema import Reason
 from once.settings import TableSettings

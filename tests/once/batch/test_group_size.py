@@ -7,22 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.batch.group_size import GroupSize
-from once.commit.result import Kind, Verdict, failed
+from once.commit.result import CommitOutcome, CommitResult, failed
 from once.consumer import Consumer, LambdaHandler
+from once.disposition import Disposition
 from once.errors import CommitRefused, InvalidWrite, OnceError, OutcomeUnknown
 from once.testing import FakeAws, FakeContext
 from tests.in_memory import Start
 from tests.once.batch.grouping import Choose, batch_of, calm, faults, groups, message, naming
 from tests.once.support import calls, consumer_of, failures, quick
 
-GOOD, SPOILT = Kind.COMMITTED, Kind.CONTENDED
+DUPLICATE, COMMITTED = Disposition.DUPLICATE, Disposition.COMMITTED
+GOOD, SPOILT = CommitOutcome.COMMITTED, CommitOutcome.CONTENDED
 LIMITS = [1, 2, 10, 50]
 
 
-def after(limit: int, *kinds: Kind) -> GroupSize:
+def after(limit: int, *kinds: CommitOutcome) -> GroupSize:
     size = GroupSize(limit)
     for kind in kinds:
-        size.saw(Verdict(kind))
+        size.learn([CommitResult(kind)])
     return size
 
 
@@ -31,7 +33,7 @@ def at_a_rate_of(one_in: int, limit: int = 10) -> tuple[float, float]:
     size = after(limit, *([*[GOOD] * (one_in - 1), SPOILT] * 1000)[:2000])
     seen: list[int] = []
     for i in range(one_in):
-        size.saw(Verdict(SPOILT if i == one_in - 1 else GOOD))
+        size.learn([CommitResult(SPOILT if i == one_in - 1 else GOOD)])
         seen.append(size.size)
     return min(seen), max(seen)
 
@@ -70,9 +72,16 @@ def test_the_size_follows_the_share_that_spoils(one_in: int, smallest: int, larg
     assert smallest <= low <= high <= largest
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_what_makes_others_go_again_spoils_and_what_is_nobodys_fault_does_not(kind: Kind) -> None:
-    harmless = kind in {Kind.COMMITTED, Kind.INNOCENT, Kind.BUSY, Kind.UNNAMED}
+@pytest.mark.parametrize("kind", CommitOutcome)
+def test_what_makes_others_go_again_spoils_and_what_is_nobodys_fault_does_not(
+    kind: CommitOutcome,
+) -> None:
+    harmless = kind in {
+        CommitOutcome.COMMITTED,
+        CommitOutcome.UNAFFECTED,
+        CommitOutcome.BUSY,
+        CommitOutcome.UNATTRIBUTED,
+    }
     assert after(10, *[kind] * 20).size == (10 if harmless else 1)
 
 
@@ -84,7 +93,7 @@ def test_what_a_smaller_group_would_have_met_as_well_spoils_nothing(
 ) -> None:
     grouping = GroupSize(10)
     for _ in range(20):
-        grouping.saw(failed(error))
+        grouping.learn([failed(error)])
     assert grouping.size == size
 
 
@@ -92,21 +101,21 @@ def test_what_spoilt_groups_long_ago_is_forgotten() -> None:
     size = after(10, *[SPOILT] * 1000)
     messages = 0
     while size.size < 10:
-        size.saw(Verdict(GOOD))
+        size.learn([CommitResult(GOOD)])
         messages += 1
     assert 100 <= messages <= 1000
 
 
 @quick
-@given(st.sampled_from(LIMITS), st.lists(st.sampled_from(list(Kind)), max_size=300))
-def test_the_size_stays_between_one_and_the_limit(limit: int, kinds: list[Kind]) -> None:
+@given(st.sampled_from(LIMITS), st.lists(st.sampled_from(list(CommitOutcome)), max_size=300))
+def test_the_size_stays_between_one_and_the_limit(limit: int, kinds: list[CommitOutcome]) -> None:
     assert 1 <= after(limit, *kinds).size <= limit
 
 
 def with_duplicates(limit: int, one_in: int) -> GroupSize:
     size = GroupSize(limit)
     for i in range(3000):
-        size.saw_first_delivery(duplicate=i % one_in == one_in - 1)
+        size.learn([], [(DUPLICATE if i % one_in == one_in - 1 else COMMITTED, 1)])
     return size
 
 
@@ -123,17 +132,17 @@ def with_duplicates(limit: int, one_in: int) -> GroupSize:
         (1, 1, False),
     ],
 )
-def test_it_recalls_all_where_duplicates_would_cost_more_than_a_tenth(
+def test_it_looks_up_all_where_duplicates_would_cost_more_than_a_tenth(
     limit: int, one_in: int, *, looks: bool
 ) -> None:
-    assert with_duplicates(limit, one_in).recalls_all is looks
+    assert with_duplicates(limit, one_in).looks_up_all is looks
 
 
 def test_when_duplicates_are_gone_it_stops_looking() -> None:
     size = with_duplicates(10, 1)
     messages = 0
-    while size.recalls_all:
-        size.saw_first_delivery(duplicate=False)
+    while size.looks_up_all:
+        size.learn([], [(COMMITTED, 1)])
         messages += 1
     assert 100 <= messages <= 1000
 

@@ -139,7 +139,7 @@ def test_while_a_dependency_is_down_no_message_is_moved(
     consumer = consumer_of()
     aws = start(consumer, isolation_queue_url=URL)
     aws.sqs.create_queue(QueueName="isolation")
-    monkeypatch.setattr("once.failures.circuit_breaker.Breaker.seconds_open", 60.0)
+    monkeypatch.setattr("once.failures.circuit_breaker.CircuitBreaker.seconds_open", 60.0)
     assert invoke(aws, consumer, *batch_of("a", "b", **THIRD)) == ["a", "b"]
     assert isolated(aws) == []
 

@@ -1,22 +1,21 @@
 """Several tasks settled together: each comes to its own result."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.batch.group_size import GroupSize
-from once.batch.message_state import Course
-from once.batch.metrics import Meter
-from once.batch.warm_state import Memory
+from once.batch.message_state import Finished, MessageState
+from once.batch.metrics import BatchMetrics
+from once.composition import compose
 from once.consumer import Consumer
-from once.deadline import Budget
+from once.deadline import Deadline
+from once.disposition import Disposition, MessageResult
 from once.errors import InvalidWrite, KeyConflict, OnceError, Unexpected
-from once.failures.circuit_breaker import Breaker
-from once.fate import Fate, Result
 from once.handlers.transaction import Identity, Transaction
-from once.intake.reader import Delivery, Task
+from once.intake.reader import DecodedEvent, Delivery
 from once.testing import FakeAws, cancelled, inject
 from tests.in_memory import Start
 from tests.once.support import (
@@ -31,7 +30,7 @@ from tests.once.support import (
     record,
 )
 
-Settle = Callable[..., list[Result | None]]
+Settle = Callable[..., list[MessageResult]]
 
 
 def handle(event: Note, tx: Transaction) -> None:
@@ -71,22 +70,29 @@ def aws(start: Start, consumer: Consumer) -> FakeAws:
 @pytest.fixture
 def settle(aws: FakeAws, consumer: Consumer) -> Settle:
     runtime = aws.runtime
-    budget = Budget(lambda: 30_000, 0, runtime.sleep)
+    deadline = Deadline(lambda: 30_000, 0, runtime.sleep)
 
-    def course(name: str) -> Course:
+    def delivery(name: str) -> Delivery:
         delivery = Delivery(SQSRecord(record("", name)))
         delivery.pk = f"notes#{name.removesuffix('!')}"
         identity = Identity(delivery.pk, name)
-        delivery.work = Task(event_of(), identity, consumer.handlers["noted"], Note(name))
-        return Course(delivery)
+        handler = consumer.handlers["noted"]
+        delivery.decoded = DecodedEvent(event_of(), identity, handler, Note(name))
+        return delivery
 
-    def settle(*names: str) -> list[Result | None]:
-        courses = [course(name) for name in names]
-        memory = Memory(GroupSize(len(names)), Breaker(runtime.settings, runtime.clock))
-        rounds = consumer.rounds(runtime, memory, Meter(runtime.metrics, runtime.clock), budget)
-        for settled, result in rounds.settle(courses):
-            settled.fate = result if isinstance(result, Fate) else Fate.RETRIED
-        return [course.result for course in courses]
+    def settle(*names: str) -> list[MessageResult]:
+        processor = compose(
+            replace(runtime, settings=replace(runtime.settings, group_size=len(names))),
+            handlers=consumer.handlers,
+            rejections=consumer.rejections,
+            effects=consumer.effects,
+            completions=consumer.completions,
+        )
+        metrics = BatchMetrics(runtime.metrics, runtime.clock)
+        messages = [MessageState(delivery(name), deadline, metrics) for name in names]
+        finished = processor._groups.settle(messages, deadline, metrics)
+        assert {*finished} == {message.phase for message in messages}
+        return [m.phase.result for m in messages if isinstance(m.phase, Finished)]
 
     return settle
 
@@ -97,7 +103,7 @@ def test_nothing_to_settle_is_settled(settle: Settle) -> None:
 
 def test_disjoint_tasks_are_one_request(settle: Settle, aws: FakeAws) -> None:
     with calls(aws.runtime.dynamodb) as made:
-        assert settle("a", "b", "c") == [Fate.COMMITTED] * 3
+        assert settle("a", "b", "c") == [Disposition.COMMITTED] * 3
     assert len(made) == 1
     assert amounts(aws) == {"a": 1, "b": 1, "c": 1}
 
@@ -106,17 +112,17 @@ def test_each_task_has_its_own_result_in_its_own_place(settle: Settle, aws: Fake
     settle("duplicate", "conflict")
     names = ("a", "duplicate", "fail", "conflict!", "guilty", "refuse", "sold", "unsendable", "b")
     results = settle(*names)
-    found = [r if isinstance(r, Fate) else type(r) for r in results]
+    found = [r if isinstance(r, Disposition) else type(r) for r in results]
     assert found == [
-        Fate.COMMITTED,
-        Fate.DUPLICATE,
+        Disposition.COMMITTED,
+        Disposition.DUPLICATE,
         Unexpected,
         KeyConflict,
         InvalidWrite,
-        Fate.REFUSED,
-        Fate.REFUSED,
+        Disposition.REFUSED,
+        Disposition.REFUSED,
         InvalidWrite,
-        Fate.COMMITTED,
+        Disposition.COMMITTED,
     ]
     both = {"duplicate": 1, "conflict": 1}
     assert amounts(aws) == both | {"a": 1, "b": 1, "refused refuse": 0, "refused sold": 0}
@@ -126,9 +132,9 @@ def test_all_that_is_innocent_is_committed_whoever_is_guilty(settle: Settle, aws
     settle("d1", "d2", "d3")
     names = [f"n{i}" for i in range(8)]
     results = settle("sold 1", *names[:4], "d1", "d2", "sold 2", *names[4:], "d3", "guilty")
-    assert results.count(Fate.COMMITTED) == 8
-    assert results.count(Fate.DUPLICATE) == 3
-    assert results.count(Fate.REFUSED) == 2
+    assert results.count(Disposition.COMMITTED) == 8
+    assert results.count(Disposition.DUPLICATE) == 3
+    assert results.count(Disposition.REFUSED) == 2
     assert isinstance(results[-1], InvalidWrite)
     assert amounts(aws).items() >= dict.fromkeys(names, 1).items()
 
@@ -144,7 +150,7 @@ def test_a_request_refused_as_a_whole_is_halved_until_the_guilty_stands_alone(
     with calls(aws.runtime.dynamodb) as made:
         results = settle(*names)
     assert isinstance(results.pop(position), InvalidWrite)
-    assert results == [Fate.COMMITTED] * (size - 1)
+    assert results == [Disposition.COMMITTED] * (size - 1)
     assert len(made) <= 2 * size - 1
 
 
@@ -162,14 +168,14 @@ def test_refusals_one_after_the_other_do_not_use_up_the_attempts(
     settle: Settle, aws: FakeAws, number: int
 ) -> None:
     names = [f"sold {i}" for i in range(number)]
-    assert settle(*names, "a") == [*[Fate.REFUSED] * number, Fate.COMMITTED]
+    assert settle(*names, "a") == [*[Disposition.REFUSED] * number, Disposition.COMMITTED]
 
 
 def test_contention_of_one_holds_nobody_back_in_the_end(settle: Settle, aws: FakeAws) -> None:
     of_both = cancelled("None", "None", "None", "TransactionConflict")
     of_b = cancelled("None", "TransactionConflict")
     with inject(aws.runtime.dynamodb, "TransactWriteItems", of_both, None, of_b) as left:
-        assert settle("a", "b") == [Fate.COMMITTED] * 2
+        assert settle("a", "b") == [Disposition.COMMITTED] * 2
     assert left == []
     assert len(aws.slept) == 2
 
@@ -188,4 +194,4 @@ def test_the_same_commit_is_tried_again_and_not_a_new_one(settle: Settle, aws: F
 
 def test_every_result_is_a_fate_or_an_error(settle: Settle) -> None:
     for result in settle("a", "fail", "guilty", "sold"):
-        assert isinstance(result, Fate | OnceError)
+        assert isinstance(result, Disposition | OnceError)

@@ -4,8 +4,17 @@ from typing import Any
 
 import pytest
 
-from once.commit.cancellation import judge
-from once.commit.result import BUSY, COMMITTED, CONTENDED, DUPLICATE, INNOCENT, STALE, Kind, Verdict
+from once.commit.cancellation import classify
+from once.commit.result import (
+    BUSY,
+    COMMITTED,
+    CONTENDED,
+    DUPLICATE,
+    STALE,
+    UNAFFECTED,
+    CommitOutcome,
+    CommitResult,
+)
 from once.errors import (
     CommitRefused,
     ConditionFailed,
@@ -46,13 +55,13 @@ def writing(*otherwise: SoldOut | None) -> Transaction:
     return tx
 
 
-def verdict(tx: Transaction, *reasons: dict[str, Any]) -> Verdict:
-    return judge(tx, tx.actions(), reasons)
+def verdict(tx: Transaction, *reasons: dict[str, Any]) -> CommitResult:
+    return classify(tx, tx.actions().values(), reasons)
 
 
 def error(tx: Transaction, *reasons: dict[str, Any]) -> OnceError:
     found = verdict(tx, *reasons)
-    assert found.kind is Kind.FAILED
+    assert found.outcome is CommitOutcome.FAILED
     assert found.cause is not None
     return found.cause
 
@@ -83,7 +92,9 @@ def test_a_record_in_the_way_decides_before_any_other_reason(other: str) -> None
 
 def test_a_condition_with_otherwise_is_that_refusal() -> None:
     refusal = SoldOut("n0")
-    assert verdict(writing(refusal), NONE, reason(FAILED)) == Verdict(Kind.REFUSED, refusal)
+    assert verdict(writing(refusal), NONE, reason(FAILED)) == CommitResult(
+        CommitOutcome.REFUSED, refusal
+    )
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
@@ -116,7 +127,7 @@ def test_a_condition_without_otherwise_is_worth_another_try() -> None:
 def test_a_condition_on_an_item_that_exists_is_no_duplicate() -> None:
     # What is in the way here looks like the record, and is a business item.
     found = verdict(writing(SoldOut()), NONE, reason(FAILED, stored()))
-    assert found.kind is Kind.REFUSED
+    assert found.outcome is CommitOutcome.REFUSED
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
@@ -128,7 +139,9 @@ def test_a_condition_on_an_item_that_exists_is_no_duplicate() -> None:
         ("ProvisionedThroughputExceeded", BUSY),
     ],
 )
-def test_contention_on_any_item_is_tried_again(code: str, expected: Verdict, index: int) -> None:
+def test_contention_on_any_item_is_tried_again(
+    code: str, expected: CommitResult, index: int
+) -> None:
     reasons = [NONE] * 3
     reasons[index] = reason(code)
     assert verdict(writing(SoldOut(), None), *reasons) == expected
@@ -136,7 +149,7 @@ def test_contention_on_any_item_is_tried_again(code: str, expected: Verdict, ind
 
 def test_a_refusal_beside_contention_is_a_refusal() -> None:
     found = verdict(writing(SoldOut(), None), NONE, reason(FAILED), reason("TransactionConflict"))
-    assert found.kind is Kind.REFUSED
+    assert found.outcome is CommitOutcome.REFUSED
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -179,7 +192,7 @@ def test_reasons_that_do_not_match_the_actions_are_not_guessed_at() -> None:
 
 @pytest.mark.parametrize("actions", [0, 1, 5])
 def test_without_a_reason_of_its_own_a_transaction_is_innocent(actions: int) -> None:
-    assert verdict(writing(*[None] * actions), *[NONE] * (actions + 1)) == INNOCENT
+    assert verdict(writing(*[None] * actions), *[NONE] * (actions + 1)) == UNAFFECTED
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -230,8 +243,8 @@ def test_an_item_as_it_was_read_failed_the_handlers_own_condition(
     tx.get(COUNTERS, {"name": "seen"})
     terms: Any = {"otherwise": refusal} if refusal else {}
     tx.put(COUNTERS, {"name": "seen"}, condition="amount > limit", **terms)
-    expected = Kind.REFUSED if refusal else Kind.FAILED
-    assert verdict(tx, NONE, reason(FAILED, found)).kind is expected
+    expected = CommitOutcome.REFUSED if refusal else CommitOutcome.FAILED
+    assert verdict(tx, NONE, reason(FAILED, found)).outcome is expected
 
 
 def test_a_stale_item_comes_before_a_refusal_on_another() -> None:
@@ -244,7 +257,7 @@ def test_a_stale_item_comes_before_a_refusal_on_another() -> None:
 @pytest.mark.parametrize(
     ("code", "expected"), [("TransactionConflict", CONTENDED), ("ThrottlingError", BUSY)]
 )
-def test_contention_at_the_record_decides_first(code: str, expected: Verdict) -> None:
+def test_contention_at_the_record_decides_first(code: str, expected: CommitResult) -> None:
     # An earlier attempt of ours may hold the record, and have changed what the condition asks.
     assert verdict(writing(None), reason(code), reason(FAILED)) == expected
     assert verdict(writing(SoldOut("x")), reason(code), reason(FAILED)) == expected

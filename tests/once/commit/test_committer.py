@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 from botocore.parsers import ResponseParserError
 
-from once.commit.result import BUSY, COMMITTED, CONTENDED, DUPLICATE, Kind, Verdict
+from once.commit.result import BUSY, COMMITTED, CONTENDED, DUPLICATE, CommitOutcome, CommitResult
 from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown, PermanentError
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
 from tests.once.support import Bench, amounts, calls
@@ -15,7 +15,7 @@ from tests.once.support import Bench, amounts, calls
 WRITE, READ = "TransactWriteItems", "BatchGetItem"
 
 
-def commit(bench: Bench, fault: Fault) -> Verdict:
+def commit(bench: Bench, fault: Fault) -> CommitResult:
     """Commit in a call that meets this fault."""
     with inject(bench.client, WRITE, fault) as left:
         [verdict] = bench.commit(bench.counting())
@@ -186,13 +186,15 @@ def test_the_record_is_looked_up_consistently(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("fault", SILENT.values(), ids=SILENT)
-@pytest.mark.parametrize(("fingerprint", "kind"), [("f", Kind.DUPLICATE), ("g", Kind.FAILED)])
+@pytest.mark.parametrize(
+    ("fingerprint", "kind"), [("f", CommitOutcome.DUPLICATE), ("g", CommitOutcome.FAILED)]
+)
 def test_without_an_answer_a_record_of_another_delivery_decides(
-    bench: Bench, fault: Fault, fingerprint: str, kind: Kind
+    bench: Bench, fault: Fault, fingerprint: str, kind: CommitOutcome
 ) -> None:
     bench.commit(bench.counting(fingerprint=fingerprint))
     verdict = commit(bench, fault)
-    assert verdict.kind is kind
+    assert verdict.outcome is kind
     assert amounts(bench.aws) == {"a": 1}
 
 

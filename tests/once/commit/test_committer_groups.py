@@ -9,10 +9,10 @@ from once.commit.result import (
     COMMITTED,
     CONTENDED,
     DUPLICATE,
-    INNOCENT,
-    UNNAMED,
-    Kind,
-    Verdict,
+    UNAFFECTED,
+    UNATTRIBUTED,
+    CommitOutcome,
+    CommitResult,
 )
 from once.errors import InvalidWrite, KeyConflict, Unexpected
 from once.handlers.transaction import Transaction
@@ -35,8 +35,8 @@ def refusing(bench: Bench, name: str) -> Transaction:
     return tx
 
 
-def kinds(verdicts: Sequence[Verdict]) -> list[Kind]:
-    return [verdict.kind for verdict in verdicts]
+def kinds(verdicts: Sequence[CommitResult]) -> list[CommitOutcome]:
+    return [verdict.outcome for verdict in verdicts]
 
 
 def test_transactions_of_several_events_are_one_request(bench: Bench) -> None:
@@ -55,9 +55,9 @@ def test_each_transaction_of_a_request_has_its_own_verdict(bench: Bench) -> None
         refusing(bench, "refusing"),
         bench.counting("last"),
     )
-    failed, refused_ = Kind.FAILED, Kind.REFUSED
-    assert verdicts[:2] == [INNOCENT, DUPLICATE]
-    assert kinds(verdicts[2:]) == [failed, refused_, Kind.INNOCENT]
+    failed, refused_ = CommitOutcome.FAILED, CommitOutcome.REFUSED
+    assert verdicts[:2] == [UNAFFECTED, DUPLICATE]
+    assert kinds(verdicts[2:]) == [failed, refused_, CommitOutcome.UNAFFECTED]
     assert isinstance(verdicts[2].cause, KeyConflict)
     assert str(verdicts[3].cause) == "refusing"
     assert amounts(bench.aws) == {"duplicate": 1, "conflict": 1}
@@ -68,14 +68,17 @@ def test_a_duplicate_makes_no_duplicates_of_its_neighbours(bench: Bench, positio
     bench.commit(bench.counting("duplicate"))
     transactions = [bench.counting(name) for name in "abc"]
     transactions[position] = bench.counting("duplicate")
-    expected = [INNOCENT] * 3
+    expected = [UNAFFECTED] * 3
     expected[position] = DUPLICATE
     assert bench.commit(*transactions) == expected
 
 
 def test_the_innocent_are_committed_without_the_guilty(bench: Bench) -> None:
     innocent = bench.counting("innocent")
-    assert kinds(bench.commit(refusing(bench, "r"), innocent)) == [Kind.REFUSED, Kind.INNOCENT]
+    assert kinds(bench.commit(refusing(bench, "r"), innocent)) == [
+        CommitOutcome.REFUSED,
+        CommitOutcome.UNAFFECTED,
+    ]
     assert bench.commit(innocent) == [COMMITTED]
     assert amounts(bench.aws) == {"innocent": 1}
 
@@ -83,7 +86,7 @@ def test_the_innocent_are_committed_without_the_guilty(bench: Bench) -> None:
 def test_contention_is_that_of_the_transaction_that_met_it(bench: Bench) -> None:
     with inject(bench.client, WRITE, cancelled("None", "None", "None", "TransactionConflict")):
         verdicts = bench.commit(bench.counting("a"), bench.counting("b"))
-    assert verdicts == [INNOCENT, CONTENDED]
+    assert verdicts == [UNAFFECTED, CONTENDED]
 
 
 def test_reasons_are_told_apart_where_transactions_differ_in_length(bench: Bench) -> None:
@@ -93,7 +96,7 @@ def test_reasons_are_told_apart_where_transactions_differ_in_length(bench: Bench
     short, none = bench.transaction("short"), bench.counting("none")
     codes = ["None", "None", "None", "None", "ThrottlingError", "None", "None"]
     with inject(bench.client, WRITE, cancelled(*codes)):
-        assert bench.commit(long, short, none) == [INNOCENT, BUSY, INNOCENT]
+        assert bench.commit(long, short, none) == [UNAFFECTED, BUSY, UNAFFECTED]
 
 
 def test_a_cancellation_that_names_nobody_is_tried_again_after_a_pause(bench: Bench) -> None:
@@ -105,14 +108,14 @@ def test_a_cancellation_that_names_nobody_is_tried_again_after_a_pause(bench: Be
 def test_a_transaction_without_reasons_has_failed_and_is_not_guessed_at(bench: Bench) -> None:
     with inject(bench.client, WRITE, cancelled("None", "None")):
         first, second = bench.commit(bench.counting("a"), bench.counting("b"))
-    assert first == INNOCENT
+    assert first == UNAFFECTED
     assert isinstance(second.cause, Unexpected)
 
 
 def test_a_request_refused_as_a_whole_names_nobody(bench: Bench) -> None:
     with calls(bench.client) as made:
         verdicts = bench.commit(guilty(bench, "guilty"), bench.counting("a"), bench.counting("b"))
-    assert verdicts == [UNNAMED] * 3
+    assert verdicts == [UNATTRIBUTED] * 3
     assert len(made) == 1
     [alone] = bench.commit(guilty(bench, "guilty"))
     assert isinstance(alone.cause, InvalidWrite)
@@ -123,15 +126,15 @@ def test_a_request_refused_as_a_whole_names_nobody(bench: Bench) -> None:
 )
 def test_what_one_may_be_to_blame_for_names_nobody(bench: Bench, code: str) -> None:
     with inject(bench.client, WRITE, refused(code)):
-        assert bench.commit(bench.counting("a"), bench.counting("b")) == [UNNAMED] * 2
+        assert bench.commit(bench.counting("a"), bench.counting("b")) == [UNATTRIBUTED] * 2
 
 
 def test_a_record_that_cannot_be_read_is_its_own_messages_fault(bench: Bench) -> None:
     bench.aws.put("dedup", {"pk": "notes#odd", "state": "done"})
     verdicts = bench.commit(bench.counting("odd"), bench.counting("a"))
     assert isinstance(verdicts[0].cause, Unexpected)
-    assert verdicts[1] == INNOCENT
-    found = bench.aws.runtime.committer.recall([bench.counting("odd"), bench.counting("a")])
+    assert verdicts[1] == UNAFFECTED
+    found = bench.committer.look_up([bench.counting("odd"), bench.counting("a")])
     assert isinstance(found[0] and found[0].cause, Unexpected)
     assert found[1] is None
 
@@ -139,7 +142,7 @@ def test_a_record_that_cannot_be_read_is_its_own_messages_fault(bench: Bench) ->
 def test_a_key_may_be_asked_for_twice(bench: Bench) -> None:
     bench.commit(bench.counting("a"))
     again = [bench.counting("a"), bench.counting("a")]
-    assert bench.aws.runtime.committer.recall(again) == [DUPLICATE] * 2
+    assert bench.committer.look_up(again) == [DUPLICATE] * 2
 
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "TransactionInProgressException"])
@@ -151,7 +154,7 @@ def test_contention_of_the_request_is_everyones(bench: Bench, code: str) -> None
 def test_a_refusal_that_may_pass_is_everyones(bench: Bench) -> None:
     with inject(bench.client, WRITE, refused("ExpiredTokenException")):
         verdicts = bench.commit(bench.counting("a"), bench.counting("b"))
-    assert kinds(verdicts) == [Kind.FAILED] * 2
+    assert kinds(verdicts) == [CommitOutcome.FAILED] * 2
 
 
 def test_without_an_answer_each_record_is_looked_up(bench: Bench) -> None:

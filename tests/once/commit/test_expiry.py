@@ -2,7 +2,7 @@
 
 import pytest
 
-from once.commit.result import BUSY, COMMITTED, DUPLICATE, Verdict
+from once.commit.result import BUSY, COMMITTED, DUPLICATE, CommitResult
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.testing import FakeAws, inject, never_sent
 from tests.in_memory import Start
@@ -36,7 +36,7 @@ def then(start: Start) -> Bench:
 
 @pytest.mark.parametrize(("now", "verdict"), MOMENTS)
 def test_the_condition_forgets_a_key_only_after_the_margin(
-    then: Bench, now: float, verdict: Verdict | None
+    then: Bench, now: float, verdict: CommitResult | None
 ) -> None:
     then.aws.time = now
     assert then.commit(then.counting()) == [verdict or COMMITTED]
@@ -45,7 +45,7 @@ def test_the_condition_forgets_a_key_only_after_the_margin(
 
 @pytest.mark.parametrize(("now", "verdict"), MOMENTS)
 def test_the_look_up_forgets_a_key_when_the_condition_does(
-    then: Bench, now: float, verdict: Verdict | None
+    then: Bench, now: float, verdict: CommitResult | None
 ) -> None:
     then.aws.time = now
     with inject(then.client, "TransactWriteItems", never_sent()):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.commit.item_size import entry_bytes, item_bytes
+from once.commit.item_size import entry_sizes, item_bytes
 from once.handlers.actions import serialize
 
 
@@ -46,7 +46,6 @@ def test_a_set_of_numbers_counts_each_of_them() -> None:
 
 def test_an_entry_counts_what_is_known_of_its_item() -> None:
     item, values = serialize({"name": "a"}), serialize({":v": "xyz"})
-    assert entry_bytes({"Put": {"Item": item}}) == 5
-    assert entry_bytes({"Delete": {"Key": item}}) == 5
+    assert entry_sizes([{"Put": {"Item": item}}, {"Delete": {"Key": item}}]) == [5, 5]
     update = {"Key": item, "ExpressionAttributeValues": values, "UpdateExpression": "SET v = :v"}
-    assert entry_bytes({"Update": update}) == 5 + 5
+    assert entry_sizes([{"Update": update}]) == [5 + 5]

@@ -48,14 +48,14 @@ def begun(bench: Bench) -> Bench:
 def test_another_delivery_is_told_of_the_intent_and_of_when_it_began(begun: Bench) -> None:
     again = opening(begun, owner="another")
     assert begun.commit(again) == [PENDING]
-    assert begun.aws.runtime.committer.recall([again]) == [PENDING]
+    assert begun.committer.look_up([again]) == [PENDING]
 
 
 def test_it_is_remembered_for_good(begun: Bench) -> None:
     begun.aws.time = 2 * NOW
     again = opening(begun, owner="another")
     assert begun.commit(again) == [PENDING]
-    assert begun.aws.runtime.committer.recall([again]) == [PENDING]
+    assert begun.committer.look_up([again]) == [PENDING]
 
 
 def test_other_content_under_its_key_is_a_conflict(begun: Bench) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from once.commit.record_lookup import recall
+from once.commit.record_lookup import look_up
 from once.errors import OutcomeUnknown
 
 KEYS: list[Any] = [{"pk": {"S": "notes#a"}}, {"pk": {"S": "notes#b"}}]
@@ -27,8 +27,8 @@ class Database:
             raise answer
         return answer
 
-    def recall(self, *pks: str) -> dict[str, Any]:
-        return recall(self, "dedup", pks)  # type: ignore[arg-type]
+    def look_up(self, *pks: str) -> dict[str, Any]:
+        return look_up(self, "dedup", pks)  # type: ignore[arg-type]
 
 
 def busy(*keys: Any) -> dict[str, Any]:
@@ -38,26 +38,26 @@ def busy(*keys: Any) -> dict[str, Any]:
 
 def test_without_keys_nothing_is_asked() -> None:
     database = Database()
-    assert database.recall() == {}
+    assert database.look_up() == {}
     assert database.asked == []
 
 
 def test_what_was_found_is_told_by_its_key_and_what_was_not_is_left_out() -> None:
     database = Database({"Responses": {"dedup": RECORDS[1:]}})
-    assert database.recall("notes#a", "notes#b") == {"notes#b": RECORDS[1]}
+    assert database.look_up("notes#a", "notes#b") == {"notes#b": RECORDS[1]}
     assert database.asked == [KEYS]
 
 
 def test_an_answer_that_has_nothing_on_the_table_is_asked_for_the_rest() -> None:
     database = Database(busy(*KEYS), {"Responses": {"dedup": RECORDS}, "UnprocessedKeys": {}})
-    assert database.recall("notes#a", "notes#b") == {"notes#a": RECORDS[0], "notes#b": RECORDS[1]}
+    assert database.look_up("notes#a", "notes#b") == {"notes#a": RECORDS[0], "notes#b": RECORDS[1]}
     assert database.asked == [KEYS, KEYS]
 
 
 def test_after_three_answers_without_capacity_the_outcome_is_unknown() -> None:
     database = Database(*[busy(KEYS[1])] * 4)
     with pytest.raises(OutcomeUnknown) as raised:
-        database.recall("notes#a", "notes#b")
+        database.look_up("notes#a", "notes#b")
     assert database.asked == [KEYS, KEYS[1:], KEYS[1:]]
     assert str(raised.value) == ("no answer, and DynamoDB had no capacity to read the records back")
 
@@ -72,5 +72,5 @@ def test_after_three_answers_without_capacity_the_outcome_is_unknown() -> None:
 )
 def test_an_error_is_an_unknown_outcome_that_names_it(error: Exception, named: str) -> None:
     with pytest.raises(OutcomeUnknown) as raised:
-        Database(error).recall("notes#a")
+        Database(error).look_up("notes#a")
     assert str(raised.value).startswith(f"no answer, and no record: {named}")

@@ -18,26 +18,26 @@ def with_item_of(bench: Bench, size: int) -> Transaction:
 
 
 def test_what_a_condition_compares_with_is_no_part_of_the_item(bench: Bench) -> None:
-    claim = bench.aws.runtime.committer.claim(with_item_of(bench, Limits.ITEM_BYTES))
+    claim = bench.request(with_item_of(bench, Limits.ITEM_BYTES))
     assert claim.size > Limits.ITEM_BYTES
 
 
 def test_how_large_an_update_makes_its_item_only_dynamodb_knows(bench: Bench) -> None:
     tx = bench.transaction()
     tx.update(COUNTERS, {"name": "a"}, "SET half = :t", {":t": "t" * (Limits.ITEM_BYTES + 1)})
-    assert bench.aws.runtime.committer.claim(tx).size > Limits.ITEM_BYTES
+    assert bench.request(tx).size > Limits.ITEM_BYTES
 
 
 def test_a_claim_knows_the_items_that_it_is_about(bench: Bench) -> None:
     one, other = bench.counting("one"), bench.counting("other")
-    claims = [bench.aws.runtime.committer.claim(tx) for tx in (one, one, other)]
-    assert claims[0].places == claims[1].places == one.places
-    assert claims[0].places.isdisjoint(claims[2].places)
+    claims = [bench.request(tx) for tx in (one, one, other)]
+    assert claims[0].actions.keys() == claims[1].actions.keys() == one.writes
+    assert claims[0].actions.keys().isdisjoint(claims[2].actions)
 
 
 def test_an_item_that_is_too_large_is_told_by_its_table(bench: Bench) -> None:
     with pytest.raises(TooLarge) as raised:
-        bench.aws.runtime.committer.claim(with_item_of(bench, Limits.ITEM_BYTES + 1))
+        bench.request(with_item_of(bench, Limits.ITEM_BYTES + 1))
     assert str(raised.value) == (
         "an item for counters has 409601 bytes, names and values together; DynamoDB takes 409600"
     )
@@ -48,7 +48,7 @@ def test_a_record_that_is_too_large_is_told_with_the_remedy(bench: Bench) -> Non
     for _ in range(2):
         tx.publish("counted", "x" * 210_000)
     with pytest.raises(TooLarge, match=r"^the dedup record has 42\d{4} bytes") as raised:
-        bench.aws.runtime.committer.claim(tx)
+        bench.request(tx)
     assert str(raised.value).endswith(
         " bytes, and DynamoDB takes 409600: publish less, or publish where the data can be read "
         "instead of the data"
@@ -65,18 +65,18 @@ def with_a_last_value_of(bench: Bench, size: int) -> Transaction:
 
 def filled(bench: Bench, size: int) -> Transaction:
     """A transaction whose entries have this many bytes together."""
-    without = bench.aws.runtime.committer.claim(with_a_last_value_of(bench, 0)).size
+    without = bench.request(with_a_last_value_of(bench, 0)).size
     return with_a_last_value_of(bench, size - without)
 
 
 def test_the_largest_transaction_is_taken_and_knows_its_size(bench: Bench) -> None:
-    claim = bench.aws.runtime.committer.claim(filled(bench, Limits.TRANSACTION_BYTES))
+    claim = bench.request(filled(bench, Limits.TRANSACTION_BYTES))
     assert claim.size == Limits.TRANSACTION_BYTES
 
 
 def test_a_transaction_one_byte_larger_is_refused_with_its_size(bench: Bench) -> None:
     with pytest.raises(TooLarge) as raised:
-        bench.aws.runtime.committer.claim(filled(bench, Limits.TRANSACTION_BYTES + 1))
+        bench.request(filled(bench, Limits.TRANSACTION_BYTES + 1))
     assert str(raised.value) == (
         "the transaction has 4194305 bytes, items and values together; DynamoDB takes 4194304"
     )

@@ -82,7 +82,7 @@ def test_the_body_is_that_of_boto3(clients: tuple[Any, Any], items: list[dict[st
     theirs, ours = clients
     entries = [put(item) for item in items]
     expected = sent(theirs, entries)
-    assert sent(ours, [encoded(entry) for entry in entries]) == expected
+    assert sent(ours, encoded(entries)) == expected
     assert sent(ours, entries) == expected  # the ledger's, which are not encoded before
 
 
@@ -90,22 +90,21 @@ def test_the_sdk_still_gives_the_request_its_token(clients: tuple[Any, Any]) -> 
     _, ours = clients
     answer = Answer()
     ours.meta.events.register_last(f"before-call.dynamodb.{OPERATION}", answer)
-    ours.transact_write_items(TransactItems=[encoded(put({"a": 1}))])
+    ours.transact_write_items(TransactItems=encoded([put({"a": 1})]))
     ours.meta.events.unregister(f"before-call.dynamodb.{OPERATION}", answer)
     assert len(json.loads(answer.body)["ClientRequestToken"]) == 36
 
 
 def test_text_and_bytes_of_another_class_are_sent_as_what_they_are() -> None:
     entry = {"Put": {"Item": serialize({Text("k"): Text("v"), "raw": Raw(b"xx")})}}
-    assert json.loads(bytes(encoded(entry))) == {
-        "Put": {"Item": {"k": {"S": "v"}, "raw": {"B": "eHg="}}}
-    }
+    [raw] = encoded([entry])
+    assert json.loads(bytes(raw)) == {"Put": {"Item": {"k": {"S": "v"}, "raw": {"B": "eHg="}}}}
 
 
 @pytest.mark.parametrize("value", [object(), Decimal, {None: 1}, "\ud800"])
 def test_what_is_no_json_is_refused_before_it_meets_a_neighbour(value: Any) -> None:
     with pytest.raises(InvalidWrite, match="cannot be sent"):
-        encoded({"Put": {"ConditionExpression": value}})
+        encoded([{"Put": {"ConditionExpression": value}}])
 
 
 def test_a_client_may_be_prepared_twice(bench: Bench) -> None:

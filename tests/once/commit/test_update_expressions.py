@@ -43,7 +43,7 @@ STAMP = "SET #once_commit = :once_commit"
 def test_an_expression_is_stamped_in_its_only_set_clause(expression: str, stamped: str) -> None:
     tx = offline()
     tx.update(COUNTERS, {"name": "a"}, expression, {":a": 1})
-    [action] = tx.actions()
+    [action] = tx.actions().values()
     request = action.render("c-1")["Update"]
     assert request["UpdateExpression"] == stamped
     assert request["ExpressionAttributeNames"]["#once_commit"] == COMMIT_ATTRIBUTE
@@ -87,7 +87,7 @@ def test_an_item_that_is_put_is_stamped_too(bench: Bench) -> None:
 def test_what_writes_no_item_is_not_stamped(kind: str) -> None:
     tx = offline()
     getattr(tx, kind)(COUNTERS, {"name": "a"}, condition="attribute_exists(amount)")
-    [action] = tx.actions()
+    [action] = tx.actions().values()
     assert "once_commit" not in str(action.render("c-1"))
 
 
@@ -95,7 +95,7 @@ def test_condition_names_and_values_stay_the_handlers_own() -> None:
     tx = offline()
     terms: Any = {"condition": "#n >= :q", "names": {"#n": "number"}}
     tx.update(COUNTERS, {"name": "a"}, "SET #n = #n - :q", {":q": 2}, **terms)
-    [action] = tx.actions()
+    [action] = tx.actions().values()
     request = action.render("c-1")["Update"]
     assert request["ConditionExpression"] == "#n >= :q"
     assert request["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
@@ -107,5 +107,5 @@ def test_condition_names_and_values_stay_the_handlers_own() -> None:
 def test_rendering_twice_is_rendering_once() -> None:
     tx = offline()
     tx.update(COUNTERS, {"name": "a"}, "ADD amount :a", {":a": 1})
-    [action] = tx.actions()
+    [action] = tx.actions().values()
     assert action.render("c-1") == action.render("c-1")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.effects.ledger import Ledger
+from once.effects.ledger import EffectLedger
 from once.errors import EffectUnknown, InFlight, Unanswered
 from once.handlers.actions import serialize
 from once.handlers.effect_declaration import Effect, Policy
@@ -36,13 +36,13 @@ def bench(start: Start) -> Bench:
 
 
 @pytest.fixture
-def ledger(bench: Bench) -> Ledger:
-    return bench.aws.runtime.ledger
+def ledger(bench: Bench) -> EffectLedger:
+    return bench.ledger
 
 
 def opened(bench: Bench, effect: Effect = EFFECT) -> Intent:
     """An intent that is in the table."""
-    intent = bench.aws.runtime.ledger.open(effect, b"{}", PK, 10)
+    intent = bench.ledger.open(effect, b"{}", PK, 10)
     store(bench, intent)
     return intent
 
@@ -63,13 +63,13 @@ def later(bench: Bench, seconds: float = 10) -> None:
 
 
 @pytest.mark.parametrize("policy", Policy)
-def test_an_intent_is_read_as_it_was_written(ledger: Ledger, policy: Policy) -> None:
+def test_an_intent_is_read_as_it_was_written(ledger: EffectLedger, policy: Policy) -> None:
     intent = ledger.open(effect_of(policy), b'{"name":"\xc3\xa9"}', PK, 10)
     assert Intent.read(intent.item()) == intent
     assert intent.key_expires_at == (NOW + LIFETIME if policy is Policy.PROVIDER_KEY else None)
 
 
-def test_a_key_derives_from_the_event_and_an_owner_does_not(ledger: Ledger) -> None:
+def test_a_key_derives_from_the_event_and_an_owner_does_not(ledger: EffectLedger) -> None:
     first, second = (ledger.open(EFFECT, b"{}", PK, 10) for _ in "12")
     assert first.provider_key == second.provider_key
     assert first.owner != second.owner
@@ -78,7 +78,7 @@ def test_a_key_derives_from_the_event_and_an_owner_does_not(ledger: Ledger) -> N
     assert PK not in first.provider_key
 
 
-def test_every_change_is_a_transaction_of_one_update(bench: Bench, ledger: Ledger) -> None:
+def test_every_change_is_a_transaction_of_one_update(bench: Bench, ledger: EffectLedger) -> None:
     # The function's role allows writes inside transactions alone.
     mine = opened(bench)
     with calls(bench.client) as made:
@@ -89,7 +89,7 @@ def test_every_change_is_a_transaction_of_one_update(bench: Bench, ledger: Ledge
     assert all([*entry] == ["Update"] for _, p in made for entry in p["TransactItems"])
 
 
-def test_a_lease_ends_to_the_millisecond(bench: Bench, ledger: Ledger) -> None:
+def test_a_lease_ends_to_the_millisecond(bench: Bench, ledger: EffectLedger) -> None:
     found = opened(bench)
     later(bench, 9.5)
     with pytest.raises(InFlight) as raised:
@@ -103,7 +103,7 @@ def test_a_lease_ends_to_the_millisecond(bench: Bench, ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("standing", [Standing.NOT_DONE, Standing.UNKNOWN])
 def test_what_was_handed_back_is_free_before_the_lease_ends(
-    bench: Bench, ledger: Ledger, standing: Standing
+    bench: Bench, ledger: EffectLedger, standing: Standing
 ) -> None:
     ledger.hand_back(PK, opened(bench), standing)
     later(bench, 1)
@@ -113,7 +113,7 @@ def test_what_was_handed_back_is_free_before_the_lease_ends(
     assert mine.key_expires_at == NOW + LIFETIME + (standing is Standing.NOT_DONE)
 
 
-def test_of_two_that_take_over_at_once_one_does(bench: Bench, ledger: Ledger) -> None:
+def test_of_two_that_take_over_at_once_one_does(bench: Bench, ledger: EffectLedger) -> None:
     found = opened(bench)
     later(bench)
     first = ledger.take_over(EFFECT, PK, found, 10)
@@ -123,7 +123,9 @@ def test_of_two_that_take_over_at_once_one_does(bench: Bench, ledger: Ledger) ->
     assert stored(bench) == first
 
 
-def test_of_two_that_take_over_a_hand_back_at_once_one_does(bench: Bench, ledger: Ledger) -> None:
+def test_of_two_that_take_over_a_hand_back_at_once_one_does(
+    bench: Bench, ledger: EffectLedger
+) -> None:
     ledger.hand_back(PK, opened(bench), Standing.NOT_DONE)
     found = stored(bench)
     ledger.take_over(EFFECT, PK, found, 10)
@@ -132,7 +134,7 @@ def test_of_two_that_take_over_a_hand_back_at_once_one_does(bench: Bench, ledger
 
 
 def test_a_takeover_of_what_is_handed_back_just_then_begins_anew(
-    bench: Bench, ledger: Ledger
+    bench: Bench, ledger: EffectLedger
 ) -> None:
     # What it found says less than what there is by now.
     found = opened(bench)
@@ -143,7 +145,9 @@ def test_a_takeover_of_what_is_handed_back_just_then_begins_anew(
     assert stored(bench).standing is Standing.NOT_DONE
 
 
-def test_whoever_was_overtaken_neither_renews_nor_hands_back(bench: Bench, ledger: Ledger) -> None:
+def test_whoever_was_overtaken_neither_renews_nor_hands_back(
+    bench: Bench, ledger: EffectLedger
+) -> None:
     mine = opened(bench)
     later(bench)
     theirs = ledger.take_over(EFFECT, PK, mine, 10)
@@ -154,7 +158,7 @@ def test_whoever_was_overtaken_neither_renews_nor_hands_back(bench: Bench, ledge
 
 
 def test_a_takeover_that_read_a_key_before_its_renewal_does_not_put_it_back(
-    bench: Bench, ledger: Ledger
+    bench: Bench, ledger: EffectLedger
 ) -> None:
     # Under a clock that is ahead, or at a function that is slow. The renewed key would count as
     # never used, although its owner is calling with it.
@@ -166,7 +170,7 @@ def test_a_takeover_that_read_a_key_before_its_renewal_does_not_put_it_back(
     assert stored(bench) == renewed
 
 
-def test_what_is_done_is_changed_by_nobody(bench: Bench, ledger: Ledger) -> None:
+def test_what_is_done_is_changed_by_nobody(bench: Bench, ledger: EffectLedger) -> None:
     mine = opened(bench)
     store(bench, mine, state="done")
     with pytest.raises(InFlight):
@@ -177,13 +181,15 @@ def test_what_is_done_is_changed_by_nobody(bench: Bench, ledger: Ledger) -> None
     assert stored(bench) == mine
 
 
-def test_what_was_deleted_does_not_come_back_as_half_a_record(bench: Bench, ledger: Ledger) -> None:
+def test_what_was_deleted_does_not_come_back_as_half_a_record(
+    bench: Bench, ledger: EffectLedger
+) -> None:
     mine = ledger.open(EFFECT, b"{}", PK, 10)
     ledger.hand_back(PK, mine, Standing.UNKNOWN)
     assert bench.aws.items("dedup") == []
 
 
-def test_a_renewed_key_counts_on_and_lives_anew(bench: Bench, ledger: Ledger) -> None:
+def test_a_renewed_key_counts_on_and_lives_anew(bench: Bench, ledger: EffectLedger) -> None:
     mine = opened(bench)
     later(bench, 5)
     renewed = mine
@@ -200,7 +206,7 @@ def test_a_renewed_key_counts_on_and_lives_anew(bench: Bench, ledger: Ledger) ->
     assert renewed == stored(bench)
 
 
-def test_at_most_once_is_taken_over_only_if_not_done(bench: Bench, ledger: Ledger) -> None:
+def test_at_most_once_is_taken_over_only_if_not_done(bench: Bench, ledger: EffectLedger) -> None:
     effect = effect_of(Policy.AT_MOST_ONCE)
     found = opened(bench, effect)
     later(bench, 10 + CLOCK_MARGIN_SECONDS)
@@ -223,7 +229,7 @@ def test_at_most_once_is_taken_over_only_if_not_done(bench: Bench, ledger: Ledge
     ],
     ids=["overtaken", "conflict", "denied", "error", "no reasons", "no answer"],
 )
-def test_a_takeover_failed(bench: Bench, ledger: Ledger, fault: Fault, failure: Any) -> None:
+def test_a_takeover_failed(bench: Bench, ledger: EffectLedger, fault: Fault, failure: Any) -> None:
     found = opened(bench)
     later(bench)
     with inject(bench.client, WRITE, fault), pytest.raises(failure):
@@ -232,7 +238,9 @@ def test_a_takeover_failed(bench: Bench, ledger: Ledger, fault: Fault, failure: 
 
 
 @pytest.mark.parametrize("fault", [answer_lost(), never_sent()], ids=["ours", "not ours"])
-def test_an_unanswered_takeover_is_handed_back(bench: Bench, ledger: Ledger, fault: Fault) -> None:
+def test_an_unanswered_takeover_is_handed_back(
+    bench: Bench, ledger: EffectLedger, fault: Fault
+) -> None:
     ledger.hand_back(PK, opened(bench), Standing.NOT_DONE)
     with inject(bench.client, WRITE, fault), pytest.raises(Unanswered):
         ledger.take_over(EFFECT, PK, stored(bench), 10)
@@ -244,7 +252,7 @@ def test_a_hand_back_that_fails_is_logged_by_its_kind_alone(bench: Bench) -> Non
     log = Log(bench.aws)
     mine = opened(bench)
     with inject(bench.client, WRITE, *[refused("AccessDeniedException")] * 3):
-        bench.aws.runtime.ledger.hand_back(PK, mine, Standing.UNKNOWN)
+        bench.ledger.hand_back(PK, mine, Standing.UNKNOWN)
     [line] = log.lines()
     assert (line["message"], line["error"]) == ("effect not handed back", "Unanswered")
     assert not any(secret in log.text() for secret in (PK, mine.provider_key, mine.owner))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.errors import Unparseable
-from once.events.canonical_json import canonical, digest
+from once.events.fingerprint import canonical, digest
 from once.events.strict_json import parse
 from tests.once.support import quick
 

@@ -12,7 +12,7 @@ import pytest
 
 from once.errors import PermanentError
 from once.handlers.transaction import Transaction
-from once.intake.original_message import Original
+from once.intake.original_message import OriginalMessage
 from once.schema import DeadLetter, Limits
 from once.testing import FakeAws
 from tests.in_memory import Start
@@ -83,7 +83,7 @@ def test_making_room_takes_no_time_to_speak_of(alphabet: str) -> None:
     # On such a text the highest level of compression takes seconds, and the time is up.
     text = body_of(alphabet, Limits.MESSAGE_BYTES)
     began = process_time()
-    Original(text, {}).compressed()
+    OriginalMessage(text, {}).compressed()
     assert process_time() - began < 1
 
 

@@ -13,7 +13,7 @@ from once.errors import PermanentError
 from once.failures.quarantine import carried, described
 from once.failures.quarantine import text as text_attribute
 from once.handlers.transaction import Transaction
-from once.intake.original_message import MOVED, Original
+from once.intake.original_message import MOVED, OriginalMessage
 from once.schema import DeadLetter, Limits, Reason
 from once.testing import FakeAws
 from tests.in_memory import Start
@@ -192,7 +192,7 @@ def test_a_message_of_which_lambda_tells_no_attributes_is_dead_lettered(start: S
 def test_a_message_is_carried_as_it_is_up_to_the_last_byte_that_sqs_takes(more: int) -> None:
     fact = {"reason": text_attribute("é")}
     size = Limits.MESSAGE_BYTES - len("reason" + "String") - len("é".encode())
-    original = Original("x" * (size + more), {})
+    original = OriginalMessage("x" * (size + more), {})
     body, attributes = carried(original, fact)
     assert (body, attributes) == ((original.body, fact) if not more else (MOVED, ANY))
 
@@ -200,13 +200,13 @@ def test_a_message_is_carried_as_it_is_up_to_the_last_byte_that_sqs_takes(more: 
 @pytest.mark.parametrize(
     "original",
     [
-        Original("a\x00b", {}),
-        Original("\ud800", {}),
-        Original("", {}),
+        OriginalMessage("a\x00b", {}),
+        OriginalMessage("\ud800", {}),
+        OriginalMessage("", {}),
     ],
     ids=["a control", "a surrogate", "nothing"],
 )
-def test_what_sqs_does_not_take_is_carried_compressed(original: Original) -> None:
+def test_what_sqs_does_not_take_is_carried_compressed(original: OriginalMessage) -> None:
     body, attributes = carried(original, {})
     assert body == MOVED
     assert set(attributes) == {DeadLetter.ORIGINAL_GZIP}

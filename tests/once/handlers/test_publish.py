@@ -86,7 +86,7 @@ def test_a_record_without_events_has_no_outbox(bench: Bench) -> None:
 
 
 def test_a_type_that_the_consumers_line_does_not_name_is_refused() -> None:
-    with pytest.raises(InvalidWrite, match=r"unheard.*add it to publishes= of its line in stacks/"):
+    with pytest.raises(InvalidWrite, match=r"unheard.*add it to publishes= of the consumer's decl"):
         offline().publish("unheard", {})
 
 

@@ -186,7 +186,7 @@ def test_effects_without_time_for_them_are_refused_where_the_settings_are_known(
         consumer.bound_to(aws.runtime)
     assert raised.value.faults == (
         "notes has effects, and no time for them; add effect_timeout_seconds= to "
-        'Consumer("notes", …) in stacks/consumers.py',
+        "the declaration of 'notes' in the CDK app",
     )
 
 

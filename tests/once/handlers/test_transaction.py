@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from once.commit.result import COMMITTED, Kind
+from once.commit.result import COMMITTED, CommitOutcome
 from once.errors import InvalidWrite, OnceError, TooLarge
-from once.handlers.item_key import Table
+from once.handlers.actions import Table
 from once.handlers.transaction import Transaction
 from once.schema import COMMIT_ATTRIBUTE, Limits
 from tests.once.support import COUNTERS, Bench, SoldOut, calls, offline
@@ -18,7 +18,7 @@ def only_error(bench: Bench, tx: Transaction) -> OnceError:
     with calls(bench.client) as made:
         [verdict] = bench.commit(tx)
     assert made == []
-    assert verdict.kind is Kind.FAILED
+    assert verdict.outcome is CommitOutcome.FAILED
     assert verdict.cause is not None
     return verdict.cause
 
@@ -58,7 +58,7 @@ def with_item_of(bench: Bench, size: int) -> Transaction:
 
 def test_the_largest_item_is_taken(bench: Bench) -> None:
     tx = with_item_of(bench, Limits.ITEM_BYTES)
-    [action] = tx.actions()
+    [action] = tx.actions().values()
     assert action.render(tx.commit_id)["Put"]["Item"]["name"] == {"S": "x"}
 
 

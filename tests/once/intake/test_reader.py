@@ -1,12 +1,13 @@
 """Reading a batch: each record is looked at alone, and the clock before each of them."""
 
 import json
+from time import time
 from typing import Any
 
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.deadline import Budget
+from once.deadline import Deadline
 from once.events import cloud_event as events
 from once.intake import reader as intake
 from once.testing import FakeContext
@@ -63,10 +64,10 @@ def test_an_error_of_a_record_is_that_records(
 
 
 def test_an_error_of_the_reader_holds_nothing_of_what_was_read(start: Start) -> None:
-    reader = intake.Intake(start(CONSUMER).runtime.settings, CONSUMER.handlers)
-    plenty = Budget(lambda: 30_000, 5000)
+    reader = intake.RecordReader(start(CONSUMER).runtime.settings, CONSUMER.handlers, time)
+    plenty = Deadline(lambda: 30_000, 5000)
     for body in ("{", json.dumps(note(amount="x")), json.dumps({**note(), "id": None})):  # type: ignore[arg-type]
         delivery = reader.read(SQSRecord(record(body, "m-1")), plenty)
-        work: Any = delivery.work
-        error = getattr(work, "data", work)
+        decoded: Any = delivery.decoded
+        error = getattr(decoded, "data", decoded)
         assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)

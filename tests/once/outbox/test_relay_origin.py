@@ -20,7 +20,7 @@ def station() -> Station:
 FORGED: dict[str, tuple[OutgoingEvent, str]] = {
     "a type of another consumer": (
         outgoing(1, event_type="payment.captured"),
-        "notes may not publish payment.captured: add the type to publishes= of its line",
+        "notes may not publish payment.captured: add the type to publishes= of its declaration",
     ),
     "another consumer's name": (
         outgoing(1, source="/once/payments"),

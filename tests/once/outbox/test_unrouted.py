@@ -127,7 +127,9 @@ def test_the_error_says_what_to_do(field: Field) -> None:
         strict=True,
     ):
         assert part in error
-    assert "add the type to a consumer's line and deploy, or correct the producer" in errors[1]
+    assert (
+        "add the type to a consumer's declaration and deploy, or correct the producer" in errors[1]
+    )
 
 
 def test_an_event_was_first_seen_when_it_was_published(field: Field) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from once.failures.quarantine import carried, text
-from once.intake.original_message import MOVED, Original
+from once.intake.original_message import MOVED, OriginalMessage
 from once.ops.dead_letters.decompression import LARGEST, opened
 from once.ops.dead_letters.letter import Box, Letter
 from once.ops.dead_letters.redriven_message import sent_back
@@ -39,7 +39,7 @@ def letter(body: str, attributes: Any) -> Letter:
     return Letter.read(BOX, message)
 
 
-def buried(original: Original) -> Letter:
+def buried(original: OriginalMessage) -> Letter:
     facts = {DeadLetter.REASON: text("too-large"), DeadLetter.LINEAGE: text("m-1")}
     return letter(*carried(original, facts))
 
@@ -49,7 +49,7 @@ def test_what_a_consumer_compressed_is_opened_and_sent_back_as_it_was(
     attributes: dict[str, Any],
 ) -> None:
     body = "é" * (Limits.MESSAGE_BYTES // 2 - 20)
-    found = buried(Original(body, attributes))
+    found = buried(OriginalMessage(body, attributes))
     assert (found.original.body, found.original.attributes) == (body, attributes)
     back = sent_back(found, NOW)
     assert back.body == body
@@ -77,7 +77,7 @@ FORGED: dict[str, bytes] = {
 
 @pytest.mark.parametrize("packed", FORGED.values(), ids=FORGED)
 def test_what_no_consumer_wrote_is_shown_as_it_is(packed: bytes) -> None:
-    original = Original(MOVED, {}, packed)
+    original = OriginalMessage(MOVED, {}, packed)
     tracemalloc.start()
     try:
         assert opened(original) == original
@@ -94,7 +94,7 @@ def test_a_letter_whose_body_is_there_is_not_opened() -> None:
 def test_attributes_that_do_not_fit_as_json_go_back_as_they_were_sent() -> None:
     quotes = '"' * (Limits.MESSAGE_BYTES - 100)
     attributes = {"quotes": {"stringValue": quotes, "dataType": "String"}}
-    found = buried(Original("{", attributes))
+    found = buried(OriginalMessage("{", attributes))
     assert found.original.attributes == attributes
     back = sent_back(found, NOW)
     assert dict(back.attributes) == {"quotes": text(quotes)}
@@ -103,6 +103,6 @@ def test_attributes_that_do_not_fit_as_json_go_back_as_they_were_sent() -> None:
 
 def test_a_letter_says_what_was_left_out() -> None:
     value = b64encode(Random(7).randbytes(Limits.MESSAGE_BYTES - 100)).decode()
-    found = buried(Original("{", {"a": {"binaryValue": value, "dataType": "Binary"}}))
-    assert found.original == Original("{", {})
+    found = buried(OriginalMessage("{", {"a": {"binaryValue": value, "dataType": "Binary"}}))
+    assert found.original == OriginalMessage("{", {})
     assert found.left_out == "attributes"

@@ -9,7 +9,7 @@ import pytest
 
 from once.errors import NotDone
 from once.handlers.effect_declaration import Policy
-from once.intake.original_message import Original
+from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters.redrive_safety import Prospect, judge_all
 from once.ops.dedup_records.dedup_table import DedupTable
 from once.schema import CLOCK_MARGIN_SECONDS
@@ -120,6 +120,6 @@ def test_an_open_effect_is_not_risked_where_content_only_seems_to_differ(
     shop.outside.answers = [TimeoutError()]
     shop.give_up(note(data={"amount": 1}))
     letter = shop.letter()
-    other = replace(letter, original=Original(json.dumps(note(data={"amount": 9})), {}))
+    other = replace(letter, original=OriginalMessage(json.dumps(note(data={"amount": 9})), {}))
     [found] = judge_all(DedupTable(shop.aws.dynamodb, "dedup"), [other])
     assert found.verdict.prospect is Prospect.UNSAFE

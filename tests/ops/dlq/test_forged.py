@@ -7,7 +7,7 @@ import boto3
 import pytest
 
 from once.events.cloud_event import read_event
-from once.intake.original_message import Original
+from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters import redrive
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.queue_walk import Walk
@@ -154,7 +154,7 @@ def test_an_error_in_sending_a_letter_is_told_of_it(
     mess: Mess, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(one: Letter, *arguments: Any, **options: Any) -> Any:
-        if one.original == Original(letter().body, {}):
+        if one.original == OriginalMessage(letter().body, {}):
             raise ZeroDivisionError
         return sent_back(one, *arguments, **options)
 

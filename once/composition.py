@@ -1,0 +1,66 @@
+"""Composition root: the one place where the objects of a consumer's function are put together.
+
+They are made once, when the function is loaded, and live as long as it is warm. What lives as long
+as one invocation is made in `once.batch.processor`.
+"""
+
+from collections.abc import Mapping
+
+from once.batch.group_commit import GroupCommitter
+from once.batch.group_size import GroupSize
+from once.batch.handler_runner import HandlerRunner
+from once.batch.isolation import Isolation
+from once.batch.processor import BatchProcessor
+from once.batch.state_machine import MessageStateMachine
+from once.commit.committer import Committer
+from once.commit.request_encoding import write_bodies
+from once.effects.executor import EffectExecutor
+from once.effects.ledger import EffectLedger
+from once.errors import Refusal
+from once.failures.circuit_breaker import CircuitBreaker
+from once.failures.failure_handler import FailureHandler
+from once.failures.quarantine import Quarantine
+from once.failures.visibility_backoff import Backoff
+from once.handlers.effect_declaration import Completion, Effect
+from once.handlers.item_reader import ItemReader
+from once.handlers.registration import Handler, Rejection
+from once.intake.reader import RecordReader
+from once.runtime import Runtime
+
+
+def compose(
+    runtime: Runtime,
+    *,
+    handlers: Mapping[str, Handler],
+    rejections: Mapping[type[Refusal], Rejection],
+    effects: Mapping[str, Effect],
+    completions: Mapping[str, Completion],
+) -> BatchProcessor:
+    """Return the batch processor of a consumer.
+
+    Args:
+        runtime: the clients and settings of the function.
+        handlers: the handlers, by event type.
+        rejections: the answers to business refusals, by the refusal's class.
+        effects: the calls to the outside world, by name.
+        completions: the functions that write an outcome down, by the name of the effect.
+    """
+    settings, clock = runtime.settings, runtime.clock
+    dynamodb, sqs, logger = runtime.dynamodb, runtime.sqs, runtime.logger
+    write_bodies(dynamodb)
+    committer = Committer(dynamodb, settings, clock)
+    breaker = CircuitBreaker(settings, clock)
+    backoff = Backoff(sqs, settings, logger, breaker)
+    failures = FailureHandler(Quarantine(sqs, settings), backoff, logger)
+    runner = HandlerRunner(settings, ItemReader(dynamodb).read, rejections, completions)
+    ledger = EffectLedger(
+        dynamodb, settings.dedup_table, clock, logger, settings.lease_margin_seconds
+    )
+    executor = EffectExecutor(effects, ledger, settings.effect_timeout_seconds)
+    machine = MessageStateMachine(runtime, committer, runner, executor, breaker, failures)
+    # An effect must have its outcome before another one's intent commits: a function that is
+    # killed in between would leave calls in doubt that were never made.
+    size = GroupSize(1 if effects else settings.group_size)
+    isolation = Isolation(sqs, settings, logger)
+    groups = GroupCommitter(machine, committer, isolation, breaker, size, settings.commit_threads)
+    return BatchProcessor(runtime, RecordReader(settings, handlers, clock), groups)

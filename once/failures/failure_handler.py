@@ -1,0 +1,56 @@
+"""Failure handler: quarantines a failed message, or delays it for another delivery."""
+
+from typing import TYPE_CHECKING
+
+from once.disposition import Disposition
+from once.error_text import summary_of
+from once.errors import OnceError, PermanentError
+from once.failures.quarantine import Quarantine
+from once.failures.visibility_backoff import Backoff
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+
+    from once.deadline import Deadline
+    from once.intake.reader import Delivery
+
+
+class FailureHandler:
+    """Decides what follows from a message's error, and does it.
+
+    Args:
+        quarantine: sends dead letters.
+        backoff: sets the delay of messages that are retried.
+        logger: logs each failed message.
+    """
+
+    def __init__(self, quarantine: Quarantine, backoff: Backoff, logger: "Logger") -> None:
+        self._quarantine = quarantine
+        self._backoff = backoff
+        self._logger = logger
+
+    def handle(self, delivery: "Delivery", error: OnceError, deadline: "Deadline") -> Disposition:
+        """Quarantine a message or leave it to another delivery, and return which.
+
+        A message that cannot be quarantined, or for which there is no time, is retried.
+        """
+        hurried = deadline.hurried
+        over = (isinstance(error, PermanentError) or delivery.is_last_chance) and not hurried
+        if over and self._quarantined(delivery, error):
+            return Disposition.QUARANTINED
+        self._log("will be retried", delivery, error)
+        if not hurried:
+            self._backoff.apply(delivery, error)
+        return Disposition.RETRIED
+
+    def _quarantined(self, delivery: "Delivery", error: OnceError) -> bool:
+        try:
+            self._quarantine.send(delivery, error)
+        except Exception as failure:  # a message that is not quarantined is not acknowledged
+            self._log(f"not quarantined: {summary_of(failure)}", delivery, error)
+            return False
+        self._log("quarantined", delivery, error, reason=error.reason)
+        return True
+
+    def _log(self, text: str, delivery: "Delivery", error: OnceError, **more: str) -> None:
+        self._logger.warning(text, extra={**more, **delivery.log_fields, "error": error.summary})

@@ -1,0 +1,33 @@
+"""Item reader: reads items of business tables for `Transaction.get`."""
+
+from typing import TYPE_CHECKING, Any
+
+from boto3.dynamodb.types import TypeDeserializer
+
+from once.handlers.actions import Item, serialize
+from once.settings import TableSettings
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_DESERIALIZER = TypeDeserializer()
+
+
+class ItemReader:
+    """Reads items from DynamoDB.
+
+    Args:
+        client: a DynamoDB client.
+    """
+
+    def __init__(self, client: "DynamoDBClient") -> None:
+        self._client = client
+
+    def read(self, table: TableSettings, key: Item) -> dict[str, Any] | None:
+        """Read an item consistently; None where there is none."""
+        answer = self._client.get_item(
+            TableName=table.name, Key=serialize(key), ConsistentRead=True
+        )
+        if "Item" not in answer:
+            return None
+        return {name: _DESERIALIZER.deserialize(v) for name, v in answer["Item"].items()}

@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.errors import Unparseable
 from once.intake.original_message import OriginalMessage
-from once.outbox.unrouted import Envelope
+from once.outbox.unrouted import SnsEnvelope
 from once.schema import RELAY, UNROUTED, DeadLetter
 from ops.deployment import Deployment
 from ops.letter_facts import Facts
@@ -176,7 +176,7 @@ def _original(box: Box, message: "MessageTypeDef") -> OriginalMessage:
     attributes = message.get("MessageAttributes", {})
     if box.ingress is not None and DeadLetter.REASON not in attributes:
         with suppress(Unparseable):
-            return Envelope.read(message["Body"]).original
+            return SnsEnvelope.read(message["Body"]).original
     return opened(OriginalMessage.of(SQSRecord(_as_lambda_shows(message["Body"], attributes))))
 
 

@@ -45,8 +45,8 @@ GROUPS = {
     "commit": Group(
         modules=(
             "commit.committer",
-            "commit.cancellation",
-            "commit.record_lookup",
+            "commit._cancellation",
+            "commit._record_lookup",
             "commit.request",
             "commit.dedup_record",
         ),
@@ -64,7 +64,7 @@ GROUPS = {
         ),
     ),
     "relay": Group(
-        modules=("outbox.stream_relay", "outbox.sns_publisher", "events.outgoing"),
+        modules=("outbox.stream_relay", "outbox._sns_publisher", "events.outgoing"),
         tests=(
             *("relay", "relay_faults", "relay_poison", "publisher", "outbox"),
             *("golden_events",),

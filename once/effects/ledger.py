@@ -1,8 +1,8 @@
 """The effect ledger: what becomes of a pending record until its effect is done.
 
 Every change is a step of the record's owner, and is fenced by the owner's token: a delivery
-that was overtaken finds the token changed, and neither calls nor writes any more. Each is a transaction of
-one action, because the function's role allows no other kind of write.
+that was overtaken finds the token changed, and neither calls nor writes any more. Each is a
+transaction of one action, because the function's role allows no other kind of write.
 """
 
 from collections.abc import Callable

@@ -187,7 +187,7 @@ class ConditionFailed(RetryableError):
 
 
 class Contention(RetryableError):
-    """Other writers kept changing the same items until the time budget was spent."""
+    """Other writers kept changing the same items until no time was left."""
 
 
 class OutcomeUnknown(RetryableError):

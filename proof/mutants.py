@@ -12,10 +12,10 @@ from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from once.batch._message_state import MessageState
 from once.batch.isolation import Isolation
-from once.batch.message_state import MessageState
 from once.batch.processor import BatchProcessor
-from once.commit.cancellation import classify_record
+from once.commit._cancellation import classify_record
 from once.commit.committer import Committer
 from once.commit.dedup_record import StoredRecord
 from once.commit.request import CommitRequest
@@ -30,7 +30,7 @@ from once.handlers.effect_declaration import Call
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
 from once.ops.dead_letters.redrive import Redriver, delete
-from once.outbox.sns_publisher import Publisher
+from once.outbox._sns_publisher import Publisher
 
 Mutant = Callable[[], AbstractContextManager[Any]]
 
@@ -131,7 +131,7 @@ _move = Isolation.move
 @contextmanager
 def _no_fingerprint() -> Iterator[None]:
     with (
-        patch("once.commit.cancellation.classify_record", _whatever_the_content),
+        patch("once.commit._cancellation.classify_record", _whatever_the_content),
         patch("once.commit.committer.classify_record", _whatever_the_content),
     ):
         yield

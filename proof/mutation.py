@@ -45,8 +45,8 @@ GROUPS = {
     "commit": Group(
         modules=(
             "commit.committer",
-            "commit.cancellation",
-            "commit.record_lookup",
+            "commit._cancellation",
+            "commit._record_lookup",
             "commit.request",
             "commit.dedup_record",
         ),
@@ -77,7 +77,7 @@ GROUPS = {
         ),
     ),
     "relay": Group(
-        modules=("outbox.stream_relay", "outbox.sns_publisher", "events.outgoing"),
+        modules=("outbox.stream_relay", "outbox._sns_publisher", "events.outgoing"),
         tests=(
             "golden/test_events",
             "once/events/test_outgoing",

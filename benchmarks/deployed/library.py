@@ -7,7 +7,7 @@ from once import Consumer, Transaction
 from .item import order_item
 
 
-class Line(Struct, frozen=True):
+class OrderLine(Struct, frozen=True):
     """One line of an order; `unit_price` is in minor units."""
 
     sku: str
@@ -21,7 +21,7 @@ class OrderPlaced(Struct, frozen=True):
     order_id: str
     customer_id: str
     currency: str
-    lines: tuple[Line, ...]
+    lines: tuple[OrderLine, ...]
 
 
 def consumer_of(name: str) -> Consumer:

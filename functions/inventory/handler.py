@@ -12,7 +12,7 @@ STOCK = consumer.table("stock")
 RESERVATIONS = consumer.table("reservations")
 
 
-class Line(Struct, frozen=True):
+class OrderLine(Struct, frozen=True):
     """One line of an order. `unit_price` is in minor units of the order's currency."""
 
     sku: str
@@ -27,7 +27,7 @@ class OrderPlaced(Struct, frozen=True):
     email: str
     payment_method: str
     currency: str
-    lines: Annotated[tuple[Line, ...], Meta(min_length=1)]
+    lines: Annotated[tuple[OrderLine, ...], Meta(min_length=1)]
 
 
 class StockReserved(Struct, frozen=True):

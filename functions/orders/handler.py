@@ -11,7 +11,7 @@ ORDERS = consumer.table("orders")
 CUSTOMERS = consumer.table("customers")
 
 
-class Line(Struct, frozen=True):
+class OrderLine(Struct, frozen=True):
     """One line of an order. `unit_price` is in minor units of the order's currency."""
 
     sku: str
@@ -25,7 +25,7 @@ class OrderPlaced(Struct, frozen=True):
     order_id: str
     customer_id: str
     currency: str
-    lines: Annotated[tuple[Line, ...], Meta(min_length=1)]
+    lines: Annotated[tuple[OrderLine, ...], Meta(min_length=1)]
 
     @property
     def total(self) -> int:

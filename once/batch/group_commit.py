@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import NamedTuple
 
+from once.batch._message_state import Ended, Finished, MessageState, Ready, Waiting
+from once.batch._metrics import BatchMetrics, GroupAnswer
+from once.batch._ready_queue import ReadyQueue
 from once.batch.group_size import GroupSize
 from once.batch.isolation import Isolation
-from once.batch.message_state import Ended, Finished, MessageState, Ready, Waiting
-from once.batch.metrics import BatchMetrics, GroupAnswer
-from once.batch.ready_queue import ReadyQueue
 from once.batch.state_machine import MessageStateMachine
 from once.commit.committer import Committer
 from once.commit.request import CommitRequest

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.batch.message_state import MessageState
+from once.batch._message_state import MessageState
 from once.commit.result import DUPLICATE
 from once.deadline import Deadline
 from once.error_text import summary_of

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
+from once.batch._message_state import MessageState
+from once.batch._metrics import BatchMetrics
 from once.batch.group_commit import GroupCommitter
-from once.batch.message_state import MessageState
-from once.batch.metrics import BatchMetrics
 from once.deadline import Context, Deadline
 from once.disposition import Disposition
 from once.intake.reader import RecordReader

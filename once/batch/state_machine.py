@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from once.batch.endings import contention, out_of_time, suspended, unfinished, unresumable
+from once.batch._endings import contention, out_of_time, suspended, unfinished, unresumable
+from once.batch._message_state import Ended, Finished, MessageState, Ready, Waiting
 from once.batch.handler_runner import HandlerRunner, refused_twice
-from once.batch.message_state import Ended, Finished, MessageState, Ready, Waiting
 from once.commit.committer import Committer
 from once.commit.request import CommitRequest
 from once.commit.result import CommitOutcome, CommitResult

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.commit.cancellation import classify, classify_record
+from once.commit._cancellation import classify, classify_record
+from once.commit._record_lookup import Item, look_up
 from once.commit.dedup_record import StoredRecord
-from once.commit.record_lookup import Item, look_up
 from once.commit.request import CommitRequest
 from once.commit.result import BUSY, COMMITTED, UNAFFECTED, UNATTRIBUTED, CommitResult, failed
 from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown, Unexpected

@@ -1,8 +1,8 @@
 """The effect ledger: what becomes of a pending record until its effect is done.
 
-Every change is a step of the record's owner, and is fenced by the owner's token: whoever was
-overtaken finds the token changed, and neither calls nor writes any more. Each is a transaction of
-one action, because the function's role allows no other kind of write.
+Every change is a step of the record's owner, and is fenced by the owner's token: a delivery
+that was overtaken finds the token changed, and neither calls nor writes any more. Each is a
+transaction of one action, because the function's role allows no other kind of write.
 """
 
 from collections.abc import Callable
@@ -66,7 +66,7 @@ class EffectLedger:
             request: the bytes to call it with.
             pk: the partition key of the dedup record.
             lease_seconds: by when this function has ended. The record says so by this function's
-                clock; the margin for other clocks is added by whoever finds it.
+                clock; the margin for other clocks is added by the function that reads it.
         """
         return Intent(
             effect=effect.name,
@@ -99,7 +99,7 @@ class EffectLedger:
         try:
             self._change(pk, found, mine)
         except Unanswered:
-            if fresh:  # it may be ours now, and nobody has called
+            if fresh:  # it may be ours now, and no call was made
                 self.hand_back(pk, mine, Standing.NOT_DONE)
             raise
         return mine
@@ -133,7 +133,7 @@ class EffectLedger:
             try:
                 self._change(pk, mine, replace(mine, standing=standing))
             except InFlight:
-                return  # it is somebody else's, or an attempt unheard of has handed it back
+                return  # another delivery owns it, or an unanswered attempt has handed it back
             except Unanswered as failure:
                 summary = failure.summary
             else:

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from once.errors import InvalidWrite, OnceError, TooLarge, Unpublishable
+from once.events._trace_context import passed_on
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.dedup_key import consumer_of, key_hash
-from once.events.trace_context import passed_on
 from once.schema import Limits, Record, source_of
 
 _ENVELOPE_BYTES = 1024

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from once.handlers.signatures import field_names, name_of, takes, would_never_run
+from once.handlers._signatures import field_names, name_of, takes, would_never_run
 from once.schema import CONSUMER_NAME
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 from once.errors import Refusal
 from once.events.dedup_key import Key
-from once.handlers.signatures import field_names, name_of, takes, would_never_run
+from once.handlers._signatures import field_names, name_of, takes, would_never_run
 from once.handlers.transaction import Transaction
 
 HandlerFunction = Callable[[Any, Transaction], None]

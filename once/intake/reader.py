@@ -20,7 +20,7 @@ from once.events.dedup_key import key_hash
 from once.events.fingerprint import fingerprint
 from once.handlers.registration import Handler
 from once.handlers.transaction import Identity
-from once.intake.event_source import check_source
+from once.intake._event_source import check_source
 from once.intake.original_message import MOVED
 from once.schema import Limits
 from once.settings import Settings

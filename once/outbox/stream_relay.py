@@ -20,7 +20,7 @@ from once.errors import OnceError, Unpublishable
 from once.events.dedup_key import consumer_of, key_hash
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import allowed, described, text
-from once.outbox.sns_publisher import Publisher, Unpublished
+from once.outbox._sns_publisher import Publisher, Unpublished
 from once.schema import DeadLetter, Metric, Record
 from once.sdk import SDK, sqs_client
 from once.settings import RelaySettings

@@ -43,20 +43,22 @@ class TooManyAttributes(PermanentError):
     reason = Reason.TOO_MANY_ATTRIBUTES
 
 
-class Attribute(msgspec.Struct, frozen=True):
+class SnsAttribute(msgspec.Struct, frozen=True):
     """A message attribute in SNS's envelope. A binary value is in base64."""
 
     kind: str = msgspec.field(name="Type")
     value: str = msgspec.field(name="Value")
 
 
-class Envelope(msgspec.Struct, frozen=True):
+class SnsEnvelope(msgspec.Struct, frozen=True):
     """A published message, as SNS delivers it to a queue without raw delivery."""
 
     topic: str = msgspec.field(name="TopicArn")
     message: str = msgspec.field(name="Message")
     published_at: str = msgspec.field(name="Timestamp")
-    attributes: dict[str, Attribute] = msgspec.field(name="MessageAttributes", default_factory=dict)
+    attributes: dict[str, SnsAttribute] = msgspec.field(
+        name="MessageAttributes", default_factory=dict
+    )
 
     @classmethod
     def read(cls, body: str) -> Self:
@@ -86,7 +88,7 @@ class Envelope(msgspec.Struct, frozen=True):
         )
 
 
-def unrouted(envelope: Envelope, subscribed: Collection[str]) -> OnceError | None:
+def unrouted(envelope: SnsEnvelope, subscribed: Collection[str]) -> OnceError | None:
     """Return why no consumer receives an event; None where a subscription takes it.
 
     Args:
@@ -144,7 +146,7 @@ class Sweep:
     def _settle(self, record: Mapping[str, Any]) -> None:
         body: str = record["body"]
         try:
-            envelope = Envelope.read(body)
+            envelope = SnsEnvelope.read(body)
         except Unparseable as error:
             self._keep(record, OriginalMessage(body, {}), error)
             return
@@ -165,7 +167,7 @@ class Sweep:
         self.logger.warning("unrouted", extra=about)
 
 
-def _array(attribute: Attribute) -> list[str]:
+def _array(attribute: SnsAttribute) -> list[str]:
     """Return the texts of a String.Array; empty where it is malformed, which no filter matches."""
     try:
         values = json.loads(attribute.value)
@@ -174,7 +176,7 @@ def _array(attribute: Attribute) -> list[str]:
     return [v for v in values if isinstance(v, str)] if isinstance(values, list) else []
 
 
-def _shown(attribute: Attribute) -> dict[str, str]:
+def _shown(attribute: SnsAttribute) -> dict[str, str]:
     """Return an attribute in the form in which Lambda shows it."""
     name = "binaryValue" if attribute.kind.startswith("Binary") else "stringValue"
     return {name: attribute.value, "dataType": attribute.kind}

@@ -13,8 +13,8 @@ EXPLORED = (
     "functions.payments.provider.find_charge payments.GET /v1/charges",
     "once.batch.isolation.Isolation._delete sqs.DeleteMessageBatch",
     "once.batch.isolation.Isolation._sent sqs.SendMessageBatch",
+    "once.commit._record_lookup._items dynamodb.BatchGetItem",
     "once.commit.committer.Committer.commit dynamodb.TransactWriteItems",
-    "once.commit.record_lookup._items dynamodb.BatchGetItem",
     "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
@@ -25,7 +25,7 @@ EXPLORED = (
     "once.ops.dead_letters.redrive.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
     "once.ops.dedup_records.dedup_table.DedupTable._read dynamodb.BatchGetItem",
     "once.ops.dedup_records.outbox_scan.with_outbox dynamodb.Scan",
-    "once.outbox.sns_publisher.Publisher._attempt sns.PublishBatch",
+    "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
 )
 """Those at which every kind of fault is tried."""

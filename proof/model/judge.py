@@ -1,4 +1,4 @@
-"""What a commit's answer means for each claim in it: as `once.commit.cancellation` has it."""
+"""What a commit's answer means for each claim in it: as `once.commit._cancellation` has it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -49,7 +49,7 @@ ALONE = {
     "aws_lambda_powertools.utilities.parameters": "payments",
     "requests": "payments",
     "stripe": "payments",
-    "once.outbox.sns_publisher": RELAY,
+    "once.outbox._sns_publisher": RELAY,
     "once.outbox.stream_relay": RELAY,
     "once.outbox.unrouted": UNROUTED,
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from once.commit import cancellation
+from once.commit import _cancellation as cancellation
 from once.commit import committer as commit
 from once.commit.result import COMMITTED, DUPLICATE
 from once.errors import OnceError

@@ -115,12 +115,12 @@ BROKEN: dict[str, tuple[str, str, Any]] = {
     ),
     "any content is a duplicate": (
         "cancellation",
-        "once.commit.cancellation.classify_record",
+        "once.commit._cancellation.classify_record",
         broken.blind_to_content,
     ),
     "pending is a duplicate": (
         "cancellation",
-        "once.commit.cancellation.classify_record",
+        "once.commit._cancellation.classify_record",
         broken.blind_to_intents,
     ),
     # Committer
@@ -160,7 +160,7 @@ BROKEN: dict[str, tuple[str, str, Any]] = {
     "an update published": ("stream", "once.outbox.stream_relay._is_new", broken.by_name_alone),
     "HTTP 200 believed": (
         "stream",
-        "once.outbox.sns_publisher._refused",
+        "once.outbox._sns_publisher._refused",
         lambda batch, answer: iter(()),
     ),
     # Batch

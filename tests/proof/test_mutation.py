@@ -92,7 +92,7 @@ def test_an_endless_loop_is_noticed_by_its_time() -> None:
     ("old", "new", "named"),
     [
         ("commit.committer", "batch.processor", "batch.processor, commit.committer"),
-        ("commit.request", "commit.record_lookup", "commit.request"),
+        ("commit.request", "commit._record_lookup", "commit.request"),
     ],
 )
 def test_a_module_too_many_or_too_few_is_no_figure(old: str, new: str, named: str) -> None:

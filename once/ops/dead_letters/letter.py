@@ -16,7 +16,7 @@ from once.ops.dead_letters.decompression import opened
 from once.ops.dead_letters.letter_attributes import Facts
 from once.ops.dead_letters.queue_history import Stay
 from once.ops.terminal.formatting import NOT_READABLE
-from once.outbox.unrouted import Envelope
+from once.outbox.unrouted import SnsEnvelope
 from once.schema import RELAY, UNROUTED, DeadLetter
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _original(box: Box, message: "MessageTypeDef") -> OriginalMessage:
     attributes = message.get("MessageAttributes", {})
     if box.ingress is not None and DeadLetter.REASON not in attributes:
         with suppress(Unparseable):
-            return Envelope.read(message["Body"]).original
+            return SnsEnvelope.read(message["Body"]).original
     return opened(OriginalMessage.of(SQSRecord(_as_lambda_shows(message["Body"], attributes))))
 
 

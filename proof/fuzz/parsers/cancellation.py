@@ -1,9 +1,9 @@
-"""`once.commit.cancellation.classify`: a verdict follows from the transaction's own reasons."""
+"""`once.commit._cancellation.classify`: a verdict follows from the transaction's own reasons."""
 
 from random import Random
 from typing import Any
 
-from once.commit.cancellation import classify
+from once.commit._cancellation import classify
 from once.commit.result import CommitOutcome, CommitResult
 from once.errors import CommitRefused, InvalidWrite, KeyConflict, PermanentError
 from once.schema import Record, State

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.batch.message_state import Finished, MessageState
-from once.batch.metrics import BatchMetrics
+from once.batch._message_state import Finished, MessageState
+from once.batch._metrics import BatchMetrics
 from once.composition import compose
 from once.consumer import Consumer
 from once.deadline import Deadline

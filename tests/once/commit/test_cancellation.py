@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from once.commit.cancellation import classify
+from once.commit._cancellation import classify
 from once.commit.result import (
     BUSY,
     COMMITTED,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from once.commit.record_lookup import look_up
+from once.commit._record_lookup import look_up
 from once.errors import OutcomeUnknown
 
 KEYS: list[Any] = [{"pk": {"S": "notes#a"}}, {"pk": {"S": "notes#b"}}]

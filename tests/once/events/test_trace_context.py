@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.events.trace_context import passed_on
+from once.events._trace_context import passed_on
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.errors import Unparseable
-from once.outbox.unrouted import Envelope, unrouted
+from once.outbox.unrouted import SnsEnvelope, unrouted
 from once.schema import DeadLetter, Reason
 from tests.once.outbox.sweeping import PLACED, RESERVED, Field, envelope, string
 from tests.once.support import quick
@@ -37,7 +37,7 @@ def said(letter: dict[str, Any], name: str) -> str:
 
 
 def verdict(**attributes: Any) -> str | None:
-    error = unrouted(Envelope.read(envelope(**attributes)), {PLACED, RESERVED})
+    error = unrouted(SnsEnvelope.read(envelope(**attributes)), {PLACED, RESERVED})
     return error.reason if error else None
 
 
@@ -89,14 +89,14 @@ def test_ten_attributes_reach_a_consumer() -> None:
 )
 def test_a_body_that_is_no_notification_is_refused(body: str) -> None:
     with pytest.raises(Unparseable):
-        Envelope.read(body)
+        SnsEnvelope.read(body)
 
 
 @quick
 @given(st.text())
 def test_any_body_is_read_or_refused(body: str) -> None:
     with pytest.raises(Unparseable):
-        Envelope.read(body)
+        SnsEnvelope.read(body)
 
 
 def test_what_was_published_is_kept_with_its_reason_and_its_attributes(field: Field) -> None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from once.consumer import Consumer
 from once.events.outgoing import events_in
 from once.handlers.transaction import Transaction
-from once.outbox.sns_publisher import Publisher
+from once.outbox._sns_publisher import Publisher
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.testing.events import sqs_record
 from tests.ops.support import REGION, Cloud, run

@@ -9,7 +9,7 @@
 
 from dataclasses import dataclass
 
-from once.batch.metrics import BatchMetrics
+from once.batch._metrics import BatchMetrics
 from once.commit.request import CommitRequest
 from once.commit.result import CommitOutcome, CommitResult
 from once.deadline import Deadline

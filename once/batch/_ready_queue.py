@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from once.batch.message_state import Finished, MessageState
+from once.batch._message_state import Finished, MessageState
 from once.disposition import Disposition, MessageResult
 from once.errors import Blocked, KeyConflict
 from once.intake.reader import DecodedEvent

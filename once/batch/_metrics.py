@@ -15,7 +15,7 @@ from once.schema import DeadLetter, Metric
 if TYPE_CHECKING:
     from aws_lambda_powertools import Metrics
 
-    from once.batch.message_state import Finished
+    from once.batch._message_state import Finished
 
 _BY_DISPOSITION = {
     Disposition.COMMITTED: Metric.COMMITTED,

@@ -57,8 +57,9 @@ class Publisher:
     def publish(self, events: Sequence[OutgoingEvent]) -> list[Unpublished]:
         """Try once to publish each event.
 
-        A batch that SNS refuses as a whole, naming nobody, is halved until the guilty one stands
-        alone. One without an answer counts as not published: published twice, it is deduplicated.
+        A batch that SNS refuses as a whole, without a cause, is halved until the failing event
+        is alone. One without an answer counts as not published: published twice, it is
+        deduplicated.
 
         Returns:
             Those events that are not known to be published.

@@ -1,6 +1,6 @@
 """Endings: the errors with which a batch ends a message itself."""
 
-from once.batch.message_state import MessageState
+from once.batch._message_state import MessageState
 from once.errors import (
     Contention,
     EffectUnknown,

@@ -10,7 +10,7 @@ from demo.audit.findings import Findings
 from demo.audit.mail import audit_mail
 from demo.audit.orders import audit_orders
 from demo.audit.payments import audit_payments
-from demo.audit.steps import audit_steps, on_their_way
+from demo.audit.published_events import audit_steps, on_their_way
 from demo.audit.stock import audit_stock
 
 __all__ = ["Findings", "Manifest", "Place", "audit", "on_their_way"]

@@ -24,10 +24,10 @@ from demo.traffic.options import (
     check_faults,
     read_duplicates,
 )
-from demo.traffic.order_plan import EVENT_TYPE, Plan, plan
 from demo.traffic.queue_drain import wait_until_empty
-from demo.traffic.send_order import Batch, first_wave, late_wave
 from demo.traffic.stock import put_on_shelf
+from demo.traffic.traffic_plan import EVENT_TYPE, Plan, plan
+from demo.traffic.waves import Batch, first_wave, late_wave
 from once.ops.aws.deployment import Consumer, Deployment
 from once.ops.terminal.console import Service, commands, console, progress
 

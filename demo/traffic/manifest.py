@@ -6,7 +6,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
-from demo.traffic.order_plan import SOURCE, Order, Plan
+from demo.traffic.traffic_plan import SOURCE, Order, Plan
 
 
 def manifest(plan: Plan, *, topic: str, consumers: Iterable[str], seconds: float) -> dict[str, Any]:

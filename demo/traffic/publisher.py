@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from random import uniform
 from typing import TYPE_CHECKING, Any
 
-from demo.traffic.send_order import Batch
+from demo.traffic.waves import Batch
 from once.ops.aws.batch_calls import ATTEMPTS, BACKOFF_SECONDS
 from once.ops.aws.clients import THREADS, client
 from once.ops.errors import OpsError

@@ -46,7 +46,7 @@ LEFT_OUT = {
     "once.ops.dead_letters.queue_walk.Walk.hold sqs.ChangeMessageVisibility": (
         "keeps a letter hidden while a person edits it; tests/ops/dlq/test_edit.py"
     ),
-    "once.ops.dead_letters.unrouted_events.publish_to.<locals>.call sns.PublishBatch": (
+    "once.ops.dead_letters._unrouted_events.publish_to.<locals>.call sns.PublishBatch": (
         "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
     ),
     "once.ops.dedup_records.dedup_table.DedupTable._pages dynamodb.Scan": (
@@ -55,13 +55,13 @@ LEFT_OUT = {
     "once.ops.dedup_records.outbox_scan.approximate_count dynamodb.DescribeTable": (
         "only reads, for a progress bar"
     ),
-    "once.ops.outbox.direct_delivery.sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch": (
+    "once.ops.outbox._direct_delivery.sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch": (
         "sends events again that lie in the table: a fault ends the command, which is run again"
     ),
     "once.ops.outbox.relay_invocation.RelayFunction.__call__ lambda.Invoke": (
         "there is no Lambda in this world: the relay's own calls are tried, whoever invokes it"
     ),
-    "once.ops.trace.log_entries.Logs.lines logs.FilterLogEvents": "`trace` only reads",
+    "once.ops.trace._log_entries.Logs.lines logs.FilterLogEvents": "`trace` only reads",
     "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"

@@ -22,7 +22,7 @@ from once.ops.dead_letters.queue_walk import Walk
 from once.ops.dead_letters.redrive import Pace, Redriver
 from once.ops.dedup_records import outbox_scan as records
 from once.ops.dedup_records.dedup_table import DedupTable
-from once.ops.dlq.redrive import Job
+from once.ops.dlq._redrive import Job
 from once.ops.outbox import republish as ops_republish
 from once.ops.outbox.relay_invocation import RelayFailed
 from once.outbox.stream_relay import NotRelayed, Relayed

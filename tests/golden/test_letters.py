@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from once.ops.dlq.export import export
 
 from once.errors import PermanentError
 from once.handlers.transaction import Transaction
 from once.ops.dead_letters.letter import Box, Letter
 from once.ops.dead_letters.queue_history import lineage_text
 from once.ops.dead_letters.redriven_message import sent_back
-from once.ops.dlq.export import export
 from once.schema import SCHEMA_VERSION, DeadLetter
 from once.testing import FakeAws
 from tests.golden.versions import Item, cases, golden, names, reader

@@ -11,10 +11,10 @@ from demo.payment_sandbox import PaymentSandbox
 from demo.quiescence import wait_at_rest
 from demo.run import explain, step
 from demo.scenarios.hostile import messages
-from demo.scenarios.hostile.counting import Found, figures, items, letters_in
-from demo.scenarios.hostile.play import Play
+from demo.scenarios.hostile.effect_counts import Found, figures, items, letters_in
+from demo.scenarios.hostile.hostile_traffic import Play
+from demo.scenarios.hostile.monitor import watching
 from demo.scenarios.hostile.report import report
-from demo.scenarios.hostile.watching import watching
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment
 

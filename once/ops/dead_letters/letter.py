@@ -12,8 +12,8 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from once.errors import Unparseable
 from once.intake.original_message import Original
 from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters._letter_attributes import Facts
 from once.ops.dead_letters.decompression import opened
-from once.ops.dead_letters.letter_attributes import Facts
 from once.ops.dead_letters.queue_history import Stay
 from once.ops.terminal.formatting import NOT_READABLE
 from once.outbox.unrouted import Envelope

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from once.ops.aws.batch_calls import MOST, Call, call_for_each, in_calls
+from once.ops.dead_letters._unrouted_events import Publication, publish_to
 from once.ops.dead_letters.letter import Box, Letter
 from once.ops.dead_letters.redriven_message import Message, sent_back
-from once.ops.dead_letters.unrouted_events import Publication, publish_to
 from once.ops.errors import unexpected
 from once.schema import Limits
 

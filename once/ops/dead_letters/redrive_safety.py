@@ -13,10 +13,10 @@ from once.commit.dedup_record import StoredRecord
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.handlers.intent import Intent
+from once.ops.dead_letters._remedies import BEFORE_THE_RECORD, remedy
+from once.ops.dead_letters._unrouted_events import obstacle
 from once.ops.dead_letters.letter import Ingress, Letter
 from once.ops.dead_letters.letter_context import Case, Unforeseen, left_out, read_cases
-from once.ops.dead_letters.remedies import BEFORE_THE_RECORD, remedy
-from once.ops.dead_letters.unrouted_events import obstacle
 from once.ops.dedup_records.dedup_table import DedupTable
 from once.ops.dedup_records.outbox_scan import MESSAGE_LIFE_SECONDS
 from once.ops.dedup_records.record_text import written_at

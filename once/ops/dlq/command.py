@@ -10,10 +10,10 @@ from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import Letter, boxes
 from once.ops.dead_letters.redrive_safety import judge_all
 from once.ops.dedup_records.dedup_table import DedupTable
-from once.ops.dlq.letter_json import letter_json
-from once.ops.dlq.letter_list import groups_table
-from once.ops.dlq.letter_text import body_text, letter_table
-from once.ops.dlq.options import (
+from once.ops.dlq._letter_json import letter_json
+from once.ops.dlq._letter_list import groups_table
+from once.ops.dlq._letter_text import body_text, letter_table
+from once.ops.dlq._options import (
     MOST,
     Choice,
     KeyOption,
@@ -24,9 +24,9 @@ from once.ops.dlq.options import (
     ReasonOption,
     Younger,
 )
-from once.ops.dlq.purge import purge
-from once.ops.dlq.redrive import redrive
-from once.ops.dlq.selection import approximate_number, looked_at, named, walking
+from once.ops.dlq._purge import purge
+from once.ops.dlq._redrive import redrive
+from once.ops.dlq._selection import approximate_number, looked_at, named, walking
 from once.ops.terminal.console import Service, commands, console
 from once.ops.terminal.formatting import json_text
 

@@ -10,7 +10,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dedup_records.outbox_scan import Choice, approximate_count, with_outbox
 from once.ops.errors import OpsError
-from once.ops.outbox.direct_delivery import Send, ToConsumer, sender
+from once.ops.outbox._direct_delivery import Send, ToConsumer, sender
 from once.ops.outbox.relay_invocation import LONGEST_SECONDS, RelayFunction
 from once.ops.outbox.republish import Relay, Result, count_only, patiently, republish
 from once.ops.terminal.console import Service, commands, console, progress

@@ -18,11 +18,11 @@ from once.ops.dedup_records.dedup_table import DedupTable, Item
 from once.ops.dedup_records.outbox_scan import approximate_count
 from once.ops.errors import OpsError
 from once.ops.terminal.console import Service, aside, commands, console
-from once.ops.trace.event_graph import Follower, Story
-from once.ops.trace.log_entries import Logs
-from once.ops.trace.timeline import log_lines, timeline
-from once.ops.trace.timeline_entries import Moment
-from once.ops.trace.view import as_json, as_table
+from once.ops.trace._event_graph import Follower, Story
+from once.ops.trace._log_entries import Logs
+from once.ops.trace._timeline import log_lines, timeline
+from once.ops.trace._timeline_entries import Moment
+from once.ops.trace._view import as_json, as_table
 
 MOST_LETTERS = 10_000
 """How many dead letters are looked at: some 20 seconds of a person's time."""

@@ -11,7 +11,7 @@ from typer.testing import Result
 
 from demo.__main__ import app
 from demo.traffic.options import read_duplicates
-from demo.traffic.order_plan import CARD, DECLINED_CARD, PLENTY, plan
+from demo.traffic.traffic_plan import CARD, DECLINED_CARD, PLENTY, plan
 from tests.ops.support import OK, Cloud, answer_with, run
 
 FAULTS = ("--duplicates=50%", "--conflicts=3", "--malformed=4", "--refusals=5", "--declines=3")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from demo.traffic.malformed_bodies import KINDS, malformed_bodies
-from demo.traffic.order_plan import CARD, DECLINED_CARD, plan
+from demo.traffic.traffic_plan import CARD, DECLINED_CARD, plan
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.schema import DeadLetter

@@ -7,7 +7,7 @@ from once.ops.aws.queue_depth import depth
 from once.ops.dead_letters import queue_walk as walk
 from once.ops.dead_letters.letter import Box, Letter
 from once.ops.dead_letters.queue_walk import Walk
-from once.ops.dlq.selection import walking
+from once.ops.dlq._selection import walking
 from tests.ops.letters import Shop
 from tests.ops.support import OK, Cloud, answer_with, refusal
 

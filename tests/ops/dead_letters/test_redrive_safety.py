@@ -9,10 +9,10 @@ import pytest
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.fingerprint import fingerprint
 from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters._remedies import remedy
 from once.ops.dead_letters.letter import boxes
 from once.ops.dead_letters.queue_walk import Walk
 from once.ops.dead_letters.redrive_safety import Prospect, judge_all
-from once.ops.dead_letters.remedies import remedy
 from once.ops.dedup_records.dedup_table import DedupTable
 from once.schema import RELAY, Limits, Reason
 from tests.ops.letters import DAY, Shop, note

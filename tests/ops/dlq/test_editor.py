@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from once.ops.dlq.redrive import EDIT_SECONDS
+from once.ops.dlq._redrive import EDIT_SECONDS
 from tests.ops.editing import Editor, edit, refused
 from tests.ops.letters import Shop, note
 from tests.ops.support import answer_with

@@ -10,7 +10,7 @@ import pytest
 from once.errors import PermanentError
 from once.handlers.effect_declaration import Policy
 from once.ops.dead_letters import queue_walk as walk
-from once.ops.dlq.letter_text import body_text
+from once.ops.dlq._letter_text import body_text
 from once.ops.terminal.formatting import harmless
 from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud, answer_with, run

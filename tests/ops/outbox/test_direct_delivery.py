@@ -9,7 +9,7 @@ import pytest
 from once.events.outgoing import OutgoingEvent
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.outbox.direct_delivery import sender
+from once.ops.outbox._direct_delivery import sender
 from once.schema import EVENT_TYPE_ATTRIBUTE
 from tests.ops.outboxes import event, numbers
 from tests.ops.support import OK, Cloud, answer_with, run

@@ -4,8 +4,8 @@ import pytest
 
 from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import Key, key_hash
+from once.ops.trace import _event_graph as story
 from once.ops.trace import command as trace
-from once.ops.trace import event_graph as story
 from once.schema import Reason
 from tests.ops.support import run
 from tests.ops.tracing import Saga, body, moments, placed, told, words

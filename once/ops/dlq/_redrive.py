@@ -16,9 +16,9 @@ from once.ops.dead_letters.queue_walk import Walk
 from once.ops.dead_letters.redrive import Pace, Redriver
 from once.ops.dead_letters.redrive_safety import Judged, Prospect, Verdict, judge_all
 from once.ops.dedup_records.dedup_table import DedupTable
-from once.ops.dlq.edit import edited_letter
-from once.ops.dlq.letter_list import verdict_lines
-from once.ops.dlq.options import (
+from once.ops.dlq._edit import edited_letter
+from once.ops.dlq._letter_list import verdict_lines
+from once.ops.dlq._options import (
     MOST,
     Choice,
     KeyOption,
@@ -30,7 +30,7 @@ from once.ops.dlq.options import (
     Younger,
     check_names,
 )
-from once.ops.dlq.selection import approximate_number, looked_at, meant, walking
+from once.ops.dlq._selection import approximate_number, looked_at, meant, walking
 from once.ops.errors import OpsError
 from once.ops.terminal.console import Service, console, progress
 from once.ops.terminal.formatting import one_line

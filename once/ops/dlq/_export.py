@@ -10,7 +10,7 @@ from typing import Any
 
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.redriven_message import sent_back
-from once.ops.dlq.letter_json import letter_json
+from once.ops.dlq._letter_json import letter_json
 from once.ops.errors import OpsError, unexpected
 
 _FOR_THE_OWNER = 0o600

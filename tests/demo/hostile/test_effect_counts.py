@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from demo.scenarios.hostile import messages
-from demo.scenarios.hostile.counting import Found, Letter, Sent, figures
+from demo.scenarios.hostile.effect_counts import Found, Letter, Sent, figures
 from demo.scenarios.hostile.messages import SKU
 
 STOCK = 100

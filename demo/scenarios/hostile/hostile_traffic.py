@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from demo.scenarios.hostile import messages
-from demo.scenarios.hostile.counting import Sent
-from demo.scenarios.hostile.sending import publish, send
+from demo.scenarios.hostile.effect_counts import Sent
+from demo.scenarios.hostile.senders import publish, send
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment
 

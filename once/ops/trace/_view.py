@@ -9,7 +9,7 @@ from rich.text import Text
 
 from once.ops.status import UNKNOWN
 from once.ops.terminal.formatting import NOT_READABLE, harmless, json_text, shown_time
-from once.ops.trace.timeline_entries import Fact, Moment, What
+from once.ops.trace._timeline_entries import Fact, Moment, What
 
 _STYLES = {
     What.COMMITTED: "green",

@@ -13,9 +13,9 @@ from once.ops.aws.clients import THREADS
 from once.ops.dedup_records.stored_record import text_of
 from once.ops.errors import explained
 from once.ops.terminal.timestamps import made_at
-from once.ops.trace.event_graph import Story
-from once.ops.trace.log_entries import QUARANTINED, RETRIED, Line, Logs
-from once.ops.trace.timeline_entries import Moment, of_letter, of_line, of_record
+from once.ops.trace._event_graph import Story
+from once.ops.trace._log_entries import QUARANTINED, RETRIED, Line, Logs
+from once.ops.trace._timeline_entries import Moment, of_letter, of_line, of_record
 from once.schema import RELAY, Record
 
 _EVER = datetime.fromtimestamp(0, UTC)

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from msgspec import convert
 
-from demo.traffic.order_plan import CARD, DECLINED_CARD, PLENTY, SOURCE, Order, Plan, plan
+from demo.traffic.traffic_plan import CARD, DECLINED_CARD, PLENTY, SOURCE, Order, Plan, plan
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.events.cloud_event import read_event

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from demo.traffic.order_plan import Plan, plan
-from demo.traffic.send_order import BATCH_SIZE, Batch, first_wave, late_wave
+from demo.traffic.traffic_plan import Plan, plan
+from demo.traffic.waves import BATCH_SIZE, Batch, first_wave, late_wave
 
 CALL_BYTES = 256 * 1024
 NO_FAULTS = {"conflicts": 0, "malformed": 0, "refusals": 0, "declines": 0}

@@ -9,7 +9,7 @@ import typer
 from once.ops.aws.queue_depth import depth
 from once.ops.dead_letters.letter import Box, Letter
 from once.ops.dead_letters.queue_walk import HOLD_SECONDS, Walk, by_box
-from once.ops.dlq.options import Choice
+from once.ops.dlq._options import Choice
 from once.ops.errors import OpsError
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from once.ops.dead_letters.letter_context import Case
 from once.ops.dedup_records.key_candidates import candidates, key_of
 from once.ops.dedup_records.record_text import written_at
 from once.ops.dedup_records.stored_record import Unreadable, stored
-from once.ops.dlq.letter_text import body_text
+from once.ops.dlq._letter_text import body_text
 from once.ops.errors import OpsError
 from once.ops.terminal.formatting import harmless
 from once.schema import Reason

@@ -11,7 +11,7 @@ from rich.text import Text
 from once.events.cloud_event import CloudEvent
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.redrive_safety import Judged
-from once.ops.dlq.letter_text import reason_words, style_of
+from once.ops.dlq._letter_text import reason_words, style_of
 from once.ops.terminal.formatting import one_line, shown_age
 
 _AGES = (

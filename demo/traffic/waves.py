@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
-from demo.traffic.order_plan import Plan
+from demo.traffic.traffic_plan import Plan
 
 Batch = tuple[str, ...]
 """The bodies of one call."""

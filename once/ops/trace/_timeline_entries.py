@@ -13,7 +13,7 @@ from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import event_of
 from once.ops.dedup_records.dedup_table import Item
 from once.ops.dedup_records.stored_record import moment_of, text_of, unreadable_points
-from once.ops.trace.log_entries import Line
+from once.ops.trace._log_entries import Line
 from once.schema import CLOCK_MARGIN_SECONDS, Outcome, Record, Standing, State
 
 Fact = str | int | bool | datetime | list[str]

@@ -13,9 +13,9 @@ from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import Letter, boxes
 from once.ops.dead_letters.queue_walk import Walk, by_box
 from once.ops.dead_letters.redrive import delete
-from once.ops.dlq.export import export
-from once.ops.dlq.letter_list import groups_table
-from once.ops.dlq.options import (
+from once.ops.dlq._export import export
+from once.ops.dlq._letter_list import groups_table
+from once.ops.dlq._options import (
     MOST,
     Choice,
     KeyOption,
@@ -27,7 +27,7 @@ from once.ops.dlq.options import (
     Younger,
     check_names,
 )
-from once.ops.dlq.selection import approximate_number, looked_at, meant, walking
+from once.ops.dlq._selection import approximate_number, looked_at, meant, walking
 from once.ops.errors import OpsError
 from once.ops.terminal.console import Service, console, progress
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from demo.audit import Place
+from demo.audit import Evidence
 from emulator.cdk_cli import Outputs, bootstrap, deploy
 from emulator.embedded_aws import EmbeddedAws
 from once.cdk.props import Consumer
@@ -16,8 +16,8 @@ from once.ops.aws.deployment import Deployment
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 
-SERVICE = "once"
-STRIPE_KEY = "sk_test_sandbox"
+_SERVICE = "once"
+_STRIPE_KEY = "sk_test_sandbox"
 
 
 def deploy_service(
@@ -39,16 +39,16 @@ def deploy_service(
     stacks = deploy(aws, app=app, context={"payment_api": payment_api}, outputs=file)
     values = _flat(stacks)
     aws.client("secretsmanager").put_secret_value(
-        SecretId=values["SecretStripeKey"], SecretString=STRIPE_KEY
+        SecretId=values["SecretStripeKey"], SecretString=_STRIPE_KEY
     )
-    return Deployment.of(SERVICE, values)
+    return Deployment.of(_SERVICE, values)
 
 
-def place_of(aws: EmbeddedAws, deployment: Deployment, payment_api: str) -> Place:
+def collect_evidence(aws: EmbeddedAws, deployment: Deployment, payment_api: str) -> Evidence:
     """Return where the audit is to look. Charges and e-mails are those of this moment."""
     consumers = deployment.consumers.values()
     letters = {c.name: c.dead_letter_url for c in consumers}
-    return Place(
+    return Evidence(
         dynamodb=aws.client("dynamodb"),
         sqs=aws.client("sqs"),
         logs=aws.client("logs"),

@@ -12,12 +12,12 @@ import psutil
 from demo.payment_sandbox import PaymentSandbox
 from emulator.embedded_aws import EmbeddedAws
 
-POLL_SECONDS = 0.05
-EVERY = 4
+_POLL_SECONDS = 0.05
+CHARGES_PER_OTHER_KILL = 4
 """How many charges are killed for each process of another function."""
 
 
-class Killer:
+class ProcessKills:
     """Takes the charges that the sandbox holds, and kills whoever waits for the answer."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Killer:
         """Kill until told to stop."""
         while not self._over.is_set():
             with suppress(Empty):
-                held = self._sandbox.held.get(timeout=POLL_SECONDS)
+                held = self._sandbox.held.get(timeout=_POLL_SECONDS)
                 self._kill_client(held.client_port)
                 held.release()
 
@@ -48,7 +48,11 @@ class Killer:
                 self._maybe_kill_another()
 
     def _maybe_kill_another(self) -> None:
-        function = next(self._others, None) if self.killed[self._charging] % EVERY == 0 else None
+        function = (
+            next(self._others, None)
+            if self.killed[self._charging] % CHARGES_PER_OTHER_KILL == 0
+            else None
+        )
         if function is not None:
             for process in self._aws.function_processes(function)[:1]:
                 self._kill(function, process)
@@ -63,9 +67,9 @@ class Killer:
 
 
 @contextmanager
-def killing(
+def kill_processes(
     aws: EmbeddedAws, sandbox: PaymentSandbox, charging: str, others: Sequence[str]
-) -> Iterator[Killer]:
+) -> Iterator[ProcessKills]:
     """Kill function processes for as long as the context lasts.
 
     Args:
@@ -74,7 +78,7 @@ def killing(
         charging: the function that charges.
         others: functions of which a process is killed now and then.
     """
-    killer = Killer(aws, sandbox, charging, others)
+    killer = ProcessKills(aws, sandbox, charging, others)
     thread = Thread(target=killer.work, name="killer", daemon=True)
     thread.start()
     try:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-from demo.audit import Place, on_their_way
+from demo.audit import Evidence, undelivered_events
 from once.ops.aws.queue_depth import depth
 
 _POLL_SECONDS = 0.1
@@ -37,11 +37,11 @@ def wait_until_empty(sqs: Any, urls: Collection[str], *, timeout: float) -> None
     wait_until("the queues are empty", lambda: _are_empty(sqs, urls), timeout=timeout)
 
 
-def wait_at_rest(place: Place, urls: Collection[str], *, timeout: float) -> None:
+def wait_until_quiescent(evidence: Evidence, urls: Collection[str], *, timeout: float) -> None:
     """Block until every queue is empty, and every event has arrived that was published.
 
     Args:
-        place: where the dedup records are.
+        evidence: where the dedup records are.
         urls: the queues of all subscribers.
         timeout: how long to wait, in seconds.
 
@@ -52,7 +52,7 @@ def wait_at_rest(place: Place, urls: Collection[str], *, timeout: float) -> None
     for _ in range(2):
         wait_until(
             "everything is at rest",
-            lambda: _are_empty(place.sqs, urls) and not on_their_way(place),
+            lambda: _are_empty(evidence.sqs, urls) and not undelivered_events(evidence),
             timeout=timeout,
         )
 

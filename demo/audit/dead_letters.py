@@ -6,28 +6,28 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from demo.audit.evidence import Manifest, Place
+from demo.audit.evidence import Evidence, Manifest
 from demo.audit.findings import Findings
 
-AUDITED = ("orders", "inventory")
+_AUDITED = ("orders", "inventory")
 """Consumers that get everything that is sent. What others dead-letter must be explained as well."""
 
-BAD_REASONS = ("unparseable", "invalid-event", "invalid-data", "no-key", "too-large")
+_UNREADABLE_REASONS = ("unparseable", "invalid-event", "invalid-data", "no-key", "too-large")
 
 
-def audit_dead_letters(manifest: Manifest, place: Place, findings: Findings) -> set[str]:
+def audit_dead_letters(manifest: Manifest, evidence: Evidence, findings: Findings) -> set[str]:
     """Explain every dead letter; return the orders of which nobody knows if an e-mail was sent."""
     orders = {order["order_id"] for order in manifest["orders"]}
     unsent: set[str] = set()
-    for consumer, url in place.dead_letters.items():
+    for consumer, url in evidence.dead_letters.items():
         due = _due(manifest)
-        for letter in place.messages(url):
+        for letter in evidence.messages(url):
             order = _unsent_order(consumer, letter)
             if order in orders:
                 unsent.add(order)
             else:
                 _explain(consumer, letter, due, findings)
-        if consumer in AUDITED:
+        if consumer in _AUDITED:
             findings.lost += due.total()
     findings.quarantined_by_reason += Counter({"effect-unknown": len(unsent)})
     return unsent
@@ -64,7 +64,7 @@ def _name_of(body: str, reason: str) -> str:
     """What the manifest calls a dead letter: a conflict by its event, a bad body by its digest."""
     if reason == "key-conflict":
         return str(json.loads(body)["id"])
-    if reason in BAD_REASONS:
+    if reason in _UNREADABLE_REASONS:
         return hashlib.sha256(body.encode()).hexdigest()
     return f"unexplained: {reason}"
 

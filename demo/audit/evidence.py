@@ -13,7 +13,7 @@ WAIT_SECONDS = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Evidence:
     """Where to look.
 
     boto3 clients; tables by logical name, `dedup` among them; queue URLs by consumer; consumers by
@@ -74,7 +74,7 @@ def number(item: Item, name: str) -> int:
     return int(item.get(name, {"N": "0"})["N"])
 
 
-def delivered(logs: Any, group: str) -> int:
+def count_deliveries(logs: Any, group: str) -> int:
     """Count the messages that a function says it was handed, from its log lines."""
     pages = logs.get_paginator("filter_log_events").paginate(logGroupName=group)
     lines = [event["message"] for page in pages for event in page["events"]]

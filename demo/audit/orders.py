@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from demo.audit.evidence import Item, Manifest, Place, number, text
+from demo.audit.evidence import Evidence, Item, Manifest, number, text
 from demo.audit.findings import Findings
 
 
@@ -13,10 +13,10 @@ def expected_end(order: Manifest) -> str:
     return "declined" if order["declined"] else "paid"
 
 
-def audit_orders(manifest: Manifest, place: Place, findings: Findings) -> None:
+def audit_orders(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
     """An order that is stored twice looks like one; its customer's account does not."""
-    stored = place.by_key("orders", "order_id")
-    customers = place.by_key("customers", "customer_id")
+    stored = evidence.by_key("orders", "order_id")
+    customers = evidence.by_key("customers", "customer_id")
     findings.orders_stored = len(stored)
     for order in manifest["orders"]:
         found = stored.get(order["order_id"], {})

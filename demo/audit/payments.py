@@ -4,21 +4,21 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from demo.audit.evidence import Item, Manifest, Place, number, text
+from demo.audit.evidence import Evidence, Item, Manifest, number, text
 from demo.audit.findings import Findings
 from demo.audit.orders import expected_end
 
-Charges = Sequence[Mapping[str, Any]]
+_Charges = Sequence[Mapping[str, Any]]
 
 
-def audit_payments(manifest: Manifest, place: Place, findings: Findings) -> None:
+def audit_payments(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
     """Every order that ends as paid was charged once, with its own amount; no other was charged."""
     charges: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for charge in place.charges:
+    for charge in evidence.charges:
         if charge["status"] == "succeeded":
             charges[charge["metadata"].get("order_id", "")].append(charge)
     findings.charges = sum(map(len, charges.values()))
-    payments = place.by_key("payments", "order_id")
+    payments = evidence.by_key("payments", "order_id")
     known = set()
     for order in manifest["orders"]:
         name = order["order_id"]
@@ -30,7 +30,7 @@ def audit_payments(manifest: Manifest, place: Place, findings: Findings) -> None
     findings.double_charges += strangers
 
 
-def _audit_charges(order: Manifest, charges: Charges, findings: Findings) -> None:
+def _audit_charges(order: Manifest, charges: _Charges, findings: Findings) -> None:
     expected = int(expected_end(order) == "paid")
     findings.count(len(charges), expected)
     findings.double_charges += max(0, len(charges) - expected)

@@ -3,24 +3,24 @@
 import json
 from collections import Counter
 
-from demo.audit.evidence import Place, text
+from demo.audit.evidence import Evidence, text
 from demo.audit.findings import Findings
 
 
-def audit_steps(place: Place, findings: Findings) -> None:
+def audit_published_events(evidence: Evidence, findings: Findings) -> None:
     """What was published and is known to no subscriber is lost between two steps."""
-    findings.lost += on_their_way(place)
+    findings.lost += undelivered_events(evidence)
 
 
-def on_their_way(place: Place) -> int:
+def undelivered_events(evidence: Evidence) -> int:
     """Return how many deliveries of published events have left no dedup record yet."""
     published: Counter[str] = Counter()
     recorded: Counter[tuple[str, str]] = Counter()
-    for record in place.items("dedup"):
+    for record in evidence.items("dedup"):
         published.update(event["type"] for event in json.loads(text(record, "outbox") or "[]"))
         recorded[text(record, "pk").split("#")[0], text(record, "event_type")] += 1
     return sum(
         max(0, count - recorded[consumer, event_type])
         for event_type, count in published.items()
-        for consumer in place.subscribers.get(event_type, ())
+        for consumer in evidence.subscribers.get(event_type, ())
     )

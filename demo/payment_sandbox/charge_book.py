@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from demo.payment_sandbox.charge_request import Payment
+from demo.payment_sandbox.charge_request import ChargeRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class ChargeRecord:
     """One line of the book.
 
     Attributes:
@@ -40,30 +40,30 @@ class Charge:
         return self.status == "succeeded"
 
 
-class Book:
+class ChargeBook:
     """The charges in their order. Threads may share it: a list's `append` and copy are atomic."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._charges: list[Charge] = []
+        self._charges: list[ChargeRecord] = []
 
-    def enter(self, payment: Payment, idempotency_key: str | None) -> Charge:
+    def record(self, request: ChargeRequest, idempotency_key: str | None) -> ChargeRecord:
         """Charge, or decline, and note which."""
-        charge = Charge(
+        charge = ChargeRecord(
             id=f"ch_{secrets.token_hex(12)}",
             payment_intent=f"pi_{secrets.token_hex(12)}",
-            amount=payment.amount,
-            currency=payment.currency,
-            status="failed" if payment.is_declined else "succeeded",
-            transfer_group=payment.transfer_group,
-            metadata=payment.metadata,
+            amount=request.amount,
+            currency=request.currency,
+            status="failed" if request.is_declined else "succeeded",
+            transfer_group=request.transfer_group,
+            metadata=request.metadata,
             idempotency_key=idempotency_key,
             created=int(self._clock()),
         )
         self._charges.append(charge)
         return charge
 
-    def charges(self) -> list[Charge]:
+    def charges(self) -> list[ChargeRecord]:
         """Return every charge, the oldest first."""
         return list(self._charges)
 

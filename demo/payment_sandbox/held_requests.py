@@ -8,7 +8,7 @@ from queue import Queue
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class HeldRequest:
     """A charge request that is being held.
 
     Attributes:
@@ -28,7 +28,7 @@ class Held:
         self.released.set()
 
 
-class Holds:
+class HeldRequests:
     """Every request that waits.
 
     Attributes:
@@ -36,12 +36,12 @@ class Holds:
     """
 
     def __init__(self) -> None:
-        self.held: Queue[Held] = Queue()
+        self.held: Queue[HeldRequest] = Queue()
         self._lock = threading.Lock()
         self._waiting: set[threading.Event] = set()
         self._ended = False
 
-    def hold(self, held: Held, seconds: float) -> None:
+    def hold(self, held: HeldRequest, seconds: float) -> None:
         """Wait until it is released, at most so many seconds."""
         self.held.put(held)
         self._wait(held.released, seconds)

@@ -42,7 +42,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """One HTTP answer: its status, what becomes its JSON, and whether it was saved earlier."""
 
     status: int

@@ -9,19 +9,19 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from demo.payment_sandbox.errors import key_in_use, other_parameters
-from demo.payment_sandbox.http_messages import Answer
+from demo.payment_sandbox.errors import key_in_use, key_reused
+from demo.payment_sandbox.http_messages import Response
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExecutionResult:
     """What an execution leaves: the answer to save, and the one to send; None is neither."""
 
-    saved: Answer | None = None
-    sent: Answer | None = None
+    saved: Response | None = None
+    sent: Response | None = None
 
     @classmethod
-    def of(cls, answer: Answer) -> "Outcome":
+    def of(cls, answer: Response) -> "ExecutionResult":
         """Return the outcome that is saved as it is sent."""
         return cls(saved=answer, sent=answer)
 
@@ -32,10 +32,10 @@ class _Use:
 
     parameters: Mapping[str, str]
     since: float
-    answer: Answer | None = None
+    answer: Response | None = None
 
 
-class Keys:
+class IdempotencyKeys:
     """The keys in use; for any number of threads.
 
     Args:
@@ -49,9 +49,9 @@ class Keys:
         self._lock = threading.Lock()
         self._uses: dict[str, _Use] = {}
 
-    def once(
-        self, key: str, parameters: Mapping[str, str], execute: Callable[[], Outcome]
-    ) -> Answer | None:
+    def execute_once(
+        self, key: str, parameters: Mapping[str, str], execute: Callable[[], ExecutionResult]
+    ) -> Response | None:
         """Execute, or answer as before; None is no answer at all.
 
         Raises:
@@ -61,19 +61,19 @@ class Keys:
             if (answer := self._known(key, parameters)) is not None:
                 return replace(answer, replayed=True)
             use = self._uses[key] = _Use(parameters, self._clock())
-        outcome = Outcome()
+        outcome = ExecutionResult()
         try:
             outcome = execute()
         finally:
             self._finish(key, use, outcome.saved)
         return outcome.sent
 
-    def _known(self, key: str, parameters: Mapping[str, str]) -> Answer | None:
+    def _known(self, key: str, parameters: Mapping[str, str]) -> Response | None:
         use = self._uses.get(key)
         if use is None or self._is_forgotten(use):
             return None
         if use.parameters != parameters:
-            raise other_parameters(key)
+            raise key_reused(key)
         if use.answer is None:
             raise key_in_use(key)
         return use.answer
@@ -82,7 +82,7 @@ class Keys:
         # While it executes, a key is kept by more than its age.
         return use.answer is not None and self._clock() - use.since > self._lifetime_seconds
 
-    def _finish(self, key: str, use: _Use, answer: Answer | None) -> None:
+    def _finish(self, key: str, use: _Use, answer: Response | None) -> None:
         with self._lock:
             if answer is None:
                 del self._uses[key]

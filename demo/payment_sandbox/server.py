@@ -14,20 +14,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from typing import Any
 
-from demo.payment_sandbox.api import Api
-from demo.payment_sandbox.faults import Fault, Faults
-from demo.payment_sandbox.held_requests import Held
-from demo.payment_sandbox.http_messages import Answer, Request
+from demo.payment_sandbox.api import PaymentApi
+from demo.payment_sandbox.faults import FaultRates, PaymentFault
+from demo.payment_sandbox.held_requests import HeldRequest
+from demo.payment_sandbox.http_messages import Request, Response
 
 _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.05
-_NO_FAULTS = Faults()
+_NO_FAULTS = FaultRates()
 
 
 class PaymentSandbox:
     """A running sandbox: its address, its book and its switches; any thread may use them."""
 
-    def __init__(self, url: str, api: Api) -> None:
+    def __init__(self, url: str, api: PaymentApi) -> None:
         self.url = url
         self._api = api
 
@@ -41,32 +41,32 @@ class PaymentSandbox:
         return self._api.book.lines()
 
     @property
-    def fired(self) -> Counter[Fault]:
+    def fired(self) -> Counter[PaymentFault]:
         """How many of each fault took place."""
-        return self._api.dealer.fired
+        return self._api.assignment.fired
 
-    def script(self, *faults: Fault | None) -> None:
+    def script(self, *faults: PaymentFault | None) -> None:
         """Let the next charge requests that execute meet these, in order; None is no fault."""
-        self._api.dealer.script(*faults)
+        self._api.assignment.script(*faults)
 
     @property
-    def faults(self) -> Faults:
+    def faults(self) -> FaultRates:
         """What charge requests meet by chance, when the script is over; it may be replaced."""
-        return self._api.dealer.faults
+        return self._api.assignment.faults
 
     @faults.setter
-    def faults(self, faults: Faults) -> None:
-        self._api.dealer.faults = faults
+    def faults(self, faults: FaultRates) -> None:
+        self._api.assignment.faults = faults
 
     @property
-    def held(self) -> Queue[Held]:
+    def held(self) -> Queue[HeldRequest]:
         """The charge requests that are being held right now."""
         return self._api.holds.held
 
 
 @contextmanager
 def payment_sandbox(
-    faults: Faults = _NO_FAULTS,
+    faults: FaultRates = _NO_FAULTS,
     *,
     key_lifetime_seconds: float = 86_400,
     clock: Callable[[], float] = time.time,
@@ -78,7 +78,7 @@ def payment_sandbox(
         key_lifetime_seconds: how old an idempotency key grows before it is forgotten.
         clock: seconds since the epoch.
     """
-    api = Api(faults, key_lifetime_seconds, clock)
+    api = PaymentApi(faults, key_lifetime_seconds, clock)
     server = _Server(api)
     thread = threading.Thread(target=server.serve_forever, args=[_POLL_SECONDS])
     thread.start()
@@ -132,7 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise ConnectionAbortedError(f"the client left after {len(body)} of {length} bytes")
         return body
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: Response) -> None:
         body = json.dumps(answer.body).encode()
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/json")
@@ -150,7 +150,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = False  # `server_close` waits for these alone
     request_queue_size = 128
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: PaymentApi) -> None:
         self.api = api
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()

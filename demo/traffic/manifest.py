@@ -6,10 +6,13 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
-from demo.traffic.traffic_plan import SOURCE, Order, Plan
+from demo.traffic.sample_order import SOURCE, SampleOrder
+from demo.traffic.traffic_plan import TrafficPlan
 
 
-def manifest(plan: Plan, *, topic: str, consumers: Iterable[str], seconds: float) -> dict[str, Any]:
+def build_manifest(
+    plan: TrafficPlan, *, topic: str, consumers: Iterable[str], seconds: float
+) -> dict[str, Any]:
     """Return what was sent, as JSON can hold it.
 
     Args:
@@ -31,7 +34,7 @@ def manifest(plan: Plan, *, topic: str, consumers: Iterable[str], seconds: float
     }
 
 
-def _order(order: Order, sends: int, conflicts: int) -> dict[str, Any]:
+def _order(order: SampleOrder, sends: int, conflicts: int) -> dict[str, Any]:
     return {
         **asdict(order),
         "declined": order.declined,

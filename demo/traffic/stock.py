@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-def put_on_shelf(table: str, stock: Mapping[str, int], done: Callable[[], object]) -> None:
+def stock_articles(table: str, stock: Mapping[str, int], done: Callable[[], object]) -> None:
     """Write articles that are not there yet; those that are keep their stock.
 
     Args:

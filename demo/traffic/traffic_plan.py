@@ -1,91 +1,21 @@
 """Sample traffic, planned before anything is sent. The same seed plans the very same events."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, Self
 
 from demo.traffic.malformed_bodies import malformed_bodies
+from demo.traffic.sample_order import CARD, DECLINED_CARD, OrderLine, SampleOrder
 
-SOURCE = "/ops/send"
-EVENT_TYPE = "order.placed"
-CURRENCY = "EUR"
-CARD = "pm_card_visa"
-DECLINED_CARD = "pm_card_visa_chargeDeclined"
-"""Cards by the names that Stripe gives them in its test mode."""
-
-SHARED_ARTICLES = 5
-PLENTY = 1_000_000
+_SHARED_ARTICLES = 5
+INITIAL_STOCK = 1_000_000
 """Initial stock, far above what is ordered: an effect that happens twice shows in the figure, and
 is not refused for want of stock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of an order; `unit_price` in minor units of the currency."""
-
-    sku: str
-    quantity: int
-    unit_price: int
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One order and the event that places it; `refused` says that a line of it is out of stock."""
-
-    order_id: str
-    customer_id: str
-    email: str
-    event_id: str
-    lines: tuple[Line, ...]
-    refused: bool
-    payment_method: str
-
-    @property
-    def declined(self) -> bool:
-        """Whether the order carries a card that is declined."""
-        return self.payment_method == DECLINED_CARD
-
-    @property
-    def total(self) -> int:
-        """What the order costs, in minor units."""
-        return sum(line.quantity * line.unit_price for line in self.lines)
-
-    @property
-    def event(self) -> dict[str, Any]:
-        """The CloudEvent. It has no time: a delivery of the same event is the same text."""
-        return {
-            "specversion": "1.0",
-            "id": self.event_id,
-            "source": SOURCE,
-            "type": EVENT_TYPE,
-            "subject": self.order_id,
-            "datacontenttype": "application/json",
-            "data": {
-                "order_id": self.order_id,
-                "customer_id": self.customer_id,
-                "email": self.email,
-                "payment_method": self.payment_method,
-                "currency": CURRENCY,
-                "lines": [asdict(line) for line in self.lines],
-            },
-        }
-
-    @property
-    def body(self) -> str:
-        """The message body that places the order."""
-        return json.dumps(self.event)
-
-    def in_conflict(self) -> Self:
-        """Return what a faulty producer sends: the same event id, and another quantity."""
-        own, *others = self.lines
-        return replace(self, lines=(replace(own, quantity=own.quantity + 1), *others))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TrafficPlan:
     """What is to be sent.
 
     `at_once`, `parallel`, `late` and `conflicts` name an order once for each further message: with
@@ -94,15 +24,15 @@ class Plan:
     """
 
     seed: int
-    orders: Sequence[Order]
-    at_once: Sequence[Order]
-    parallel: Sequence[Order]
-    late: Sequence[Order]
-    conflicts: Sequence[Order]
+    orders: Sequence[SampleOrder]
+    at_once: Sequence[SampleOrder]
+    parallel: Sequence[SampleOrder]
+    late: Sequence[SampleOrder]
+    conflicts: Sequence[SampleOrder]
     malformed: Sequence[str]
 
     @property
-    def sends(self) -> Counter[Order]:
+    def sends(self) -> Counter[SampleOrder]:
         """How often each order's own event is sent, its first delivery included."""
         return Counter([*self.orders, *self.at_once, *self.parallel, *self.late])
 
@@ -115,10 +45,10 @@ class Plan:
     def stock(self) -> Mapping[str, int]:
         """What must be on the shelf beforehand, by SKU."""
         lines = [line for order in self.orders for line in order.lines]
-        return {line.sku: 0 if line.sku.startswith("scarce-") else PLENTY for line in lines}
+        return {line.sku: 0 if line.sku.startswith("scarce-") else INITIAL_STOCK for line in lines}
 
 
-def plan(
+def plan_traffic(
     *,
     count: int,
     duplicates: int,
@@ -127,7 +57,7 @@ def plan(
     refusals: int,
     declines: int,
     seed: int,
-) -> Plan:
+) -> TrafficPlan:
     """Plan sample traffic.
 
     An order depends on the seed and its own number alone, so that plans of one seed never
@@ -153,7 +83,7 @@ def plan(
     orders += [_refused(seed, number) for number in range(1, refusals + 1)]
     orders += [_declined(seed, number) for number in range(1, declines + 1)]
     again = _pick(orders, duplicates, random)
-    return Plan(
+    return TrafficPlan(
         seed=seed,
         orders=orders,
         at_once=again[0::3],
@@ -164,35 +94,35 @@ def plan(
     )
 
 
-def _pick(orders: Sequence[Order], count: int, random: Random) -> list[Order]:
+def _pick(orders: Sequence[SampleOrder], count: int, random: Random) -> list[SampleOrder]:
     """Pick orders at random, each of them once before any of them twice."""
     shuffled = random.sample(orders, len(orders))
     return [shuffled[index % len(shuffled)] for index in range(count)]
 
 
-def _accepted(seed: int, number: int) -> Order:
+def _accepted(seed: int, number: int) -> SampleOrder:
     return _in_stock(seed, str(number), Random(f"{seed}/accepted/{number}"))
 
 
-def _refused(seed: int, number: int) -> Order:
+def _refused(seed: int, number: int) -> SampleOrder:
     random = Random(f"{seed}/refused/{number}")
     name = f"refused-{number}"
     lines = (_own(seed, name, random), _line(f"scarce-{seed:x}", random))
     return replace(_order(seed, name, lines), refused=True)
 
 
-def _declined(seed: int, number: int) -> Order:
+def _declined(seed: int, number: int) -> SampleOrder:
     order = _in_stock(seed, f"declined-{number}", Random(f"{seed}/declined/{number}"))
     return replace(order, payment_method=DECLINED_CARD)
 
 
-def _in_stock(seed: int, name: str, random: Random) -> Order:
-    shared = f"shared-{seed:x}-{random.randint(1, SHARED_ARTICLES)}"
+def _in_stock(seed: int, name: str, random: Random) -> SampleOrder:
+    shared = f"shared-{seed:x}-{random.randint(1, _SHARED_ARTICLES)}"
     return _order(seed, name, (_own(seed, name, random), _line(shared, random)))
 
 
-def _order(seed: int, name: str, lines: tuple[Line, ...]) -> Order:
-    return Order(
+def _order(seed: int, name: str, lines: tuple[OrderLine, ...]) -> SampleOrder:
+    return SampleOrder(
         order_id=f"order-{seed:x}-{name}",
         customer_id=f"customer-{seed:x}-{name}",
         email=f"customer-{seed:x}-{name}@example.com",
@@ -203,10 +133,10 @@ def _order(seed: int, name: str, lines: tuple[Line, ...]) -> Order:
     )
 
 
-def _own(seed: int, name: str, random: Random) -> Line:
+def _own(seed: int, name: str, random: Random) -> OrderLine:
     # An article that nobody else orders: what happened to it is what this order did.
     return _line(f"own-{seed:x}-{name}", random)
 
 
-def _line(sku: str, random: Random) -> Line:
-    return Line(sku, quantity=random.randint(1, 5), unit_price=random.randint(100, 20_000))
+def _line(sku: str, random: Random) -> OrderLine:
+    return OrderLine(sku, quantity=random.randint(1, 5), unit_price=random.randint(100, 20_000))

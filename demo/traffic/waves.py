@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
-from demo.traffic.traffic_plan import Plan
+from demo.traffic.traffic_plan import TrafficPlan
 
-Batch = tuple[str, ...]
+BodyBatch = tuple[str, ...]
 """The bodies of one call."""
 
 BATCH_SIZE = 10
 """What SNS and SQS take in a call. Even ten of the largest bodies planned stay under 256 KiB."""
 
 
-def first_wave(plan: Plan) -> Iterator[Batch]:
+def first_wave(plan: TrafficPlan) -> Iterator[BodyBatch]:
     """Yield every first delivery, mixed with malformed bodies and with two kinds of duplicates.
 
     An order and its at-once duplicates share a batch. Its parallel duplicates follow in the next
@@ -29,15 +29,15 @@ def first_wave(plan: Plan) -> Iterator[Batch]:
         yield from _batches([body] * parallel[body] for body in dict.fromkeys(batch))
 
 
-def late_wave(plan: Plan) -> Sequence[Batch]:
+def late_wave(plan: TrafficPlan) -> Sequence[BodyBatch]:
     """Return what comes once the first wave is worked off: late duplicates, and conflicts."""
     bodies = [order.body for order in plan.late]
-    bodies += [order.in_conflict().body for order in plan.conflicts]
+    bodies += [order.conflicting().body for order in plan.conflicts]
     Random(f"{plan.seed}/late").shuffle(bodies)
     return list(_batches([body] for body in bodies))
 
 
-def _batches(groups: Iterable[list[str]]) -> Iterator[Batch]:
+def _batches(groups: Iterable[list[str]]) -> Iterator[BodyBatch]:
     """Fill batches without dividing a group, unless it is larger than a batch."""
     batch: list[str] = []
     for part in (part for group in groups for part in _parts(group)):

@@ -3,10 +3,10 @@
 from once.ops import status
 from once.ops.dlq import command as dlq
 from once.ops.outbox import command as outbox
-from once.ops.terminal.console import commands
+from once.ops.terminal.console import command_group
 from once.ops.trace import command as trace
 
-app = commands(help="Operate Once: see how events are worked off, and mend what is not.")
+app = command_group(help="Operate Once: see how events are worked off, and mend what is not.")
 app.add_typer(status.app)
 app.add_typer(trace.app)
 app.add_typer(outbox.app, name="outbox")

@@ -25,7 +25,7 @@ class OpsError(Exception):
     """Something an operator can put right; the message says how."""
 
 
-def unexpected(error: Exception) -> str:
+def unexpected_error_text(error: Exception) -> str:
     """Return how an error is told that is a fault of the commands themselves.
 
     The message names the letter or the record, and the command goes on.
@@ -33,7 +33,7 @@ def unexpected(error: Exception) -> str:
     return f"unexpected, a fault of this command: {error!r}"
 
 
-def explained(error: Exception) -> str:
+def error_with_remedy(error: Exception) -> str:
     """Return the error's text, with the remedy if there is a known one."""
     remedy = _remedy(error)
     text = str(error).strip().removesuffix(".")

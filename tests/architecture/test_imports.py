@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -153,7 +154,7 @@ def test_rooms_of_the_library_import_those_below_them(room: str) -> None:
         ("demo.audit.mail", "from once.schema import Record"),
         ("demo.audit.mail", "from emulator import embedded_aws"),
         ("demo.audit.mail", "from .. import run"),
-        ("demo.audit.__init__", "from demo.payment_sandbox import Fault"),
+        ("demo.audit.__init__", "from demo.payment_sandbox import PaymentFault"),
     ],
 )
 def test_a_wrong_arrow_is_found(module: str, source: str) -> None:
@@ -172,7 +173,7 @@ def test_a_wrong_arrow_is_found(module: str, source: str) -> None:
         ("functions.orders.handler", "from .models import Line\nimport json"),
         ("stacks.service", "from once import schema\nfrom once.settings import Settings"),
         ("stacks.service", "from once.cdk.props import Table\nimport aws_cdk"),
-        ("demo.audit.mail", "from demo.audit.evidence import Place\nfrom . import findings"),
+        ("demo.audit.mail", "from demo.audit.evidence import Evidence\nfrom . import findings"),
     ],
 )
 def test_a_right_arrow_is_left_alone(module: str, source: str) -> None:
@@ -210,3 +211,142 @@ def test_every_folder_is_looked_at() -> None:
         "demo.audit.mail",
     }
     assert Path(__file__).is_relative_to(ROOT)
+
+
+COMMANDS = ("status", "dlq", "trace", "outbox")
+OPS = ("errors", "aws", "terminal", "dedup_records", "dead_letters", *COMMANDS, "__main__")
+"""The rooms of the operator's command line, from the ground up: each may import those before it.
+
+The commands import none of each other.
+"""
+
+CLOSED = ("once.ops", "demo")
+"""Packages without circles of imports, and with private modules and names."""
+
+
+def targets(source: str, module: str) -> set[str]:
+    """Return the full names that a module imports, such as `once.ops.status.app`."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                found.update(alias.name for alias in names)
+            case ast.ImportFrom(module=above, names=names, level=level):
+                parts = module.split(".")[:-level] if level else []
+                base = ".".join([*parts, *([above] if above else [])])
+                found.update(f"{base}.{alias.name}" for alias in names)
+    return {name for name in found if name.split(".")[0] in OURS}
+
+
+def wrong_room_arrows(source: str, module: str) -> list[str]:
+    """Return the rooms of the command line that `module` imports and may not import."""
+    own = module.split(".")[2]
+    below = OPS[: OPS.index(own)] if own in OPS else ()  # the package itself imports none
+    allowed = {own, *below} - ({*COMMANDS} - {own} if own in COMMANDS else set())
+    rooms = {name.split(".")[2] for name in targets(source, module) if within(name, ("once.ops",))}
+    return sorted(rooms - allowed)
+
+
+def foreign_privates(source: str, module: str) -> list[str]:
+    """Return the underscored modules and names of other packages that `module` imports."""
+    return sorted(
+        name
+        for name in targets(source, module)
+        if within(name, CLOSED) and (owner := _owner(name)) and not within(module, (owner,))
+    )
+
+
+def _owner(name: str) -> str | None:
+    """Return the package that a private name belongs to; None for a public name."""
+    parts = name.split(".")
+    private = [n for n, part in enumerate(parts) if part[0] == "_" and not part.startswith("__")]
+    if not private:
+        return None
+    holder = parts[: private[0]]
+    return ".".join(holder if ROOT.joinpath(*holder).is_dir() else holder[:-1])
+
+
+def circle(modules: dict[str, str]) -> list[str]:
+    """Return modules that import one another in a circle; none where there is no circle."""
+    graph = {
+        module: {_module_of(name, modules) for name in targets(text, module)} - {module, None}
+        for module, text in modules.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def _module_of(name: str, modules: dict[str, str]) -> str | None:
+    parts = name.split(".")
+    prefixes = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+    return next((prefix for prefix in prefixes if prefix in modules), None)
+
+
+def _named_as_imported(package: str) -> dict[str, str]:
+    return {module.removesuffix(".__init__"): text for module, text in sources(package)}
+
+
+def test_every_room_of_the_command_line_has_its_place() -> None:
+    folder = ROOT / "once" / "ops"
+    rooms = {path.stem for path in folder.iterdir()} - {"__init__", "__pycache__"}
+    assert rooms == set(OPS)
+
+
+def test_rooms_of_the_command_line_import_those_below_them() -> None:
+    found = {module: wrong_room_arrows(text, module) for module, text in sources("once.ops")}
+    assert {module: rooms for module, rooms in found.items() if rooms} == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("once.ops.trace._view", "from once.ops.status import app"),
+        ("once.ops.trace._view", "from once.ops import outbox"),
+        ("once.ops.outbox.command", "from once.ops.trace.command import app"),
+        ("once.ops.__init__", "from once.ops.errors import OpsError"),
+        ("once.ops.aws.clients", "import once.ops.dlq.command"),
+        ("once.ops.errors", "from .terminal.console import console"),
+    ],
+)
+def test_an_arrow_to_a_room_above_is_found(module: str, source: str) -> None:
+    assert len(wrong_room_arrows(source, module)) == 1
+
+
+@pytest.mark.parametrize("package", ["once", "functions", "stacks", "demo", "emulator", "proof"])
+def test_private_modules_and_names_stay_in_their_package(package: str) -> None:
+    found = {module: foreign_privates(text, module) for module, text in sources(package)}
+    assert {module: names for module, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "private"),
+    [
+        ("once.ops.trace.command", "from once.ops.dlq._edit import edit_letter", True),
+        ("once.ops.trace.command", "from once.ops.dlq import _edit", True),
+        ("once.ops.trace.command", "from once.ops.dead_letters.letter import _original", True),
+        ("proof.shop.operator", "import once.ops.dlq._edit", True),
+        ("once.ops.dlq.command", "from once.ops.dlq._edit import edit_letter", False),
+        ("once.ops.dlq.command", "from once.ops.dlq._edit import _in_editor", False),
+        ("once.ops.trace.command", "from once.ops.dead_letters.letter import Letter", False),
+    ],
+)
+def test_an_import_of_a_private_name_is_found(module: str, source: str, *, private: bool) -> None:
+    assert bool(foreign_privates(source, module)) is private
+
+
+@pytest.mark.parametrize("package", CLOSED)
+def test_modules_import_in_no_circle(package: str) -> None:
+    assert circle(_named_as_imported(package)) == []
+
+
+def test_a_circle_is_found() -> None:
+    modules = {
+        "demo.run": "from demo.console import step",
+        "demo.console": "def late():\n    from demo import report",
+        "demo.report": "from demo.run import send_traffic",
+    }
+    assert set(circle(modules)) == set(modules)
+    assert circle({name: text for name, text in modules.items() if name != "demo.report"}) == []

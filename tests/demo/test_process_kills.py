@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from demo.payment_sandbox import Fault, Faults, PaymentSandbox, payment_sandbox
-from demo.process_kills import Killer, killing
+from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
+from demo.process_kills import ProcessKills, kill_processes
 from demo.quiescence import wait_until
 from emulator.embedded_aws import EmbeddedAws
 
@@ -99,7 +99,9 @@ class Functions:
 @pytest.fixture
 def sandbox() -> Iterator[PaymentSandbox]:
     """A provider that holds every charge before it is made, until somebody lets it go on."""
-    with payment_sandbox(Faults(shares={Fault.HOLD_BEFORE: 1}, hold_seconds=LONG_SECONDS)) as held:
+    with payment_sandbox(
+        FaultRates(shares={PaymentFault.HOLD_BEFORE: 1}, hold_seconds=LONG_SECONDS)
+    ) as held:
         yield held
 
 
@@ -110,8 +112,8 @@ def functions(sandbox: PaymentSandbox) -> Iterator[Functions]:
 
 
 @contextmanager
-def killing_in(functions: Functions, sandbox: PaymentSandbox) -> Iterator[Killer]:
-    with killing(cast(EmbeddedAws, functions), sandbox, CHARGING, [RELAY, ORDERS]) as killer:
+def killing_in(functions: Functions, sandbox: PaymentSandbox) -> Iterator[ProcessKills]:
+    with kill_processes(cast(EmbeddedAws, functions), sandbox, CHARGING, [RELAY, ORDERS]) as killer:
         yield killer
 
 
@@ -148,7 +150,7 @@ def test_a_charge_of_somebody_else_merely_goes_on(
 def test_now_and_then_one_of_the_others_is_killed_in_turn(
     functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("demo.process_kills.EVERY", 2)
+    monkeypatch.setattr("demo.process_kills.CHARGES_PER_OTHER_KILL", 2)
     relay, relay_too, orders, orders_too = [
         functions.start(name) for name in (RELAY, RELAY, ORDERS, ORDERS)
     ]
@@ -182,7 +184,7 @@ def test_a_process_that_is_gone_already_is_not_counted(
 def test_another_that_is_gone_already_is_not_counted(
     functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("demo.process_kills.EVERY", 1)
+    monkeypatch.setattr("demo.process_kills.CHARGES_PER_OTHER_KILL", 1)
     waiting, relay = functions.start(CHARGING), functions.start(RELAY)
     relay.seen = Mortal(relay.seen.pid)
     with killing_in(functions, sandbox) as killer:
@@ -194,7 +196,7 @@ def test_another_that_is_gone_already_is_not_counted(
 def test_where_another_has_no_process_nothing_more_is_killed(
     functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("demo.process_kills.EVERY", 1)
+    monkeypatch.setattr("demo.process_kills.CHARGES_PER_OTHER_KILL", 1)
     with killing_in(functions, sandbox) as killer:
         functions.start(CHARGING).charge()
         wait_until_charged(sandbox)

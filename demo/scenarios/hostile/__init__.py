@@ -6,15 +6,20 @@ Senders and counters share no code with the library.
 from collections import Counter
 from collections.abc import Sequence
 
-from demo.deployed_shop import emails, place_of
+from demo.console import print_failure, step
+from demo.deployed_shop import collect_evidence, emails
 from demo.payment_sandbox import PaymentSandbox
-from demo.quiescence import wait_at_rest
-from demo.run import explain, step
+from demo.quiescence import wait_until_quiescent
 from demo.scenarios.hostile import messages
-from demo.scenarios.hostile.effect_counts import Found, figures, items, letters_in
-from demo.scenarios.hostile.hostile_traffic import Play
-from demo.scenarios.hostile.monitor import watching
-from demo.scenarios.hostile.report import report
+from demo.scenarios.hostile.effect_counts import (
+    FinalState,
+    count_effects,
+    read_dead_letters,
+    read_table,
+)
+from demo.scenarios.hostile.hostile_traffic import HostileTraffic
+from demo.scenarios.hostile.monitor import monitor_run
+from demo.scenarios.hostile.report import report_figures
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment
 
@@ -46,19 +51,19 @@ def hostile(
     _stock(aws, deployment)
     names = [consumer.function_name for consumer in deployment.consumers.values()]
     first = {deployment.table(table): _KEYS[table] for table in ("orders", "counters")}
-    play = Play(aws, deployment)
-    with watching(aws, first, names, _open_queues(aws)) as watcher:
+    play = HostileTraffic(aws, deployment)
+    with monitor_run(aws, first, names, _open_queues(aws)) as watcher:
         with step("sending poison, bombs, forgeries, fatal messages, and healthy ones behind them"):
             sent = play.send()
         _rest(aws, sandbox, deployment)
     with step("counting"):
         found = _found(aws, sandbox, deployment)
         counted = {
-            **figures(sent, found, STOCK),
+            **count_effects(sent, found, STOCK),
             "peak_rss_mb": round(watcher.peak_rss_mb, 1),
             "healthy_wait_p99_s": round(_p99(play.waits(watcher.seen)), 1),
         }
-    return report(counted)
+    return report_figures(counted)
 
 
 def _stock(aws: EmbeddedAws, deployment: Deployment) -> None:
@@ -70,18 +75,18 @@ def _rest(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> 
     urls = _open_queues(aws)
     with step("waiting until everything is at rest"):
         try:
-            place = place_of(aws, deployment, sandbox.url)
-            wait_at_rest(place, urls, timeout=REST_SECONDS)
+            evidence = collect_evidence(aws, deployment, sandbox.url)
+            wait_until_quiescent(evidence, urls, timeout=REST_SECONDS)
         except TimeoutError as error:
-            explain(aws, error)
+            print_failure(aws, error)
 
 
-def _found(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> Found:
+def _found(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> FinalState:
     dynamodb = aws.client("dynamodb")
     letters = filter(_holds_letters, _queues(aws))
-    return Found(
-        tables={n: items(dynamodb, deployment.table(n), key) for n, key in _KEYS.items()},
-        letters=list(letters_in(aws.client("sqs"), letters)),
+    return FinalState(
+        tables={n: read_table(dynamodb, deployment.table(n), key) for n, key in _KEYS.items()},
+        letters=list(read_dead_letters(aws.client("sqs"), letters)),
         charged=Counter(charge["metadata"].get("order_id") for charge in sandbox.charges()),
         mailed={address for mail in emails(aws) for address in mail["To"]},
     )

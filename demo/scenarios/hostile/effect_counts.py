@@ -12,12 +12,12 @@ from demo.scenarios.hostile.messages import SKU
 
 _HOLD_SECONDS = 900
 
-Letter = Mapping[str, Any]
-Table = Mapping[str, Mapping[str, Any]]
+_DeadLetter = Mapping[str, Any]
+_TableItems = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent:
+class SentMessages:
     """The messages that were sent, by the names that stand in their bodies.
 
     `orders` and `counters` are healthy. `refused` are those that no consumer can process: each is
@@ -31,16 +31,16 @@ class Sent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FinalState:
     """The state in the end: tables by key, dead letters, orders charged, addresses mailed."""
 
-    tables: Mapping[str, Table]
-    letters: Sequence[Letter]
+    tables: Mapping[str, _TableItems]
+    letters: Sequence[_DeadLetter]
     charged: Counter[str]
     mailed: Collection[str]
 
 
-def figures(sent: Sent, found: Found, stock: int) -> dict[str, int]:
+def count_effects(sent: SentMessages, found: FinalState, stock: int) -> dict[str, int]:
     """Return the figures of the report.
 
     Args:
@@ -66,7 +66,7 @@ def figures(sent: Sent, found: Found, stock: int) -> dict[str, int]:
     }
 
 
-def letters_in(sqs: Any, urls: Iterable[str]) -> Iterator[Letter]:
+def read_dead_letters(sqs: Any, urls: Iterable[str]) -> Iterator[_DeadLetter]:
     """Read dead-letter queues to their end. The letters stay there, hidden for a while."""
     for url in urls:
         while batch := sqs.receive_message(
@@ -78,13 +78,13 @@ def letters_in(sqs: Any, urls: Iterable[str]) -> Iterator[Letter]:
             yield from batch
 
 
-def items(dynamodb: Any, name: str, key: str) -> Table:
+def read_table(dynamodb: Any, name: str, key: str) -> _TableItems:
     """Read a whole table, by its partition key."""
     pages = dynamodb.get_paginator("scan").paginate(TableName=name, ConsistentRead=True)
     return {item[key]["S"]: item for page in pages for item in page["Items"]}
 
 
-def _committed_orders(names: Iterable[str], found: Found) -> Iterator[str]:
+def _committed_orders(names: Iterable[str], found: FinalState) -> Iterator[str]:
     for name in names:
         status = _text(found.tables["orders"].get(name, {}), "status")
         reserved = _text(found.tables["reservations"].get(name, {}), "status")
@@ -92,12 +92,12 @@ def _committed_orders(names: Iterable[str], found: Found) -> Iterator[str]:
             yield name
 
 
-def _committed_counters(names: Iterable[str], found: Found) -> Iterator[str]:
+def _committed_counters(names: Iterable[str], found: FinalState) -> Iterator[str]:
     counters = found.tables["counters"]
     return (name for name in names if _number(counters.get(name, {}), "amount") > 0)
 
 
-def _doubled(sent: Sent, found: Found, stock: int) -> int:
+def _doubled(sent: SentMessages, found: FinalState, stock: int) -> int:
     counters, customers = found.tables["counters"], found.tables["customers"]
     amounts = [_number(counters.get(name, {}), "amount") for name in sent.counters]
     placed = [_number(customers.get(f"customer-{o}", {}), "orders_placed") for o in sent.orders]
@@ -108,7 +108,7 @@ def _doubled(sent: Sent, found: Found, stock: int) -> int:
     )
 
 
-def _traces(found: Found) -> set[str]:
+def _traces(found: FinalState) -> set[str]:
     """Return every name that left a trace in a table, a charge or an e-mail."""
     names = {key for table in found.tables.values() for key in table}
     return names | {*found.charged} | {address.partition("@")[0] for address in found.mailed}
@@ -125,7 +125,7 @@ def _words(body: str) -> Iterator[str]:
     return (word for part in body[:2000].split('"') for word in part.split())
 
 
-def _reason(letter: Letter) -> str:
+def _reason(letter: _DeadLetter) -> str:
     return str(letter.get("MessageAttributes", {}).get("once-reason", {}).get("StringValue", ""))
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from demo.scenarios.hostile import messages
-from demo.scenarios.hostile.effect_counts import Sent
+from demo.scenarios.hostile.effect_counts import SentMessages
 from demo.scenarios.hostile.senders import publish, send
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment
@@ -18,7 +18,7 @@ DYING = 5
 HANGING = 3
 
 
-class Play:
+class HostileTraffic:
     """Sends hostile and healthy messages, in the order that is worst for the latter.
 
     Args:
@@ -31,7 +31,7 @@ class Play:
         self._deployment = deployment
         self._sent_at: dict[str, float] = {}
 
-    def send(self) -> Sent:
+    def send(self) -> SentMessages:
         """Send everything; poison lies in front of all that is healthy."""
         orders = self._deployment.consumer("orders").queue_url
         poison, bombs = list(messages.poison(POISON)), list(messages.bombs(BOMBS))
@@ -42,7 +42,7 @@ class Play:
         self._topic("order.placed", healthy)
         visible = {name for name in self._sent_at if name.startswith("visible-")}
         refused = {m.name for m in (*poison, *bombs)} | fatal
-        return Sent(
+        return SentMessages(
             orders={*visible, *(m.name for m in healthy)},
             counters={name for name in self._sent_at if name.startswith("counter-")},
             refused=refused | {name for name in forged if name.startswith("forged-")},
@@ -78,20 +78,20 @@ class Play:
             self._topic("order.placed", [message])
             yield hidden
 
-    def _topic(self, event_type: str, healthy: Sequence[messages.Message]) -> None:
+    def _topic(self, event_type: str, healthy: Sequence[messages.SampleMessage]) -> None:
         self._sent_at |= {message.name: time.monotonic() for message in healthy}
         self._publish(event_type, healthy)
 
-    def _publish(self, event_type: str, some: Sequence[messages.Message]) -> None:
+    def _publish(self, event_type: str, some: Sequence[messages.SampleMessage]) -> None:
         publish(self._sns, self._deployment.ingress_topic_arn, event_type, some)
 
-    def _queue(self, url: str, some: Sequence[messages.Message]) -> None:
+    def _queue(self, url: str, some: Sequence[messages.SampleMessage]) -> None:
         send(self._sqs, url, some)
 
 
 def _spread(
-    few: Sequence[messages.Message], many: Sequence[messages.Message]
-) -> list[messages.Message]:
+    few: Sequence[messages.SampleMessage], many: Sequence[messages.SampleMessage]
+) -> list[messages.SampleMessage]:
     """Put the few at even distances among the many."""
     every = len(many) // len(few)
     mixed = list(many)

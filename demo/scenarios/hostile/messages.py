@@ -16,7 +16,7 @@ _MARKS = 60_000
 
 
 @dataclass(frozen=True)
-class Message:
+class SampleMessage:
     """A message as SendMessage takes it. `name` is part of the body and unique."""
 
     name: str
@@ -30,31 +30,31 @@ def event(event_type: str, name: str, data: Any, source: str = PRODUCER) -> str:
     return json.dumps({**envelope, "data": data})
 
 
-def order(name: str, **attributes: Any) -> Message:
+def order(name: str, **attributes: Any) -> SampleMessage:
     """Return an order of one article."""
-    return Message(name, _order_body(name), attributes)
+    return SampleMessage(name, _order_body(name), attributes)
 
 
-def counter(name: str, fault: str = "none") -> Message:
+def counter(name: str, fault: str = "none") -> SampleMessage:
     """Return an event that raises a counter, or ends the process (`die`) or blocks it (`hang`)."""
-    return Message(name, event("counter.raised", name, {"counter": name, "fault": fault}))
+    return SampleMessage(name, event("counter.raised", name, {"counter": name, "fault": fault}))
 
 
-def poison(count: int) -> Iterator[Message]:
+def poison(count: int) -> Iterator[SampleMessage]:
     """Yield bodies that no consumer can read, all different."""
     for number in range(count):
         name = f"poison-{number}"
-        yield Message(name, _POISON[number % len(_POISON)](name))
+        yield SampleMessage(name, _POISON[number % len(_POISON)](name))
 
 
-def bombs(count: int) -> Iterator[Message]:
+def bombs(count: int) -> Iterator[SampleMessage]:
     """Yield bodies that cost little to send and much to read, `count` of each kind."""
     for number in range(count):
         for kind, body in _bombs(f"bomb-{number}"):
-            yield Message(kind, body)
+            yield SampleMessage(kind, body)
 
 
-def forged_attributes(count: int) -> Iterator[tuple[Message, str]]:
+def forged_attributes(count: int) -> Iterator[tuple[SampleMessage, str]]:
     """Yield orders with attributes that only the service may set, and the orders hidden in them.
 
     The visible body is an ordinary order, and has to be the one that is processed.
@@ -70,7 +70,7 @@ def forged_attributes(count: int) -> Iterator[tuple[Message, str]]:
         yield order(f"{visible}-bomb", **bomb), f"{hidden}-bomb"
 
 
-def forged_events(way: str, count: int) -> Iterator[tuple[str, str, Message]]:
+def forged_events(way: str, count: int) -> Iterator[tuple[str, str, SampleMessage]]:
     """Yield events that no producer may publish: the consumer they aim at, their type, the event.
 
     Each is about an order that does not exist, under the source of a producer and, on a topic,
@@ -83,7 +83,7 @@ def forged_events(way: str, count: int) -> Iterator[tuple[str, str, Message]]:
             for kind in ("own",) if way == "queue" else ("own", "stolen"):
                 name = f"forged-{way}-{consumer}-{event_type}-{kind}-{number}"
                 body = event(event_type, name, _forged_data(name), sources[kind])
-                yield consumer, event_type, Message(name, body)
+                yield consumer, event_type, SampleMessage(name, body)
 
 
 _INTERNAL = (

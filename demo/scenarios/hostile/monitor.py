@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from demo.run import console
+from demo.console import console
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.queue_depth import depth
 
@@ -15,7 +15,7 @@ _PERIOD_SECONDS = 0.5
 _TELL_SECONDS = 10.0
 
 
-class Watcher:
+class RunMonitor:
     """Looks at tables and function processes, again and again.
 
     Args:
@@ -73,14 +73,14 @@ class Watcher:
 
 
 @contextmanager
-def watching(
+def monitor_run(
     aws: EmbeddedAws,
     tables: Mapping[str, str],
     functions: Sequence[str],
     queues: Sequence[str],
-) -> Iterator[Watcher]:
-    """Watch for as long as the context lasts; see `Watcher`."""
-    watcher = Watcher(aws, tables, functions, queues)
+) -> Iterator[RunMonitor]:
+    """Watch for as long as the context lasts; see `RunMonitor`."""
+    watcher = RunMonitor(aws, tables, functions, queues)
     thread = Thread(target=watcher.watch, name="watcher", daemon=True)
     thread.start()
     try:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
+from demo.console import console
 from demo.report import REPORTS
-from demo.run import console
 
 _LABELS = {
     "healthy_sent": "healthy messages sent",
@@ -25,7 +25,7 @@ _LABELS = {
 _ZERO = ("healthy_dead_lettered", "letters_without_reason", "forged_accepted", "lost", "doubled")
 
 
-def report(figures: Mapping[str, float]) -> bool:
+def report_figures(figures: Mapping[str, float]) -> bool:
     """Write and print the figures; return whether every promise holds."""
     REPORTS.mkdir(exist_ok=True)
     (REPORTS / "hostile.json").write_text(json.dumps(figures, indent=2) + "\n")

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from demo.scenarios.hostile.messages import Message
+from demo.scenarios.hostile.messages import SampleMessage
 
 _ENTRIES = 10
 _BYTES = 1024 * 1024
 
 
-def send(sqs: Any, queue_url: str, messages: Iterable[Message]) -> int:
+def send(sqs: Any, queue_url: str, messages: Iterable[SampleMessage]) -> int:
     """Put messages into a queue, in their order; return how many.
 
     Raises:
@@ -29,7 +29,7 @@ def send(sqs: Any, queue_url: str, messages: Iterable[Message]) -> int:
     return count
 
 
-def publish(sns: Any, topic_arn: str, event_type: str, messages: Iterable[Message]) -> int:
+def publish(sns: Any, topic_arn: str, event_type: str, messages: Iterable[SampleMessage]) -> int:
     """Publish messages one by one, as producers do; return how many."""
     attribute = {"type": {"DataType": "String", "StringValue": event_type}}
     count = 0
@@ -40,7 +40,7 @@ def publish(sns: Any, topic_arn: str, event_type: str, messages: Iterable[Messag
     return count
 
 
-def _batches(messages: Iterable[Message]) -> Iterator[list[Message]]:
+def _batches(messages: Iterable[SampleMessage]) -> Iterator[list[SampleMessage]]:
     """As many as one call takes: ten, and a mebibyte."""
     waiting = iter(messages)
     while some := list(islice(waiting, _ENTRIES)):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class DeployedConsumer:
     """One consumer as it is deployed; one whose batches hold one message isolates none.
 
     `external` are the event types that it takes from producers, `events` from other consumers.
@@ -50,7 +50,7 @@ class Deployment:
     sweep_queue_url: str
     dedup_table: str
     tables: Mapping[str, str]
-    consumers: Mapping[str, Consumer]
+    consumers: Mapping[str, DeployedConsumer]
 
     @classmethod
     def find(cls, service: str = "once") -> Self:
@@ -90,10 +90,10 @@ class Deployment:
         except KeyError as error:
             raise OpsError(
                 f"the stacks of {service!r} have no output {error}: deploy them again (`cdk deploy "
-                "--all`), from the version of the project that this command belongs to"
+                "--all`), from the version of `once` that this command belongs to"
             ) from None
 
-    def consumer(self, name: str) -> Consumer:
+    def consumer(self, name: str) -> DeployedConsumer:
         """Return one consumer.
 
         Raises:
@@ -143,10 +143,10 @@ def _tables(outputs: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _consumers(outputs: Mapping[str, str], service: str) -> dict[str, Consumer]:
+def _consumers(outputs: Mapping[str, str], service: str) -> dict[str, DeployedConsumer]:
     words = sorted(key.removeprefix("Function") for key in outputs if key.startswith("Function"))
     consumers = [
-        Consumer(
+        DeployedConsumer(
             # The function's name holds the consumer's to the letter, and the output's key does not.
             name=outputs[f"Function{word}"].removeprefix(f"{service}-"),
             queue_url=outputs[f"Queue{word}"],

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
-from once.ops.dead_letters.queue_history import REASON, Stay, read_lineage
-from once.ops.terminal.timestamps import read_moment
+from once.ops.dead_letters.queue_history import REASON, QueueStay, read_lineage
+from once.ops.terminal.timestamps import parse_timestamp
 from once.schema import DeadLetter
 
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class LetterAttributes:
     """Values of the attributes; None, or an empty lineage, if missing or not readable.
 
     Attributes:
@@ -40,7 +40,7 @@ class Facts:
     key_hash: str | None
     first_seen: datetime | None
     receive_count: int | None
-    lineage: tuple[Stay, ...]
+    lineage: tuple[QueueStay, ...]
     left_out: str | None
     unreadable: tuple[str, ...]
 
@@ -49,7 +49,7 @@ class Facts:
         """Read the message attributes that SQS hands out with a message."""
         unreadable: list[str] = []
 
-        def read(name: str, form: Callable[[str], T | None]) -> T | None:
+        def read(name: str, form: Callable[[str], _T | None]) -> _T | None:
             if name not in attributes:
                 return None
             text = attributes[name].get("StringValue")
@@ -62,7 +62,7 @@ class Facts:
             reason=read(DeadLetter.REASON, _reason),
             error=read(DeadLetter.ERROR, str),
             key_hash=read(DeadLetter.KEY_HASH, _key_hash),
-            first_seen=read(DeadLetter.FIRST_SEEN, read_moment),
+            first_seen=read(DeadLetter.FIRST_SEEN, parse_timestamp),
             receive_count=read(DeadLetter.RECEIVE_COUNT, _count),
             lineage=read(DeadLetter.LINEAGE, read_lineage) or (),
             left_out=read(DeadLetter.LEFT_OUT, str),

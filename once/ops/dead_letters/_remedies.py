@@ -2,10 +2,12 @@
 
 from once.schema import Reason
 
-DIED = "the function died at it on every receive, or never got to it: see its log first"
+_NO_REASON_REMEDY = (
+    "the function died at it on every receive, or never got to it: see its log first"
+)
 """Where no reason was recorded: nobody was left to record one."""
 
-BEFORE_THE_RECORD = frozenset(
+REFUSED_BEFORE_DEDUP = frozenset(
     {
         Reason.UNPARSEABLE,
         Reason.INVALID_EVENT,
@@ -22,10 +24,10 @@ _REMEDIES = {
     Reason.UNPARSEABLE: _EDIT,
     Reason.INVALID_EVENT: _EDIT,
     Reason.NO_KEY: _EDIT,
-    Reason.UNKNOWN_TYPE: "deploy a handler for the type, or take it out of the consumer's line",
+    Reason.UNKNOWN_TYPE: "deploy a handler for the type, or take it out of the consumer",
     Reason.UNTRUSTED_SOURCE: (
-        "find out who sent it; a line that declares the type wrongly is corrected and deployed, "
-        "and a forged event is purged"
+        "find out who sent it; correct and deploy a consumer that declares the type wrongly, and "
+        "purge a forged event"
     ),
     Reason.INVALID_DATA: f"deploy a model that reads the data; or {_EDIT}",
     Reason.TOO_LARGE: "raise the limit, or have the producer send where the data can be read",
@@ -36,7 +38,7 @@ _REMEDIES = {
     Reason.EFFECT_UNKNOWN: "see to what the error names",
     Reason.UNPUBLISHABLE: "`outbox republish`, once its type is declared and the topic takes it",
     Reason.NO_TYPE: "the producer must set the attribute; `dlq redrive` takes the event's own type",
-    Reason.UNSUBSCRIBED_TYPE: "add the type to `external=` of a consumer's line and deploy",
+    Reason.UNSUBSCRIBED_TYPE: "add the type to `external=` of a consumer and deploy",
     Reason.TOO_MANY_ATTRIBUTES: "the producer must send fewer; `dlq redrive` sends the type alone",
     Reason.UNFINISHED: "see the function's log: its end in each delivery, or throttles",
     Reason.RETRIES_EXHAUSTED: "see to what the error names, if it has not passed",
@@ -50,5 +52,5 @@ def remedy(reason: str | None) -> str | None:
         reason: the letter's reason; None where none was recorded.
     """
     if reason is None:
-        return DIED
+        return _NO_REASON_REMEDY
     return _REMEDIES.get(Reason(reason)) if reason in set(Reason) else None

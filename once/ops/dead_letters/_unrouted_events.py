@@ -8,19 +8,19 @@ from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.failures.quarantine import text
 from once.ops.aws.clients import client
-from once.ops.dead_letters.letter import Ingress, Letter
+from once.ops.dead_letters.letter import IngressTopic, Letter
 from once.ops.dead_letters.letter_context import event_of
 from once.schema import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, UNROUTED
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
 
-    from once.ops.aws.batch_calls import Call
+    from once.ops.aws.batch_calls import BatchCall
 
 _PURGE = f"or `dlq purge --consumer {UNROUTED}`"
 
 
-def obstacle(event: CloudEvent | OnceError, ingress: Ingress) -> str | None:
+def publish_obstacle(event: CloudEvent | OnceError, ingress: IngressTopic) -> str | None:
     """Return why an unrouted event cannot be published now, and what to do; None where it can."""
     if isinstance(event, OnceError):
         return (
@@ -30,19 +30,19 @@ def obstacle(event: CloudEvent | OnceError, ingress: Ingress) -> str | None:
     if event.source.startswith(SOURCE_PREFIX):
         return (
             f"{event.source} publishes it, a consumer and no producer: add {event.type!r} to "
-            f"`events=` of a consumer's line, deploy, and send it there with `outbox republish "
-            f"--to`; {_PURGE}"
+            "`events=` of a consumer, deploy, and send it there with `outbox republish --to`; "
+            f"{_PURGE}"
         )
     if event.type not in ingress.types:
         return (
             f"no consumer takes {event.type!r} from producers: add it to `external=` of a "
-            f"consumer's line and deploy, {_PURGE}"
+            f"consumer and deploy, {_PURGE}"
         )
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Publication:
+class IngressPublication:
     """An unrouted event as it is published again: with its own type for queues to select by.
 
     Other attributes are left out. They may be too many, and consumers read the body alone.
@@ -52,7 +52,7 @@ class Publication:
     event_type: str
 
     @classmethod
-    def of(cls, letter: Letter) -> "Publication":
+    def of(cls, letter: Letter) -> "IngressPublication":
         """Return the publication of a letter whose event can be read.
 
         Raises:
@@ -78,7 +78,7 @@ class Publication:
         )
 
 
-def publish_to(ingress: Ingress) -> "Call":
+def ingress_publisher(ingress: IngressTopic) -> "BatchCall":
     """Return the call that publishes entries to the ingress topic."""
     sns: SNSClient = client("sns")
 

@@ -16,7 +16,7 @@ from once.schema import Limits
 
 _GZIP_BITS = 16 + zlib.MAX_WBITS
 # A message has at most 1 MiB, of which JSON escapes some characters by one more byte.
-LARGEST = 3 * Limits.MESSAGE_BYTES
+MAX_BYTES = 3 * Limits.MESSAGE_BYTES
 
 
 class _Content(Struct, forbid_unknown_fields=True):
@@ -24,7 +24,7 @@ class _Content(Struct, forbid_unknown_fields=True):
     attributes: dict[str, Attribute]
 
 
-def opened(original: Original) -> Original:
+def decompressed(original: Original) -> Original:
     """Return the message that a dead letter carries compressed; any other as it is.
 
     A letter that cannot be opened was not written by a consumer, and is shown as it is.
@@ -38,7 +38,7 @@ def opened(original: Original) -> Original:
     return Original(content.body, restored(encode(content.attributes).decode()))
 
 
-def as_sent(attributes: Attributes) -> dict[str, Any]:
+def to_send_form(attributes: Attributes) -> dict[str, Any]:
     """Return message attributes in the form in which SendMessage takes them."""
     return {
         name: {"DataType": one["dataType"], "StringValue": one["stringValue"]}
@@ -50,7 +50,7 @@ def as_sent(attributes: Attributes) -> dict[str, Any]:
 
 def _inflated(packed: bytes) -> bytes:
     machine = zlib.decompressobj(wbits=_GZIP_BITS)
-    content = machine.decompress(packed, LARGEST)
+    content = machine.decompress(packed, MAX_BYTES)
     if machine.unconsumed_tail or not machine.eof:
-        raise ValueError(f"more than {LARGEST} bytes, or cut off")
+        raise ValueError(f"more than {MAX_BYTES} bytes, or cut off")
     return content

@@ -11,8 +11,8 @@ from once.events.dedup_key import Key, key_hash
 from once.events.fingerprint import fingerprint
 from once.ops.dead_letters.letter import Letter
 from once.ops.dedup_records.dedup_table import DedupTable, Item
-from once.ops.dedup_records.key_candidates import LOOK_UPS, candidates, key_of
-from once.ops.errors import unexpected
+from once.ops.dedup_records.key_candidates import MAX_LOOKUPS, candidate_keys, candidate_with_hash
+from once.ops.errors import unexpected_error_text
 from once.schema import Limits, Record
 
 _MOST_LEFT_OUT = 3
@@ -21,12 +21,12 @@ _FIELDS = 20
 """Of how many fields: with more, a letter would take seconds."""
 
 
-class Unforeseen(OnceError):
+class UnexpectedLetterError(OnceError):
     """A letter made the command itself fail, so that nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class LetterContext:
     """A dead letter, and what belongs to it.
 
     Attributes:
@@ -42,7 +42,7 @@ class Case:
     record: Item | None
 
 
-def read_cases(table: DedupTable, letters: Iterable[Letter]) -> list[Case]:
+def read_contexts(table: DedupTable, letters: Iterable[Letter]) -> list[LetterContext]:
     """Return the case of every letter, in their order.
 
     Where a letter names no key, the first candidate counts that has a record.
@@ -57,7 +57,7 @@ def read_cases(table: DedupTable, letters: Iterable[Letter]) -> list[Case]:
     looked = [(letter, *event_and_keys(letter)) for letter in letters]
     records = table.get(key for _, _, keys in looked for key in keys)
     found = {record[Record.PK]["S"]: record for record in records}
-    return [_case(letter, event, keys, found) for letter, event, keys in looked]
+    return [_context(letter, event, keys, found) for letter, event, keys in looked]
 
 
 def event_of(letter: Letter) -> CloudEvent | OnceError:
@@ -68,7 +68,7 @@ def event_of(letter: Letter) -> CloudEvent | OnceError:
     except OnceError as error:
         return error
     except Exception as error:  # one letter never holds up all others
-        return Unforeseen(unexpected(error))
+        return UnexpectedLetterError(unexpected_error_text(error))
     return event
 
 
@@ -80,25 +80,27 @@ def event_and_keys(letter: Letter) -> tuple[CloudEvent | OnceError, list[str]]:
     try:
         return event, _keys(letter, event)
     except Exception as error:  # one letter never holds up all others
-        return Unforeseen(unexpected(error)), []
+        return UnexpectedLetterError(unexpected_error_text(error)), []
 
 
 def _keys(letter: Letter, event: CloudEvent) -> list[str]:
     if letter.key_hash is None:
         found = chain(
-            candidates(event, letter.box.owner), _keys_of_content(event, letter.box.owner)
+            candidate_keys(event, letter.queue.owner), _keys_of_content(event, letter.queue.owner)
         )
-        return [*dict.fromkeys(islice(found, LOOK_UPS))]
-    key = find_key(event, letter.box.owner, letter.key_hash)
+        return [*dict.fromkeys(islice(found, MAX_LOOKUPS))]
+    key = _find_key(event, letter.queue.owner, letter.key_hash)
     return [key] if key else []
 
 
-def find_key(event: CloudEvent, consumer: str, expected: str) -> str | None:
+def _find_key(event: CloudEvent, consumer: str, expected: str) -> str | None:
     """Return the key with this SHA-256 that a consumer may have given an event."""
-    return key_of(event, consumer, expected) or _key_of_content(event, consumer, expected)
+    return candidate_with_hash(event, consumer, expected) or _key_of_content(
+        event, consumer, expected
+    )
 
 
-def left_out(event: CloudEvent, expected: str) -> tuple[str, ...] | None:
+def find_volatile_fields(event: CloudEvent, expected: str) -> tuple[str, ...] | None:
     """Tell whether an event has this fingerprint, and with which fields of its data left out.
 
     Which ones a handler declares volatile stands in its code, which is not read here: so it is
@@ -129,10 +131,10 @@ def _keys_of_content(event: CloudEvent, consumer: str) -> Iterator[str]:
             yield Key.content().of(event, fingerprint=content, consumer=consumer)
 
 
-def _case(
+def _context(
     letter: Letter, event: CloudEvent | OnceError, keys: Sequence[str], found: Mapping[str, Item]
-) -> Case:
+) -> LetterContext:
     with_record = next((key for key in keys if key in found), None)
     only = keys[0] if letter.key_hash and keys else None
     pk = with_record or only
-    return Case(letter, event, pk, found.get(with_record) if with_record else None)
+    return LetterContext(letter, event, pk, found.get(with_record) if with_record else None)

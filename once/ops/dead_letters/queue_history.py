@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
-from once.ops.terminal.timestamps import read_moment
+from once.ops.terminal.timestamps import parse_timestamp
 
 REASON = re.compile(r"[a-z-]{1,40}", re.ASCII)
 """Form of a reason code."""
@@ -25,7 +25,7 @@ _MOST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class QueueStay:
     """One stay in the queue.
 
     Attributes:
@@ -52,7 +52,7 @@ class Stay:
         if not (
             _MESSAGE_ID.fullmatch(message_id)
             and (reason is None or REASON.fullmatch(reason))
-            and (sent_back is None or read_moment(sent_back))
+            and (sent_back is None or parse_timestamp(sent_back))
         ):
             raise ValueError("no stay in a queue")
         return cls(message_id, reason, sent_back, edited == _EDITED)
@@ -67,15 +67,15 @@ class Stay:
         return replace(self, reason=reason or DIED, sent_back=moment, edited=edited)
 
 
-def read_lineage(text: str) -> tuple[Stay, ...] | None:
+def read_lineage(text: str) -> tuple[QueueStay, ...] | None:
     """Return the newest stays in a lineage, oldest first; None where it is not readable."""
     parts = text.split(",")[-_MOST:]
     try:
-        return tuple(Stay.read(part.strip()) for part in parts if part.strip())
+        return tuple(QueueStay.read(part.strip()) for part in parts if part.strip())
     except ValueError:
         return None
 
 
-def lineage_text(stays: Iterable[Stay]) -> str:
+def lineage_text(stays: Iterable[QueueStay]) -> str:
     """Return the stays as `once-lineage` holds them."""
     return ",".join(map(str, stays))

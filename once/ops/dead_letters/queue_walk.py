@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.ops.aws.batch_calls import MOST, in_tens
-from once.ops.dead_letters.letter import Box, Letter
+from once.ops.aws.batch_calls import BATCH_ENTRIES, batches
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -18,7 +18,7 @@ WAIT_SECONDS = 1
 """Any wait at all makes SQS ask all of its servers: without one, an empty answer proves nothing."""
 
 
-class Walk:
+class QueueWalk:
     """Goes through dead-letter queues, and holds what it shows: a context manager.
 
     At its end, whatever ends it, the letters are given back that were not taken. What could not be
@@ -27,13 +27,13 @@ class Walk:
 
     Args:
         sqs: an SQS client.
-        boxes: the dead-letter queues.
+        queues: the dead-letter queues.
         limit: how many letters are looked at, at most.
     """
 
-    def __init__(self, sqs: "SQSClient", boxes: Iterable[Box], limit: int) -> None:
+    def __init__(self, sqs: "SQSClient", queues: Iterable[DeadLetterQueue], limit: int) -> None:
         self._sqs = sqs
-        self._boxes = boxes
+        self._boxes = queues
         self._left = limit
         self._held: dict[str, Letter] = {}
         self._seen: set[str] = set()
@@ -42,7 +42,7 @@ class Walk:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for batch in by_box([*self._held.values()]):
+        for batch in batches_by_queue([*self._held.values()]):
             with suppress(BotoCoreError, ClientError):
                 self._give_back(batch)
 
@@ -62,8 +62,8 @@ class Walk:
         Raises:
             botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
         """
-        for box in self._boxes:
-            while self._left and (found := self._receive(box)):
+        for queue in self._boxes:
+            while self._left and (found := self._receive(queue)):
                 page = [letter for letter in found if letter.message_id not in self._seen]
                 self._held |= {letter.message_id: letter for letter in found}
                 self._seen |= self._held.keys()
@@ -77,7 +77,7 @@ class Walk:
             botocore.exceptions.BotoCoreError, ClientError: it is held no more.
         """
         self._sqs.change_message_visibility(
-            QueueUrl=letter.box.url,
+            QueueUrl=letter.queue.url,
             ReceiptHandle=letter.receipt_handle,
             VisibilityTimeout=seconds,
         )
@@ -87,20 +87,20 @@ class Walk:
         for letter in letters:
             self._held.pop(letter.message_id, None)
 
-    def _receive(self, box: Box) -> list[Letter]:
+    def _receive(self, queue: DeadLetterQueue) -> list[Letter]:
         answer = self._sqs.receive_message(
-            QueueUrl=box.url,
-            MaxNumberOfMessages=min(MOST, self._left),
+            QueueUrl=queue.url,
+            MaxNumberOfMessages=min(BATCH_ENTRIES, self._left),
             VisibilityTimeout=HOLD_SECONDS,
             WaitTimeSeconds=WAIT_SECONDS,
             AttributeNames=["All"],
             MessageAttributeNames=["All"],
         )
-        return [Letter.read(box, message) for message in answer.get("Messages", [])]
+        return [Letter.read(queue, message) for message in answer.get("Messages", [])]
 
     def _give_back(self, letters: Sequence[Letter]) -> None:
         answer = self._sqs.change_message_visibility_batch(
-            QueueUrl=letters[0].box.url,
+            QueueUrl=letters[0].queue.url,
             Entries=[
                 {"Id": str(number), "ReceiptHandle": letter.receipt_handle, "VisibilityTimeout": 0}
                 for number, letter in enumerate(letters)
@@ -109,7 +109,7 @@ class Walk:
         self.taken(letters[int(entry["Id"])] for entry in answer.get("Successful", []))
 
 
-def by_box(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
+def batches_by_queue(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
     """Yield letters in tens at most, all of one queue."""
-    for box in dict.fromkeys(letter.box for letter in letters):
-        yield from in_tens([letter for letter in letters if letter.box == box])
+    for queue in dict.fromkeys(letter.queue for letter in letters):
+        yield from batches([letter for letter in letters if letter.queue == queue])

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from once.ops.aws.batch_calls import MOST, Call, call_for_each, in_calls
-from once.ops.dead_letters._unrouted_events import Publication, publish_to
-from once.ops.dead_letters.letter import Box, Letter
-from once.ops.dead_letters.redriven_message import Message, sent_back
-from once.ops.errors import unexpected
+from once.ops.aws.batch_calls import BATCH_ENTRIES, BatchCall, batches_by_size, call_for_each
+from once.ops.dead_letters._unrouted_events import IngressPublication, ingress_publisher
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
+from once.ops.dead_letters.redriven_message import RedrivenMessage, sent_back
+from once.ops.errors import unexpected_error_text
 from once.schema import Limits
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-Pair = tuple[Letter, Message | Publication]
+_Outgoing = tuple[Letter, RedrivenMessage | IngressPublication]
 
 
 @dataclass(slots=True)
-class Result:
+class RedriveResult:
     """What became of the letters that were to be sent.
 
     `sent` holds the message ids that they have in their queue now; `failed` a line each.
@@ -36,7 +36,7 @@ class Result:
     failed: list[str] = field(default_factory=list)
 
 
-class Pace:
+class RateLimiter:
     """Lets at most so many messages a second go."""
 
     def __init__(self, rate: float) -> None:
@@ -46,7 +46,7 @@ class Pace:
     @property
     def at_once(self) -> int:
         """How many may go in one call."""
-        return max(1, min(MOST, int(self._rate)))
+        return max(1, min(BATCH_ENTRIES, int(self._rate)))
 
     def wait(self, count: int) -> None:
         """Wait until this many may go."""
@@ -66,12 +66,12 @@ class Redriver:
     """
 
     def __init__(
-        self, sqs: "SQSClient", pace: Pace, taken: Callable[[Iterable[Letter]], object]
+        self, sqs: "SQSClient", pace: RateLimiter, taken: Callable[[Iterable[Letter]], object]
     ) -> None:
         self._sqs = sqs
         self._pace = pace
         self._taken = taken
-        self.result = Result()
+        self.result = RedriveResult()
 
     def send(self, letters: Sequence[Letter], *, edited: bool = False) -> None:
         """Send letters back that lie in one queue, and delete what was sent.
@@ -94,28 +94,30 @@ class Redriver:
 
     def _messages(
         self, letters: Sequence[Letter], now: datetime, *, edited: bool
-    ) -> Iterator[Pair]:
+    ) -> Iterator[_Outgoing]:
         for letter in letters:
             try:
                 yield letter, _message(letter, now, edited=edited)
             except Exception as error:  # one letter never holds up all others
-                self.result.failed.append(f"{letter.message_id}: not sent: {unexpected(error)}")
+                self.result.failed.append(
+                    f"{letter.message_id}: not sent: {unexpected_error_text(error)}"
+                )
 
-    def _calls(self, pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
+    def _calls(self, pairs: Sequence[_Outgoing]) -> Iterator[list[_Outgoing]]:
         """What fits into one call; a FIFO queue gets one after the other, to keep their order."""
         if not pairs:
             return iter(())
-        box = pairs[0][0].box
-        return in_calls(
+        queue = pairs[0][0].queue
+        return batches_by_size(
             pairs,
             lambda pair: pair[1].size,
-            most=1 if box.is_fifo else self._pace.at_once,
-            most_bytes=Limits.TOPIC_MESSAGE_BYTES if box.ingress else Limits.MESSAGE_BYTES,
+            most=1 if queue.is_fifo else self._pace.at_once,
+            most_bytes=Limits.TOPIC_MESSAGE_BYTES if queue.ingress else Limits.MESSAGE_BYTES,
         )
 
-    def _sent(self, pairs: Sequence[Pair]) -> list[Letter]:
+    def _sent(self, pairs: Sequence[_Outgoing]) -> list[Letter]:
         """Send, and return the letters that are certainly in their queue again."""
-        call = self._call(pairs[0][0].box)
+        call = self._call(pairs[0][0].queue)
         try:
             taken, refused = call_for_each(call, (message.entry() for _, message in pairs))
         except ClientError as error:
@@ -129,16 +131,16 @@ class Redriver:
             self.result.failed.append(f"{pairs[number][0].message_id}: not sent: {said}")
         return [pairs[number][0] for number in taken]
 
-    def _call(self, box: Box) -> Call:
-        if box.ingress is not None:
-            return publish_to(box.ingress)
-        url = str(box.queue_url)
+    def _call(self, queue: DeadLetterQueue) -> BatchCall:
+        if queue.ingress is not None:
+            return ingress_publisher(queue.ingress)
+        url = str(queue.source_url)
         return lambda entries: self._sqs.send_message_batch(QueueUrl=url, Entries=entries)
 
     def _delete(self, letters: Sequence[Letter]) -> None:
         if not letters:
             return
-        refused = delete(self._sqs, letters)
+        refused = delete_letters(self._sqs, letters)
         self._taken(letter for letter in letters if letter.message_id not in refused)
         self.result.failed += [
             f"{name}: sent, but not deleted: {said}; sent again, it will be a duplicate"
@@ -146,13 +148,15 @@ class Redriver:
         ]
 
 
-def _message(letter: Letter, now: datetime, *, edited: bool) -> Message | Publication:
-    if letter.box.ingress is not None:
-        return Publication.of(letter)
+def _message(
+    letter: Letter, now: datetime, *, edited: bool
+) -> RedrivenMessage | IngressPublication:
+    if letter.queue.ingress is not None:
+        return IngressPublication.of(letter)
     return sent_back(letter, now, edited=edited)
 
 
-def delete(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:
+def delete_letters(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:
     """Delete up to ten letters of one queue.
 
     Returns:
@@ -162,7 +166,7 @@ def delete(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:
         botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
     """
     _, refused = call_for_each(
-        lambda entries: sqs.delete_message_batch(QueueUrl=letters[0].box.url, Entries=entries),
+        lambda entries: sqs.delete_message_batch(QueueUrl=letters[0].queue.url, Entries=entries),
         ({"ReceiptHandle": letter.receipt_handle} for letter in letters),
     )
     return {letters[number].message_id: said for number, said in refused.items()}

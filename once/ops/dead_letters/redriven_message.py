@@ -7,14 +7,14 @@ from hashlib import sha256
 from typing import Any
 
 from once.failures.quarantine import allowed, fits, size_of, text
-from once.ops.dead_letters.decompression import as_sent
+from once.ops.dead_letters.decompression import to_send_form
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.queue_history import Stay, lineage_text
+from once.ops.dead_letters.queue_history import QueueStay, lineage_text
 from once.schema import DeadLetter, Limits
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RedrivenMessage:
     """What is sent: the arguments that SendMessage takes beside the queue."""
 
     body: str
@@ -31,7 +31,7 @@ class Message:
         return size_of(self.body, self.attributes)
 
 
-def sent_back(letter: Letter, now: datetime, *, edited: bool = False) -> Message:
+def sent_back(letter: Letter, now: datetime, *, edited: bool = False) -> RedrivenMessage:
     """Return the message that goes back into the letter's queue.
 
     The body is the producer's, and never compressed: no consumer opens that. The producer's
@@ -52,14 +52,14 @@ def sent_back(letter: Letter, now: datetime, *, edited: bool = False) -> Message
         facts[DeadLetter.KEY_HASH] = letter.key_hash
     history = {name: text(allowed(value)) for name, value in facts.items()}
     body, kept = letter.original.body, letter.original.plain()
-    sent = as_sent(letter.original.attributes)
+    sent = to_send_form(letter.original.attributes)
     forms = [history | kept, kept, *([sent] if len(sent) <= Limits.MESSAGE_ATTRIBUTES else [])]
     attributes: dict[str, Any] = next((form for form in forms if fits(body, form)), {})
-    return Message(body, attributes, _order(letter, body))
+    return RedrivenMessage(body, attributes, _order(letter, body))
 
 
 def _lineage(letter: Letter, now: datetime, *, edited: bool) -> str:
-    *earlier, last = letter.lineage or (Stay(letter.message_id),)
+    *earlier, last = letter.lineage or (QueueStay(letter.message_id),)
     return lineage_text([*earlier, last.ended(letter.reason, now, edited=edited)])
 
 

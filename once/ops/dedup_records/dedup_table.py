@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Item = Mapping[str, Any]
 """A dedup record, in DynamoDB's own JSON form."""
 
-LookedAt = Callable[[int], object]
+PageCallback = Callable[[int], object]
 """Told after each page how many records were looked at."""
 
 _MENTIONS = f"contains({Record.PK}, :key) OR contains({Record.PK}, :part)"
@@ -50,14 +50,14 @@ class DedupTable:
         batches = (possible[start : start + Limits.BATCH_GET_KEYS] for start in starts)
         return [item for batch in batches for item in self._read(batch)]
 
-    def mentioning(self, key: str, looked_at: LookedAt) -> list[Item]:
+    def scan_for_key(self, key: str, on_page: PageCallback) -> list[Item]:
         """Read the whole table for records that a key names, or that publish an event with it.
 
         Args:
             key: an event's id, a business key, or part of a dedup key. Where it is a whole part of
                 a dedup key or a whole text in an event, records that merely contain it are left
                 out: order-1 is not order-10.
-            looked_at: told of the progress.
+            on_page: told of the progress.
         """
         values = {
             ":key": {"S": key},
@@ -69,16 +69,16 @@ class DedupTable:
             FilterExpression=_MENTIONS + _PUBLISHES, ExpressionAttributeValues=values
         ):
             found += page["Items"]
-            looked_at(page["ScannedCount"])
+            on_page(page["ScannedCount"])
         return [item for item in found if _names(item, key)] or found
 
-    def hashed(self, expected: str, looked_at: LookedAt) -> list[Item]:
+    def scan_for_hash(self, expected: str, on_page: PageCallback) -> list[Item]:
         """Read the whole table for the record whose key has this SHA-256, in hex."""
         found: list[str] = []
         for page in self._pages(ProjectionExpression=Record.PK):
             keys = (item[Record.PK]["S"] for item in page["Items"])
             found += [key for key in keys if key_hash(key) == expected]
-            looked_at(page["ScannedCount"])
+            on_page(page["ScannedCount"])
         return self.get(found)
 
     def _pages(self, **options: Any) -> Iterator[Any]:

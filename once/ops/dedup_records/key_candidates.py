@@ -15,7 +15,7 @@ from once.events.dedup_key import Key
 from once.events.dedup_key import key_hash as hash_of
 from once.events.fingerprint import fingerprint
 
-LOOK_UPS = 1000
+MAX_LOOKUPS = 1000
 """How many candidates are worth looking up where there is no hash to tell the right one by."""
 
 _FIELDS = 3
@@ -24,7 +24,7 @@ _COMBINED = 40
 """Of how many paths: with more, the triples alone would be hundreds of thousands."""
 
 
-def candidates(event: CloudEvent, consumer: str) -> Iterator[str]:
+def candidate_keys(event: CloudEvent, consumer: str) -> Iterator[str]:
     """Yield the keys that the consumer may have committed the event under, likely ones first.
 
     Not among them: keys of more than three fields, and keys by content where the handler's
@@ -46,9 +46,9 @@ def candidates(event: CloudEvent, consumer: str) -> Iterator[str]:
             yield rule.of(event, fingerprint=content, consumer=consumer)
 
 
-def key_of(event: CloudEvent, consumer: str, key_hash: str) -> str | None:
+def candidate_with_hash(event: CloudEvent, consumer: str, key_hash: str) -> str | None:
     """Return the candidate with this SHA-256, in hex; None where no candidate has it."""
-    return next((key for key in candidates(event, consumer) if hash_of(key) == key_hash), None)
+    return next((key for key in candidate_keys(event, consumer) if hash_of(key) == key_hash), None)
 
 
 def _rules(event: CloudEvent) -> Iterator[Key]:

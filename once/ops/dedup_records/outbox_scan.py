@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from once.ops.dedup_records.dedup_table import Item
-from once.ops.dedup_records.stored_record import moment_of
+from once.ops.dedup_records.stored_record import time_attribute
 from once.schema import CLOCK_SKEW_SECONDS, Limits, Record
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-MESSAGE_LIFE_SECONDS = 2 * Limits.QUEUE_STAY_SECONDS + Limits.DEAD_LETTER_RETENTION_SECONDS
+MESSAGE_LIFETIME_SECONDS = 2 * Limits.QUEUE_STAY_SECONDS + Limits.DEAD_LETTER_RETENTION_SECONDS
 """How long a message that is published now may come back: as a dead letter, and redriven once.
 
 Consumers forget an event about when its record here expires. A record with less time left than this
@@ -25,7 +25,7 @@ _SKEW = timedelta(seconds=CLOCK_SKEW_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class RecordFilter:
     """Which records: committed from `since` up to, not including, `until`; by which consumer.
 
     A record has its time from its function's clock, so records of a few minutes more are chosen.
@@ -37,7 +37,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class OutboxPage:
     """What one call found: the chosen records, in DynamoDB's own JSON form, of all it looked at.
 
     `too_old` counts those that were chosen, and may not be published any more. `unreadable` are
@@ -45,18 +45,20 @@ class Page:
     """
 
     items: list[Item]
-    looked_at: int
+    scanned: int
     too_old: int
     unreadable: list[Item]
 
 
-def with_outbox(dynamodb: "DynamoDBClient", table: str, choice: Choice) -> Iterator[Page]:
+def scan_outboxes(
+    dynamodb: "DynamoDBClient", table: str, record_filter: RecordFilter
+) -> Iterator[OutboxPage]:
     """Yield pages of the chosen records that hold events: key, commit, outbox and expiry.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
     """
-    condition, values = _terms(choice)
+    condition, values = _terms(record_filter)
     pages = dynamodb.get_paginator("scan").paginate(
         TableName=table,
         ConsistentRead=True,
@@ -65,17 +67,17 @@ def with_outbox(dynamodb: "DynamoDBClient", table: str, choice: Choice) -> Itera
         FilterExpression=condition,
         ExpressionAttributeValues=values,
     )
-    end = datetime.now(UTC) + timedelta(seconds=MESSAGE_LIFE_SECONDS)
+    end = datetime.now(UTC) + timedelta(seconds=MESSAGE_LIFETIME_SECONDS)
     for page in pages:
         yield _page(page["Items"], page["ScannedCount"], end)
 
 
-def _page(found: Sequence[Item], looked_at: int, end: datetime) -> Page:
-    expiries = [(item, moment_of(item, Record.EXPIRES_AT)) for item in found]
+def _page(found: Sequence[Item], scanned: int, end: datetime) -> OutboxPage:
+    expiries = [(item, time_attribute(item, Record.EXPIRES_AT)) for item in found]
     unreadable = [item for item, expiry in expiries if expiry is None]
     items = [item for item, expiry in expiries if expiry is not None and expiry > end]
     too_old = len(found) - len(items) - len(unreadable)
-    return Page(items, looked_at, too_old, unreadable)
+    return OutboxPage(items, scanned, too_old, unreadable)
 
 
 def approximate_count(dynamodb: "DynamoDBClient", table: str) -> int:
@@ -87,15 +89,15 @@ def approximate_count(dynamodb: "DynamoDBClient", table: str) -> int:
     return dynamodb.describe_table(TableName=table)["Table"].get("ItemCount", 0)
 
 
-def _terms(choice: Choice) -> tuple[str, dict[str, Any]]:
+def _terms(record_filter: RecordFilter) -> tuple[str, dict[str, Any]]:
     condition = _FILTER
-    values: dict[str, Any] = {":since": _milliseconds(choice.since - _SKEW)}
-    if choice.until:
+    values: dict[str, Any] = {":since": _milliseconds(record_filter.since - _SKEW)}
+    if record_filter.until:
         condition += _UNTIL
-        values[":until"] = _milliseconds(choice.until + _SKEW)
-    if choice.consumer:
+        values[":until"] = _milliseconds(record_filter.until + _SKEW)
+    if record_filter.consumer:
         condition += _CONSUMER
-        values[":consumer"] = {"S": f"{choice.consumer}#"}
+        values[":consumer"] = {"S": f"{record_filter.consumer}#"}
     return condition, values
 
 

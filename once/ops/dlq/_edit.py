@@ -17,25 +17,25 @@ from once.events.fingerprint import fingerprint
 from once.failures.quarantine import allowed
 from once.intake.original_message import Original
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.letter_context import Case
-from once.ops.dedup_records.key_candidates import candidates, key_of
-from once.ops.dedup_records.record_text import written_at
-from once.ops.dedup_records.stored_record import Unreadable, stored
+from once.ops.dead_letters.letter_context import LetterContext
+from once.ops.dedup_records.key_candidates import candidate_keys, candidate_with_hash
+from once.ops.dedup_records.record_text import format_written_at
+from once.ops.dedup_records.stored_record import UnreadableRecord, read_record
 from once.ops.dlq._letter_text import body_text
 from once.ops.errors import OpsError
-from once.ops.terminal.formatting import harmless
+from once.ops.terminal.formatting import escape_controls
 from once.schema import Reason
 
-NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"
+_NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"
 
-Look = Callable[[Letter], Case]
+_ReadContext = Callable[[Letter], LetterContext]
 
 
-def edited_letter(case: Case, look: Look) -> Letter:
+def edit_letter(context: LetterContext, look: _ReadContext) -> Letter:
     """Let the operator change a letter's body, again and again until it can be sent.
 
     Args:
-        case: the letter as it is.
+        context: the letter as it is.
         look: reads the case of the letter as it would be.
 
     Returns:
@@ -44,76 +44,78 @@ def edited_letter(case: Case, look: Look) -> Letter:
     Raises:
         OpsError: there is no editor, or nothing was changed, or the operator gives up.
     """
-    before = text = allowed(body_text(case.letter))
+    before = text = allowed(body_text(context.letter))
     while True:
         text = _in_editor(text).strip()
         if text == before.strip():
             raise OpsError("the body was not changed, and nothing is sent: leave --edit out")
-        original = Original(text, case.letter.original.attributes)
-        letter = replace(case.letter, original=original)
-        fault = fault_of(case, look(letter))
+        original = Original(text, context.letter.original.attributes)
+        letter = replace(context.letter, original=original)
+        fault = _edit_error(context, look(letter))
         if fault is None:
             return letter
-        typer.echo(f"it cannot be sent so: {harmless(fault)}", err=True)
+        typer.echo(f"it cannot be sent so: {escape_controls(fault)}", err=True)
         if not typer.confirm("edit again?", default=True, err=True):
             raise OpsError("nothing was sent: the dead letter is as it was")
 
 
-def fault_of(before: Case, after: Case) -> str | None:
+def _edit_error(before: LetterContext, after: LetterContext) -> str | None:
     """Return why a letter may not be sent with its new body, and what to do instead."""
     if isinstance(after.event, OnceError):
         return f"no consumer could read it, {after.event.reason}: {after.event}"
-    return _key_fault(before, after.event) or _record_fault(after, after.event)
+    return _key_error(before, after.event) or _record_error(after, after.event)
 
 
-def _key_fault(before: Case, event: CloudEvent) -> str | None:
+def _key_error(before: LetterContext, event: CloudEvent) -> str | None:
     """An edited event must be the same event to its consumer, or it would be done beside it."""
     letter, was = before.letter, before.event
-    consumer = letter.box.owner
+    consumer = letter.queue.owner
     if isinstance(was, OnceError):
         return None  # it had no identity that a consumer could have read
     if event.type != was.type and letter.reason != Reason.UNKNOWN_TYPE:
-        return f"its type would change, and with it the handler that makes its key: {NEW_EVENT}"
+        return f"its type would change, and with it the handler that makes its key: {_NEW_EVENT}"
     if before.pk is not None:
-        if key_of(event, consumer, key_hash(before.pk)):
+        if candidate_with_hash(event, consumer, key_hash(before.pk)):
             return None
         return _changed(before.pk, _nearest(event, consumer, before.pk))
     if letter.key_hash is not None:
-        return f"its key cannot be computed, so that nothing tells whether it stays: {NEW_EVENT}"
+        return f"its key cannot be computed, so that nothing tells whether it stays: {_NEW_EVENT}"
     if _name(event) != _name(was):
         return _changed(_name(was), _name(event))
     if _keys_by_fields(was, consumer) - _keys_by_fields(event, consumer):
-        return f"nothing tells which of its fields are its key, and one would change: {NEW_EVENT}"
+        return f"nothing tells which of its fields are its key, and one would change: {_NEW_EVENT}"
     return None
 
 
 def _keys_by_fields(event: CloudEvent, consumer: str) -> set[str]:
     """Every key but that by content, which every edit changes."""
     return {
-        key for key in candidates(event, consumer) if not key.startswith(f"{consumer}#content#")
+        key for key in candidate_keys(event, consumer) if not key.startswith(f"{consumer}#content#")
     }
 
 
-def _record_fault(case: Case, event: CloudEvent) -> str | None:
+def _record_error(context: LetterContext, event: CloudEvent) -> str | None:
     """No field is taken for volatile here: an edit of nothing else is not worth the doubt."""
-    if case.record is None:
+    if context.record is None:
         return None
     try:
-        record = stored(case.record)
-    except Unreadable as error:
-        return f"the record under its key {case.pk} cannot be read, and may say otherwise: {error}"
+        record = read_record(context.record)
+    except UnreadableRecord as error:
+        return (
+            f"the record under its key {context.pk} cannot be read, and may say otherwise: {error}"
+        )
     if record.fingerprint == fingerprint(event):
         return None
     return (
-        f"other content was committed under its key {case.pk} at {written_at(record)}: it "
-        f"would come back as key-conflict; {NEW_EVENT}"
+        f"other content was committed under its key {context.pk} at {format_written_at(record)}: it "
+        f"would come back as key-conflict; {_NEW_EVENT}"
     )
 
 
 def _changed(was: str, would_be: str) -> str:
     return (
         f"the event's key would change, from {was} to {would_be}: put it back as it was, or "
-        f"{NEW_EVENT}"
+        f"{_NEW_EVENT}"
     )
 
 
@@ -126,7 +128,7 @@ def _nearest(event: CloudEvent, consumer: str, key: str) -> str:
         different = sum(a != b for a, b in zip(parts, others, strict=False))
         return different + 2 * abs(len(parts) - len(others))
 
-    return min(candidates(event, consumer), key=distance)
+    return min(candidate_keys(event, consumer), key=distance)
 
 
 def _name(event: CloudEvent) -> str:

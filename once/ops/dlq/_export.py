@@ -11,7 +11,7 @@ from typing import Any
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.redriven_message import sent_back
 from once.ops.dlq._letter_json import letter_json
-from once.ops.errors import OpsError, unexpected
+from once.ops.errors import OpsError, unexpected_error_text
 
 _FOR_THE_OWNER = 0o600
 
@@ -47,7 +47,7 @@ def _lines(letters: Iterable[Letter], now: datetime) -> tuple[list[str], dict[st
         try:
             lines.append(json.dumps(_line(letter, now)) + "\n")
         except Exception as error:  # one letter never holds up all others
-            faults[letter.message_id] = unexpected(error)
+            faults[letter.message_id] = unexpected_error_text(error)
     return lines, faults
 
 
@@ -57,7 +57,7 @@ def _line(letter: Letter, now: datetime) -> dict[str, Any]:
         **letter_json(letter),
         "error": letter.error,
         "send": {
-            "QueueUrl": letter.box.queue_url,
+            "QueueUrl": letter.queue.source_url,
             "MessageBody": message.body,
             "MessageAttributes": {
                 name: {key: _text(part) for key, part in value.items()}

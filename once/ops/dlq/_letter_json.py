@@ -11,7 +11,7 @@ def letter_json(letter: Letter) -> dict[str, Any]:
     """Return a letter without its body and its key; times in ISO 8601."""
     event = event_of(letter)
     return {
-        "consumer": letter.box.owner,
+        "consumer": letter.queue.owner,
         "message_id": letter.message_id,
         "reason": letter.reason,
         "error": letter.error and letter.error.partition(":")[0],

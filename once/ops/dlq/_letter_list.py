@@ -10,9 +10,9 @@ from rich.text import Text
 
 from once.events.cloud_event import CloudEvent
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.redrive_safety import Judged
-from once.ops.dlq._letter_text import reason_words, style_of
-from once.ops.terminal.formatting import one_line, shown_age
+from once.ops.dead_letters.redrive_safety import AssessedLetter
+from once.ops.dlq._letter_text import reason_text, verdict_style
+from once.ops.terminal.formatting import format_age, single_line
 
 _AGES = (
     (timedelta(hours=1), "under 1 h"),
@@ -23,13 +23,13 @@ _AGES = (
 _PREFIX = 8
 _SHOWN = 3
 
-Group = tuple[str, str, int]
+_Group = tuple[str, str, int]
 """Consumer, reason in words, and which of the ages."""
 
 
 def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
     """Return the groups, each with its number, its oldest letter's age, and ids to `show`."""
-    groups: dict[Group, list[Letter]] = {}
+    groups: dict[_Group, list[Letter]] = {}
     for letter in letters:
         groups.setdefault(_group(letter, now), []).append(letter)
     table = Table("consumer", "reason", "age")
@@ -43,27 +43,27 @@ def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
             reason,
             _AGES[age][1],
             str(len(members)),
-            shown_age(now - oldest),
+            format_age(now - oldest),
             _ids(members),
         )
     return table
 
 
-def verdict_lines(judged: Iterable[Judged]) -> Iterator[RenderableType]:
+def verdict_lines(assessed: Iterable[AssessedLetter]) -> Iterator[RenderableType]:
     """Yield what would become of each letter if it were sent back."""
-    for one in judged:
-        letter, event = one.case.letter, one.case.event
+    for one in assessed:
+        letter, event = one.context.letter, one.context.event
         kind = event.type if isinstance(event, CloudEvent) else "unreadable"
-        facts = (letter.message_id, letter.box.owner, kind, reason_words(letter.reason))
-        yield one_line("  ".join(facts))
-        verdict = Text(one_line(str(one.verdict)), style_of(one.verdict))
+        facts = (letter.message_id, letter.queue.owner, kind, reason_text(letter.reason))
+        yield single_line("  ".join(facts))
+        verdict = Text(single_line(str(one.verdict)), verdict_style(one.verdict))
         yield Padding(verdict, (0, 0, 0, 4), expand=False)
 
 
-def _group(letter: Letter, now: datetime) -> Group:
+def _group(letter: Letter, now: datetime) -> _Group:
     age = now - letter.sent_at
     number = next(number for number, (bound, _) in enumerate(_AGES) if age < bound)
-    return letter.box.owner, reason_words(letter.reason), number
+    return letter.queue.owner, reason_text(letter.reason), number
 
 
 def _ids(letters: Sequence[Letter]) -> str:

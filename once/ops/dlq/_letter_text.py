@@ -11,33 +11,40 @@ from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.events.strict_json import parse
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.letter_context import Case
-from once.ops.dead_letters.queue_history import Stay
-from once.ops.dead_letters.redrive_safety import Judged, Verdict
-from once.ops.dedup_records.record_text import record_words
-from once.ops.terminal.formatting import NOT_READABLE, harmless, one_line, shown_age, shown_time
+from once.ops.dead_letters.letter_context import LetterContext
+from once.ops.dead_letters.queue_history import QueueStay
+from once.ops.dead_letters.redrive_safety import AssessedLetter, RedriveVerdict
+from once.ops.dedup_records.record_text import record_lines
+from once.ops.terminal.formatting import (
+    NOT_READABLE,
+    escape_controls,
+    format_age,
+    format_time,
+    single_line,
+)
 from once.schema import Limits
 
 NO_REASON = "no reason recorded: the function died"
 
 
-def reason_words(reason: str | None) -> str:
+def reason_text(reason: str | None) -> str:
     """Return a letter's reason as it is shown."""
     return reason or NO_REASON
 
 
-def style_of(verdict: Verdict) -> str:
+def verdict_style(verdict: RedriveVerdict) -> str:
     """Return how a verdict is coloured."""
     return "green" if verdict.safe else "bold red"
 
 
-def letter_table(judged: Judged, now: datetime) -> Table:
+def letter_table(assessed: AssessedLetter, now: datetime) -> Table:
     """Return what is known of a letter, all but its body."""
     table = Table.grid(padding=(0, 2))
-    for name, value in _rows(judged.case, now):
+    for name, value in _rows(assessed.context, now):
         table.add_row(Text(name, "dim"), value)
     table.add_row(
-        Text("if sent back", "dim"), Text(harmless(str(judged.verdict)), style_of(judged.verdict))
+        Text("if sent back", "dim"),
+        Text(escape_controls(str(assessed.verdict)), verdict_style(assessed.verdict)),
     )
     return table
 
@@ -52,13 +59,13 @@ def body_text(letter: Letter) -> str:
     return json.dumps(tree, indent=2, ensure_ascii=False)
 
 
-def _rows(case: Case, now: datetime) -> Iterator[tuple[str, str]]:
-    letter = case.letter
+def _rows(context: LetterContext, now: datetime) -> Iterator[tuple[str, str]]:
+    letter = context.letter
     yield "message", letter.message_id
-    yield "consumer", letter.box.owner
-    yield "reason", reason_words(letter.reason)
+    yield "consumer", letter.queue.owner
+    yield "reason", reason_text(letter.reason)
     if letter.error:
-        yield "error", one_line(letter.error)
+        yield "error", single_line(letter.error)
     yield "dead-lettered", _moment(letter.sent_at, now)
     yield "first seen", _moment(letter.first_seen, now)
     if letter.unreadable:
@@ -67,14 +74,17 @@ def _rows(case: Case, now: datetime) -> Iterator[tuple[str, str]]:
     yield "lineage", "\n".join(map(_stay, letter.lineage)) or "none recorded"
     if letter.group is not None:
         yield "message group", letter.group
-    if isinstance(case.event, CloudEvent):
-        yield from _event_rows(case.event)
+    if isinstance(context.event, CloudEvent):
+        yield from _event_rows(context.event)
     if letter.original.attributes:
         yield "attributes", json.dumps(letter.original.attributes, ensure_ascii=False)
     if letter.left_out:
         yield "left out", f"{letter.left_out}: the letter would have been over SQS's limit"
-    yield "dedup key", _key(case)
-    yield "dedup record", "\n".join(record_words(case.record, now) if case.record else ["none"])
+    yield "dedup key", _key(context)
+    yield (
+        "dedup record",
+        "\n".join(record_lines(context.record, now) if context.record else ["none"]),
+    )
 
 
 def _receives(letter: Letter) -> str:
@@ -83,17 +93,17 @@ def _receives(letter: Letter) -> str:
 
 
 def _event_rows(event: CloudEvent) -> Iterator[tuple[str, str]]:
-    yield "event", one_line(f"{event.type}, id {event.id}, source {event.source}")
+    yield "event", single_line(f"{event.type}, id {event.id}, source {event.source}")
     if event.time:
-        yield "event's time", one_line(event.time)
+        yield "event's time", single_line(event.time)
 
 
-def _key(case: Case) -> str:
-    key = case.pk or "not known"
-    return f"{key}\nSHA-256 {case.letter.key_hash}" if case.letter.key_hash else key
+def _key(context: LetterContext) -> str:
+    key = context.pk or "not known"
+    return f"{key}\nSHA-256 {context.letter.key_hash}" if context.letter.key_hash else key
 
 
-def _stay(stay: Stay) -> str:
+def _stay(stay: QueueStay) -> str:
     if stay.reason is None:
         return stay.message_id
     edited = ", edited" if stay.edited else ""
@@ -101,4 +111,4 @@ def _stay(stay: Stay) -> str:
 
 
 def _moment(moment: datetime, now: datetime) -> str:
-    return f"{shown_time(moment)} ({shown_age(now - moment)} ago)"
+    return f"{format_time(moment)} ({format_age(now - moment)} ago)"

@@ -11,21 +11,23 @@ from once.events.cloud_event import CloudEvent
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import event_and_keys
 from once.ops.dead_letters.queue_history import DIED
-from once.ops.terminal.timestamps import FORMS, read_when
+from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
 from once.schema import Reason
 
-MOST = 10_000
+DEFAULT_LIMIT = 10_000
 
-REASONS = (*Reason, DIED)
+_REASONS = (*Reason, DIED)
 
-MessageIds = Annotated[
+MessageIdsArgument = Annotated[
     list[str] | None,
     Argument(metavar="MESSAGE_ID", help="These alone; the beginning of an id is enough."),
 ]
-MessageId = Annotated[
+MessageIdArgument = Annotated[
     str, Argument(metavar="MESSAGE_ID", help="As `list` shows it; its beginning is enough.")
 ]
-Owner = Annotated[str | None, Option("--consumer", help="Dead letters of this consumer alone.")]
+ConsumerOption = Annotated[
+    str | None, Option("--consumer", help="Dead letters of this consumer alone.")
+]
 ReasonOption = Annotated[
     str | None,
     Option("--reason", help=f"Dead letters with this reason; `{DIED}`: with none recorded."),
@@ -33,18 +35,18 @@ ReasonOption = Annotated[
 KeyOption = Annotated[
     str | None, Option("--key", help="The event's id, or a part of its dedup key in clear.")
 ]
-Older = Annotated[
+OlderThanOption = Annotated[
     str | None,
-    Option("--older-than", metavar="WHEN", help=f"Dead-lettered before then: {FORMS}."),
+    Option("--older-than", metavar="WHEN", help=f"Dead-lettered before then: {TIME_FORMATS}."),
 ]
-Younger = Annotated[
+YoungerThanOption = Annotated[
     str | None, Option("--younger-than", metavar="WHEN", help="Dead-lettered since then.")
 ]
-Limit = Annotated[int, Option(min=1, help="Look at so many dead letters at most.")]
+LimitOption = Annotated[int, Option(min=1, help="Look at so many dead letters at most.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class LetterFilter:
     """Which dead letters: those for which all holds that is not None."""
 
     reason: str | None = None
@@ -53,7 +55,7 @@ class Choice:
     since: datetime | None = None
 
     @classmethod
-    def of(
+    def parse(
         cls, reason: str | None, key: str | None, older: str | None, younger: str | None
     ) -> Self:
         """Read what the options say.
@@ -62,18 +64,18 @@ class Choice:
             typer.BadParameter: one of them cannot be read.
         """
         now = datetime.now(UTC)
-        if reason is not None and reason not in REASONS:
+        if reason is not None and reason not in _REASONS:
             raise BadParameter(
-                f"{reason!r} is none: give one of {', '.join(REASONS)}", param_hint="--reason"
+                f"{reason!r} is none: give one of {', '.join(_REASONS)}", param_hint="--reason"
             )
         return cls(
             reason=reason,
             key=key,
-            before=read_when(older, now=now, option="--older-than") if older else None,
-            since=read_when(younger, now=now, option="--younger-than") if younger else None,
+            before=parse_time_option(older, now=now, option="--older-than") if older else None,
+            since=parse_time_option(younger, now=now, option="--younger-than") if younger else None,
         )
 
-    def takes(self, letter: Letter) -> bool:
+    def matches(self, letter: Letter) -> bool:
         """Tell whether a letter is meant."""
         return (
             self.reason in (None, letter.reason or DIED)
@@ -83,13 +85,13 @@ class Choice:
         )
 
 
-def check_names(names: Sequence[str], choice: Choice) -> None:
+def check_ids_or_filter(names: Sequence[str], letter_filter: LetterFilter) -> None:
     """See to it that dead letters are named or filtered, and not both.
 
     Raises:
         typer.BadParameter: they are.
     """
-    if names and choice != Choice():
+    if names and letter_filter != LetterFilter():
         raise BadParameter("dead letters are named or filtered: leave the filters or the ids out")
 
 

@@ -10,33 +10,35 @@ from typer import Option
 
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.letter import Letter, boxes
-from once.ops.dead_letters.queue_walk import Walk, by_box
-from once.ops.dead_letters.redrive import delete
+from once.ops.dead_letters.letter import Letter, dead_letter_queues
+from once.ops.dead_letters.queue_walk import QueueWalk, batches_by_queue
+from once.ops.dead_letters.redrive import delete_letters
 from once.ops.dlq._export import export
 from once.ops.dlq._letter_list import groups_table
 from once.ops.dlq._options import (
-    MOST,
-    Choice,
+    DEFAULT_LIMIT,
+    ConsumerOption,
     KeyOption,
-    Limit,
-    MessageIds,
-    Older,
-    Owner,
+    LetterFilter,
+    LimitOption,
+    MessageIdsArgument,
+    OlderThanOption,
     ReasonOption,
-    Younger,
-    check_names,
+    YoungerThanOption,
+    check_ids_or_filter,
 )
-from once.ops.dlq._selection import approximate_number, looked_at, meant, walking
+from once.ops.dlq._selection import approximate_number, open_walk, progress_text, selected_letters
 from once.ops.errors import OpsError
-from once.ops.terminal.console import Service, console, progress
+from once.ops.terminal.console import ServiceOption, console, progress
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-Yes = Annotated[bool, Option("--yes", help="Do not ask.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Delete nothing, show what would be deleted.")]
-Export = Annotated[
+_YesOption = Annotated[bool, Option("--yes", help="Do not ask.")]
+_DryRunOption = Annotated[
+    bool, Option("--dry-run", help="Delete nothing, show what would be deleted.")
+]
+_ExportOption = Annotated[
     Path | None,
     Option(
         "--export",
@@ -47,29 +49,31 @@ Export = Annotated[
 
 
 def purge(
-    message_ids: MessageIds = None,
-    consumer: Owner = None,
+    message_ids: MessageIdsArgument = None,
+    consumer: ConsumerOption = None,
     reason: ReasonOption = None,
     key: KeyOption = None,
-    older_than: Older = None,
-    younger_than: Younger = None,
-    limit: Limit = MOST,
-    export_file: Export = None,
-    yes: Yes = False,
-    dry_run: DryRun = False,
-    service: Service = "once",
+    older_than: OlderThanOption = None,
+    younger_than: YoungerThanOption = None,
+    limit: LimitOption = DEFAULT_LIMIT,
+    export_file: _ExportOption = None,
+    yes: _YesOption = False,
+    dry_run: _DryRunOption = False,
+    service: ServiceOption = "once",
 ) -> None:
     """Delete dead letters for good, once a file holds all that it takes to send them again."""
-    choice = Choice.of(reason, key, older_than, younger_than)
+    letter_filter = LetterFilter.parse(reason, key, older_than, younger_than)
     names = message_ids or []
-    check_names(names, choice)
+    check_ids_or_filter(names, letter_filter)
     deployment = Deployment.find(service)
-    sqs, places = client("sqs"), boxes(deployment, consumer)
+    sqs, places = client("sqs"), dead_letter_queues(deployment, consumer)
     about = approximate_number(sqs, places)
-    with walking(sqs, places, limit) as walk:
-        letters = [letter for page in meant(walk, names, choice) for letter in page]
+    with open_walk(sqs, places, limit) as walk:
+        letters = [
+            letter for page in selected_letters(walk, names, letter_filter) for letter in page
+        ]
         console.print(groups_table(letters, datetime.now(UTC)))
-        console.print(looked_at(walk, about))
+        console.print(progress_text(walk, about))
         if dry_run or not letters:
             return
         if not yes:
@@ -78,7 +82,7 @@ def purge(
         written = [letter for letter in letters if letter.message_id not in faults]
         refused = _delete(sqs, walk, written)
     if faults or refused:
-        raise OpsError(_told(faults, refused))
+        raise OpsError(_failure_text(faults, refused))
 
 
 def _export(letters: Sequence[Letter], path: Path | None) -> dict[str, str]:
@@ -96,28 +100,28 @@ def _files(
 ) -> Mapping[Path, Sequence[Letter]]:
     if path:
         return {path: letters}
-    owners = dict.fromkeys(letter.box.owner for letter in letters)
+    owners = dict.fromkeys(letter.queue.owner for letter in letters)
     return {
         Path(f"dlq-{owner}-{now:%Y%m%dT%H%M%SZ}.jsonl"): [
-            letter for letter in letters if letter.box.owner == owner
+            letter for letter in letters if letter.queue.owner == owner
         ]
         for owner in owners
     }
 
 
-def _delete(sqs: "SQSClient", walk: Walk, letters: Sequence[Letter]) -> dict[str, str]:
+def _delete(sqs: "SQSClient", walk: QueueWalk, letters: Sequence[Letter]) -> dict[str, str]:
     refused: dict[str, str] = {}
     with progress() as bar:
         task = bar.add_task("deleted", total=len(letters))
-        for some in by_box(letters):
-            failed = delete(sqs, some)
+        for some in batches_by_queue(letters):
+            failed = delete_letters(sqs, some)
             walk.taken(letter for letter in some if letter.message_id not in failed)
             refused |= failed
             bar.advance(task, len(some) - len(failed))
     return refused
 
 
-def _told(faults: Mapping[str, str], refused: Mapping[str, str]) -> str:
+def _failure_text(faults: Mapping[str, str], refused: Mapping[str, str]) -> str:
     lines = "".join(f"\n  {name}: {said}" for name, said in {**faults, **refused}.items())
     return (
         f"{len(faults) + len(refused)} dead letters were not deleted, of which {len(refused)} "

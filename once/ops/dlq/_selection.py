@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from once.ops.aws.queue_depth import depth
-from once.ops.dead_letters.letter import Box, Letter
-from once.ops.dead_letters.queue_walk import HOLD_SECONDS, Walk, by_box
-from once.ops.dlq._options import Choice
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
+from once.ops.dead_letters.queue_walk import HOLD_SECONDS, QueueWalk, batches_by_queue
+from once.ops.dlq._options import LetterFilter
 from once.ops.errors import OpsError
 
 if TYPE_CHECKING:
@@ -20,9 +20,11 @@ _SHOWN = 5
 
 
 @contextmanager
-def walking(sqs: "SQSClient", boxes: Sequence[Box], limit: int) -> Iterator[Walk]:
+def open_walk(
+    sqs: "SQSClient", queues: Sequence[DeadLetterQueue], limit: int
+) -> Iterator[QueueWalk]:
     """Hold letters while they are looked at, and tell of those that could not be given back."""
-    walk = Walk(sqs, boxes, limit)
+    walk = QueueWalk(sqs, queues, limit)
     try:
         with walk:
             yield walk
@@ -35,30 +37,32 @@ def walking(sqs: "SQSClient", boxes: Sequence[Box], limit: int) -> Iterator[Walk
             )
 
 
-def approximate_number(sqs: "SQSClient", boxes: Sequence[Box]) -> int:
+def approximate_number(sqs: "SQSClient", queues: Sequence[DeadLetterQueue]) -> int:
     """Return how many dead letters there are, as SQS last counted them."""
-    return sum(depth(sqs, box.url).total for box in boxes)
+    return sum(depth(sqs, queue.url).total for queue in queues)
 
 
-def looked_at(walk: Walk, about: int) -> str:
+def progress_text(walk: QueueWalk, about: int) -> str:
     """Return how many letters were looked at, in words."""
     return f"looked at {walk.looked_at} of about {about} dead letters"
 
 
-def meant(walk: Walk, names: Sequence[str], choice: Choice) -> Iterator[Sequence[Letter]]:
+def selected_letters(
+    walk: QueueWalk, names: Sequence[str], letter_filter: LetterFilter
+) -> Iterator[Sequence[Letter]]:
     """Yield the letters that are named, or else chosen, in tens at most, all of one queue.
 
     Raises:
-        OpsError: see `named`.
+        OpsError: see `letters_by_id`.
     """
     if names:
-        yield from by_box(named(walk, names))
+        yield from batches_by_queue(letters_by_id(walk, names))
         return
     for page in walk.pages():
-        yield [letter for letter in page if choice.takes(letter)]
+        yield [letter for letter in page if letter_filter.matches(letter)]
 
 
-def named(walk: Walk, ids: Sequence[str]) -> list[Letter]:
+def letters_by_id(walk: QueueWalk, ids: Sequence[str]) -> list[Letter]:
     """Return the letters that are named by their message id, or by its beginning.
 
     Raises:

@@ -12,8 +12,8 @@ from once.errors import Unpublishable
 from once.events.dedup_key import consumer_of, key_hash
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import text
-from once.ops.aws.batch_calls import call_for_each, in_calls
-from once.ops.aws.deployment import Consumer
+from once.ops.aws.batch_calls import batches_by_size, call_for_each
+from once.ops.aws.deployment import DeployedConsumer
 from once.ops.errors import OpsError
 from once.schema import EVENT_TYPE_ATTRIBUTE, Record
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from once.outbox.stream_relay import Relayed
 
-Send = Callable[[Sequence[OutgoingEvent]], object]
+SendEvents = Callable[[Sequence[OutgoingEvent]], object]
 
 
-class ToConsumer:
+class DirectDelivery:
     """Takes dedup records as the relay does, and sends their events to one consumer.
 
     The consumer deduplicates, so that an event it already has changes nothing.
@@ -38,11 +38,11 @@ class ToConsumer:
         OpsError: it takes no events of other consumers.
     """
 
-    def __init__(self, consumer: Consumer, send: Send) -> None:
+    def __init__(self, consumer: DeployedConsumer, send: SendEvents) -> None:
         if not consumer.events:
             raise OpsError(
                 f"{consumer.name!r} takes no events of other consumers, and only those are kept in "
-                "the table: add their types to `events=` of its line and deploy; events of "
+                "the table: add their types to `events=` of the consumer and deploy; events of "
                 "producers have to be published again by their producers"
             )
         self._types = consumer.events
@@ -71,14 +71,14 @@ class ToConsumer:
                 yield event
 
 
-def sender(sqs: "SQSClient", consumer: Consumer) -> Send:
+def queue_sender(sqs: "SQSClient", consumer: DeployedConsumer) -> SendEvents:
     """Return the call that sends events to a consumer's queue.
 
     The call raises OpsError where the queue does not take one of them in several attempts.
     """
 
     def send(events: Sequence[OutgoingEvent]) -> None:
-        for some in in_calls(events, _size):
+        for some in batches_by_size(events, _size):
             _, refused = call_for_each(
                 lambda entries: sqs.send_message_batch(
                     QueueUrl=consumer.queue_url, Entries=entries

@@ -1,4 +1,4 @@
-"""The deployed relay, invoked with records of an operator's choice."""
+"""The deployed relay, invoked with records of an operator's record_filter."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from once.outbox.stream_relay import Relayed
 
-LONGEST_SECONDS = 15 * 60
+MAX_FUNCTION_SECONDS = 15 * 60
 """No function runs for longer: an answer that is not there by then does not come."""
 
 
@@ -21,7 +21,7 @@ class RelayFunction:
     """Invokes the function, and waits for its answer.
 
     Args:
-        client: a Lambda client that waits for `LONGEST_SECONDS`.
+        client: a Lambda client that waits for `MAX_FUNCTION_SECONDS`.
         name: the function's name.
     """
 

@@ -20,7 +20,7 @@ from once.events.dedup_key import key_hash
 from once.events.outgoing import events_in
 from once.ops.aws.batch_calls import ATTEMPTS, BACKOFF_SECONDS
 from once.ops.aws.clients import THREADS
-from once.ops.dedup_records.outbox_scan import Page
+from once.ops.dedup_records.outbox_scan import OutboxPage
 from once.ops.errors import OpsError
 from once.ops.outbox.relay_invocation import RelayFailed
 from once.schema import Record
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from once.outbox.stream_relay import Relayed
 
 StreamRecord = Mapping[str, Any]
-Relay = Callable[[Sequence[StreamRecord]], "Relayed"]
+RelayCall = Callable[[Sequence[StreamRecord]], "Relayed"]
 """Publishes the events of some records, and counts them; raises RelayFailed if not all are done."""
 
 BATCH_RECORDS = 100
 """As many as the stream hands over at once: the relay's timeout is made for them."""
-BATCH_BYTES = 5 * 1024 * 1024
+_BATCH_BYTES = 5 * 1024 * 1024
 """Lambda takes requests of 6 MB."""
 
 
 @dataclass(slots=True)
-class Result:
+class RepublishResult:
     """What was published: records that were read, and events by type; and what was not.
 
     `too_old` counts records whose consumers may soon have forgotten their events. `refused` are the
@@ -59,7 +59,9 @@ class Result:
         self.refused = [*dict.fromkeys((*self.refused, *answer["dead_lettered"]))]
 
 
-def republish(pages: Iterable[Page], relay: Relay, seen: Callable[[int], object]) -> Result:
+def republish(
+    pages: Iterable[OutboxPage], relay: RelayCall, seen: Callable[[int], object]
+) -> RepublishResult:
     """Have the events of every record published, several batches at the same time.
 
     Args:
@@ -72,15 +74,15 @@ def republish(pages: Iterable[Page], relay: Relay, seen: Callable[[int], object]
         botocore.exceptions.BotoCoreError, ClientError: the records cannot be read, or the relay
             cannot be invoked.
     """
-    result = Result()
+    result = RepublishResult()
     with ThreadPoolExecutor(THREADS) as pool:
         for page in pages:
-            for answer in pool.map(relay, [*batches(page.items)]):
+            for answer in pool.map(relay, [*stream_batches(page.items)]):
                 result.add(answer)
             result.records += len(page.items)
             result.too_old += page.too_old
             result.unreadable += [key_hash(item[Record.PK]["S"]) for item in page.unreadable]
-            seen(page.looked_at)
+            seen(page.scanned)
     return result
 
 
@@ -97,7 +99,7 @@ def count_only(records: Sequence[StreamRecord]) -> "Relayed":
     return {"published": dict(published), "dead_lettered": unreadable}
 
 
-def patiently(relay: Relay) -> Relay:
+def with_retries(relay: RelayCall) -> RelayCall:
     """Return a relay that is tried again where it fails.
 
     It raises OpsError if a batch is not done in several attempts.
@@ -120,13 +122,13 @@ def patiently(relay: Relay) -> Relay:
     return publish
 
 
-def batches(items: Iterable[Mapping[str, Any]]) -> Iterator[list[StreamRecord]]:
+def stream_batches(items: Iterable[Mapping[str, Any]]) -> Iterator[list[StreamRecord]]:
     """Yield dedup records as records of the stream, as many at once as one request may hold."""
     batch: list[StreamRecord] = []
     size = 0
     for record in map(_inserted, items):
         more = len(json.dumps(record))
-        if len(batch) == BATCH_RECORDS or (batch and size + more > BATCH_BYTES):
+        if len(batch) == BATCH_RECORDS or (batch and size + more > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(record)

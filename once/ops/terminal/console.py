@@ -9,15 +9,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 from typer.core import TyperGroup
 
-from once.ops.errors import OpsError, explained
-from once.ops.terminal.formatting import harmless
+from once.ops.errors import OpsError, error_with_remedy
+from once.ops.terminal.formatting import escape_controls
 
 
-class PlainConsole(Console):
+class _EscapingConsole(Console):
     """A console that shows texts as they are, and never what a terminal would obey.
 
     A text is no markup, has no emoji codes, and is escaped before its width is measured. A
-    `rich.text.Text` is not: see `once.ops.terminal.formatting.harmless`.
+    `rich.text.Text` is not: see `once.ops.terminal.formatting.escape_controls`.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
@@ -25,14 +25,14 @@ class PlainConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return the text as rich shows it."""
-        return super().render_str(harmless(text), **options)
+        return super().render_str(escape_controls(text), **options)
 
 
-console = PlainConsole()
-aside = PlainConsole(stderr=True)
+console = _EscapingConsole()
+error_console = _EscapingConsole(stderr=True)
 
-Service = Annotated[
-    str, typer.Option("--service", help="The deployment's name: `service` in cdk.json.")
+ServiceOption = Annotated[
+    str, typer.Option("--service", help="The deployment's name; its stacks' names begin with it.")
 ]
 
 
@@ -43,11 +43,11 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except (OpsError, BotoCoreError, ClientError) as error:
-            aside.print(f"error: {explained(error)}", soft_wrap=True)
+            error_console.print(f"error: {error_with_remedy(error)}", soft_wrap=True)
             raise typer.Exit(1) from error
 
 
-def commands(*, help: str | None = None) -> typer.Typer:  # noqa: A002, the name that typer gives it
+def command_group(*, help: str | None = None) -> typer.Typer:  # noqa: A002, the name that typer gives it
     """Return an empty group of commands."""
     return typer.Typer(cls=_Group, help=help, no_args_is_help=True, add_completion=False)
 

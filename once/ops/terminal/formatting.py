@@ -5,22 +5,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 NOT_READABLE = "not-readable"
-"""In place of a value that is there, and has no form in which it is ever written."""
+"""Shown for a value that exists and cannot be read."""
+
+UNKNOWN = "–"
+"""Shown for a value that is not known."""
 
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
 
 
-def shown_time(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """Return a point in time as it is shown, in UTC."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def shown_seconds(seconds: float) -> str:
+def format_epoch_seconds(seconds: float) -> str:
     """Return a point in time as it is shown, given in seconds since the epoch."""
-    return shown_time(datetime.fromtimestamp(seconds, UTC))
+    return format_time(datetime.fromtimestamp(seconds, UTC))
 
 
-def shown_age(age: timedelta) -> str:
+def format_age(age: timedelta) -> str:
     """Return an age in its largest unit: `3 d`, `5 h`, `12 min`, `7 s`."""
     seconds = max(0, int(age.total_seconds()))
     for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
@@ -34,11 +37,11 @@ def json_text(value: Any) -> str:
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 
-def one_line(text: str) -> str:
+def single_line(text: str) -> str:
     """Return a text with escapes in place of whatever would not show on its line."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def harmless(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return a text with escapes in place of what a terminal could take for a command."""
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)

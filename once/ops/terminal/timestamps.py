@@ -7,7 +7,7 @@ from typer import BadParameter
 
 from once.events.cloud_event import CloudEvent
 
-FORMS = (
+TIME_FORMATS = (
     "a date (2026-07-30), a date-time (2026-07-30T14:00, in UTC unless it has an offset), or an "
     "age (90m, 26h, 2d)"
 )
@@ -16,12 +16,12 @@ _AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[mhd])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
-def made_at(event: CloudEvent) -> datetime | None:
+def event_time(event: CloudEvent) -> datetime | None:
     """Return when an event was made, as its producer says; None where it says nothing readable."""
-    return read_moment(event.time or "")
+    return parse_timestamp(event.time or "")
 
 
-def read_moment(text: str) -> datetime | None:
+def parse_timestamp(text: str) -> datetime | None:
     """Return the point in time of an ISO 8601 date-time, in UTC unless it has an offset.
 
     Returns:
@@ -34,7 +34,7 @@ def read_moment(text: str) -> datetime | None:
         return None
 
 
-def from_seconds(seconds: float) -> datetime | None:
+def from_epoch_seconds(seconds: float) -> datetime | None:
     """Return the point in time so many seconds after the epoch; None where no calendar holds it."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
@@ -42,7 +42,7 @@ def from_seconds(seconds: float) -> datetime | None:
         return None
 
 
-def read_when(text: str, *, now: datetime, option: str) -> datetime:
+def parse_time_option(text: str, *, now: datetime, option: str) -> datetime:
     """Return the point in time that is meant, with its offset from UTC.
 
     Args:
@@ -57,7 +57,7 @@ def read_when(text: str, *, now: datetime, option: str) -> datetime:
     try:
         return _read(text.strip(), now)
     except (ValueError, OverflowError):
-        message = f"{text!r} is no point in time: give {FORMS}"
+        message = f"{text!r} is no point in time: give {TIME_FORMATS}"
         raise BadParameter(message, param_hint=option) from None
 
 

@@ -12,15 +12,15 @@ from once.events.outgoing import events_in
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import event_of
 from once.ops.dedup_records.dedup_table import Item
-from once.ops.dedup_records.key_candidates import LOOK_UPS, candidates
+from once.ops.dedup_records.key_candidates import MAX_LOOKUPS, candidate_keys
 from once.schema import Limits, Record
 
-Identity = tuple[str, str]
+_EventIdentity = tuple[str, str]
 """An event's source and id."""
 
 
 @dataclass(slots=True)
-class Story:
+class EventGraph:
     """All that was found.
 
     Attributes:
@@ -28,25 +28,25 @@ class Story:
         letters: dead letters.
         events: the events that are known in full, from dead letters and outboxes.
         keys: the keys that the consumers may have given each event.
-        given_up: the events of the dead letters.
+        dead_lettered: the events of the dead letters.
     """
 
     records: dict[str, Item] = field(default_factory=dict)
     letters: list[Letter] = field(default_factory=list)
-    events: dict[Identity, CloudEvent] = field(default_factory=dict)
-    keys: dict[Identity, list[str]] = field(default_factory=dict)
-    given_up: set[Identity] = field(default_factory=set)
+    events: dict[_EventIdentity, CloudEvent] = field(default_factory=dict)
+    keys: dict[_EventIdentity, list[str]] = field(default_factory=dict)
+    dead_lettered: set[_EventIdentity] = field(default_factory=set)
 
     def open_events(self) -> Iterator[tuple[CloudEvent, list[str]]]:
         """Yield the events that no consumer has committed or given up, with their possible keys."""
         for identity, event in self.events.items():
             keys = self.keys[identity]
-            if identity not in self.given_up and self.records.keys().isdisjoint(keys):
+            if identity not in self.dead_lettered and self.records.keys().isdisjoint(keys):
                 yield event, keys
 
 
-class Follower:
-    """Follows a story from what is known of it to its end.
+class EventGraphBuilder:
+    """Follows a graph from what is known of it to its end.
 
     Args:
         consumers: the names of all consumers.
@@ -64,9 +64,9 @@ class Follower:
         self._get = read
         self._letters = {letter.message_id: (letter, _event(letter)) for letter in letters}
         self._asked: set[str] = set()
-        self.story = Story()
+        self.graph = EventGraph()
 
-    def mentioning(self, key: str) -> list[Letter]:
+    def letters_with_key(self, key: str) -> list[Letter]:
         """Return the dead letters that a key names: in their message, or by its hash.
 
         Args:
@@ -79,35 +79,35 @@ class Follower:
             if letter.key_hash in hashes or any(text in letter.original.body for text in texts)
         ]
 
-    def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> Story:
-        """Return the story that these records and dead letters belong to."""
+    def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> EventGraph:
+        """Return the graph that these records and dead letters belong to."""
         while records or letters:
             events = [*self._add_records(records), *self._add_letters(letters)]
             keys = {*self._siblings(records), *self._keys_of(events)}
-            records = self._get(keys - self._asked - self.story.records.keys())
+            records = self._get(keys - self._asked - self.graph.records.keys())
             self._asked |= keys
             letters = self._more_letters()
-        return self.story
+        return self.graph
 
     def _add_records(self, records: Iterable[Item]) -> Iterator[CloudEvent]:
         for item in records:
-            self.story.records[item[Record.PK]["S"]] = item
-            yield from published(item)
+            self.graph.records[item[Record.PK]["S"]] = item
+            yield from _published_events(item)
 
     def _add_letters(self, letters: Iterable[Letter]) -> Iterator[CloudEvent]:
         for letter in letters:
-            self.story.letters.append(letter)
+            self.graph.letters.append(letter)
             _, event = self._letters.pop(letter.message_id)
             if event:
-                self.story.given_up.add(_identity(event))
+                self.graph.dead_lettered.add(_identity(event))
                 yield event
 
     def _more_letters(self) -> list[Letter]:
-        hashes = set(map(key_hash, self.story.records))
+        hashes = set(map(key_hash, self.graph.records))
         return [
             letter
             for letter, event in self._letters.values()
-            if letter.key_hash in hashes or (event and _identity(event) in self.story.events)
+            if letter.key_hash in hashes or (event and _identity(event) in self.graph.events)
         ]
 
     def _siblings(self, records: Iterable[Item]) -> Iterator[str]:
@@ -119,18 +119,18 @@ class Follower:
     def _keys_of(self, events: Iterable[CloudEvent]) -> Iterator[str]:
         for event in events:
             identity = _identity(event)
-            if identity in self.story.events:
+            if identity in self.graph.events:
                 continue
-            self.story.events[identity] = event
-            self.story.keys[identity] = [
+            self.graph.events[identity] = event
+            self.graph.keys[identity] = [
                 key
                 for consumer in self._consumers
-                for key in islice(candidates(event, consumer), LOOK_UPS)
+                for key in islice(candidate_keys(event, consumer), MAX_LOOKUPS)
             ]
-            yield from self.story.keys[identity]
+            yield from self.graph.keys[identity]
 
 
-def published(item: Item) -> list[CloudEvent]:
+def _published_events(item: Item) -> list[CloudEvent]:
     """Return the events that a record published; none where its outbox cannot be read."""
     try:
         return [
@@ -146,5 +146,5 @@ def _event(letter: Letter) -> CloudEvent | None:
     return event if isinstance(event, CloudEvent) else None
 
 
-def _identity(event: CloudEvent) -> Identity:
+def _identity(event: CloudEvent) -> _EventIdentity:
     return event.source, event.id

@@ -9,36 +9,38 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
 
-DUPLICATE = "duplicate"
+_DUPLICATE = "duplicate"
 RETRIED = "will be retried"
 QUARANTINED = "quarantined"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogEntry:
     """A line of a consumer's log that is about one message.
 
     Attributes:
         at: when it was written.
         consumer: whose log it is.
-        said: what happened: the line's message.
+        message: what happened: the line's message.
         fields: the line's other fields.
     """
 
     at: datetime
     consumer: str
-    said: str
+    message: str
     fields: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Logs:
+class ConsumerLogs:
     """The logs of the consumers of one deployment."""
 
     client: "CloudWatchLogsClient"
     service: str
 
-    def lines(self, consumer: str, text: str, since: datetime | None = None) -> Iterator[Line]:
+    def entries(
+        self, consumer: str, text: str, since: datetime | None = None
+    ) -> Iterator[LogEntry]:
         """Yield the lines that contain a text, as far back as the log goes.
 
         Args:
@@ -56,16 +58,16 @@ class Logs:
         )
         for page in pages:
             for event in page["events"]:
-                if line := _line(consumer, event["timestamp"], event["message"]):
-                    yield line
+                if entry := _read_entry(consumer, event["timestamp"], event["message"]):
+                    yield entry
 
 
-def _line(consumer: str, milliseconds: int, text: str) -> Line | None:
+def _read_entry(consumer: str, milliseconds: int, text: str) -> LogEntry | None:
     try:
         fields = json.loads(text)
-        said = fields["message"]
+        message = fields["message"]
     except (ValueError, TypeError, KeyError, RecursionError):  # not of ours
         return None
-    if said not in (DUPLICATE, RETRIED, QUARANTINED):
+    if message not in (_DUPLICATE, RETRIED, QUARANTINED):
         return None
-    return Line(datetime.fromtimestamp(milliseconds / 1000, UTC), consumer, said, fields)
+    return LogEntry(datetime.fromtimestamp(milliseconds / 1000, UTC), consumer, message, fields)

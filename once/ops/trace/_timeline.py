@@ -1,4 +1,4 @@
-"""A story in the order of time, with what the logs add to it."""
+"""A graph in the order of time, with what the logs add to it."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -10,45 +10,50 @@ from botocore.exceptions import BotoCoreError, ClientError
 from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import key_hash
 from once.ops.aws.clients import THREADS
-from once.ops.dedup_records.stored_record import text_of
-from once.ops.errors import explained
-from once.ops.terminal.timestamps import made_at
-from once.ops.trace._event_graph import Story
-from once.ops.trace._log_entries import QUARANTINED, RETRIED, Line, Logs
-from once.ops.trace._timeline_entries import Moment, of_letter, of_line, of_record
+from once.ops.dedup_records.stored_record import text_attribute
+from once.ops.errors import error_with_remedy
+from once.ops.terminal.timestamps import event_time
+from once.ops.trace._event_graph import EventGraph
+from once.ops.trace._log_entries import QUARANTINED, RETRIED, ConsumerLogs, LogEntry
+from once.ops.trace._timeline_entries import (
+    TimelineEntry,
+    letter_entry,
+    log_timeline_entry,
+    record_entry,
+)
 from once.schema import RELAY, Record
 
 _EVER = datetime.fromtimestamp(0, UTC)
 
 
-def timeline(story: Story, lines: Iterable[Line], now: datetime) -> list[Moment]:
-    """Return a story's moments, the oldest first.
+def timeline(graph: EventGraph, lines: Iterable[LogEntry], now: datetime) -> list[TimelineEntry]:
+    """Return a graph's moments, the oldest first.
 
     Args:
-        story: the story.
+        graph: the graph.
         lines: what the logs say of it. What a dead letter says as well is left out.
         now: the time.
     """
-    types = _types(story)
+    types = _types(graph)
     moments = [
-        *(of_record(item, now) for item in story.records.values()),
-        *(of_letter(letter) for letter in story.letters),
+        *(record_entry(item, now) for item in graph.records.values()),
+        *(letter_entry(letter) for letter in graph.letters),
         *(
-            of_line(line, types.get(line.fields.get("key_hash", "")))
-            for line in lines
-            if not _told_by_a_letter(line, story)
+            log_timeline_entry(entry, types.get(entry.fields.get("key_hash", "")))
+            for entry in lines
+            if not _has_dead_letter(entry, graph)
         ),
     ]
     return sorted(moments, key=lambda moment: moment.at or _EVER)
 
 
-def log_lines(
-    story: Story, logs: Logs, hashes: Collection[str], consumers: Collection[str]
-) -> tuple[list[Line], str | None]:
-    """Read what the logs say of a story.
+def read_log_entries(
+    graph: EventGraph, logs: ConsumerLogs, hashes: Collection[str], consumers: Collection[str]
+) -> tuple[list[LogEntry], str | None]:
+    """Read what the logs say of a graph.
 
     Args:
-        story: the story.
+        graph: the graph.
         logs: the consumers' logs.
         hashes: the SHA-256 of dedup keys, in hex, of which nobody knows whose they are.
         consumers: the names of all consumers.
@@ -56,13 +61,13 @@ def log_lines(
     Returns:
         The lines; and which logs could not be read and why, None where all could.
     """
-    known = _hashes(story)
-    waiting = {key_hash(key): event for event, keys in story.open_events() for key in keys}
+    known = _hashes(graph)
+    waiting = {key_hash(key): event for event, keys in graph.open_events() for key in keys}
 
-    def read(consumer: str) -> list[Line] | Exception:
+    def read(consumer: str) -> list[LogEntry] | Exception:
         own = {*known[consumer], *(hashes if consumer != RELAY else ())}
         try:
-            lines = [line for wanted in sorted(own) for line in logs.lines(consumer, wanted)]
+            lines = [entry for wanted in sorted(own) for entry in logs.entries(consumer, wanted)]
             return [*lines, *_retries(consumer, logs, waiting)]
         except (BotoCoreError, ClientError) as error:
             return error
@@ -70,67 +75,69 @@ def log_lines(
     asked = [*consumers, RELAY]
     with ThreadPoolExecutor(THREADS) as pool:
         answers = dict(zip(asked, pool.map(read, asked), strict=True))
-    return _sorted_out(answers)
+    return _collect(answers)
 
 
-def _hashes(story: Story) -> dict[str, set[str]]:
-    """The hashes of the story's keys, by whose log they stand in."""
+def _hashes(graph: EventGraph) -> dict[str, set[str]]:
+    """The hashes of the graph's keys, by whose log they stand in."""
     found: dict[str, set[str]] = defaultdict(set)
-    for pk, item in story.records.items():
+    for pk, item in graph.records.items():
         found[pk.partition("#")[0]].add(key_hash(pk))
         if Record.OUTBOX in item:
             found[RELAY].add(key_hash(pk))
-    for letter in story.letters:
+    for letter in graph.letters:
         if letter.key_hash:
-            found[letter.box.owner].add(letter.key_hash)
+            found[letter.queue.owner].add(letter.key_hash)
     return found
 
 
-def _retries(consumer: str, logs: Logs, waiting: dict[str, CloudEvent]) -> Iterator[Line]:
+def _retries(
+    consumer: str, logs: ConsumerLogs, waiting: dict[str, CloudEvent]
+) -> Iterator[LogEntry]:
     """Attempts in vain at events without a record: which of many keys they have only logs say."""
     if not waiting or consumer == RELAY:
         return
     since = min(map(_since, waiting.values()))
-    for line in logs.lines(consumer, RETRIED, since):
-        if line.fields.get("key_hash") in waiting:
-            yield line
+    for entry in logs.entries(consumer, RETRIED, since):
+        if entry.fields.get("key_hash") in waiting:
+            yield entry
 
 
 def _since(event: CloudEvent) -> datetime:
     """Since when a log may speak of an event; a log takes no time before 1970 or after now."""
-    made = made_at(event)
+    made = event_time(event)
     return made if made and _EVER < made < datetime.now(UTC) else _EVER
 
 
-def _sorted_out(answers: dict[str, list[Line] | Exception]) -> tuple[list[Line], str | None]:
-    lines = [line for found in answers.values() if isinstance(found, list) for line in found]
+def _collect(answers: dict[str, list[LogEntry] | Exception]) -> tuple[list[LogEntry], str | None]:
+    lines = [entry for found in answers.values() if isinstance(found, list) for entry in found]
     errors = {name: found for name, found in answers.items() if isinstance(found, Exception)}
     if not errors:
         return lines, None
-    first = explained(next(iter(errors.values())))
+    first = error_with_remedy(next(iter(errors.values())))
     return lines, f"not read were the logs of {', '.join(errors)}: {first}"
 
 
-def _types(story: Story) -> dict[str, str]:
+def _types(graph: EventGraph) -> dict[str, str]:
     """The event types, by the hash of the event's key."""
-    events = {key_hash(key): e.type for e, keys in story.open_events() for key in keys}
-    letters = {m.key_hash: m.event_type for m in map(of_letter, story.letters)}
+    events = {key_hash(key): e.type for e, keys in graph.open_events() for key in keys}
+    letters = {m.key_hash: m.event_type for m in map(letter_entry, graph.letters)}
     records = {
         key_hash(pk): found
-        for pk, item in story.records.items()
-        if (found := text_of(item, Record.EVENT_TYPE))
+        for pk, item in graph.records.items()
+        if (found := text_attribute(item, Record.EVENT_TYPE))
     }
     known = {name: found for name, found in letters.items() if name and found}
     return events | known | records
 
 
-def _told_by_a_letter(line: Line, story: Story) -> bool:
-    if line.said != QUARANTINED:
+def _has_dead_letter(entry: LogEntry, graph: EventGraph) -> bool:
+    if entry.message != QUARANTINED:
         return False
-    message_id = line.fields.get("message_id")
+    message_id = entry.fields.get("message_id")
     return any(
-        letter.box.owner == line.consumer
-        and letter.key_hash == line.fields.get("key_hash")
+        letter.queue.owner == entry.consumer
+        and letter.key_hash == entry.fields.get("key_hash")
         and (message_id is None or message_id in (stay.message_id for stay in letter.lineage[-1:]))
-        for letter in story.letters
+        for letter in graph.letters
     )

@@ -12,11 +12,11 @@ from once.events.outgoing import events_in
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import event_of
 from once.ops.dedup_records.dedup_table import Item
-from once.ops.dedup_records.stored_record import moment_of, text_of, unreadable_points
-from once.ops.trace._log_entries import Line
+from once.ops.dedup_records.stored_record import text_attribute, time_attribute, unreadable_times
+from once.ops.trace._log_entries import LogEntry
 from once.schema import CLOCK_MARGIN_SECONDS, Outcome, Record, Standing, State
 
-Fact = str | int | bool | datetime | list[str]
+DetailValue = str | int | bool | datetime | list[str]
 
 _STANDINGS: dict[str, str] = {
     Standing.IN_FLIGHT: "in flight: its owner is at it, or died at it",
@@ -25,7 +25,7 @@ _STANDINGS: dict[str, str] = {
 }
 
 
-class What(StrEnum):
+class EntryKind(StrEnum):
     """What a consumer did with an event."""
 
     COMMITTED = "committed"
@@ -37,43 +37,43 @@ class What(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimelineEntry:
     """One line of a trace.
 
     Attributes:
         at: when it happened; None where that is not readable.
         consumer: the consumer's name.
         event_type: the type of the event; None where it is not known.
-        what: what the consumer did with it.
+        kind: what the consumer did with it.
         key_hash: the SHA-256 of the dedup key, in hex; None where no consumer got as far.
-        facts: more of it, by name.
+        details: more of it, by name.
     """
 
     at: datetime | None
     consumer: str
     event_type: str | None
-    what: What
+    kind: EntryKind
     key_hash: str | None
-    facts: Mapping[str, Fact]
+    details: Mapping[str, DetailValue]
 
 
-def of_record(item: Item, now: datetime) -> Moment:
+def record_entry(item: Item, now: datetime) -> TimelineEntry:
     """Return what a dedup record says."""
     pk = item[Record.PK]["S"]
-    return Moment(
-        at=moment_of(item, Record.COMMITTED_AT),
+    return TimelineEntry(
+        at=time_attribute(item, Record.COMMITTED_AT),
         consumer=pk.partition("#")[0],
-        event_type=text_of(item, Record.EVENT_TYPE),
-        what=_what(item),
+        event_type=text_attribute(item, Record.EVENT_TYPE),
+        kind=_record_kind(item),
         key_hash=key_hash(pk),
-        facts={"key": pk, **dict(_facts(item, now))},
+        details={"key": pk, **dict(_record_details(item, now))},
     )
 
 
-def of_letter(letter: Letter) -> Moment:
+def letter_entry(letter: Letter) -> TimelineEntry:
     """Return what a dead letter says."""
     event = event_of(letter)
-    facts: dict[str, Fact | None] = {
+    details: dict[str, DetailValue | None] = {
         "reason": letter.reason or "none was recorded: the function died",
         "error": letter.error,
         "first_seen": letter.first_seen,
@@ -82,69 +82,69 @@ def of_letter(letter: Letter) -> Moment:
         "not_readable": [*letter.unreadable] or None,
         "sent_back": [str(stay) for stay in letter.lineage[:-1]] or None,
     }
-    return Moment(
+    return TimelineEntry(
         at=letter.sent_at,
-        consumer=letter.box.owner,
+        consumer=letter.queue.owner,
         event_type=event.type if isinstance(event, CloudEvent) else None,
-        what=What.QUARANTINED,
+        kind=EntryKind.QUARANTINED,
         key_hash=letter.key_hash,
-        facts={name: fact for name, fact in facts.items() if fact is not None},
+        details={name: fact for name, fact in details.items() if fact is not None},
     )
 
 
-def of_line(line: Line, event_type: str | None) -> Moment:
+def log_timeline_entry(entry: LogEntry, event_type: str | None) -> TimelineEntry:
     """Return what a line of a log says of one message.
 
     Args:
-        line: the line.
+        entry: the entry.
         event_type: the type of the message's event; None where it is not known.
     """
     names = ("reason", "error", "receive_count", "message_id")
-    return Moment(
-        at=line.at,
-        consumer=line.consumer,
+    return TimelineEntry(
+        at=entry.at,
+        consumer=entry.consumer,
         event_type=event_type,
-        what=What(line.said),
-        key_hash=line.fields.get("key_hash"),
-        facts={name: line.fields[name] for name in names if name in line.fields},
+        kind=EntryKind(entry.message),
+        key_hash=entry.fields.get("key_hash"),
+        details={name: entry.fields[name] for name in names if name in entry.fields},
     )
 
 
-def _what(item: Item) -> What:
-    if text_of(item, Record.STATE) == State.PENDING:
-        return What.PENDING
-    refused = text_of(item, Record.OUTCOME) == Outcome.REFUSED
-    return What.REFUSED if refused else What.COMMITTED
+def _record_kind(item: Item) -> EntryKind:
+    if text_attribute(item, Record.STATE) == State.PENDING:
+        return EntryKind.PENDING
+    refused = text_attribute(item, Record.OUTCOME) == Outcome.REFUSED
+    return EntryKind.REFUSED if refused else EntryKind.COMMITTED
 
 
-def _facts(item: Item, now: datetime) -> Iterator[tuple[str, Fact]]:
+def _record_details(item: Item, now: datetime) -> Iterator[tuple[str, DetailValue]]:
     for name in (Record.REFUSAL, Record.EFFECT):
-        if found := text_of(item, name):
+        if found := text_attribute(item, name):
             yield name, found
-    if text_of(item, Record.STATE) == State.PENDING:
+    if text_attribute(item, Record.STATE) == State.PENDING:
         yield from _pending(item, now)
-    if found := text_of(item, Record.PROVIDER_KEY):
+    if found := text_attribute(item, Record.PROVIDER_KEY):
         yield Record.PROVIDER_KEY, found
     yield from _outbox(item)
-    expires_at = moment_of(item, Record.EXPIRES_AT)
+    expires_at = time_attribute(item, Record.EXPIRES_AT)
     if expires_at and expires_at < now - timedelta(seconds=CLOCK_MARGIN_SECONDS):
         yield "expired", expires_at
-    if unreadable := unreadable_points(item):
+    if unreadable := unreadable_times(item):
         yield "not_readable", unreadable
 
 
-def _pending(item: Item, now: datetime) -> Iterator[tuple[str, Fact]]:
-    standing = text_of(item, Record.STANDING) or "not recorded"
+def _pending(item: Item, now: datetime) -> Iterator[tuple[str, DetailValue]]:
+    standing = text_attribute(item, Record.STANDING) or "not recorded"
     yield Record.STANDING, _STANDINGS.get(standing, standing)
-    if since := moment_of(item, Record.COMMITTED_AT):
+    if since := time_attribute(item, Record.COMMITTED_AT):
         yield "since", since
-    if until := moment_of(item, Record.LEASE_UNTIL):
+    if until := time_attribute(item, Record.LEASE_UNTIL):
         yield "leased_until" if until > now else "lease_over_since", until
-    if until := moment_of(item, Record.KEY_EXPIRES_AT):
+    if until := time_attribute(item, Record.KEY_EXPIRES_AT):
         yield "provider_knows_key_until" if until > now else "provider_forgot_key", until
 
 
-def _outbox(item: Item) -> Iterator[tuple[str, Fact]]:
+def _outbox(item: Item) -> Iterator[tuple[str, DetailValue]]:
     try:
         if types := [event.type for event in events_in(item)]:
             yield "published", types

@@ -7,39 +7,44 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from once.ops.status import UNKNOWN
-from once.ops.terminal.formatting import NOT_READABLE, harmless, json_text, shown_time
-from once.ops.trace._timeline_entries import Fact, Moment, What
+from once.ops.terminal.formatting import (
+    NOT_READABLE,
+    UNKNOWN,
+    escape_controls,
+    format_time,
+    json_text,
+)
+from once.ops.trace._timeline_entries import DetailValue, EntryKind, TimelineEntry
 
 _STYLES = {
-    What.COMMITTED: "green",
-    What.REFUSED: "yellow",
-    What.PENDING: "yellow",
-    What.QUARANTINED: "red",
-    What.RETRIED: "yellow",
-    What.DUPLICATE: "dim",
+    EntryKind.COMMITTED: "green",
+    EntryKind.REFUSED: "yellow",
+    EntryKind.PENDING: "yellow",
+    EntryKind.QUARANTINED: "red",
+    EntryKind.RETRIED: "yellow",
+    EntryKind.DUPLICATE: "dim",
 }
 _IN_JSON_ONLY = frozenset({"key"})
 
 
-def as_table(key: str, moments: Sequence[Moment]) -> Table:
+def timeline_table(key: str, entries: Sequence[TimelineEntry]) -> Table:
     """Return a trace as a table, a row for each moment."""
     table = Table("time (UTC)", title=f"Trace of {key}", show_lines=True)
     for name in ("consumer", "event", "what happened"):
         table.add_column(name, overflow="fold")  # a provider's key is to be copied whole
-    for moment in moments:
+    for entry in entries:
         table.add_row(
-            _time(moment.at),
-            moment.consumer,
-            moment.event_type or UNKNOWN,
-            _told(moment),
+            _time(entry.at),
+            entry.consumer,
+            entry.event_type or UNKNOWN,
+            _entry_text(entry),
         )
     return table
 
 
-def as_json(key: str, moments: Sequence[Moment], notes: Sequence[str]) -> str:
+def timeline_json(key: str, entries: Sequence[TimelineEntry], notes: Sequence[str]) -> str:
     """Return a trace as one JSON object."""
-    return json_text({"key": key, "moments": [*map(_plain, moments)], "notes": [*notes]})
+    return json_text({"key": key, "moments": [*map(_entry_json, entries)], "notes": [*notes]})
 
 
 def _time(moment: datetime | None) -> str:
@@ -48,34 +53,37 @@ def _time(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03}"
 
 
-def _told(moment: Moment) -> Text:
-    text = Text(moment.what, style=_STYLES[moment.what])
-    for name, fact in moment.facts.items():
+def _entry_text(entry: TimelineEntry) -> Text:
+    text = Text(entry.kind, style=_STYLES[entry.kind])
+    for name, fact in entry.details.items():
         if name not in _IN_JSON_ONLY:
-            text.append(f"\n{name.replace('_', ' ')}: {harmless(_shown(fact))}", style="default")
+            text.append(
+                f"\n{name.replace('_', ' ')}: {escape_controls(_detail_text(fact))}",
+                style="default",
+            )
     return text
 
 
-def _shown(fact: Fact) -> str:
+def _detail_text(fact: DetailValue) -> str:
     match fact:
         case datetime():
-            return shown_time(fact)
+            return format_time(fact)
         case list():
             return ", ".join(fact)
         case _:
             return str(fact)
 
 
-def _plain(moment: Moment) -> dict[str, Any]:
-    facts = {
+def _entry_json(entry: TimelineEntry) -> dict[str, Any]:
+    details = {
         name: fact.isoformat(timespec="milliseconds") if isinstance(fact, datetime) else fact
-        for name, fact in moment.facts.items()
+        for name, fact in entry.details.items()
     }
     return {
-        "time": moment.at and moment.at.isoformat(timespec="milliseconds"),
-        "consumer": moment.consumer,
-        "event_type": moment.event_type,
-        "what": moment.what,
-        "key_hash": moment.key_hash,
-        **facts,
+        "time": entry.at and entry.at.isoformat(timespec="milliseconds"),
+        "consumer": entry.consumer,
+        "event_type": entry.event_type,
+        "what": entry.kind,
+        "key_hash": entry.key_hash,
+        **details,
     }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from demo.audit import on_their_way
+from demo.audit import undelivered_events
 from demo.deployed_shop import subscribers
 from once.cdk.props import Consumer
 from tests.demo.audit.sample import SUBSCRIBERS, changes
@@ -18,7 +18,7 @@ def test_who_subscribes_is_what_the_registry_says() -> None:
 
 
 def test_at_rest_nothing_is_on_its_way(world: World) -> None:
-    assert on_their_way(world.place()) == 0
+    assert undelivered_events(world.place()) == 0
 
 
 @pytest.mark.parametrize(("consumer", "event_type"), STEPS)
@@ -26,7 +26,7 @@ def test_what_a_subscriber_has_not_recorded_is_on_its_way(
     world: World, consumer: str, event_type: str
 ) -> None:
     world.forget(consumer, event_type, ORDER_OF.get(event_type, "order-1"))
-    assert on_their_way(world.place()) == 1
+    assert undelivered_events(world.place()) == 1
     findings = world.audit()
     assert changes(findings) == {"lost": 1}
     assert not findings.clean
@@ -34,26 +34,26 @@ def test_what_a_subscriber_has_not_recorded_is_on_its_way(
 
 def test_what_is_just_published_is_on_its_way_to_each_subscriber(world: World) -> None:
     world.commit("payments", "stock.reserved", "order-5", "payment.captured")
-    assert on_their_way(world.place()) == 3
+    assert undelivered_events(world.place()) == 3
 
 
 def test_every_event_of_an_outbox_is_on_its_way(world: World) -> None:
     world.commit("inventory", "order.placed", "order-5", "stock.reserved", "stock.refused")
-    assert on_their_way(world.place()) == 3
+    assert undelivered_events(world.place()) == 3
 
 
 def test_another_consumers_record_is_no_arrival(world: World) -> None:
     world.forget("orders", "payment.captured", "order-1")
     world.commit("inventory", "payment.captured", "order-5")
-    assert on_their_way(world.place()) == 1
+    assert undelivered_events(world.place()) == 1
 
 
 def test_an_event_that_waits_for_its_effect_has_arrived(world: World) -> None:
     world.forget("notifications", "payment.captured", "order-1")
     world.put("dedup", pk="notifications#1", state="pending", event_type="payment.captured")
-    assert on_their_way(world.place()) == 0
+    assert undelivered_events(world.place()) == 0
 
 
 def test_what_nobody_subscribes_to_goes_nowhere(world: World) -> None:
     world.commit("orders", "order.placed", "order-5", "order.stored")
-    assert on_their_way(world.place()) == 0
+    assert undelivered_events(world.place()) == 0

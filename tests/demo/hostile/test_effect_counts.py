@@ -7,11 +7,16 @@ from typing import Any
 import pytest
 
 from demo.scenarios.hostile import messages
-from demo.scenarios.hostile.effect_counts import Found, Letter, Sent, figures
+from demo.scenarios.hostile.effect_counts import (
+    FinalState,
+    SentMessages,
+    _DeadLetter,
+    count_effects,
+)
 from demo.scenarios.hostile.messages import SKU
 
 STOCK = 100
-SENT = Sent(orders={"o-1"}, counters={"c-1"}, refused={"poison-0"}, forged={"hidden-0"})
+SENT = SentMessages(orders={"o-1"}, counters={"c-1"}, refused={"poison-0"}, forged={"hidden-0"})
 REASON = {"once-reason": {"StringValue": "unparseable"}}
 LETTER = {"Body": "no JSON: poison-0", "MessageAttributes": REASON}
 
@@ -28,8 +33,8 @@ def _tables() -> dict[str, dict[str, Any]]:
     }
 
 
-def _found(**tables: Any) -> Found:
-    return Found(
+def _found(**tables: Any) -> FinalState:
+    return FinalState(
         tables={**_tables(), **tables},
         letters=[LETTER],
         charged=Counter(["o-1"]),
@@ -37,8 +42,8 @@ def _found(**tables: Any) -> Found:
     )
 
 
-def _figures(found: Found) -> dict[str, int]:
-    return figures(SENT, found, STOCK)
+def _figures(found: FinalState) -> dict[str, int]:
+    return count_effects(SENT, found, STOCK)
 
 
 def test_a_clean_run_has_no_fault() -> None:
@@ -82,7 +87,7 @@ def test_poison_that_is_in_no_dead_letter_queue_is_lost() -> None:
 
 
 def test_a_letter_without_a_reason_is_counted() -> None:
-    letters: list[Letter] = [LETTER, {"Body": "no JSON: poison-0"}]
+    letters: list[_DeadLetter] = [LETTER, {"Body": "no JSON: poison-0"}]
     assert _figures(replace(_found(), letters=letters))["letters_without_reason"] == 1
 
 
@@ -95,7 +100,7 @@ def test_a_letter_without_a_reason_is_counted() -> None:
         replace(_found(), mailed={"hidden-0@example.com"}),
     ],
 )
-def test_a_forgery_that_left_a_trace_was_accepted(found: Found) -> None:
+def test_a_forgery_that_left_a_trace_was_accepted(found: FinalState) -> None:
     assert _figures(found)["forged_accepted"] == 1
 
 
@@ -108,7 +113,7 @@ def test_a_forgery_that_left_a_trace_was_accepted(found: Found) -> None:
         replace(_found(), charged=Counter({"o-1": 2})),
     ],
 )
-def test_what_happened_twice_is_doubled(found: Found) -> None:
+def test_what_happened_twice_is_doubled(found: FinalState) -> None:
     assert _figures(found)["doubled"] == 1
 
 
@@ -118,5 +123,5 @@ def test_every_message_is_found_again_by_its_name_in_its_body() -> None:
     names = {m.name for m in sent}
     letters = [{"Body": m.body, "MessageAttributes": REASON} for m in sent]
     sent_only = replace(SENT, refused=names)
-    assert figures(sent_only, replace(_found(), letters=letters), STOCK)["lost"] == 0
+    assert count_effects(sent_only, replace(_found(), letters=letters), STOCK)["lost"] == 0
     assert len(names) == len(sent)

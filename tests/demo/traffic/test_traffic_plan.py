@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 from msgspec import convert
 
-from demo.traffic.traffic_plan import CARD, DECLINED_CARD, PLENTY, SOURCE, Order, Plan, plan
+from demo.traffic.sample_order import CARD, DECLINED_CARD, SOURCE, SampleOrder
+from demo.traffic.traffic_plan import INITIAL_STOCK, TrafficPlan, plan_traffic
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.events.cloud_event import read_event
@@ -14,16 +15,16 @@ from once.events.fingerprint import fingerprint
 MAX_BYTES = 256 * 1024
 
 
-def traffic(*, seed: int = 1, **numbers: int) -> Plan:
+def traffic(*, seed: int = 1, **numbers: int) -> TrafficPlan:
     none = {"duplicates": 0, "conflicts": 0, "malformed": 0, "refusals": 0, "declines": 0}
-    return plan(**{"count": 20, **none, **numbers}, seed=seed)
+    return plan_traffic(**{"count": 20, **none, **numbers}, seed=seed)
 
 
-def skus(planned: Plan) -> set[str]:
+def skus(planned: TrafficPlan) -> set[str]:
     return {line.sku for order in planned.orders for line in order.lines}
 
 
-def own_sku(order: Order) -> str:
+def own_sku(order: SampleOrder) -> str:
     return order.lines[0].sku
 
 
@@ -89,7 +90,9 @@ def test_refused_order_asks_for_its_own_article_and_for_one_out_of_stock() -> No
     planned = traffic(count=10, refusals=4)
     for order in planned.orders:
         available = [planned.stock[line.sku] for line in order.lines]
-        assert available == ([PLENTY, 0] if order.refused else [PLENTY, PLENTY])
+        assert available == (
+            [INITIAL_STOCK, 0] if order.refused else [INITIAL_STOCK, INITIAL_STOCK]
+        )
 
 
 def test_declined_order_differs_from_an_accepted_one_by_its_card_alone() -> None:
@@ -98,7 +101,7 @@ def test_declined_order_differs_from_an_accepted_one_by_its_card_alone() -> None
         data = order.event["data"]
         assert data["payment_method"] == (DECLINED_CARD if order.declined else CARD)
         assert data["email"] == f"{order.customer_id}@example.com"
-        assert [planned.stock[line.sku] for line in order.lines] == [PLENTY, PLENTY]
+        assert [planned.stock[line.sku] for line in order.lines] == [INITIAL_STOCK, INITIAL_STOCK]
 
 
 def test_stock_is_far_above_all_that_could_be_taken_twice() -> None:
@@ -107,7 +110,7 @@ def test_stock_is_far_above_all_that_could_be_taken_twice() -> None:
     for order, sends in planned.sends.items():
         for line in order.lines:
             taken[line.sku] += line.quantity * sends
-    assert max(taken.values()) * 10 < PLENTY
+    assert max(taken.values()) * 10 < INITIAL_STOCK
 
 
 def test_event_is_read_by_the_library_and_by_both_handlers() -> None:
@@ -126,7 +129,7 @@ def test_event_is_read_by_the_library_and_by_both_handlers() -> None:
 def test_conflict_has_the_same_key_and_another_fingerprint() -> None:
     [order] = traffic(count=1).orders
     event = read_event(order.body, max_bytes=MAX_BYTES)
-    conflict = read_event(order.in_conflict().body, max_bytes=MAX_BYTES)
+    conflict = read_event(order.conflicting().body, max_bytes=MAX_BYTES)
     assert (conflict.id, conflict.source) == (event.id, event.source)
     assert fingerprint(conflict) != fingerprint(event)
     convert(conflict.data, orders.OrderPlaced)

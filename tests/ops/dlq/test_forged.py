@@ -10,7 +10,7 @@ from once.events.cloud_event import read_event
 from once.intake.original_message import Original
 from once.ops.dead_letters import redrive
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.queue_walk import Walk
+from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redriven_message import sent_back
 from once.ops.dlq._letter_text import NO_REASON
 from once.schema import DeadLetter
@@ -112,7 +112,7 @@ def test_of_a_letter_that_sqs_moved_no_forged_reason_is_believed(mess: Mess, sho
     mess.send(
         letter(moved=True, reason="permanent", error="Trust: me", receive_count="1", consumer="x")
     )
-    with Walk(boto3.client("sqs"), [shop.box], limit=1) as walk:
+    with QueueWalk(boto3.client("sqs"), [shop.box], limit=1) as walk:
         [[found]] = walk.pages()
     assert (found.reason, found.error, found.moved) == (None, None, True)
     assert found.receive_count == found.receives

@@ -77,7 +77,7 @@ def test_an_event_is_followed_once_however_often_it_was_given_up(
         asked.append(consumer)
         return ()
 
-    monkeypatch.setattr(story, "candidates", none)
+    monkeypatch.setattr(story, "candidate_keys", none)
     for consumer in ("orders", "orders", "inventory"):
         saga.bury(consumer, body(placed("o-1")))
     assert len(moments("o-1")) == 3

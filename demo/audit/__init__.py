@@ -1,7 +1,8 @@
-"""The audit: what happened, read from every system by code that shares none with the library.
+"""Audit: compares the messages that were sent with the state of every system.
 
-It imports nothing of this project. Attribute names are spelt out again on purpose: an audit that
-asked the library what a dedup record looks like would agree with it about anything.
+In: a manifest and the evidence. Out: `Findings`. Used by the scenarios, the soak and `quiescence`.
+The audit imports no other code of this project. Attribute names are spelt out again on purpose: an
+audit that used the library's names would not notice a wrong one.
 """
 
 from demo.audit.dead_letters import audit_dead_letters
@@ -17,11 +18,11 @@ __all__ = ["Evidence", "Findings", "Manifest", "audit", "undelivered_events"]
 
 
 def audit(manifest: Manifest, evidence: Evidence) -> Findings:
-    """Compare what was sent with what tables, queues, provider and mailboxes hold.
+    """Compare the messages with tables, queues, payment provider and mailboxes.
 
     Args:
-        manifest: what was sent: the file that `python -m demo send --manifest` writes.
-        evidence: where to look.
+        manifest: the messages, as `python -m demo send --manifest` writes them.
+        evidence: access to the systems.
     """
     findings = Findings(sent=manifest["sent"], distinct=len(manifest["orders"]))
     audit_orders(manifest, evidence, findings)

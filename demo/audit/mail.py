@@ -1,4 +1,4 @@
-"""E-mails: one an order, or a dead letter that says why nobody knows."""
+"""E-mails: one for each order, or a dead letter with reason effect-unknown."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -13,8 +13,8 @@ def audit_mail(
     """Count the messages to each customer.
 
     Args:
-        manifest: what was sent.
-        evidence: where to look.
+        manifest: the messages.
+        evidence: access to the systems.
         unsent: the orders whose notification was dead-lettered, since it is done at most once.
         findings: the figures.
     """

@@ -1,4 +1,4 @@
-"""Orders: each stored once, counted once for its customer, and at the end it should come to."""
+"""Orders: each is stored once, counted once for its customer, and has the expected status."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ def expected_end(order: Manifest) -> str:
 
 
 def audit_orders(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
-    """An order that is stored twice looks like one; its customer's account does not."""
+    """Count each order by its customer's account: an order stored twice overwrites itself."""
     stored = evidence.by_key("orders", "order_id")
     customers = evidence.by_key("customers", "customer_id")
     findings.orders_stored = len(stored)
@@ -27,7 +27,7 @@ def audit_orders(manifest: Manifest, evidence: Evidence, findings: Findings) -> 
 
 def _audit_account(order: Manifest, stored: Item, account: Item, findings: Findings) -> None:
     times = number(account, "orders_placed")
-    # Without a total it was never stored: its end alone makes an item too.
+    # An order without a total was never stored: setting its status creates the item too.
     findings.count(times if number(stored, "total") == order["total"] else 0)
     findings.balance_error += abs(number(account, "amount_ordered") - times * order["total"])
 

@@ -1,4 +1,4 @@
-"""Steps: every event that a consumer committed has reached whoever subscribes to it."""
+"""Published events: each event that a consumer committed has reached its subscribers."""
 
 import json
 from collections import Counter
@@ -8,12 +8,12 @@ from demo.audit.findings import Findings
 
 
 def audit_published_events(evidence: Evidence, findings: Findings) -> None:
-    """What was published and is known to no subscriber is lost between two steps."""
+    """Count published events that have not reached a subscriber as lost."""
     findings.lost += undelivered_events(evidence)
 
 
 def undelivered_events(evidence: Evidence) -> int:
-    """Return how many deliveries of published events have left no dedup record yet."""
+    """Return the number of deliveries of published events that have no dedup record yet."""
     published: Counter[str] = Counter()
     recorded: Counter[tuple[str, str]] = Counter()
     for record in evidence.items("dedup"):

@@ -1,4 +1,4 @@
-"""Stock: what was taken is reserved or sold, once, and what a declined order held is back."""
+"""Stock: each article is reserved or sold once, and released if the order is declined."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ _HOLDING = ("reserved", "sold")
 
 
 def audit_stock(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
-    """Each order has an article of its own, so that its effects can be counted one by one."""
+    """Compare stock moved with reservations; each order has an article of its own to count by."""
     shelf = evidence.by_key("stock", "sku")
     moved = {
         sku: initial - number(shelf.get(sku, {}), "available")
@@ -41,11 +41,11 @@ def _audit_reservation(
         findings.count(times if status == end else 0)
     else:
         findings.count(int(status == end))
-        findings.doubled += abs(times)  # taken all the same, or released more than once
+        findings.doubled += abs(times)  # reserved although refused, or released more than once
 
 
 def _held(reservations: Iterable[Item]) -> Counter[str]:
-    """What the reservations say they hold."""
+    """Return the quantities held by reservations, by SKU."""
     held: Counter[str] = Counter()
     for reservation in reservations:
         if text(reservation, "status") in _HOLDING:
@@ -55,7 +55,7 @@ def _held(reservations: Iterable[Item]) -> Counter[str]:
 
 
 def _expected(manifest: Manifest) -> Counter[str]:
-    """What should have left the shelf for good."""
+    """Return the quantities sold by orders that end as paid, by SKU."""
     expected: Counter[str] = Counter()
     for order in manifest["orders"]:
         for line in order["lines"] if expected_end(order) == "paid" else ():

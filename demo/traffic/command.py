@@ -1,4 +1,4 @@
-"""`send_batches`: sample orders, with the faults that deliveries and producers have."""
+"""The command `send`: sends sample orders with duplicates, conflicts and malformed bodies."""
 
 import json
 import secrets
@@ -69,7 +69,7 @@ def send(
     deployment = Deployment.find(service)
     consumers = [deployment.consumer(queue)] if queue else [*deployment.consumers.values()]
     if stock:
-        _put_on_shelf(deployment, planned)
+        _stock_articles(deployment, planned)
     call = publish.to_queue(consumers[0].queue_url) if queue else _to_topic(deployment)
     seconds = _send(planned, call, consumers, timeout)
     console.print(_summary(planned, seconds))
@@ -81,7 +81,7 @@ def _to_topic(deployment: Deployment) -> publish.PublishCall:
     return publish.to_topic(deployment.ingress_topic_arn, EVENT_TYPE)
 
 
-def _put_on_shelf(deployment: Deployment, planned: TrafficPlan) -> None:
+def _stock_articles(deployment: Deployment, planned: TrafficPlan) -> None:
     table = deployment.table("stock")
     with progress() as bar:
         task = bar.add_task("articles on the shelf", total=len(planned.stock))

@@ -1,4 +1,4 @@
-"""Bodies that no consumer can read: each kind is wrong in one way of its own."""
+"""Malformed bodies: events that no consumer can read, each kind with one fault."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -9,11 +9,11 @@ _DEPTH = 10_000
 
 
 def malformed_bodies(count: int, event: _Event) -> Sequence[str]:
-    """Return bodies made from a sound event, all different, the kinds in turn.
+    """Return bodies made from a valid event, all different, the kinds in turn.
 
     Args:
-        count: how many.
-        event: a sound `order.placed`; its ids are numbered on, and stay recognisable.
+        count: number of bodies.
+        event: a valid `order.placed`; a number is added to its ids.
     """
     makers = list(KINDS.values())
     return [makers[n % len(makers)](_numbered(event, n + 1)) for n in range(count)]

@@ -1,4 +1,4 @@
-"""What was sent, written down for an audit that knows nothing else of this project."""
+"""Manifest: the messages that were sent, as JSON for the audit."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,13 +13,13 @@ from demo.traffic.traffic_plan import TrafficPlan
 def build_manifest(
     plan: TrafficPlan, *, topic: str, consumers: Iterable[str], seconds: float
 ) -> dict[str, Any]:
-    """Return what was sent, as JSON can hold it.
+    """Return the manifest of a plan that was sent.
 
     Args:
-        plan: what was sent.
+        plan: the plan.
         topic: the topic's ARN.
-        consumers: the names of the consumers that were to get it.
-        seconds: how long the sending took, waits left out.
+        consumers: names of the consumers that receive the messages.
+        seconds: duration of the sending without waits.
     """
     sends, conflicts = plan.sends, Counter(plan.conflicts)
     return {

@@ -1,4 +1,4 @@
-"""What `send` can be asked for."""
+"""Options of `send`."""
 
 import re
 from decimal import Decimal
@@ -9,7 +9,7 @@ from typer import BadParameter, Option
 
 _MAX_COUNT = 100_000
 _MAX_DUPLICATES = 10
-"""For each order."""
+"""Largest number of duplicates for each order."""
 
 CountOption = Annotated[int, Option(min=1, max=_MAX_COUNT, help="Orders in all.")]
 DuplicatesOption = Annotated[
@@ -46,7 +46,7 @@ _DUPLICATES = re.compile(r"(?P<share>\d{1,9}(\.\d{1,9})?)%|(?P<count>\d{1,9})", 
 
 
 def check_order_counts(*, refusals: int, declines: int, count: int) -> None:
-    """See to it that every order to be refused or declined is among those asked for.
+    """Check that refused and declined orders are at most all orders.
 
     Args:
         refusals: orders to be refused.
@@ -63,7 +63,7 @@ def check_order_counts(*, refusals: int, declines: int, count: int) -> None:
 
 
 def parse_duplicates(text: str, count: int) -> int:
-    """Return how many duplicates are asked for.
+    """Return the number of duplicates.
 
     Args:
         text: a share of the orders, such as `30%`, or a count, such as `45`.

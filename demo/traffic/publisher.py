@@ -1,4 +1,4 @@
-"""Sends batches, and believes nothing was sent until its own entry of the answer says so."""
+"""Publisher: sends batches, and counts a message as sent when its entry is in `Successful`."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -63,11 +63,11 @@ def send_batches(
 
     Args:
         call: the call.
-        batches: what to send.
-        sent: told after each batch how many messages it had.
+        batches: the bodies.
+        sent: called after each batch with its number of messages.
 
     Returns:
-        How long it took, in seconds.
+        The duration in seconds.
 
     Raises:
         OpsError: an entry was refused, or failed again and again.

@@ -1,4 +1,4 @@
-"""Waits until queues are worked off."""
+"""Queue drain: waits until the consumers' queues are empty."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 1.0
 _EMPTY_READINGS = 2
-"""How often in a row nothing must be found: on AWS the figures are approximate, and a message is on
-its way from a topic to a queue for a moment."""
+"""Number of empty readings in a row that count as empty: figures of SQS are approximate, and a
+message takes a moment from a topic to a queue."""
 
 
 def wait_until_drained(
@@ -24,9 +24,9 @@ def wait_until_drained(
     """Block until the consumers' queues hold no message: none waiting, in flight or delayed.
 
     Args:
-        consumers: whose queues.
-        timeout: how long to wait at most, in seconds.
-        show: told after each look what is left, in words.
+        consumers: the consumers.
+        timeout: in seconds.
+        show: called after each reading with the depths as text.
 
     Raises:
         OpsError: the time is up.

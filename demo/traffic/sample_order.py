@@ -15,7 +15,7 @@ _CURRENCY = "EUR"
 
 @dataclass(frozen=True, slots=True)
 class OrderLine:
-    """One line of an order; `unit_price` in minor units of the currency."""
+    """A line of an order; `unit_price` in minor units of the currency."""
 
     sku: str
     quantity: int
@@ -24,7 +24,7 @@ class OrderLine:
 
 @dataclass(frozen=True, slots=True)
 class SampleOrder:
-    """One order and the event that places it; `refused` says that a line of it is out of stock."""
+    """An order and the event that places it; `refused` if a line of it is out of stock."""
 
     order_id: str
     customer_id: str
@@ -41,12 +41,12 @@ class SampleOrder:
 
     @property
     def total(self) -> int:
-        """What the order costs, in minor units."""
+        """The order's total, in minor units."""
         return sum(line.quantity * line.unit_price for line in self.lines)
 
     @property
     def event(self) -> dict[str, Any]:
-        """The CloudEvent. It has no time: a delivery of the same event is the same text."""
+        """The CloudEvent, without a time: every delivery of the event has the same body."""
         return {
             "specversion": "1.0",
             "id": self.event_id,
@@ -70,6 +70,6 @@ class SampleOrder:
         return json.dumps(self.event)
 
     def conflicting(self) -> Self:
-        """Return what a faulty producer sends: the same event id, and another quantity."""
+        """Return the order with the same event id and another quantity, as of a faulty producer."""
         own, *others = self.lines
         return replace(self, lines=(replace(own, quantity=own.quantity + 1), *others))

@@ -1,4 +1,4 @@
-"""Sample traffic, planned before anything is sent. The same seed plans the very same events."""
+"""Traffic plan: the messages of a run, made from a seed. One seed gives the same events always."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,17 +10,21 @@ from demo.traffic.sample_order import CARD, DECLINED_CARD, OrderLine, SampleOrde
 
 _SHARED_ARTICLES = 5
 INITIAL_STOCK = 1_000_000
-"""Initial stock, far above what is ordered: an effect that happens twice shows in the figure, and
-is not refused for want of stock."""
+"""Initial stock, far above the quantities ordered, so that a double effect is never refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficPlan:
-    """What is to be sent.
+    """The messages to send.
 
-    `at_once`, `parallel`, `late` and `conflicts` name an order once for each further message: with
-    its first delivery in one call, from another thread, after it was worked off, and the event that
-    contradicts it.
+    Attributes:
+        seed: the seed.
+        orders: the orders, each sent once.
+        at_once: orders sent again in the same call as their first delivery.
+        parallel: orders sent again from another thread.
+        late: orders sent again after they were processed.
+        conflicts: orders of which a conflicting event is sent.
+        malformed: bodies that cannot be read.
     """
 
     seed: int
@@ -33,17 +37,17 @@ class TrafficPlan:
 
     @property
     def sends(self) -> Counter[SampleOrder]:
-        """How often each order's own event is sent, its first delivery included."""
+        """Number of deliveries of each order's own event, including the first one."""
         return Counter([*self.orders, *self.at_once, *self.parallel, *self.late])
 
     @property
     def messages(self) -> int:
-        """The number of all messages."""
+        """Number of all messages."""
         return self.sends.total() + len(self.conflicts) + len(self.malformed)
 
     @property
     def stock(self) -> Mapping[str, int]:
-        """What must be on the shelf beforehand, by SKU."""
+        """Initial stock by SKU."""
         lines = [line for order in self.orders for line in order.lines]
         return {line.sku: 0 if line.sku.startswith("scarce-") else INITIAL_STOCK for line in lines}
 
@@ -95,7 +99,7 @@ def plan_traffic(
 
 
 def _pick(orders: Sequence[SampleOrder], count: int, random: Random) -> list[SampleOrder]:
-    """Pick orders at random, each of them once before any of them twice."""
+    """Return orders in random order; an order repeats only after all others."""
     shuffled = random.sample(orders, len(orders))
     return [shuffled[index % len(shuffled)] for index in range(count)]
 
@@ -134,7 +138,7 @@ def _order(seed: int, name: str, lines: tuple[OrderLine, ...]) -> SampleOrder:
 
 
 def _own(seed: int, name: str, random: Random) -> OrderLine:
-    # An article that nobody else orders: what happened to it is what this order did.
+    # An article of this order alone: the audit counts the order's effects by it.
     return _line(f"own-{seed:x}-{name}", random)
 
 

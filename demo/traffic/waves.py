@@ -1,4 +1,4 @@
-"""In which calls, and in which order, a plan is sent."""
+"""Waves: the batches of bodies in which a traffic plan is sent."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ BodyBatch = tuple[str, ...]
 """The bodies of one call."""
 
 BATCH_SIZE = 10
-"""What SNS and SQS take in a call. Even ten of the largest bodies planned stay under 256 KiB."""
+"""Limit of SNS and SQS for one call. Ten of the largest bodies stay below 256 KiB."""
 
 
 def first_wave(plan: TrafficPlan) -> Iterator[BodyBatch]:
@@ -30,7 +30,7 @@ def first_wave(plan: TrafficPlan) -> Iterator[BodyBatch]:
 
 
 def late_wave(plan: TrafficPlan) -> Sequence[BodyBatch]:
-    """Return what comes once the first wave is worked off: late duplicates, and conflicts."""
+    """Return late duplicates and conflicts, which are sent after the first wave was processed."""
     bodies = [order.body for order in plan.late]
     bodies += [order.conflicting().body for order in plan.conflicts]
     Random(f"{plan.seed}/late").shuffle(bodies)

@@ -1,4 +1,4 @@
-"""`status`: what waits in the queues, how long, and what was given up."""
+"""The command `status`: depth of each queue, age of its oldest message, number of dead letters."""
 
 import json
 import time
@@ -28,10 +28,18 @@ app = command_group()
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """One consumer: messages in its queue, the oldest one's age, the isolated, its dead letters.
+    """Queues of one consumer, of the relay, or of unrouted events.
 
-    The unrouted events are dead letters of the sweep queue. None stands for what is not known, or
-    for a queue that is not there.
+    None stands for a figure that is not known, or for a queue that does not exist.
+
+    Attributes:
+        consumer: the consumer's name, `relay` or `unrouted`.
+        visible: messages that wait.
+        in_flight: messages that a function has received.
+        delayed: messages with a delay.
+        oldest_seconds: age of the oldest message.
+        isolated: messages in the isolation queue.
+        dead_letters: dead letters; for the sweep queue, unrouted events.
     """
 
     consumer: str
@@ -76,10 +84,10 @@ def _repeat(show: Callable[[], None]) -> None:
 
 
 def _read_status(deployment: Deployment) -> list[QueueStatus]:
-    """Ask every queue of a deployment; the relay's dead letters and unrouted events come last.
+    """Return the status of all queues; the relay and unrouted events come last.
 
     Raises:
-        botocore.exceptions.BotoCoreError, ClientError: a queue cannot be asked, or is gone.
+        botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
     """
     sqs: SQSClient = client("sqs")
     queues = [

@@ -15,7 +15,7 @@ from once.errors import PermanentError
 from once.handlers.transaction import Transaction
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.queue_history import lineage_text
-from once.ops.dead_letters.redriven_message import sent_back
+from once.ops.dead_letters.redriven_message import redriven_message
 from once.ops.dlq._export import export
 from once.schema import SCHEMA_VERSION, DeadLetter
 from once.testing import FakeAws
@@ -60,7 +60,7 @@ def given_up(
 
 def put_back(message: Item) -> Item:
     """The message that today's tools make of a dead letter."""
-    back = sent_back(as_letter(message), NOW)
+    back = redriven_message(as_letter(message), NOW)
     return {"Body": back.body, "MessageAttributes": dict(back.attributes)}
 
 

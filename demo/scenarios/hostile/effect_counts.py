@@ -1,6 +1,6 @@
-"""Counts the effects of every message in tables, queues, card processor and mailboxes.
+"""Effect counts: the effects of every message in tables, queues, card processor and mailboxes.
 
-Shares no code with the library: attribute names are spelt out again on purpose.
+The module shares no code with the library: attribute names are spelt out again on purpose.
 """
 
 from collections import Counter
@@ -18,10 +18,13 @@ _TableItems = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class SentMessages:
-    """The messages that were sent, by the names that stand in their bodies.
+    """Names of the messages that were sent; each name is part of its message's body.
 
-    `orders` and `counters` are healthy. `refused` are those that no consumer can process: each is
-    due in a dead-letter queue. `forged` must leave no trace in any table.
+    Attributes:
+        orders: healthy orders.
+        counters: healthy counter events.
+        refused: messages that no consumer can process; each must be dead-lettered.
+        forged: forged events; none may leave a trace in a table.
     """
 
     orders: Collection[str]
@@ -32,7 +35,14 @@ class SentMessages:
 
 @dataclass(frozen=True, kw_only=True)
 class FinalState:
-    """The state in the end: tables by key, dead letters, orders charged, addresses mailed."""
+    """State after the run.
+
+    Attributes:
+        tables: items by key, by logical table name.
+        letters: dead letters and unrouted events.
+        charged: number of charges by order.
+        mailed: addresses that were written to.
+    """
 
     tables: Mapping[str, _TableItems]
     letters: Sequence[_DeadLetter]
@@ -40,34 +50,34 @@ class FinalState:
     mailed: Collection[str]
 
 
-def count_effects(sent: SentMessages, found: FinalState, stock: int) -> dict[str, int]:
-    """Return the figures of the report.
+def count_effects(sent: SentMessages, final: FinalState, stock: int) -> dict[str, int]:
+    """Return the figures of the report, by their key.
 
     Args:
-        sent: what was sent.
-        found: what is there.
-        stock: how many pieces of the article there were.
+        sent: the messages.
+        final: the state after the run.
+        stock: initial stock of the article, in pieces.
     """
     healthy = {*sent.orders, *sent.counters}
-    committed = {*_committed_orders(sent.orders, found), *_committed_counters(sent.counters, found)}
-    bodies = [letter["Body"] for letter in found.letters]
+    committed = {*_committed_orders(sent.orders, final), *_committed_counters(sent.counters, final)}
+    bodies = [letter["Body"] for letter in final.letters]
     dead, refused = _named(healthy, bodies), _named(sent.refused, bodies)
     return {
         "healthy_sent": len(healthy),
         "healthy_committed": len(committed),
         "healthy_dead_lettered": len(dead),
         "refused_sent": len(sent.refused),
-        "dead_lettered": len(found.letters),
+        "dead_lettered": len(final.letters),
         "forged_sent": len(sent.forged),
-        "forged_accepted": len(_traces(found) & {*sent.forged}),
-        "letters_without_reason": sum(not _reason(letter) for letter in found.letters),
+        "forged_accepted": len(_traces(final) & {*sent.forged}),
+        "letters_without_reason": sum(not _reason(letter) for letter in final.letters),
         "lost": len(healthy - committed - dead) + len({*sent.refused} - refused),
-        "doubled": _doubled(sent, found, stock),
+        "doubled": _doubled(sent, final, stock),
     }
 
 
 def read_dead_letters(sqs: Any, urls: Iterable[str]) -> Iterator[_DeadLetter]:
-    """Read dead-letter queues to their end. The letters stay there, hidden for a while."""
+    """Read dead-letter queues to their end. The letters stay there, hidden for 15 minutes."""
     for url in urls:
         while batch := sqs.receive_message(
             QueueUrl=url,
@@ -84,44 +94,44 @@ def read_table(dynamodb: Any, name: str, key: str) -> _TableItems:
     return {item[key]["S"]: item for page in pages for item in page["Items"]}
 
 
-def _committed_orders(names: Iterable[str], found: FinalState) -> Iterator[str]:
+def _committed_orders(names: Iterable[str], final: FinalState) -> Iterator[str]:
     for name in names:
-        status = _text(found.tables["orders"].get(name, {}), "status")
-        reserved = _text(found.tables["reservations"].get(name, {}), "status")
+        status = _text(final.tables["orders"].get(name, {}), "status")
+        reserved = _text(final.tables["reservations"].get(name, {}), "status")
         if (status, reserved) == ("paid", "sold"):
             yield name
 
 
-def _committed_counters(names: Iterable[str], found: FinalState) -> Iterator[str]:
-    counters = found.tables["counters"]
+def _committed_counters(names: Iterable[str], final: FinalState) -> Iterator[str]:
+    counters = final.tables["counters"]
     return (name for name in names if _number(counters.get(name, {}), "amount") > 0)
 
 
-def _doubled(sent: SentMessages, found: FinalState, stock: int) -> int:
-    counters, customers = found.tables["counters"], found.tables["customers"]
+def _doubled(sent: SentMessages, final: FinalState, stock: int) -> int:
+    counters, customers = final.tables["counters"], final.tables["customers"]
     amounts = [_number(counters.get(name, {}), "amount") for name in sent.counters]
     placed = [_number(customers.get(f"customer-{o}", {}), "orders_placed") for o in sent.orders]
-    charges = [found.charged[name] for name in sent.orders]
-    reserved = stock - _number(found.tables["stock"][SKU], "available")
+    charges = [final.charged[name] for name in sent.orders]
+    reserved = stock - _number(final.tables["stock"][SKU], "available")
     return sum(max(0, n - 1) for n in (*amounts, *placed, *charges)) + max(
         0, reserved - len(sent.orders)
     )
 
 
-def _traces(found: FinalState) -> set[str]:
+def _traces(final: FinalState) -> set[str]:
     """Return every name that left a trace in a table, a charge or an e-mail."""
-    names = {key for table in found.tables.values() for key in table}
-    return names | {*found.charged} | {address.partition("@")[0] for address in found.mailed}
+    names = {key for table in final.tables.values() for key in table}
+    return names | {*final.charged} | {address.partition("@")[0] for address in final.mailed}
 
 
 def _named(names: Collection[str], bodies: Sequence[str]) -> set[str]:
-    """Return the names that stand in a body, each between characters that are in no name."""
+    """Return the names that occur in a body, delimited by quotes or blanks."""
     wanted = {*names}
     return {word for body in bodies for word in _words(body) if word in wanted}
 
 
 def _words(body: str) -> Iterator[str]:
-    """The first kilobytes are enough: what is behind them is the bomb itself."""
+    """Yield the words of the first 2,000 characters; a bomb follows them."""
     return (word for part in body[:2000].split('"') for word in part.split())
 
 

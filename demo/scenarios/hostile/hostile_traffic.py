@@ -1,4 +1,4 @@
-"""The order of the scenario: hostile messages first, healthy ones behind them."""
+"""Hostile traffic: hostile messages first, healthy ones behind them."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ HANGING = 3
 
 
 class HostileTraffic:
-    """Sends hostile and healthy messages, in the order that is worst for the latter.
+    """Sends hostile and healthy messages, in the order that delays the healthy ones most.
 
     Args:
-        aws: where the service runs.
+        aws: the AWS that the service runs on.
         deployment: the service.
     """
 
@@ -32,7 +32,7 @@ class HostileTraffic:
         self._sent_at: dict[str, float] = {}
 
     def send(self) -> SentMessages:
-        """Send everything; poison lies in front of all that is healthy."""
+        """Send all messages; the poison is sent before every healthy message."""
         orders = self._deployment.consumer("orders").queue_url
         poison, bombs = list(messages.poison(POISON)), list(messages.bombs(BOMBS))
         self._queue(orders, [*poison, *bombs])
@@ -50,16 +50,20 @@ class HostileTraffic:
         )
 
     def waits(self, seen: Mapping[str, float]) -> list[float]:
-        """Return how long each healthy message took to commit, in seconds."""
+        """Return the time from sending to commit of each healthy message, in seconds.
+
+        Args:
+            seen: `time.monotonic` of each item's first appearance, by name.
+        """
         return [seen[n] - at for n, at in self._sent_at.items() if n in seen]
 
     def _counters(self) -> set[str]:
-        """Send what ends the process among what does not; return the names of the former."""
+        """Send fatal messages among healthy ones; return the names of the fatal ones."""
         healthy = [messages.counter(f"counter-{n}") for n in range(COUNTERS)]
         fatal = [messages.counter(f"dying-{n}", "die") for n in range(DYING)]
         fatal += [messages.counter(f"hanging-{n}", "hang") for n in range(HANGING)]
         self._sent_at |= {message.name: time.monotonic() for message in healthy}
-        self._queue(self._deployment.consumer("victim").queue_url, _spread(fatal, healthy))
+        self._queue(self._deployment.consumer("counter").queue_url, _spread(fatal, healthy))
         return {message.name for message in fatal}
 
     def _forged_events(self) -> Iterator[str]:
@@ -67,7 +71,8 @@ class HostileTraffic:
             self._publish(event_type, [message])
             yield message.name
         for _, _, message in messages.forged_events("disguised", FORGED):
-            self._publish("order.placed", [message])  # so that it reaches a consumer's queue
+            # This type routes the event to a consumer's queue.
+            self._publish("order.placed", [message])
             yield message.name
         for consumer, _, message in messages.forged_events("queue", FORGED):
             self._queue(self._deployment.consumer(consumer).queue_url, [message])
@@ -92,7 +97,7 @@ class HostileTraffic:
 def _spread(
     few: Sequence[messages.SampleMessage], many: Sequence[messages.SampleMessage]
 ) -> list[messages.SampleMessage]:
-    """Put the few at even distances among the many."""
+    """Return `many` with `few` inserted at even distances."""
     every = len(many) // len(few)
     mixed = list(many)
     for number, message in enumerate(few):

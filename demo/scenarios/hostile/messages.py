@@ -1,4 +1,4 @@
-"""Hostile messages and healthy ones, spelt out byte by byte: nothing here is the project's."""
+"""Hostile and healthy messages, made without any code of the library."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ _MARKS = 60_000
 
 @dataclass(frozen=True)
 class SampleMessage:
-    """A message as SendMessage takes it. `name` is part of the body and unique."""
+    """A message in the form of SendMessage; `name` is unique and part of the body."""
 
     name: str
     body: str
@@ -36,7 +36,7 @@ def order(name: str, **attributes: Any) -> SampleMessage:
 
 
 def counter(name: str, fault: str = "none") -> SampleMessage:
-    """Return an event that raises a counter, or ends the process (`die`) or blocks it (`hang`)."""
+    """Return an event that raises a counter, kills the process (`die`) or blocks it (`hang`)."""
     return SampleMessage(name, event("counter.raised", name, {"counter": name, "fault": fault}))
 
 
@@ -48,7 +48,7 @@ def poison(count: int) -> Iterator[SampleMessage]:
 
 
 def bombs(count: int) -> Iterator[SampleMessage]:
-    """Yield bodies that cost little to send and much to read, `count` of each kind."""
+    """Yield bodies that are cheap to send and expensive to parse, `count` of each kind."""
     for number in range(count):
         for kind, body in _bombs(f"bomb-{number}"):
             yield SampleMessage(kind, body)
@@ -57,7 +57,7 @@ def bombs(count: int) -> Iterator[SampleMessage]:
 def forged_attributes(count: int) -> Iterator[tuple[SampleMessage, str]]:
     """Yield orders with attributes that only the service may set, and the orders hidden in them.
 
-    The visible body is an ordinary order, and has to be the one that is processed.
+    The visible body is an ordinary order, and must be the one that is processed.
     """
     for number in range(count):
         visible, hidden = f"visible-{number}", f"hidden-{number}"
@@ -71,11 +71,11 @@ def forged_attributes(count: int) -> Iterator[tuple[SampleMessage, str]]:
 
 
 def forged_events(way: str, count: int) -> Iterator[tuple[str, str, SampleMessage]]:
-    """Yield events that no producer may publish: the consumer they aim at, their type, the event.
+    """Yield events that no producer may publish: target consumer, event type, event.
 
     Each is about an order that does not exist, under the source of a producer and, on a topic,
-    under that of the consumer that would publish it. Whoever may send to a queue is trusted with
-    sources (docs/threat-model.md). `way` is part of their names.
+    under that of the consumer that would publish it. A sender with access to a queue is trusted
+    with sources (docs/threat-model.md). `way` is part of their names.
     """
     for number in range(count):
         for consumer, event_type, publisher in _INTERNAL:

@@ -1,4 +1,4 @@
-"""Watches a run: when messages commit, and how much memory the functions take."""
+"""Run monitor: records when items appear in tables, and the memory of function processes."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,21 +12,21 @@ from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.queue_depth import depth
 
 _PERIOD_SECONDS = 0.5
-_TELL_SECONDS = 10.0
+_PRINT_SECONDS = 10.0
 
 
 class RunMonitor:
-    """Looks at tables and function processes, again and again.
+    """Polls tables, queues and function processes.
 
     Args:
-        aws: where the service runs.
-        tables: the physical names of the tables to look at, with their key attribute.
-        functions: the functions whose memory is measured.
-        queues: the queues whose depth is printed now and then.
+        aws: the AWS that the service runs on.
+        tables: key attributes by physical table name.
+        functions: names of the functions whose memory is measured.
+        queues: URLs of the queues whose depth is printed every ten seconds.
 
     Attributes:
-        seen: when each item was first seen, by its key, as `time.monotonic`.
-        peak_rss_mb: the most memory that a function process has held, in megabytes.
+        seen: `time.monotonic` of each item's first appearance, by its key.
+        peak_rss_mb: largest resident set of a function process, in megabytes.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class RunMonitor:
         self.seen: dict[str, float] = {}
         self.peak_rss_mb = 0.0
 
-    def watch(self) -> None:
-        """Look until told to stop."""
-        told = time.monotonic()
+    def run(self) -> None:
+        """Poll until `stop` is called."""
+        printed = time.monotonic()
         while not self._over.wait(_PERIOD_SECONDS):
-            if time.monotonic() - told > _TELL_SECONDS:
-                told = time.monotonic()
+            if time.monotonic() - printed > _PRINT_SECONDS:
+                printed = time.monotonic()
                 left = sum(depth(self._sqs, url).total for url in self._queues)
                 console.print(f"[dim]messages left in queues: {left}", highlight=False)
             for name in self._functions:
@@ -61,7 +61,7 @@ class RunMonitor:
                 self.seen.setdefault(key, time.monotonic())
 
     def stop(self) -> None:
-        """End the watch."""
+        """Let `run` return."""
         self._over.set()
 
     def _keys(self) -> Iterator[str]:
@@ -79,22 +79,22 @@ def monitor_run(
     functions: Sequence[str],
     queues: Sequence[str],
 ) -> Iterator[RunMonitor]:
-    """Watch for as long as the context lasts; see `RunMonitor`."""
-    watcher = RunMonitor(aws, tables, functions, queues)
-    thread = Thread(target=watcher.watch, name="watcher", daemon=True)
+    """Run a `RunMonitor` on a thread of its own until the context ends."""
+    monitor = RunMonitor(aws, tables, functions, queues)
+    thread = Thread(target=monitor.run, name="monitor", daemon=True)
     thread.start()
     try:
-        yield watcher
+        yield monitor
     finally:
-        watcher.stop()
+        monitor.stop()
         thread.join()
 
 
 def _peak_megabytes(pid: int) -> float:
-    """The kernel's own high-water mark: no peak between two looks is missed."""
+    """Return the kernel's high-water mark, which includes peaks between two polls."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:  # it ended while we were looking
+    except OSError:  # the process has ended
         return 0.0
     lines = (line.split() for line in status.splitlines())
     return next((int(line[1]) / 1024 for line in lines if line and line[0] == "VmHWM:"), 0.0)

@@ -1,4 +1,4 @@
-"""The figures of the hostile scenario: a table for people, `reports/hostile.json` for machines."""
+"""Report of the hostile scenario: a table on the terminal, and `reports/hostile.json`."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _ZERO = ("healthy_dead_lettered", "letters_without_reason", "forged_accepted", "
 
 
 def report_figures(figures: Mapping[str, float]) -> bool:
-    """Write and print the figures; return whether every promise holds."""
+    """Write and print the figures; return whether all of them are as required."""
     REPORTS.mkdir(exist_ok=True)
     (REPORTS / "hostile.json").write_text(json.dumps(figures, indent=2) + "\n")
     table = Table(title="Hostile traffic, from tables, queues, card processor and mailboxes")

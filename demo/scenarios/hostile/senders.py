@@ -1,4 +1,4 @@
-"""Sends messages with plain SDK calls, and believes only what an answer confirms."""
+"""Senders: plain SDK calls that put messages into queues and publish them to topics."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -11,10 +11,10 @@ _BYTES = 1024 * 1024
 
 
 def send(sqs: Any, queue_url: str, messages: Iterable[SampleMessage]) -> int:
-    """Put messages into a queue, in their order; return how many.
+    """Send messages to a queue in their order, and return their number.
 
     Raises:
-        RuntimeError: SQS refused one.
+        RuntimeError: SQS did not accept a message.
     """
     count = 0
     for batch in _batches(messages):
@@ -30,7 +30,7 @@ def send(sqs: Any, queue_url: str, messages: Iterable[SampleMessage]) -> int:
 
 
 def publish(sns: Any, topic_arn: str, event_type: str, messages: Iterable[SampleMessage]) -> int:
-    """Publish messages one by one, as producers do; return how many."""
+    """Publish messages one by one, and return their number."""
     attribute = {"type": {"DataType": "String", "StringValue": event_type}}
     count = 0
     for message in messages:
@@ -41,7 +41,7 @@ def publish(sns: Any, topic_arn: str, event_type: str, messages: Iterable[Sample
 
 
 def _batches(messages: Iterable[SampleMessage]) -> Iterator[list[SampleMessage]]:
-    """As many as one call takes: ten, and a mebibyte."""
+    """Yield batches of at most ten messages; single messages where ten exceed 1 MiB."""
     waiting = iter(messages)
     while some := list(islice(waiting, _ENTRIES)):
         if sum(len(message.body.encode()) for message in some) < _BYTES:

@@ -1,4 +1,4 @@
-"""Batch calls of SQS: an entry counts as done when its own part of the answer says so."""
+"""Batch calls of SQS and SNS, with retries of the entries that failed."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,19 +9,19 @@ from once.schema import Limits
 
 _ResultEntry = Mapping[str, Any]
 BatchCall = Callable[[list[Any]], Mapping[str, Any]]
-"""One call: takes entries, each with an `Id` of its own, and returns the service's answer."""
+"""Sends entries, each with an `Id` of its own, and returns the service's response."""
 
 ATTEMPTS = 6
 BACKOFF_SECONDS = 0.2
 
 BATCH_ENTRIES = 10
-"""What SQS takes in a call."""
+"""Most entries that SQS and SNS accept in one call."""
 
 _T = TypeVar("_T")
 
 
 def batches(things: Sequence[_T], size: int = BATCH_ENTRIES) -> Iterator[Sequence[_T]]:
-    """Yield the things in their order, as many at a time as fit into a call."""
+    """Yield the things in their order, at most `size` at a time."""
     return (things[start : start + size] for start in range(0, len(things), size))
 
 
@@ -32,7 +32,7 @@ def batches_by_size(
     most: int = BATCH_ENTRIES,
     most_bytes: int = Limits.MESSAGE_BYTES,
 ) -> Iterator[list[_T]]:
-    """Yield the things in their order, as many at a time as fit into a call by number and size."""
+    """Yield the things in their order, in lists limited by number and by total size in bytes."""
     some: list[_T] = []
     total = 0
     for thing in things:
@@ -49,14 +49,14 @@ def batches_by_size(
 def call_for_each(
     call: BatchCall, entries: Iterable[Mapping[str, Any]]
 ) -> tuple[dict[int, _ResultEntry], dict[int, str]]:
-    """Make a call for up to ten entries, and again for those that may yet be taken.
+    """Make a call for up to ten entries, and repeat it for entries that failed temporarily.
 
     Args:
         call: the call.
-        entries: what it is made for, without ids.
+        entries: the entries, without ids.
 
     Returns:
-        The answers of those that were taken, and what SQS said of the others; both by position.
+        The result entries of successful entries, and the failure texts of the others, by position.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.

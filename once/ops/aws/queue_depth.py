@@ -1,4 +1,4 @@
-"""What a queue tells about itself."""
+"""Queue depth, and age of the oldest message."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _METRIC_WINDOW = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """How many messages a queue holds; approximate on AWS."""
+    """Number of messages in a queue; approximate on AWS."""
 
     visible: int
     in_flight: int
@@ -24,12 +24,12 @@ class QueueDepth:
 
     @property
     def total(self) -> int:
-        """Every message that is not yet worked off."""
+        """Number of all messages that are not yet processed."""
         return self.visible + self.in_flight + self.delayed
 
 
 def depth(sqs: "SQSClient", url: str) -> QueueDepth:
-    """Ask a queue for its depth."""
+    """Read the depth of a queue."""
     answer = sqs.get_queue_attributes(
         QueueUrl=url,
         AttributeNames=[
@@ -46,7 +46,7 @@ def depth(sqs: "SQSClient", url: str) -> QueueDepth:
 
 
 def total_depth(sqs: "SQSClient", urls: Iterable[str]) -> QueueDepth:
-    """Ask several queues, and return the sum of their depths."""
+    """Read the depths of several queues, and return their sum."""
     found = [depth(sqs, url) for url in urls]
     return QueueDepth(
         visible=sum(each.visible for each in found),
@@ -56,10 +56,10 @@ def total_depth(sqs: "SQSClient", urls: Iterable[str]) -> QueueDepth:
 
 
 def oldest_message_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | None]:
-    """Return the age of each queue's oldest message, in seconds, as CloudWatch last heard it.
+    """Return the age of each queue's oldest message, in seconds, as CloudWatch last recorded it.
 
-    None stands for what is not known: SQS reports it once a minute, only for queues that were in
-    use lately, and an embedded AWS reports nothing at all.
+    None stands for an unknown age: SQS reports it once a minute, for recently used queues only. An
+    embedded AWS does not report it.
     """
     now = datetime.now(UTC)
     try:

@@ -1,7 +1,7 @@
-"""The attributes that a consumer or a redrive wrote on a dead letter, read into types.
+"""Dead-letter attributes, which a consumer or a redrive wrote, read into types.
 
-A producer can write all of them as well. So each is read strictly; a value that is of no form in
-which they are written counts as not readable, and is named as such.
+A producer can set all of them too. Therefore each is parsed strictly, and an invalid value counts
+as not readable.
 """
 
 import re
@@ -22,17 +22,17 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class LetterAttributes:
-    """Values of the attributes; None, or an empty lineage, if missing or not readable.
+    """Values of the attributes; None or an empty lineage if missing or not readable.
 
     Attributes:
-        reason: why the message was quarantined, as a code of `once.schema.Reason`.
-        error: the failure in words.
+        reason: code of `once.schema.Reason`.
+        error: the failure as text.
         key_hash: the SHA-256 of the dedup key, in hex.
         first_seen: when a consumer first received it, in UTC.
-        receive_count: how often the consumer received it, the last time it was in its queue.
+        receive_count: number of receives during its last stay in the consumer's queue.
         lineage: its earlier stays in the queue, oldest first.
         left_out: the part of the message that did not fit into the letter.
-        unreadable: the names of the attributes that are there, and not readable.
+        unreadable: names of attributes that exist and cannot be read.
     """
 
     reason: str | None
@@ -46,7 +46,7 @@ class LetterAttributes:
 
     @classmethod
     def read(cls, attributes: Mapping[str, Any]) -> Self:
-        """Read the message attributes that SQS hands out with a message."""
+        """Read the message attributes of ReceiveMessage."""
         unreadable: list[str] = []
 
         def read(name: str, form: Callable[[str], _T | None]) -> _T | None:

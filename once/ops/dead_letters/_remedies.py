@@ -1,11 +1,9 @@
-"""What each reason of a dead letter means for sending it back, and what has to be done before."""
+"""Remedies: the action to take before a dead letter is redriven, by its reason."""
 
 from once.schema import Reason
 
-_NO_REASON_REMEDY = (
-    "the function died at it on every receive, or never got to it: see its log first"
-)
-"""Where no reason was recorded: nobody was left to record one."""
+_NO_REASON_REMEDY = "the function died on every receive, or never read it: see its log first"
+"""Remedy if no reason was recorded."""
 
 REFUSED_BEFORE_DEDUP = frozenset(
     {
@@ -17,7 +15,7 @@ REFUSED_BEFORE_DEDUP = frozenset(
         Reason.TOO_LARGE,
     }
 )
-"""Decided before a consumer asks for the dedup record: even a duplicate comes back."""
+"""Reasons of rejections before the dedup record is read; a duplicate is rejected too."""
 
 _EDIT = "`dlq redrive --edit` changes the body, or the producer sends a new event"
 _REMEDIES = {
@@ -46,10 +44,10 @@ _REMEDIES = {
 
 
 def remedy(reason: str | None) -> str | None:
-    """Return what has to be done before a letter is sent back; None where nothing has.
+    """Return the action to take before a letter is redriven; None if none is needed.
 
     Args:
-        reason: the letter's reason; None where none was recorded.
+        reason: the letter's reason; None if none was recorded.
     """
     if reason is None:
         return _NO_REASON_REMEDY

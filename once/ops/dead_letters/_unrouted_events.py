@@ -1,4 +1,4 @@
-"""Unrouted events: whether a consumer takes them now, and publishing those that one takes."""
+"""Unrouted events: whether a consumer now takes them, and publishing them again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _PURGE = f"or `dlq purge --consumer {UNROUTED}`"
 
 
 def publish_obstacle(event: CloudEvent | OnceError, ingress: IngressTopic) -> str | None:
-    """Return why an unrouted event cannot be published now, and what to do; None where it can."""
+    """Return why an unrouted event cannot be published, with the remedy; None if it can."""
     if isinstance(event, OnceError):
         return (
             f"no consumer can read it ({event.reason}: {event}): `dlq redrive --edit`, {_PURGE} "
@@ -43,9 +43,9 @@ def publish_obstacle(event: CloudEvent | OnceError, ingress: IngressTopic) -> st
 
 @dataclass(frozen=True, slots=True)
 class IngressPublication:
-    """An unrouted event as it is published again: with its own type for queues to select by.
+    """An unrouted event to publish again, with its event type as the only attribute.
 
-    Other attributes are left out. They may be too many, and consumers read the body alone.
+    The other attributes may be too many, and consumers do not read them.
     """
 
     body: str
@@ -64,7 +64,7 @@ class IngressPublication:
         return cls(letter.original.body, event.type)
 
     def entry(self) -> dict[str, Any]:
-        """Return it in SNS's form."""
+        """Return the event as an entry of PublishBatch, without its id."""
         return {
             "Message": self.body,
             "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: text(self.event_type)},
@@ -72,7 +72,7 @@ class IngressPublication:
 
     @property
     def size(self) -> int:
-        """Its size in bytes."""
+        """Size in bytes."""
         return len(self.body.encode()) + len(
             f"{EVENT_TYPE_ATTRIBUTE}String{self.event_type}".encode()
         )

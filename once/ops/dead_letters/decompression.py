@@ -1,7 +1,7 @@
-"""Opening a compressed dead letter: done by the operator's tools alone, never by a consumer.
+"""Decompression of dead letters, by the operator's tools only; consumers never decompress.
 
-Anyone who may send to the queue may have written the attribute, so it is read with strict types and
-inflated up to the size of a real letter's.
+Any sender to the queue can set the attribute. Therefore it is read with strict types, and inflated
+to at most the size of a real letter.
 """
 
 import zlib
@@ -25,9 +25,9 @@ class _Content(Struct, forbid_unknown_fields=True):
 
 
 def decompressed(original: Original) -> Original:
-    """Return the message that a dead letter carries compressed; any other as it is.
+    """Return the decompressed message of a dead letter; a letter without one is returned unchanged.
 
-    A letter that cannot be opened was not written by a consumer, and is shown as it is.
+    A letter that cannot be decompressed was not written by a consumer, and is returned unchanged.
     """
     if original.packed is None:
         return original
@@ -39,7 +39,7 @@ def decompressed(original: Original) -> Original:
 
 
 def to_send_form(attributes: Attributes) -> dict[str, Any]:
-    """Return message attributes in the form in which SendMessage takes them."""
+    """Return message attributes in the form of SendMessage."""
     return {
         name: {"DataType": one["dataType"], "StringValue": one["stringValue"]}
         if "stringValue" in one

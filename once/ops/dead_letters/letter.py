@@ -1,4 +1,4 @@
-"""Dead letters as an operator sees them: what the message was, and what was said of it."""
+"""Dead letter: the original message and its dead-letter attributes."""
 
 import base64
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 _OF_A_QUARANTINE = (DeadLetter.REASON, DeadLetter.ERROR, DeadLetter.RECEIVE_COUNT)
-"""Attributes that say nothing of a message that SQS moved."""
+"""Attributes that do not apply to a message that SQS moved."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngressTopic:
-    """The topic that producers publish to, and the types that consumers take from there."""
+    """The ingress topic, and the event types that consumers take from it."""
 
     topic_arn: str
     types: frozenset[str]
@@ -40,10 +40,10 @@ class DeadLetterQueue:
     """A dead-letter queue, or the unrouted queue.
 
     Attributes:
-        owner: the consumer whose dead letters it holds, the relay, or `unrouted`.
+        owner: the consumer whose dead letters it holds, `relay`, or `unrouted`.
         url: the dead-letter queue.
-        source_url: the queue that the messages came from; None where there is none.
-        ingress: where the messages are published again; None unless they are unrouted events.
+        source_url: the queue that the messages came from; None for the relay and unrouted events.
+        ingress: the topic for unrouted events to be published again; None for dead letters.
     """
 
     owner: str
@@ -53,14 +53,14 @@ class DeadLetterQueue:
 
     @property
     def is_fifo(self) -> bool:
-        """Whether messages keep an order by groups."""
+        """Whether the queue is a FIFO queue."""
         return self.url.endswith(".fifo")
 
 
 def dead_letter_queues(
     deployment: Deployment, consumer: str | None = None
 ) -> list[DeadLetterQueue]:
-    """Return the dead-letter queues of a deployment, those without a consumer last; or one of them.
+    """Return a deployment's dead-letter queues, or those of one consumer, relay or `unrouted`.
 
     Raises:
         OpsError: there is no such consumer.
@@ -88,15 +88,14 @@ class Letter:
     """A dead letter.
 
     Attributes:
-        queue: where it lies.
-        message_id: the id it has there.
-        receipt_handle: what SQS asks for to delete it, or to give it back.
+        queue: the dead-letter queue that holds it.
+        message_id: its id in that queue.
+        receipt_handle: identifies this receive to SQS.
         original: body and attributes as the producer sent them.
-        sent_at: since when SQS counts its age: since it was dead-lettered, or, where SQS has moved
-            it, since it was first sent.
-        attributes: what was written of it.
-        moved: whether SQS moved it here, after its last receive: no consumer said why.
-        receives: how often SQS has handed it out, here and before it was moved.
+        sent_at: time of its dead-lettering; of its first sending if SQS moved it.
+        attributes: its dead-letter attributes.
+        moved: whether SQS moved it here after its last receive, without a reason.
+        receives: number of receives, here and before it was moved.
         group: the FIFO message group; None on a standard queue.
     """
 
@@ -121,8 +120,8 @@ class Letter:
             original=_original(queue, message),
             sent_at=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
             attributes=LetterAttributes.read(attributes),
-            # SQS alone sets this. No consumer wrote on such a message: a reason is its producer's,
-            # or is left from last time where it was sent back by other means.
+            # Only SQS sets DeadLetterQueueSourceArn, on messages that no consumer dead-lettered.
+            # A reason on one is its producer's, or is left from an earlier redrive.
             moved="DeadLetterQueueSourceArn" in system or DeadLetter.REASON not in attributes,
             receives=int(system["ApproximateReceiveCount"]),
             group=system.get("MessageGroupId") if queue.is_fifo else None,
@@ -130,44 +129,44 @@ class Letter:
 
     @property
     def reason(self) -> str | None:
-        """Why it is here, as a code of `once.schema.Reason`; None where no reason was recorded."""
+        """Reason code of `once.schema.Reason`; None if no reason was recorded."""
         return None if self.moved else self.attributes.reason or NOT_READABLE
 
     @property
     def error(self) -> str | None:
-        """What the consumer said of the failure."""
+        """The failure as text; None if SQS moved it."""
         return None if self.moved else self.attributes.error
 
     @property
     def left_out(self) -> str | None:
-        """The part of the message that did not fit into the letter; None where it is whole."""
+        """The part of the message that did not fit into the letter; None if it is complete."""
         return self.attributes.left_out
 
     @property
     def key_hash(self) -> str | None:
-        """The SHA-256 of the dedup key, in hex; None where no consumer got as far."""
+        """SHA-256 of the dedup key, in hex; None if no key was computed."""
         return self.attributes.key_hash
 
     @property
     def first_seen(self) -> datetime:
-        """When a consumer first received it, as far as that is known: before it was sent here."""
+        """Earliest known receive by a consumer; at the latest its dead-lettering."""
         return min(self.attributes.first_seen or self.sent_at, self.sent_at)
 
     @property
     def receive_count(self) -> int:
-        """How often the consumer received it, the last time it was in its queue."""
+        """Number of receives during its last stay in the consumer's queue."""
         count = self.attributes.receive_count
         return self.receives if self.moved or count is None else count
 
     @property
     def lineage(self) -> tuple[QueueStay, ...]:
-        """Its stays in the consumer's queue, oldest first; the last is the one that it died of."""
+        """Its stays in the consumer's queue, oldest first; the last one ended here."""
         stays = self.attributes.lineage
         return (*stays, QueueStay(self.message_id)) if self.moved else stays
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """The names of the attributes that count for this letter, and cannot be read."""
+        """Names of the attributes that apply to this letter and cannot be read."""
         names = self.attributes.unreadable
         return tuple(name for name in names if not (self.moved and name in _OF_A_QUARANTINE))
 
@@ -185,7 +184,7 @@ def _original(queue: DeadLetterQueue, message: "MessageTypeDef") -> Original:
 
 
 def _as_lambda_shows(body: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """A received message in the form in which Lambda gives it to a function."""
+    """Return a received message in the form of a Lambda event record."""
     return {
         "body": body,
         "messageAttributes": {

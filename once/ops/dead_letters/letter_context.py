@@ -1,4 +1,4 @@
-"""What is known of a dead letter beside itself: its event, its dedup key, its dedup record."""
+"""Letter context: the event, the dedup key and the dedup record of a dead letter."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,24 +16,24 @@ from once.ops.errors import unexpected_error_text
 from once.schema import Limits, Record
 
 _MOST_LEFT_OUT = 3
-"""How many fields of the data are tried as declared volatile, all at once."""
+"""Most fields of the data that are tried together as volatile."""
 _FIELDS = 20
-"""Of how many fields: with more, a letter would take seconds."""
+"""Most fields that are tried as volatile; more would take seconds for a letter."""
 
 
 class UnexpectedLetterError(OnceError):
-    """A letter made the command itself fail, so that nothing is known of it."""
+    """An error in the command's own code while it read a letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class LetterContext:
-    """A dead letter, and what belongs to it.
+    """A dead letter with its event and its dedup record.
 
     Attributes:
         letter: the dead letter.
-        event: its event; or why there is none that any consumer could read.
-        pk: the partition key of its dedup record; None where it is not known.
-        record: its dedup record; None where none was found.
+        event: its event; or the error with which a consumer would reject it.
+        pk: the partition key of its dedup record; None if not known.
+        record: its dedup record; None if none was found.
     """
 
     letter: Letter
@@ -43,9 +43,9 @@ class LetterContext:
 
 
 def read_contexts(table: DedupTable, letters: Iterable[Letter]) -> list[LetterContext]:
-    """Return the case of every letter, in their order.
+    """Return the context of every letter, in their order.
 
-    Where a letter names no key, the first candidate counts that has a record.
+    For a letter without a key hash, the first candidate key with a record is used.
 
     Args:
         table: the table of dedup records.
@@ -61,25 +61,25 @@ def read_contexts(table: DedupTable, letters: Iterable[Letter]) -> list[LetterCo
 
 
 def event_of(letter: Letter) -> CloudEvent | OnceError:
-    """Return a letter's event; or the error with which a consumer would refuse to read it."""
+    """Return a letter's event; or the error with which a consumer would reject it."""
     try:
         event = read_event(letter.original.body, max_bytes=Limits.MESSAGE_BYTES)
         fingerprint(event)
     except OnceError as error:
         return error
-    except Exception as error:  # one letter never holds up all others
+    except Exception as error:  # one letter must not stop the command
         return UnexpectedLetterError(unexpected_error_text(error))
     return event
 
 
 def event_and_keys(letter: Letter) -> tuple[CloudEvent | OnceError, list[str]]:
-    """Return a letter's event, and the keys it may have; just one where the letter has a hash."""
+    """Return a letter's event and its candidate keys; at most one if the letter has a key hash."""
     event = event_of(letter)
     if isinstance(event, OnceError):
         return event, []
     try:
         return event, _keys(letter, event)
-    except Exception as error:  # one letter never holds up all others
+    except Exception as error:  # one letter must not stop the command
         return UnexpectedLetterError(unexpected_error_text(error)), []
 
 
@@ -94,20 +94,20 @@ def _keys(letter: Letter, event: CloudEvent) -> list[str]:
 
 
 def _find_key(event: CloudEvent, consumer: str, expected: str) -> str | None:
-    """Return the key with this SHA-256 that a consumer may have given an event."""
+    """Return the candidate key with this SHA-256, in hex."""
     return candidate_with_hash(event, consumer, expected) or _key_of_content(
         event, consumer, expected
     )
 
 
 def find_volatile_fields(event: CloudEvent, expected: str) -> tuple[str, ...] | None:
-    """Tell whether an event has this fingerprint, and with which fields of its data left out.
+    """Return the fields without which an event has this fingerprint.
 
-    Which ones a handler declares volatile stands in its code, which is not read here: so it is
-    tried.
+    The volatile fields are declared in the handler's code, which is not read here. Therefore
+    combinations of fields are tried.
 
     Returns:
-        The fields, mostly none; None for an event that says something else.
+        The fields, mostly none; None if no combination gives the fingerprint.
     """
     return next((some for some, found in _fingerprints(event) if found == expected), None)
 
@@ -120,7 +120,7 @@ def _fingerprints(event: CloudEvent) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _key_of_content(event: CloudEvent, consumer: str, expected: str) -> str | None:
-    """The key by content, where fields of the data are left out of it."""
+    """Return the key by content with this SHA-256, with volatile fields left out."""
     keys = _keys_of_content(event, consumer)
     return next((key for key in keys if key_hash(key) == expected), None)
 

@@ -1,4 +1,4 @@
-"""A walk through dead-letter queues that loses nothing: what it receives, it gives back."""
+"""Queue walk: receives the letters of dead-letter queues, and makes them visible again."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 HOLD_SECONDS = 15 * 60
-"""How long a letter that was looked at stays hidden where it could not be given back."""
+"""Visibility timeout of a received letter: how long it stays hidden if not made visible again."""
 WAIT_SECONDS = 1
-"""Any wait at all makes SQS ask all of its servers: without one, an empty answer proves nothing."""
+"""Long polling: without a wait, SQS may return no message although the queue holds some."""
 
 
 class QueueWalk:
-    """Goes through dead-letter queues, and holds what it shows: a context manager.
+    """Context manager that receives letters and hides them until it ends.
 
-    At its end, whatever ends it, the letters are given back that were not taken. What could not be
-    given back is seen again after `HOLD_SECONDS`. Of a FIFO queue, SQS shows at most ten letters of
-    a message group while they are held.
+    At its end, also by an error, all letters that were not deleted become visible again. If that
+    call fails, they become visible after `HOLD_SECONDS`. Of a FIFO queue, SQS returns at most ten
+    letters of a message group at a time.
 
     Args:
         sqs: an SQS client.
         queues: the dead-letter queues.
-        limit: how many letters are looked at, at most.
+        limit: most letters that are received.
     """
 
     def __init__(self, sqs: "SQSClient", queues: Iterable[DeadLetterQueue], limit: int) -> None:
@@ -48,12 +48,12 @@ class QueueWalk:
 
     @property
     def looked_at(self) -> int:
-        """How many letters were shown so far."""
+        """Number of letters received so far."""
         return len(self._seen)
 
     @property
     def hidden(self) -> int:
-        """How many letters are neither taken nor given back."""
+        """Number of letters that are neither deleted nor visible again."""
         return len(self._held)
 
     def pages(self) -> Iterator[list[Letter]]:
@@ -71,10 +71,10 @@ class QueueWalk:
                 yield page
 
     def hold(self, letter: Letter, seconds: int) -> None:
-        """Keep a letter hidden for so long from now on, in seconds.
+        """Keep a letter hidden for so many seconds from now on.
 
         Raises:
-            botocore.exceptions.BotoCoreError, ClientError: it is held no more.
+            botocore.exceptions.BotoCoreError, ClientError: the letter is not hidden any more.
         """
         self._sqs.change_message_visibility(
             QueueUrl=letter.queue.url,
@@ -83,7 +83,7 @@ class QueueWalk:
         )
 
     def taken(self, letters: Iterable[Letter]) -> None:
-        """Leave letters out of what is given back: they are deleted."""
+        """Note that letters were deleted, or are visible again."""
         for letter in letters:
             self._held.pop(letter.message_id, None)
 
@@ -110,6 +110,6 @@ class QueueWalk:
 
 
 def batches_by_queue(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
-    """Yield letters in tens at most, all of one queue."""
+    """Yield batches of at most ten letters, each batch of one queue."""
     for queue in dict.fromkeys(letter.queue for letter in letters):
         yield from batches([letter for letter in letters if letter.queue == queue])

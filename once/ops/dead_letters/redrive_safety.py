@@ -1,7 +1,7 @@
-"""Whether a dead letter may be sent back to its queue, as its dedup record says.
+"""Redrive safety: whether a dead letter may be sent back, according to its dedup record.
 
-A consumer deduplicates whatever is sent to it. What it cannot promise is told here: a key that is
-forgotten, and an effect that may have been done outside.
+A consumer deduplicates every message. Two cases are unsafe nevertheless: an expired dedup record,
+and an external effect whose outcome is unknown.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ from once.schema import CLOCK_MARGIN_SECONDS, Limits, Reason, Standing
 
 
 class RedriveOutcome(Enum):
-    """What becomes of a letter that is sent back; the value is how it is told."""
+    """Outcome of sending a letter back; the value is its text on the terminal."""
 
     PROCESSED = "safe"
     DUPLICATE = "safe, a duplicate"
@@ -44,14 +44,14 @@ class RedriveOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RedriveVerdict:
-    """What becomes of a letter, and why."""
+    """Expected outcome of a redrive, and its reason as text."""
 
     outcome: RedriveOutcome
     why: str
 
     @property
     def safe(self) -> bool:
-        """Whether it can be sent, and nothing can be done a second time by it."""
+        """Whether the letter can be sent without doing anything a second time."""
         return self.outcome not in {RedriveOutcome.UNSAFE, RedriveOutcome.KEPT}
 
     def __str__(self) -> str:
@@ -60,17 +60,18 @@ class RedriveVerdict:
 
 @dataclass(frozen=True, slots=True)
 class AssessedLetter:
-    """A letter's context, and the verdict on it."""
+    """A letter's context and the verdict on it."""
 
     context: LetterContext
     verdict: RedriveVerdict
 
 
 def assess_letters(table: DedupTable, letters: Iterable[Letter]) -> list[AssessedLetter]:
-    """Read the dedup records of letters, and return the verdict on each, in their order.
+    """Read the dedup records of letters, and return a verdict on each, in their order.
 
     Raises:
-        OpsError, botocore.exceptions.BotoCoreError, ClientError: see `letter_context.read_contexts`.
+        OpsError, botocore.exceptions.BotoCoreError, ClientError: a record
+            cannot be read.
     """
     now = datetime.now(UTC)
     contexts = read_contexts(table, letters)
@@ -80,7 +81,7 @@ def assess_letters(table: DedupTable, letters: Iterable[Letter]) -> list[Assesse
 def _assess_or_explain(context: LetterContext, now: datetime) -> RedriveVerdict:
     try:
         return assess(context, now)
-    except Exception as error:  # one letter never holds up all others
+    except Exception as error:  # one letter must not stop the command
         return _unsafe(unexpected_error_text(error))
 
 
@@ -109,10 +110,10 @@ def _unrouted(context: LetterContext, ingress: IngressTopic) -> RedriveVerdict:
 
 
 def _with_reason(reason: str | None, verdict: RedriveVerdict) -> RedriveVerdict:
-    """What the letter died of may still be there, whatever the record says."""
+    """Return the verdict with the letter's reason considered: its cause may persist."""
     if not verdict.safe or verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN:
         return verdict
-    # Where the record decides nothing, the data is read anew.
+    # Without a record that decides, the consumer reads the data again.
     unread = reason == Reason.INVALID_DATA and verdict.outcome is RedriveOutcome.PROCESSED
     if unread or reason in REFUSED_BEFORE_DEDUP:
         return _returns(f"as {reason}, unless this was done: {remedy(reason)}")
@@ -132,15 +133,15 @@ def _by_record(context: LetterContext, event: CloudEvent, now: datetime) -> Redr
         )
     if record.expires_at is not None and _soon(record.expires_at, now):
         return _unsafe(
-            f"it was committed, and is forgotten from {format_epoch_seconds(record.expires_at)} on: it "
-            "would be done again"
+            "it was committed, and is forgotten from "
+            f"{format_epoch_seconds(record.expires_at)} on: it would be done again"
         )
     fields = find_volatile_fields(event, record.fingerprint)
     differs = fields is None or (bool(fields) and context.letter.reason == Reason.KEY_CONFLICT)
     if record.intent is None:
         return _done(record, fields, differs=differs)
     verdict = _pending(record.intent, now)
-    # Too many volatile fields look like other content, and an open effect is not to be risked.
+    # Many volatile fields look like other content; an effect with unknown outcome takes precedence.
     return _conflict(record) if differs and _may_conflict(context, verdict) else verdict
 
 
@@ -171,8 +172,8 @@ def _without_record(context: LetterContext, event: CloudEvent, now: datetime) ->
         )
     if _too_old(letter.first_seen, now):
         return _unsafe(
-            f"it has no record, but it was first seen at {format_time(letter.first_seen)}: a record "
-            "may have expired since, so see in the tables whether it was worked on"
+            f"it has no record, but it was first seen at {format_time(letter.first_seen)}: a "
+            "record may have expired since, so see in the tables whether it was worked on"
         )
     return RedriveVerdict(
         RedriveOutcome.PROCESSED, "no record of it was found: it will be worked on"
@@ -188,14 +189,14 @@ def _may_conflict(context: LetterContext, verdict: RedriveVerdict) -> bool:
 
 
 def _done(record: StoredRecord, fields: tuple[str, ...] | None, *, differs: bool) -> RedriveVerdict:
-    """Whether a handler leaves fields out stands in its code, which is not read here."""
+    """Return the verdict for a committed record; `fields` may be volatile, which is not known."""
     if differs or fields is None:
         return _conflict(record)
     if not fields:
         return RedriveVerdict(
             RedriveOutcome.DUPLICATE,
-            f"the same content was committed at {format_written_at(record)}: it will be acknowledged as "
-            "a duplicate, and change nothing",
+            f"the same content was committed at {format_written_at(record)}: it will be "
+            "acknowledged as a duplicate, and change nothing",
         )
     return _returns(
         f"as key-conflict, unless its handler declares {', '.join(fields)} volatile: but for that, "
@@ -205,8 +206,8 @@ def _done(record: StoredRecord, fields: tuple[str, ...] | None, *, differs: bool
 
 def _conflict(record: StoredRecord) -> RedriveVerdict:
     return _returns(
-        f"as key-conflict: other content was committed under its key at {format_written_at(record)}; "
-        f"{remedy(Reason.KEY_CONFLICT)}"
+        "as key-conflict: other content was committed under its key at "
+        f"{format_written_at(record)}; {remedy(Reason.KEY_CONFLICT)}"
     )
 
 
@@ -236,7 +237,7 @@ def _pending(intent: Intent, now: datetime) -> RedriveVerdict:
 
 
 def _soon(expires_at: int, now: datetime) -> bool:
-    """A message may wait in its queues until the record is gone."""
+    """Tell whether the record may expire while the message waits in its queues."""
     return expires_at < now.timestamp() + Limits.QUEUE_STAY_SECONDS
 
 

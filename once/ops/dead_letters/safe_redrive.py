@@ -13,7 +13,17 @@ Assess = Callable[[Iterable[Letter]], list[AssessedLetter]]
 
 @dataclass(slots=True)
 class SafeRedrive:
-    """One run: what sends, and what was not sent."""
+    """A redrive of the letters whose verdict allows it.
+
+    Attributes:
+        assess: returns the verdicts.
+        redriver: sends letters back.
+        unsafe: whether letters with the verdict UNSAFE are sent too.
+        edited: whether the bodies were edited.
+        refused: letters that were not sent, with their verdicts.
+        returning: number of sent letters that will be dead-lettered again.
+        came_back: number of letters that were dead-lettered again during the run.
+    """
 
     assess: Assess
     redriver: Redriver
@@ -24,7 +34,12 @@ class SafeRedrive:
     came_back: int = 0
 
     def send(self, letters: Sequence[Letter]) -> None:
-        """Send those letters that may be sent."""
+        """Assess letters of one queue, and send those that may be sent.
+
+        Raises:
+            OpsError, botocore.exceptions.BotoCoreError, ClientError: a record cannot be read, or a
+                whole call failed, retries included.
+        """
         new = [letter for letter in letters if not self.redriver.came_back(letter)]
         self.came_back += len(letters) - len(new)
         assessed = self.assess(new)

@@ -1,4 +1,4 @@
-"""Reads dedup records: whole pages of the table, and of those what was asked for."""
+"""Outbox scan: pages of dedup records with unexpired events, by period and consumer."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 MESSAGE_LIFETIME_SECONDS = 2 * Limits.QUEUE_STAY_SECONDS + Limits.DEAD_LETTER_RETENTION_SECONDS
-"""How long a message that is published now may come back: as a dead letter, and redriven once.
+"""Longest life of a message that is published now: in its queue, dead-lettered, and redriven once.
 
-Consumers forget an event about when its record here expires. A record with less time left than this
-is too old: its events could arrive when nobody knows them any more, and be taken for new ones."""
+Consumers forget an event at about the time when its record here expires. A record with less time
+left than this is too old: its events could arrive after that, and would be processed again."""
 
 _FILTER = f"attribute_exists({Record.OUTBOX}) AND {Record.COMMITTED_AT} >= :since"
 _UNTIL = f" AND {Record.COMMITTED_AT} < :until"
@@ -26,9 +26,9 @@ _SKEW = timedelta(seconds=CLOCK_SKEW_SECONDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFilter:
-    """Which records: committed from `since` up to, not including, `until`; by which consumer.
+    """Selects records committed from `since` up to, not including, `until`, by a consumer.
 
-    A record has its time from its function's clock, so records of a few minutes more are chosen.
+    Commit times are of the functions' clocks, so the period is extended by the clock skew.
     """
 
     since: datetime
@@ -38,10 +38,13 @@ class RecordFilter:
 
 @dataclass(frozen=True, slots=True)
 class OutboxPage:
-    """What one call found: the chosen records, in DynamoDB's own JSON form, of all it looked at.
+    """One page of the scan.
 
-    `too_old` counts those that were chosen, and may not be published any more. `unreadable` are
-    those of which nothing tells whether they may: their expiry is no point in time.
+    Attributes:
+        items: selected records that may be published, in DynamoDB's JSON form.
+        scanned: number of records that the page covered.
+        too_old: number of selected records that may not be published any more.
+        unreadable: selected records whose expiry cannot be read.
     """
 
     items: list[Item]
@@ -53,7 +56,7 @@ class OutboxPage:
 def scan_outboxes(
     dynamodb: "DynamoDBClient", table: str, record_filter: RecordFilter
 ) -> Iterator[OutboxPage]:
-    """Yield pages of the chosen records that hold events: key, commit, outbox and expiry.
+    """Yield pages of the selected records that hold events: key, commit, outbox and expiry.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
@@ -81,7 +84,7 @@ def _page(found: Sequence[Item], scanned: int, end: datetime) -> OutboxPage:
 
 
 def approximate_count(dynamodb: "DynamoDBClient", table: str) -> int:
-    """Return how many records there are, as the table knew it within the last hours.
+    """Return the number of records, which DynamoDB updates every six hours.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: the table cannot be described.

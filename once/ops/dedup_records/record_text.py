@@ -1,4 +1,4 @@
-"""A dedup record in words: what was committed, or what became of its effect so far."""
+"""Text of a dedup record: its commit, or the state of its pending effect."""
 
 from datetime import datetime
 
@@ -17,7 +17,7 @@ _STANDINGS = {
 
 
 def record_lines(record: Item, now: datetime) -> list[str]:
-    """Return what a record says, one line each."""
+    """Return a description of a record, as lines."""
     try:
         found = read_record(record)
     except UnreadableRecord as error:
@@ -26,7 +26,7 @@ def record_lines(record: Item, now: datetime) -> list[str]:
 
 
 def format_written_at(record: StoredRecord) -> str:
-    """Return when a record was written last, as it is shown."""
+    """Return the time of a record's last write as text."""
     return format_epoch_seconds(record.committed_at / 1000)
 
 

@@ -1,4 +1,4 @@
-"""A dedup record as it lies in the table: read whole, or attribute by attribute."""
+"""Stored dedup record: read whole, or attribute by attribute."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -16,18 +16,18 @@ _UNITS = {
     Record.LEASE_UNTIL: 1000,
     Record.KEY_EXPIRES_AT: 1,
 }
-"""The attributes that are points in time: how many of their units are a second."""
+"""Attributes that are times, with their units per second."""
 
 
 class UnreadableRecord(Exception):
-    """A record that this version of `once` did not write; the text says how that shows."""
+    """A record that this version of `once` cannot read; the text says why."""
 
 
 def read_record(item: Item) -> StoredRecord:
-    """Read a whole record; a calendar holds all of its points in time.
+    """Read a whole record, with all of its times in range.
 
     Raises:
-        Unreadable: an attribute is missing, or has no form in which it is written.
+        Unreadable: an attribute is missing, or its value is invalid.
     """
     if names := unreadable_times(item):
         raise UnreadableRecord(f"{', '.join(names)}: no point in time")
@@ -40,18 +40,18 @@ def read_record(item: Item) -> StoredRecord:
 
 
 def text_attribute(item: Item, name: str) -> str | None:
-    """Return an attribute that is a text, `NOT_READABLE` for another; None where there is none."""
+    """Return a text attribute; `NOT_READABLE` if it is not a text, None if missing."""
     value: dict[str, Any] | None = item.get(name)
     return None if value is None else value.get("S", NOT_READABLE)
 
 
 def time_attribute(item: Item, name: str) -> datetime | None:
-    """Return an attribute that is a point in time; None where it is none, or not there."""
+    """Return a time attribute; None if it is not readable, or missing."""
     with suppress(KeyError, ValueError):
         return from_epoch_seconds(int(item[name]["N"]) / _UNITS[name])
     return None
 
 
 def unreadable_times(item: Item) -> list[str]:
-    """Return the names of the attributes that should be points in time, and are none."""
+    """Return the names of the time attributes that cannot be read."""
     return [name for name in _UNITS if name in item and time_attribute(item, name) is None]

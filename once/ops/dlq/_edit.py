@@ -1,4 +1,4 @@
-"""A dead letter's body in the operator's editor; its event's identity has to stay."""
+"""Edit: a dead letter's body in the operator's editor; the event's key must not change."""
 
 import os
 import shlex
@@ -32,17 +32,17 @@ _ReadContext = Callable[[Letter], LetterContext]
 
 
 def edit_letter(context: LetterContext, look: _ReadContext) -> Letter:
-    """Let the operator change a letter's body, again and again until it can be sent.
+    """Let the operator edit a letter's body until it can be sent.
 
     Args:
-        context: the letter as it is.
-        look: reads the case of the letter as it would be.
+        context: the letter with its event and record.
+        look: reads the context of the edited letter.
 
     Returns:
         The letter with its new body.
 
     Raises:
-        OpsError: there is no editor, or nothing was changed, or the operator gives up.
+        OpsError: there is no editor, the body is unchanged, or the operator stops.
     """
     before = text = allowed(body_text(context.letter))
     while True:
@@ -60,18 +60,18 @@ def edit_letter(context: LetterContext, look: _ReadContext) -> Letter:
 
 
 def _edit_error(before: LetterContext, after: LetterContext) -> str | None:
-    """Return why a letter may not be sent with its new body, and what to do instead."""
+    """Return why a letter may not be sent with its new body; None if it may."""
     if isinstance(after.event, OnceError):
         return f"no consumer could read it, {after.event.reason}: {after.event}"
     return _key_error(before, after.event) or _record_error(after, after.event)
 
 
 def _key_error(before: LetterContext, event: CloudEvent) -> str | None:
-    """An edited event must be the same event to its consumer, or it would be done beside it."""
+    """Return why the key would change; a changed key would process the event a second time."""
     letter, was = before.letter, before.event
     consumer = letter.queue.owner
     if isinstance(was, OnceError):
-        return None  # it had no identity that a consumer could have read
+        return None  # no consumer could compute a key
     if event.type != was.type and letter.reason != Reason.UNKNOWN_TYPE:
         return f"its type would change, and with it the handler that makes its key: {_NEW_EVENT}"
     if before.pk is not None:
@@ -88,14 +88,14 @@ def _key_error(before: LetterContext, event: CloudEvent) -> str | None:
 
 
 def _keys_by_fields(event: CloudEvent, consumer: str) -> set[str]:
-    """Every key but that by content, which every edit changes."""
+    """Return the candidate keys except those by content, which every edit changes."""
     return {
         key for key in candidate_keys(event, consumer) if not key.startswith(f"{consumer}#content#")
     }
 
 
 def _record_error(context: LetterContext, event: CloudEvent) -> str | None:
-    """No field is taken for volatile here: an edit of nothing else is not worth the doubt."""
+    """Return why the record forbids the body; no field counts as volatile."""
     if context.record is None:
         return None
     try:
@@ -107,8 +107,8 @@ def _record_error(context: LetterContext, event: CloudEvent) -> str | None:
     if record.fingerprint == fingerprint(event):
         return None
     return (
-        f"other content was committed under its key {context.pk} at {format_written_at(record)}: it "
-        f"would come back as key-conflict; {_NEW_EVENT}"
+        f"other content was committed under its key {context.pk} at {format_written_at(record)}: "
+        f"it would come back as key-conflict; {_NEW_EVENT}"
     )
 
 
@@ -120,7 +120,7 @@ def _changed(was: str, would_be: str) -> str:
 
 
 def _nearest(event: CloudEvent, consumer: str, key: str) -> str:
-    """The key by the same rule, as far as can be told: the one that differs in the fewest parts."""
+    """Return the candidate key that differs in the fewest parts, probably of the same rule."""
     parts = key.split("#")
 
     def distance(candidate: str) -> int:
@@ -143,7 +143,7 @@ def _in_editor(text: str) -> str:
         file = Path(folder) / "body.json"
         file.write_text(text, encoding="utf-8")
         try:
-            # What the operator has set, and started with his own rights.
+            # The command is the operator's own, and runs with the operator's rights.
             done = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603
         except OSError as error:
             raise OpsError(f"EDITOR={editor} cannot be started ({error}): set another") from None

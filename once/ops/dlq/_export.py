@@ -1,4 +1,4 @@
-"""Dead letters as lines of JSON in a file, before they are deleted: all that sending them takes."""
+"""Export: dead letters as lines of JSON in a file, complete for sending them again."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.redriven_message import sent_back
+from once.ops.dead_letters.redriven_message import redriven_message
 from once.ops.dlq._letter_json import letter_json
 from once.ops.errors import OpsError, unexpected_error_text
 
@@ -17,15 +17,15 @@ _FOR_THE_OWNER = 0o600
 
 
 def export(path: Path, letters: Iterable[Letter], now: datetime) -> dict[str, str]:
-    """Write letters to a new file, a line each; it is on the disk when this returns.
+    """Write letters to a new file, a line each, and flush it to the disk.
 
-    In each line, `send` is what `aws sqs send-message --cli-input-json` takes.
+    In each line, `send` is the input of `aws sqs send-message --cli-input-json`.
 
     Returns:
-        Why a letter is not in the file, by message id.
+        The reason for each letter that is not in the file, by message id.
 
     Raises:
-        OpsError: the file is there already, or cannot be written.
+        OpsError: the file exists already, or cannot be written.
     """
     lines, faults = _lines(letters, now)
     try:
@@ -34,7 +34,7 @@ def export(path: Path, letters: Iterable[Letter], now: datetime) -> dict[str, st
             file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
-        _keep_name(path.parent)
+        _flush_folder(path.parent)
     except OSError as error:
         raise OpsError(f"{error}: nothing was deleted; name another file with --export") from None
     return faults
@@ -46,13 +46,13 @@ def _lines(letters: Iterable[Letter], now: datetime) -> tuple[list[str], dict[st
     for letter in letters:
         try:
             lines.append(json.dumps(_line(letter, now)) + "\n")
-        except Exception as error:  # one letter never holds up all others
+        except Exception as error:  # one letter must not stop the export
             faults[letter.message_id] = unexpected_error_text(error)
     return lines, faults
 
 
 def _line(letter: Letter, now: datetime) -> dict[str, Any]:
-    message = sent_back(letter, now)
+    message = redriven_message(letter, now)
     return {
         **letter_json(letter),
         "error": letter.error,
@@ -72,8 +72,8 @@ def _text(part: str | bytes) -> str:
     return base64.b64encode(part).decode() if isinstance(part, bytes) else part
 
 
-def _keep_name(folder: Path) -> None:
-    """A file is not safe before its folder is, which has its name."""
+def _flush_folder(folder: Path) -> None:
+    """Flush the folder, which holds the file's name."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

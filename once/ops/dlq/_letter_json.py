@@ -1,4 +1,4 @@
-"""What is said of a dead letter, as JSON can hold it: never its body, nor what may quote it."""
+"""A dead letter's metadata as JSON. Omits body, key and error text, which may contain its data."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from once.ops.dead_letters.letter_context import event_of
 
 
 def letter_json(letter: Letter) -> dict[str, Any]:
-    """Return a letter without its body and its key; times in ISO 8601."""
+    """Return a letter's metadata as JSON values; times in ISO 8601."""
     event = event_of(letter)
     return {
         "consumer": letter.queue.owner,

@@ -1,4 +1,4 @@
-"""Dead letters in groups, by consumer, reason and age; and one by one, with verdicts."""
+"""Lists of dead letters: grouped by consumer, reason and age, or each with its verdict."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -24,11 +24,11 @@ _PREFIX = 8
 _SHOWN = 3
 
 _Group = tuple[str, str, int]
-"""Consumer, reason in words, and which of the ages."""
+"""Consumer, reason as text, and index in `_AGES`."""
 
 
 def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
-    """Return the groups, each with its number, its oldest letter's age, and ids to `show`."""
+    """Return a table of the groups: number of letters, age of the oldest, and ids for `show`."""
     groups: dict[_Group, list[Letter]] = {}
     for letter in letters:
         groups.setdefault(_group(letter, now), []).append(letter)
@@ -50,7 +50,7 @@ def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
 
 
 def verdict_lines(assessed: Iterable[AssessedLetter]) -> Iterator[RenderableType]:
-    """Yield what would become of each letter if it were sent back."""
+    """Yield a line for each letter, followed by its verdict."""
     for one in assessed:
         letter, event = one.context.letter, one.context.event
         kind = event.type if isinstance(event, CloudEvent) else "unreadable"

@@ -1,4 +1,4 @@
-"""A dead letter in words: all that is known of it, and what becomes of it if it is sent back."""
+"""Text of a dead letter: its metadata, its event, its dedup record and its verdict."""
 
 import json
 from collections.abc import Iterator
@@ -28,17 +28,17 @@ NO_REASON = "no reason recorded: the function died"
 
 
 def reason_text(reason: str | None) -> str:
-    """Return a letter's reason as it is shown."""
+    """Return a letter's reason as text."""
     return reason or NO_REASON
 
 
 def verdict_style(verdict: RedriveVerdict) -> str:
-    """Return how a verdict is coloured."""
+    """Return the style of a verdict."""
     return "green" if verdict.safe else "bold red"
 
 
 def letter_table(assessed: AssessedLetter, now: datetime) -> Table:
-    """Return what is known of a letter, all but its body."""
+    """Return a table of a letter without its body."""
     table = Table.grid(padding=(0, 2))
     for name, value in _rows(assessed.context, now):
         table.add_row(Text(name, "dim"), value)
@@ -50,7 +50,7 @@ def letter_table(assessed: AssessedLetter, now: datetime) -> Table:
 
 
 def body_text(letter: Letter) -> str:
-    """Return a letter's body: indented where it is sound JSON, and to the letter where not."""
+    """Return a letter's body: indented if it is valid JSON, unchanged if not."""
     body = letter.original.body
     try:
         tree = parse(body, max_bytes=Limits.MESSAGE_BYTES)

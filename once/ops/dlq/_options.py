@@ -1,4 +1,4 @@
-"""What the commands of `dlq` can be asked for, and which dead letters are meant by it."""
+"""Options of the `dlq` commands, and the filter of dead letters that they make."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +47,14 @@ LimitOption = Annotated[int, Option(min=1, help="Look at so many dead letters at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterFilter:
-    """Which dead letters: those for which all holds that is not None."""
+    """Selects dead letters that match every condition that is not None.
+
+    Attributes:
+        reason: reason code, or `died` for letters without one.
+        key: the event's id, or a part of a dedup key.
+        before: dead-lettered before this time.
+        since: dead-lettered at this time or later.
+    """
 
     reason: str | None = None
     key: str | None = None
@@ -58,10 +65,10 @@ class LetterFilter:
     def parse(
         cls, reason: str | None, key: str | None, older: str | None, younger: str | None
     ) -> Self:
-        """Read what the options say.
+        """Parse the options.
 
         Raises:
-            typer.BadParameter: one of them cannot be read.
+            typer.BadParameter: an option cannot be parsed.
         """
         now = datetime.now(UTC)
         if reason is not None and reason not in _REASONS:
@@ -76,7 +83,7 @@ class LetterFilter:
         )
 
     def matches(self, letter: Letter) -> bool:
-        """Tell whether a letter is meant."""
+        """Tell whether a letter matches."""
         return (
             self.reason in (None, letter.reason or DIED)
             and (self.before is None or letter.sent_at < self.before)
@@ -86,10 +93,10 @@ class LetterFilter:
 
 
 def check_ids_or_filter(names: Sequence[str], letter_filter: LetterFilter) -> None:
-    """See to it that dead letters are named or filtered, and not both.
+    """Check that dead letters are named or filtered, and not both.
 
     Raises:
-        typer.BadParameter: they are.
+        typer.BadParameter: there are ids and a filter.
     """
     if names and letter_filter != LetterFilter():
         raise BadParameter("dead letters are named or filtered: leave the filters or the ids out")

@@ -1,4 +1,4 @@
-"""`dlq purge`: deletes dead letters, once they stand in a file."""
+"""The command `dlq purge`: exports dead letters to a file, and deletes them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""`dlq redrive`: sends dead letters back to their consumer's queue, those that are safe to send."""
+"""The command `dlq redrive`: sends safe dead letters back to their consumer's queue."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -40,7 +40,7 @@ from once.ops.terminal.formatting import single_line
 from once.schema import RELAY
 
 EDIT_HOLD_SECONDS = 60 * 60
-"""How long a letter is held for its editor."""
+"""How long a letter stays hidden while it is edited."""
 
 _MAX_FAILURE_LINES = 20
 

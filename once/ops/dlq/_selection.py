@@ -1,4 +1,4 @@
-"""How the commands of `dlq` go through the dead letters: all that are meant, or those named."""
+"""Selection of dead letters: by message id, or by a filter."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ _SHOWN = 5
 def open_walk(
     sqs: "SQSClient", queues: Sequence[DeadLetterQueue], limit: int
 ) -> Iterator[QueueWalk]:
-    """Hold letters while they are looked at, and tell of those that could not be given back."""
+    """Open a queue walk; at its end, print the number of letters that stay hidden."""
     walk = QueueWalk(sqs, queues, limit)
     try:
         with walk:
@@ -38,19 +38,19 @@ def open_walk(
 
 
 def approximate_number(sqs: "SQSClient", queues: Sequence[DeadLetterQueue]) -> int:
-    """Return how many dead letters there are, as SQS last counted them."""
+    """Return the approximate number of dead letters, as SQS reports it."""
     return sum(depth(sqs, queue.url).total for queue in queues)
 
 
 def progress_text(walk: QueueWalk, about: int) -> str:
-    """Return how many letters were looked at, in words."""
+    """Return the number of letters received, as text."""
     return f"looked at {walk.looked_at} of about {about} dead letters"
 
 
 def selected_letters(
     walk: QueueWalk, names: Sequence[str], letter_filter: LetterFilter
 ) -> Iterator[Sequence[Letter]]:
-    """Yield the letters that are named, or else chosen, in tens at most, all of one queue.
+    """Yield the named letters, or those that match the filter, in batches of one queue.
 
     Raises:
         OpsError: see `letters_by_id`.
@@ -63,10 +63,10 @@ def selected_letters(
 
 
 def letters_by_id(walk: QueueWalk, ids: Sequence[str]) -> list[Letter]:
-    """Return the letters that are named by their message id, or by its beginning.
+    """Return the letters with these message ids, or beginnings of ids.
 
     Raises:
-        OpsError: there is none of this name, or more than one.
+        OpsError: an id matches no letter, or more than one.
     """
     found: dict[str, list[Letter]] = {name: [] for name in dict.fromkeys(ids)}
     for page in walk.pages():

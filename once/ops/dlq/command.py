@@ -1,4 +1,4 @@
-"""`dlq`: what was given up, why, whether it is safe to send again, and doing so."""
+"""The commands `dlq list` and `dlq show`, and the group of all `dlq` commands."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -30,7 +30,7 @@ from once.ops.dlq._selection import approximate_number, letters_by_id, open_walk
 from once.ops.terminal.console import ServiceOption, command_group, console
 from once.ops.terminal.formatting import json_text
 
-app = command_group(help="The messages that consumers gave up: their dead letters.")
+app = command_group(help="Dead letters: list, show, redrive, purge.")
 
 
 @app.command("list")

@@ -1,7 +1,7 @@
-"""Sends committed events straight to the queue of one consumer, and to no other.
+"""Direct delivery: sends committed events to the queue of one consumer only.
 
-A consumer receives the events that are published from its deployment on. This sends it the events
-of its types that were published before, as far as their dedup records still hold them.
+A consumer receives events that are published after its deployment. Direct delivery sends it earlier
+events of its types, as long as their dedup records exist.
 """
 
 from collections import Counter
@@ -26,16 +26,16 @@ SendEvents = Callable[[Sequence[OutgoingEvent]], object]
 
 
 class DirectDelivery:
-    """Takes dedup records as the relay does, and sends their events to one consumer.
+    """Sends the events of dedup records to one consumer; called in the same way as the relay.
 
-    The consumer deduplicates, so that an event it already has changes nothing.
+    The consumer deduplicates, so a repeated event changes nothing.
 
     Args:
         consumer: the consumer.
         send: sends events to its queue.
 
     Raises:
-        OpsError: it takes no events of other consumers.
+        OpsError: the consumer takes no events of other consumers.
     """
 
     def __init__(self, consumer: DeployedConsumer, send: SendEvents) -> None:
@@ -72,9 +72,9 @@ class DirectDelivery:
 
 
 def queue_sender(sqs: "SQSClient", consumer: DeployedConsumer) -> SendEvents:
-    """Return the call that sends events to a consumer's queue.
+    """Return a function that sends events to a consumer's queue.
 
-    The call raises OpsError where the queue does not take one of them in several attempts.
+    The function raises OpsError if SQS does not accept an event in several attempts.
     """
 
     def send(events: Sequence[OutgoingEvent]) -> None:

@@ -1,4 +1,4 @@
-"""`outbox republish`: brings events out that the relay never published."""
+"""The command `outbox republish`: publishes committed events again."""
 
 from datetime import UTC, datetime
 from typing import Annotated

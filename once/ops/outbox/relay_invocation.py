@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from once.outbox.stream_relay import Relayed
 
 MAX_FUNCTION_SECONDS = 15 * 60
-"""No function runs for longer: an answer that is not there by then does not come."""
+"""Largest timeout of a Lambda function."""
 
 
 class RelayFailed(Exception):
-    """The relay has not published all of a batch; what it did publish may be published again."""
+    """The relay has not published all events of a batch; some may have been published."""
 
 
 class RelayFunction:
-    """Invokes the function, and waits for its answer.
+    """Invokes the function, and waits for its response.
 
     Args:
         client: a Lambda client that waits for `MAX_FUNCTION_SECONDS`.
@@ -30,10 +30,10 @@ class RelayFunction:
         self._name = name
 
     def __call__(self, records: Sequence[Mapping[str, Any]]) -> "Relayed":
-        """Have the events of these records published.
+        """Let the relay publish the events of records.
 
         Raises:
-            RelayFailed: the function raised, or was ended.
+            RelayFailed: the function raised an exception, or was terminated.
             botocore.exceptions.BotoCoreError, ClientError: it cannot be invoked.
         """
         answer = self._client.invoke(

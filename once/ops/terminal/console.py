@@ -1,4 +1,4 @@
-"""What the commands share: options, the console, and how a failure is told."""
+"""Console, common option and error handling of all commands."""
 
 from typing import Annotated, Any
 
@@ -14,10 +14,10 @@ from once.ops.terminal.formatting import escape_controls
 
 
 class _EscapingConsole(Console):
-    """A console that shows texts as they are, and never what a terminal would obey.
+    """A console that escapes control characters, so that a text cannot control the terminal.
 
-    A text is no markup, has no emoji codes, and is escaped before its width is measured. A
-    `rich.text.Text` is not: see `once.ops.terminal.formatting.escape_controls`.
+    A text is escaped before its width is measured; markup and emoji codes are off. A
+    `rich.text.Text` is not escaped: see `once.ops.terminal.formatting.escape_controls`.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
@@ -37,7 +37,7 @@ ServiceOption = Annotated[
 
 
 class _Group(TyperGroup):
-    """Tells what went wrong, and the remedy, in place of a traceback."""
+    """Prints an error and its remedy in place of a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -53,7 +53,7 @@ def command_group(*, help: str | None = None) -> typer.Typer:  # noqa: A002, the
 
 
 def progress() -> Progress:
-    """Return a progress bar; where the output is no terminal, only its last state is printed."""
+    """Return a progress bar; without a terminal, only its last state is printed."""
     return Progress(
         TextColumn("{task.description:<24}", markup=False),
         BarColumn(),

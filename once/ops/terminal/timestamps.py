@@ -1,4 +1,4 @@
-"""Points in time: as an operator writes them (a date, a date-time, an age), and as events do."""
+"""Timestamps: parsing of times in options (a date, a date-time, an age), events and records."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(day
 
 
 def event_time(event: CloudEvent) -> datetime | None:
-    """Return when an event was made, as its producer says; None where it says nothing readable."""
+    """Return the time of an event, set by its producer; None if missing or not readable."""
     return parse_timestamp(event.time or "")
 
 
@@ -25,8 +25,7 @@ def parse_timestamp(text: str) -> datetime | None:
     """Return the point in time of an ISO 8601 date-time, in UTC unless it has an offset.
 
     Returns:
-        The point in time in UTC; None where there is none in the text, or where it is before or
-        after all that a calendar holds in UTC.
+        The point in time in UTC; None if the text is not a date-time, or not a year from 1 to 9999.
     """
     try:
         return _in_utc(datetime.fromisoformat(text))
@@ -35,7 +34,7 @@ def parse_timestamp(text: str) -> datetime | None:
 
 
 def from_epoch_seconds(seconds: float) -> datetime | None:
-    """Return the point in time so many seconds after the epoch; None where no calendar holds it."""
+    """Return the point in time of seconds since the epoch; None if out of range."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
@@ -43,16 +42,16 @@ def from_epoch_seconds(seconds: float) -> datetime | None:
 
 
 def parse_time_option(text: str, *, now: datetime, option: str) -> datetime:
-    """Return the point in time that is meant, with its offset from UTC.
+    """Return the point in time of an option, with its offset from UTC.
 
     Args:
         text: an ISO 8601 date or date-time, in UTC unless it has an offset; or an age, in minutes,
             hours or days.
-        now: what an age counts back from.
-        option: what the text was given to, such as `--since`.
+        now: the time that an age counts back from.
+        option: the option's name for the error, such as `--since`.
 
     Raises:
-        typer.BadParameter: it is neither, or before or after all that a calendar holds.
+        typer.BadParameter: the text is neither, or out of range.
     """
     try:
         return _read(text.strip(), now)

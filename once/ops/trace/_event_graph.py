@@ -1,4 +1,4 @@
-"""What became of an event, and of what it caused: from record to event to record."""
+"""Event graph: an event, the dedup records and dead letters of it, and the events it caused."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -21,14 +21,14 @@ _EventIdentity = tuple[str, str]
 
 @dataclass(slots=True)
 class EventGraph:
-    """All that was found.
+    """Events with their dedup records and dead letters.
 
     Attributes:
         records: dedup records, by key.
         letters: dead letters.
-        events: the events that are known in full, from dead letters and outboxes.
-        keys: the keys that the consumers may have given each event.
-        dead_lettered: the events of the dead letters.
+        events: the events of dead letters and outboxes, by source and id.
+        keys: candidate keys of each event, for all consumers.
+        dead_lettered: identities of the events of dead letters.
     """
 
     records: dict[str, Item] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class EventGraph:
     dead_lettered: set[_EventIdentity] = field(default_factory=set)
 
     def open_events(self) -> Iterator[tuple[CloudEvent, list[str]]]:
-        """Yield the events that no consumer has committed or given up, with their possible keys."""
+        """Yield events without a record or a dead letter, with their candidate keys."""
         for identity, event in self.events.items():
             keys = self.keys[identity]
             if identity not in self.dead_lettered and self.records.keys().isdisjoint(keys):
@@ -46,12 +46,12 @@ class EventGraph:
 
 
 class EventGraphBuilder:
-    """Follows a graph from what is known of it to its end.
+    """Builds an event graph from its first records and dead letters.
 
     Args:
         consumers: the names of all consumers.
-        read: from keys to the records that there are.
-        letters: all dead letters that there are.
+        read: returns the existing records of keys.
+        letters: all dead letters.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class EventGraphBuilder:
         self.graph = EventGraph()
 
     def letters_with_key(self, key: str) -> list[Letter]:
-        """Return the dead letters that a key names: in their message, or by its hash.
+        """Return the dead letters with this key, in their body or as their key hash.
 
         Args:
             key: an event's id, a business key, a dedup key, or a dedup key's SHA-256 in hex.
@@ -80,7 +80,7 @@ class EventGraphBuilder:
         ]
 
     def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> EventGraph:
-        """Return the graph that these records and dead letters belong to."""
+        """Return the graph of these records and dead letters."""
         while records or letters:
             events = [*self._add_records(records), *self._add_letters(letters)]
             keys = {*self._siblings(records), *self._keys_of(events)}
@@ -111,7 +111,7 @@ class EventGraphBuilder:
         ]
 
     def _siblings(self, records: Iterable[Item]) -> Iterator[str]:
-        """What other consumers call the event of a record, if their key rule is the same."""
+        """Yield the keys of the same event for other consumers with the same key rule."""
         for item in records:
             _, mark, rest = item[Record.PK]["S"].partition("#")
             yield from (f"{consumer}{mark}{rest}" for consumer in self._consumers)
@@ -131,7 +131,7 @@ class EventGraphBuilder:
 
 
 def _published_events(item: Item) -> list[CloudEvent]:
-    """Return the events that a record published; none where its outbox cannot be read."""
+    """Return the events that a record published; none if its outbox cannot be read."""
     try:
         return [
             read_event(event.body, max_bytes=Limits.TOPIC_MESSAGE_BYTES)

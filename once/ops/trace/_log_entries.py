@@ -1,4 +1,4 @@
-"""What consumers say in their logs of single messages: duplicates, retries, quarantines."""
+"""Log entries: duplicates, retries and quarantines in the consumers' logs."""
 
 import json
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ QUARANTINED = "quarantined"
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A line of a consumer's log that is about one message.
+    """A log entry about one message.
 
     Attributes:
-        at: when it was written.
-        consumer: whose log it is.
-        message: what happened: the line's message.
-        fields: the line's other fields.
+        at: time of the entry.
+        consumer: name of the consumer.
+        message: the kind of the entry, such as `duplicate`.
+        fields: the other fields.
     """
 
     at: datetime
@@ -41,12 +41,12 @@ class ConsumerLogs:
     def entries(
         self, consumer: str, text: str, since: datetime | None = None
     ) -> Iterator[LogEntry]:
-        """Yield the lines that contain a text, as far back as the log goes.
+        """Yield the entries that contain a text.
 
         Args:
-            consumer: whose log; or the relay's.
-            text: a key's hash, or words.
-            since: when to begin.
+            consumer: name of the consumer, or `relay`.
+            text: a key's hash, or words of the message.
+            since: time of the first entry; None for the beginning of the log.
 
         Raises:
             botocore.exceptions.BotoCoreError, ClientError: the log cannot be read.
@@ -66,7 +66,7 @@ def _read_entry(consumer: str, milliseconds: int, text: str) -> LogEntry | None:
     try:
         fields = json.loads(text)
         message = fields["message"]
-    except (ValueError, TypeError, KeyError, RecursionError):  # not of ours
+    except (ValueError, TypeError, KeyError, RecursionError):  # not an entry of the library
         return None
     if message not in (_DUPLICATE, RETRIED, QUARANTINED):
         return None

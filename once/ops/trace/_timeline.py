@@ -1,4 +1,4 @@
-"""A graph in the order of time, with what the logs add to it."""
+"""Timeline: an event graph and its log entries in the order of time."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -26,40 +26,42 @@ from once.schema import RELAY, Record
 _EVER = datetime.fromtimestamp(0, UTC)
 
 
-def timeline(graph: EventGraph, lines: Iterable[LogEntry], now: datetime) -> list[TimelineEntry]:
-    """Return a graph's moments, the oldest first.
+def timeline(
+    graph: EventGraph, log_entries: Iterable[LogEntry], now: datetime
+) -> list[TimelineEntry]:
+    """Return the timeline entries of a graph, the oldest first.
 
     Args:
         graph: the graph.
-        lines: what the logs say of it. What a dead letter says as well is left out.
+        log_entries: log entries; an entry about a dead letter of the graph is left out.
         now: the time.
     """
     types = _types(graph)
-    moments = [
+    entries = [
         *(record_entry(item, now) for item in graph.records.values()),
         *(letter_entry(letter) for letter in graph.letters),
         *(
             log_timeline_entry(entry, types.get(entry.fields.get("key_hash", "")))
-            for entry in lines
-            if not _has_dead_letter(entry, graph)
+            for entry in log_entries
+            if not _is_about_a_letter(entry, graph)
         ),
     ]
-    return sorted(moments, key=lambda moment: moment.at or _EVER)
+    return sorted(entries, key=lambda entry: entry.at or _EVER)
 
 
 def read_log_entries(
     graph: EventGraph, logs: ConsumerLogs, hashes: Collection[str], consumers: Collection[str]
 ) -> tuple[list[LogEntry], str | None]:
-    """Read what the logs say of a graph.
+    """Read the log entries about the keys of a graph.
 
     Args:
         graph: the graph.
         logs: the consumers' logs.
-        hashes: the SHA-256 of dedup keys, in hex, of which nobody knows whose they are.
+        hashes: SHA-256 of further dedup keys, in hex, of unknown consumers.
         consumers: the names of all consumers.
 
     Returns:
-        The lines; and which logs could not be read and why, None where all could.
+        The entries; and a text about logs that could not be read, None if all could.
     """
     known = _hashes(graph)
     waiting = {key_hash(key): event for event, keys in graph.open_events() for key in keys}
@@ -67,8 +69,10 @@ def read_log_entries(
     def read(consumer: str) -> list[LogEntry] | Exception:
         own = {*known[consumer], *(hashes if consumer != RELAY else ())}
         try:
-            lines = [entry for wanted in sorted(own) for entry in logs.entries(consumer, wanted)]
-            return [*lines, *_retries(consumer, logs, waiting)]
+            log_entries = [
+                entry for wanted in sorted(own) for entry in logs.entries(consumer, wanted)
+            ]
+            return [*log_entries, *_retries(consumer, logs, waiting)]
         except (BotoCoreError, ClientError) as error:
             return error
 
@@ -79,7 +83,7 @@ def read_log_entries(
 
 
 def _hashes(graph: EventGraph) -> dict[str, set[str]]:
-    """The hashes of the graph's keys, by whose log they stand in."""
+    """Return the hashes of the graph's keys, by the consumer whose log holds them."""
     found: dict[str, set[str]] = defaultdict(set)
     for pk, item in graph.records.items():
         found[pk.partition("#")[0]].add(key_hash(pk))
@@ -94,7 +98,7 @@ def _hashes(graph: EventGraph) -> dict[str, set[str]]:
 def _retries(
     consumer: str, logs: ConsumerLogs, waiting: dict[str, CloudEvent]
 ) -> Iterator[LogEntry]:
-    """Attempts in vain at events without a record: which of many keys they have only logs say."""
+    """Yield retries of events without a record, whose keys only the logs show."""
     if not waiting or consumer == RELAY:
         return
     since = min(map(_since, waiting.values()))
@@ -104,22 +108,24 @@ def _retries(
 
 
 def _since(event: CloudEvent) -> datetime:
-    """Since when a log may speak of an event; a log takes no time before 1970 or after now."""
+    """Return the earliest time of log entries about an event, from 1970 until now."""
     made = event_time(event)
     return made if made and _EVER < made < datetime.now(UTC) else _EVER
 
 
 def _collect(answers: dict[str, list[LogEntry] | Exception]) -> tuple[list[LogEntry], str | None]:
-    lines = [entry for found in answers.values() if isinstance(found, list) for entry in found]
+    log_entries = [
+        entry for found in answers.values() if isinstance(found, list) for entry in found
+    ]
     errors = {name: found for name, found in answers.items() if isinstance(found, Exception)}
     if not errors:
-        return lines, None
+        return log_entries, None
     first = error_with_remedy(next(iter(errors.values())))
-    return lines, f"not read were the logs of {', '.join(errors)}: {first}"
+    return log_entries, f"not read were the logs of {', '.join(errors)}: {first}"
 
 
 def _types(graph: EventGraph) -> dict[str, str]:
-    """The event types, by the hash of the event's key."""
+    """Return event types by the hash of the event's key."""
     events = {key_hash(key): e.type for e, keys in graph.open_events() for key in keys}
     letters = {m.key_hash: m.event_type for m in map(letter_entry, graph.letters)}
     records = {
@@ -131,7 +137,7 @@ def _types(graph: EventGraph) -> dict[str, str]:
     return events | known | records
 
 
-def _has_dead_letter(entry: LogEntry, graph: EventGraph) -> bool:
+def _is_about_a_letter(entry: LogEntry, graph: EventGraph) -> bool:
     if entry.message != QUARANTINED:
         return False
     message_id = entry.fields.get("message_id")

@@ -1,4 +1,4 @@
-"""One line of a trace: at what time, which consumer did what with an event."""
+"""Timeline entry: the time, the consumer, and its action on an event."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _STANDINGS: dict[str, str] = {
 
 
 class EntryKind(StrEnum):
-    """What a consumer did with an event."""
+    """Action of a consumer on an event."""
 
     COMMITTED = "committed"
     REFUSED = "refused"
@@ -38,15 +38,15 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """One line of a trace.
+    """An entry of the timeline.
 
     Attributes:
-        at: when it happened; None where that is not readable.
+        at: time of the action; None if not readable.
         consumer: the consumer's name.
-        event_type: the type of the event; None where it is not known.
-        kind: what the consumer did with it.
-        key_hash: the SHA-256 of the dedup key, in hex; None where no consumer got as far.
-        details: more of it, by name.
+        event_type: the event's type; None if not known.
+        kind: the action.
+        key_hash: the SHA-256 of the dedup key, in hex; None if no key was computed.
+        details: further values, by name.
     """
 
     at: datetime | None
@@ -58,7 +58,7 @@ class TimelineEntry:
 
 
 def record_entry(item: Item, now: datetime) -> TimelineEntry:
-    """Return what a dedup record says."""
+    """Return the entry of a dedup record."""
     pk = item[Record.PK]["S"]
     return TimelineEntry(
         at=time_attribute(item, Record.COMMITTED_AT),
@@ -71,7 +71,7 @@ def record_entry(item: Item, now: datetime) -> TimelineEntry:
 
 
 def letter_entry(letter: Letter) -> TimelineEntry:
-    """Return what a dead letter says."""
+    """Return the entry of a dead letter."""
     event = event_of(letter)
     details: dict[str, DetailValue | None] = {
         "reason": letter.reason or "none was recorded: the function died",
@@ -93,11 +93,11 @@ def letter_entry(letter: Letter) -> TimelineEntry:
 
 
 def log_timeline_entry(entry: LogEntry, event_type: str | None) -> TimelineEntry:
-    """Return what a line of a log says of one message.
+    """Return the entry of a log entry.
 
     Args:
         entry: the entry.
-        event_type: the type of the message's event; None where it is not known.
+        event_type: the event's type; None if not known.
     """
     names = ("reason", "error", "receive_count", "message_id")
     return TimelineEntry(
@@ -148,5 +148,5 @@ def _outbox(item: Item) -> Iterator[tuple[str, DetailValue]]:
     try:
         if types := [event.type for event in events_in(item)]:
             yield "published", types
-    except OnceError:  # its text may quote the event
+    except OnceError:  # the error's text may contain data of the event
         yield "published", "cannot be read: see the relay's dead letters"

@@ -1,4 +1,4 @@
-"""How a trace is shown: as a table, or as JSON."""
+"""Views of a trace: a table, or JSON."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,10 +28,10 @@ _IN_JSON_ONLY = frozenset({"key"})
 
 
 def timeline_table(key: str, entries: Sequence[TimelineEntry]) -> Table:
-    """Return a trace as a table, a row for each moment."""
+    """Return a timeline as a table, a row for each entry."""
     table = Table("time (UTC)", title=f"Trace of {key}", show_lines=True)
     for name in ("consumer", "event", "what happened"):
-        table.add_column(name, overflow="fold")  # a provider's key is to be copied whole
+        table.add_column(name, overflow="fold")  # a provider's key must stay complete
     for entry in entries:
         table.add_row(
             _time(entry.at),
@@ -43,7 +43,7 @@ def timeline_table(key: str, entries: Sequence[TimelineEntry]) -> Table:
 
 
 def timeline_json(key: str, entries: Sequence[TimelineEntry], notes: Sequence[str]) -> str:
-    """Return a trace as one JSON object."""
+    """Return a timeline as one JSON object."""
     return json_text({"key": key, "moments": [*map(_entry_json, entries)], "notes": [*notes]})
 
 

@@ -1,4 +1,4 @@
-"""`trace`: what every consumer did with an event, and with what it caused."""
+"""The command `trace`: every consumer's actions on an event, and on the events that it caused."""
 
 import re
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from once.ops.trace._timeline_entries import TimelineEntry
 from once.ops.trace._view import timeline_json, timeline_table
 
 MOST_LETTERS = 10_000
-"""How many dead letters are looked at: some 20 seconds of a person's time."""
+"""Most dead letters that are read, which takes about 20 seconds."""
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 
@@ -70,7 +70,7 @@ def trace(
     graph = search.graph(letters, scan=not no_scan)
     moments = search.timeline(graph, logs=not no_logs)
     if not moments:
-        raise OpsError(search.in_vain())
+        raise OpsError(search.not_found_text())
     search.note_open(graph)
     _show(key, moments, search.notes, json_only=json_only)
 
@@ -103,7 +103,11 @@ def _show(key: str, moments: list[TimelineEntry], notes: list[str], *, json_only
 
 
 class _Search:
-    """Looks for one key, and remembers where it has looked."""
+    """Search for one key; records which places were searched.
+
+    Attributes:
+        notes: remarks on the result.
+    """
 
     def __init__(self, deployment: Deployment, key: str) -> None:
         self._deployment = deployment
@@ -112,7 +116,7 @@ class _Search:
         self.notes: list[str] = []
 
     def letters(self) -> list[Letter]:
-        """Look at every dead letter, and give them back."""
+        """Read every dead letter, and make it visible again."""
         sqs, places = client("sqs"), dead_letter_queues(self._deployment)
         if hidden := sum(depth(sqs, queue.url).in_flight for queue in places):
             self.notes.append(f"{hidden} dead letters are hidden: someone is looking at them")
@@ -124,7 +128,7 @@ class _Search:
         return found
 
     def graph(self, letters: list[Letter], *, scan: bool) -> EventGraph:
-        """Find what the key names, and follow it."""
+        """Return the graph of the events and records that the key identifies."""
         table = DedupTable(client("dynamodb"), self._deployment.dedup_table)
         builder = EventGraphBuilder([*self._deployment.consumers], table.get, letters)
         records = table.get([self._key]) if _is_whole(self._key, self._deployment) else []
@@ -133,7 +137,7 @@ class _Search:
         return builder.follow(records, builder.letters_with_key(self._key))
 
     def timeline(self, graph: EventGraph, *, logs: bool) -> list[TimelineEntry]:
-        """Return what there is to tell."""
+        """Return the timeline of a graph."""
         now = datetime.now(UTC)
         if not logs:
             return timeline(graph, [], now)
@@ -148,15 +152,15 @@ class _Search:
         return timeline(graph, lines, now)
 
     def note_open(self, graph: EventGraph) -> None:
-        """Note the events that nobody has worked off."""
+        """Note the events without a dedup record or a dead letter."""
         self.notes += [
             f"{event.type} ({event.id}) has no record and no dead letter: it is on its way, is "
             "tried again, or no consumer subscribes to it"
             for event, _ in graph.open_events()
         ]
 
-    def in_vain(self) -> str:
-        """Tell where the key was looked for, and what else to try."""
+    def not_found_text(self) -> str:
+        """Return the error text for a key that was not found."""
         searched = "".join(f"\n  {place}" for place in self._searched)
         return (
             f"nothing is known of {self._key!r}. Searched:{searched}\n"

@@ -14,7 +14,7 @@ from once.failures.quarantine import carried, text
 from once.intake.original_message import MOVED, Original
 from once.ops.dead_letters.decompression import MAX_BYTES, decompressed
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
-from once.ops.dead_letters.redriven_message import sent_back
+from once.ops.dead_letters.redriven_message import redriven_message
 from once.schema import DeadLetter, Limits
 
 NOW = datetime(2027, 1, 16, tzinfo=UTC)
@@ -51,7 +51,7 @@ def test_what_a_consumer_compressed_is_opened_and_sent_back_as_it_was(
     body = "é" * (Limits.MESSAGE_BYTES // 2 - 20)
     found = buried(Original(body, attributes))
     assert (found.original.body, found.original.attributes) == (body, attributes)
-    back = sent_back(found, NOW)
+    back = redriven_message(found, NOW)
     assert back.body == body
     assert DeadLetter.ORIGINAL_GZIP not in back.attributes
     assert back.size <= Limits.MESSAGE_BYTES
@@ -96,7 +96,7 @@ def test_attributes_that_do_not_fit_as_json_go_back_as_they_were_sent() -> None:
     attributes = {"quotes": {"stringValue": quotes, "dataType": "String"}}
     found = buried(Original("{", attributes))
     assert found.original.attributes == attributes
-    back = sent_back(found, NOW)
+    back = redriven_message(found, NOW)
     assert dict(back.attributes) == {"quotes": text(quotes)}
     assert back.size <= Limits.MESSAGE_BYTES
 

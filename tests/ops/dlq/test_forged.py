@@ -11,7 +11,7 @@ from once.intake.original_message import Original
 from once.ops.dead_letters import redrive
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dead_letters.redriven_message import sent_back
+from once.ops.dead_letters.redriven_message import redriven_message
 from once.ops.dlq._letter_text import NO_REASON
 from once.schema import DeadLetter
 from tests.ops.hostile import Forged, attribute
@@ -156,7 +156,7 @@ def test_an_error_in_sending_a_letter_is_told_of_it(
     def fail(one: Letter, *arguments: Any, **options: Any) -> Any:
         if one.original == Original(letter().body, {}):
             raise ZeroDivisionError
-        return sent_back(one, *arguments, **options)
+        return redriven_message(one, *arguments, **options)
 
-    monkeypatch.setattr(redrive, "sent_back", fail)
+    monkeypatch.setattr(redrive, "redriven_message", fail)
     goes_around(mess, shop, letter(), "not sent: unexpected, a fault of this command")

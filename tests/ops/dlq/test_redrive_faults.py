@@ -123,7 +123,7 @@ def test_messages_leave_no_faster_than_they_may(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(time, "sleep", sleep)
     pace = RateLimiter(2)
     for _ in range(4):
-        pace.wait(pace.at_once)
+        pace.wait(pace.max_per_call)
         now[0] += 0.25
     assert slept == [0.75] * 3
-    assert [RateLimiter(rate).at_once for rate in (0.1, 3, 10, 500)] == [1, 3, 10, 10]
+    assert [RateLimiter(rate).max_per_call for rate in (0.1, 3, 10, 500)] == [1, 3, 10, 10]

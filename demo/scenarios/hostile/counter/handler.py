@@ -1,4 +1,4 @@
-"""Counts, unless the event itself says that the process is to die or to hang."""
+"""Counter whose handler dies or hangs when the event says so."""
 
 import os
 import signal
@@ -8,12 +8,12 @@ from msgspec import Struct
 
 from once import Consumer, Transaction
 
-consumer = Consumer("victim")
+consumer = Consumer("counter")
 COUNTERS = consumer.table("counters")
 
 
 class Raised(Struct, frozen=True):
-    """A counter is to be raised; `fault` is `none`, `die` or `hang`."""
+    """Request to raise a counter; `fault` is `none`, `die` or `hang`."""
 
     counter: str
     fault: str
@@ -21,7 +21,7 @@ class Raised(Struct, frozen=True):
 
 @consumer.handles("counter.raised", Raised)
 def count(event: Raised, tx: Transaction) -> None:
-    """Raise the counter, if the process survives the event."""
+    """Raise the counter, after the fault that the event asks for."""
     if event.fault == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if event.fault == "hang":

@@ -17,7 +17,7 @@ REFUSED_BEFORE_DEDUP = frozenset(
 )
 """Reasons of rejections before the dedup record is read; a duplicate is rejected too."""
 
-_EDIT = "`dlq redrive --edit` changes the body, or the producer sends a new event"
+_EDIT = "`once dlq redrive --edit` changes the body, or the producer sends a new event"
 _REMEDIES = {
     Reason.UNPARSEABLE: _EDIT,
     Reason.INVALID_EVENT: _EDIT,
@@ -34,10 +34,10 @@ _REMEDIES = {
     Reason.UNHANDLED_REFUSAL: "deploy a handler with `@consumer.rejects` for the refusal",
     Reason.PERMANENT: "see to what the handler's error names",
     Reason.EFFECT_UNKNOWN: "see to what the error names",
-    Reason.UNPUBLISHABLE: "`outbox republish`, once its type is declared and the topic takes it",
-    Reason.NO_TYPE: "the producer must set the attribute; `dlq redrive` takes the event's own type",
+    Reason.UNPUBLISHABLE: "declare its type, see to the topic, then `once outbox republish`",
+    Reason.NO_TYPE: "the producer must set the attribute; `once dlq redrive` sets it",
     Reason.UNSUBSCRIBED_TYPE: "add the type to `external=` of a consumer and deploy",
-    Reason.TOO_MANY_ATTRIBUTES: "the producer must send fewer; `dlq redrive` sends the type alone",
+    Reason.TOO_MANY_ATTRIBUTES: "the producer must send fewer; `once dlq redrive` sends the type",
     Reason.UNFINISHED: "see the function's log: its end in each delivery, or throttles",
     Reason.RETRIES_EXHAUSTED: "see to what the error names, if it has not passed",
 }

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
     from once.ops.aws.batch_calls import BatchCall
 
-_PURGE = f"or `dlq purge --consumer {UNROUTED}`"
+_PURGE = f"or `once dlq purge --consumer {UNROUTED}`"
 
 
 def publish_obstacle(event: CloudEvent | OnceError, ingress: IngressTopic) -> str | None:
     """Return why an unrouted event cannot be published, with the remedy; None if it can."""
     if isinstance(event, OnceError):
         return (
-            f"no consumer can read it ({event.reason}: {event}): `dlq redrive --edit`, {_PURGE} "
-            "and have the producer send it again"
+            f"no consumer can read it ({event.reason}: {event}): `once dlq redrive --edit`, "
+            f"{_PURGE} and have the producer send it again"
         )
     if event.source.startswith(SOURCE_PREFIX):
         return (
             f"{event.source} publishes it, a consumer and no producer: add {event.type!r} to "
-            "`events=` of a consumer, deploy, and send it there with `outbox republish --to`; "
+            "`events=` of a consumer, deploy, and send it there with `once outbox republish --to`; "
             f"{_PURGE}"
         )
     if event.type not in ingress.types:

@@ -92,7 +92,9 @@ def assess(context: LetterContext, now: datetime) -> RedriveVerdict:
     if context.letter.queue.ingress is not None:
         return _unrouted(context, context.letter.queue.ingress)
     if context.letter.queue.source_url is None:
-        return _unsafe("it is the relay's, and has no queue: `outbox republish` publishes it again")
+        return _unsafe(
+            "it is the relay's, and has no queue: `once outbox republish` publishes it again"
+        )
     if isinstance(context.event, OnceError):
         reason = context.event.reason
         return _returns(f"no consumer can read it ({reason}: {context.event}); {remedy(reason)}")

@@ -105,7 +105,7 @@ def _check(names: Sequence[str], letter_filter: LetterFilter, *, edit: bool, uns
 
 def _source_queues(deployment: Deployment, consumer: str | None) -> list[DeadLetterQueue]:
     if consumer == RELAY:
-        raise OpsError("the relay has no queue: `outbox republish` publishes its events again")
+        raise OpsError("the relay has no queue: `once outbox republish` publishes its events again")
     return [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
 
 
@@ -158,5 +158,5 @@ def _failure_text(job: SafeRedrive) -> str:
     told = "".join(f"\n  {single_line(line)}" for line in lines[:_MAX_FAILURE_LINES])
     return (
         f"{len(lines)} dead letters are still here; those that are not safe are sent by "
-        f"`dlq redrive MESSAGE_ID --unsafe` alone, after a look outside:{told}{more}"
+        f"`once dlq redrive MESSAGE_ID --unsafe` alone, after a look outside:{told}{more}"
     )

@@ -85,8 +85,8 @@ def _one(name: str, letters: Sequence[Letter]) -> Letter:
         return letters[0]
     if not letters:
         raise OpsError(
-            f"there is no dead letter {name!r} among those that could be seen: `dlq list` shows "
-            "them; one that somebody else looks at is hidden until he is done"
+            f"there is no dead letter {name!r} among those that could be seen: `once dlq list` "
+            "shows them; one that somebody else looks at is hidden until he is done"
         )
     some = ", ".join(letter.message_id for letter in letters[:_SHOWN])
     raise OpsError(f"{len(letters)} dead letters begin with {name!r} ({some}): give more of the id")

@@ -1,4 +1,4 @@
-"""The command `outbox republish`: publishes committed events again."""
+"""The command `once outbox republish`: publishes committed events again."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -111,8 +111,8 @@ def _summary(result: RepublishResult, *, dry_run: bool) -> Table:
 
 def _failure_text(result: RepublishResult, *, by_relay: bool) -> str:
     refused = (
-        f"these records have events that cannot be published, and all others are done; `dlq list "
-        f"--consumer {RELAY}` says why"
+        f"these records have events that cannot be published, and all others are done; `once "
+        f"dlq list --consumer {RELAY}` says why"
         if by_relay
         else "the outbox of these records cannot be read, or is not what its consumer writes"
     )

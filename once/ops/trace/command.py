@@ -165,8 +165,8 @@ class _Search:
         return (
             f"nothing is known of {self._key!r}. Searched:{searched}\n"
             "Try the event's own id, or its key's SHA-256 from a log line or a dead letter. An "
-            "event that is still on its way has left nothing yet (`status` shows the queues), and "
-            "a record goes when its time is over"
+            "event that is still on its way has left nothing yet (`once status` shows the queues), "
+            "and a record goes when its time is over"
         )
 
     def _scan(self, table: DedupTable) -> list[Item]:

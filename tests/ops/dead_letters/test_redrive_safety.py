@@ -205,7 +205,7 @@ def test_what_the_relay_gave_up_has_no_queue_to_go_back_to(shop: Shop) -> None:
         [[letter]] = walk.pages()
     [found] = assess_letters(DedupTable(shop.aws.dynamodb, "dedup"), [letter])
     assert not found.verdict.safe
-    assert "`outbox republish` publishes it again" in found.verdict.why
+    assert "`once outbox republish` publishes it again" in found.verdict.why
 
 
 @pytest.mark.parametrize("reason", [one for one in Reason if one is not Reason.NOT_TRIED])

@@ -126,7 +126,7 @@ def test_a_letter_that_is_not_there_says_where_to_look(shop: Shop) -> None:
     shop.give_up("{")
     result = run("dlq", "show", uuid4())
     assert result.exit_code == 1
-    assert "`dlq list` shows" in result.stderr
+    assert "`once dlq list` shows" in result.stderr
     assert shop.hidden() == 0
 
 

@@ -28,7 +28,7 @@ def test_unreadable_outbox_is_told_by_the_keys_hash_after_all_others_were_publis
     assert published(cloud) == ids(*pks)
     assert numbers(result.stdout)["events"] == "5"
     assert f"  {key_hash('orders#customer-7')}\n" in result.stderr
-    assert "`dlq list --consumer outbox_relay` says why" in result.stderr
+    assert "`once dlq list --consumer outbox_relay` says why" in result.stderr
     assert "customer-7" not in result.output
     [letter] = cloud.relay_dead_letters()
     assert letter["MessageAttributes"]["once-reason"]["StringValue"] == "unpublishable"

@@ -1,4 +1,4 @@
-"""The part of Stripe's API that the sandbox speaks: from a request to its answer, no sockets."""
+"""Payment API: the part of Stripe's API that the sandbox implements, without sockets."""
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -21,14 +21,14 @@ class PaymentApi:
     """Answers requests, from any number of threads.
 
     Args:
-        faults: what charge requests meet by chance.
-        key_lifetime_seconds: how old an idempotency key grows before it is forgotten.
-        clock: seconds since the epoch.
+        faults: rates of random faults.
+        key_lifetime_seconds: lifetime of an idempotency key.
+        clock: returns seconds since the epoch.
 
     Attributes:
         book: the charges.
-        assignment: the faults.
-        holds: the requests that are held.
+        assignment: assigns faults to requests.
+        holds: the requests that wait.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class PaymentApi:
         )
 
     def answer(self, request: Request) -> Response | None:
-        """Return the answer; None where the connection is to be closed without one."""
+        """Return the response; None if the connection is to be closed without one."""
         try:
             return self._route(request)
         except RequestRefused as refused:
@@ -95,7 +95,7 @@ def _authorize(request: Request) -> None:
 
 
 def _limit(query: Mapping[str, str]) -> int:
-    # A filter or page that the sandbox does not know would be answered with the wrong charges.
+    # Ignoring an unknown filter or page would return the wrong charges.
     if unknown := sorted(query.keys() - _LIST_PARAMETERS):
         raise invalid_request(f"Received unknown parameter: {unknown[0]}", param=unknown[0])
     limit = query.get("limit", str(_LIMIT))

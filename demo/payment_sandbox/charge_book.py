@@ -1,4 +1,4 @@
-"""The book: every charge that was really made or declined, for whoever counts them."""
+"""Charge book: every charge that was made or declined."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from demo.payment_sandbox.charge_request import ChargeRequest
 
 @dataclass(frozen=True, slots=True)
 class ChargeRecord:
-    """One line of the book.
+    """A charge in the book.
 
     Attributes:
         id: Stripe's form, `ch_…`.
@@ -18,10 +18,10 @@ class ChargeRecord:
         amount: in the currency's minor unit.
         currency: three lower-case letters.
         status: `succeeded` or `failed`.
-        transfer_group: what the client ties its charges together with.
-        metadata: what the client noted.
-        idempotency_key: under which it was requested; None without one.
-        created: in seconds since the epoch.
+        transfer_group: the client's name for charges that belong together.
+        metadata: the client's own data.
+        idempotency_key: the request's key; None without one.
+        created: time in seconds since the epoch.
     """
 
     id: str
@@ -41,14 +41,14 @@ class ChargeRecord:
 
 
 class ChargeBook:
-    """The charges in their order. Threads may share it: a list's `append` and copy are atomic."""
+    """The charges in their order. Thread-safe: `append` and copy of a list are atomic."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._charges: list[ChargeRecord] = []
 
     def record(self, request: ChargeRequest, idempotency_key: str | None) -> ChargeRecord:
-        """Charge, or decline, and note which."""
+        """Make or decline a charge, and add it to the book."""
         charge = ChargeRecord(
             id=f"ch_{secrets.token_hex(12)}",
             payment_intent=f"pi_{secrets.token_hex(12)}",

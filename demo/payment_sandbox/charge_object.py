@@ -1,4 +1,4 @@
-"""A charge as Stripe's objects: the fields that a client of the sandbox may look at."""
+"""Stripe's objects Charge and PaymentIntent, with the fields that clients of the sandbox read."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def charge_object(charge: ChargeRecord) -> dict[str, Any]:
 
 
 def payment_intent_object(charge: ChargeRecord) -> dict[str, Any]:
-    """Return Stripe's PaymentIntent; one that was declined waits for another payment method."""
+    """Return Stripe's PaymentIntent; a declined one requires another payment method."""
     return {
         "id": charge.payment_intent,
         "object": "payment_intent",
@@ -42,7 +42,7 @@ def payment_intent_object(charge: ChargeRecord) -> dict[str, Any]:
 
 
 def decline_details(charge: ChargeRecord) -> dict[str, Any]:
-    """Return what an error says of a declined charge, beside its type."""
+    """Return the fields of a card error, except its type."""
     return {**_DECLINE, "charge": charge.id, "payment_intent": payment_intent_object(charge)}
 
 

@@ -1,4 +1,4 @@
-"""What a charge request asks for, checked before anything is done."""
+"""Charge request: its parameters, parsed and validated."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _DECLINED = "chargeDeclined"
 
 @dataclass(frozen=True, slots=True)
 class ChargeRequest:
-    """A payment to make; `amount` is in the currency's minor unit."""
+    """Parameters of a charge; `amount` is in the currency's minor unit."""
 
     amount: int
     currency: str
@@ -26,10 +26,10 @@ class ChargeRequest:
 
     @classmethod
     def read(cls, form: Mapping[str, str]) -> Self:
-        """Read the parameters of `POST /v1/payment_intents`; what is not used is passed over.
+        """Read the parameters of `POST /v1/payment_intents`; unused ones are ignored.
 
         Raises:
-            Refused: a required parameter is missing or wrong; it names which.
+            RequestRefused: a required parameter is missing or invalid.
         """
         _check(form)
         return cls(

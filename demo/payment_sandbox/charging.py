@@ -1,4 +1,4 @@
-"""One charge request from its parameters to its answer, through the fault that it meets."""
+"""Charge endpoint: executes charge requests under idempotency keys, with injected faults."""
 
 from http import HTTPStatus
 
@@ -24,7 +24,7 @@ _UNCHARGED = {
 
 
 class ChargeEndpoint:
-    """Answers `POST /v1/payment_intents`."""
+    """Handles `POST /v1/payment_intents`."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class ChargeEndpoint:
         self._holds = holds
 
     def answer(self, request: Request) -> Response | None:
-        """Charge once for each key; None is no answer at all.
+        """Charge once for each key; return None if no response is to be sent.
 
         Raises:
-            Refused: the parameters or the key are not acceptable; nothing is done or saved.
+            RequestRefused: the parameters or the key are invalid; nothing is charged or saved.
         """
         key, form = request.idempotency_key, request.form
         if key is not None and len(key) > _KEY_LENGTH:

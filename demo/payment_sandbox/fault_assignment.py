@@ -1,4 +1,4 @@
-"""Which request meets which fault, and how many have."""
+"""Fault assignment: chooses the fault of each execution, and counts the faults."""
 
 import math
 import threading
@@ -8,10 +8,10 @@ from demo.payment_sandbox.faults import FaultRates, PaymentFault
 
 
 class FaultAssignment:
-    """Deals out the faults: those of the script first, then by chance; for any number of threads.
+    """Assigns the faults of a script first, then random ones. Thread-safe.
 
     Attributes:
-        faults: the chances; they may be replaced at any time.
+        faults: rates of random faults; may be replaced at any time.
     """
 
     def __init__(self, faults: FaultRates) -> None:
@@ -23,17 +23,17 @@ class FaultAssignment:
 
     @property
     def fired(self) -> Counter[PaymentFault]:
-        """How many of each fault were dealt out so far."""
+        """Number of assigned faults by kind."""
         with self._lock:
             return self._fired.copy()
 
     def script(self, *faults: PaymentFault | None) -> None:
-        """Let the next executions meet these, in order; None is no fault."""
+        """Assign these faults to the next executions, in order; None is no fault."""
         with self._lock:
             self._script.extend(faults)
 
     def assign(self, idempotency_key: str | None) -> PaymentFault | None:
-        """Return what an execution under this key meets; each call is a further execution."""
+        """Return the fault of the next execution under this key; None is no fault."""
         key = idempotency_key or ""
         with self._lock:
             self._executions[key] += 1

@@ -1,4 +1,4 @@
-"""Faults of a payment provider: which there are, and how often each is met."""
+"""Faults of a payment provider: their kinds, and the rates at which they occur."""
 
 import math
 import threading
@@ -9,7 +9,7 @@ from random import Random
 
 
 class PaymentFault(StrEnum):
-    """What a charge request meets, if it is neither refused nor a replay.
+    """A fault of an execution; rejected requests and replays have none.
 
     Attributes:
         DROP: charged; the connection closes without an answer, which is saved.
@@ -19,7 +19,7 @@ class PaymentFault(StrEnum):
         ERROR_AFTER: charged, and a 500 all the same; the 500 is saved.
         UNAVAILABLE: a 503; nothing is done or saved.
         RATE_LIMITED: a 429; nothing is done or saved.
-        HOLD_BEFORE: held, then charged and answered, whether or not the client still lives.
+        HOLD_BEFORE: held, then charged and answered, even if the client has disconnected.
         HOLD_AFTER: charged, held, then answered.
     """
 
@@ -36,17 +36,17 @@ class PaymentFault(StrEnum):
 
 @dataclass(frozen=True)
 class FaultRates:
-    """How often each fault is met, by chance that a seed decides.
+    """Rates of random faults, which a seed determines.
 
     Attributes:
-        seed: what the chance depends on, besides the request's key; not on any thread's timing.
-        shares: the part of the charge requests that meet a fault, from 0 to 1; together at most 1.
-        delay_seconds: how long a DELAY is.
-        hold_seconds: after how long a held request is released by itself.
-        limits: how many of a fault there are at limits, those of a script included.
+        seed: determines the faults together with each request's key, independent of timing.
+        shares: share of the executions by fault, from 0 to 1; together at most 1.
+        delay_seconds: duration of a DELAY.
+        hold_seconds: longest duration of a hold.
+        limits: largest number by fault, including scripted ones.
 
     Raises:
-        ValueError: a value makes no sense; the message says which.
+        ValueError: a value is invalid; the message names it.
     """
 
     seed: int = 0
@@ -64,7 +64,7 @@ class FaultRates:
         _check_seconds("hold_seconds", self.hold_seconds)
 
     def draw(self, idempotency_key: str, nth: int) -> PaymentFault | None:
-        """Return what the nth execution under a key meets by chance; None is no fault."""
+        """Return the random fault of the nth execution under a key; None is no fault."""
         left = Random(f"{self.seed}/{idempotency_key}/{nth}").random()
         for fault in PaymentFault:
             left -= self.shares.get(fault, 0)

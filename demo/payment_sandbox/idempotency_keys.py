@@ -1,8 +1,8 @@
 """Idempotency keys as Stripe documents them.
 
-The first request under a key executes, and what it came to is saved, a 500 too. The same request
-again gets the saved answer, one with other parameters an error, and one that comes while the first
-still executes a 409. What was refused before it executed is not saved. Old keys are forgotten.
+The first request under a key executes, and its response is saved, even a 500. A repeated request
+gets the saved response, a request with other parameters an error, and a request during the first
+execution a 409. Rejections before execution are not saved. Keys expire.
 """
 
 import threading
@@ -15,20 +15,20 @@ from demo.payment_sandbox.http_messages import Response
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """What an execution leaves: the answer to save, and the one to send; None is neither."""
+    """Result of an execution: the response to save and the response to send, or None."""
 
     saved: Response | None = None
     sent: Response | None = None
 
     @classmethod
     def of(cls, answer: Response) -> "ExecutionResult":
-        """Return the outcome that is saved as it is sent."""
+        """Return the result that saves and sends the same response."""
         return cls(saved=answer, sent=answer)
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """The first use of a key; without an answer it still executes."""
+    """First use of a key; without a response it still executes."""
 
     parameters: Mapping[str, str]
     since: float
@@ -36,11 +36,11 @@ class _Use:
 
 
 class IdempotencyKeys:
-    """The keys in use; for any number of threads.
+    """The keys in use. Thread-safe.
 
     Args:
-        lifetime_seconds: how old a key grows before it is forgotten.
-        clock: seconds since the epoch.
+        lifetime_seconds: lifetime of a key.
+        clock: returns seconds since the epoch.
     """
 
     def __init__(self, lifetime_seconds: float, clock: Callable[[], float]) -> None:
@@ -52,10 +52,10 @@ class IdempotencyKeys:
     def execute_once(
         self, key: str, parameters: Mapping[str, str], execute: Callable[[], ExecutionResult]
     ) -> Response | None:
-        """Execute, or answer as before; None is no answer at all.
+        """Execute, or return the saved response; None if no response is to be sent.
 
         Raises:
-            Refused: the key is in use, or was used with other parameters.
+            RequestRefused: the key is in use, or was used with other parameters.
         """
         with self._lock:
             if (answer := self._known(key, parameters)) is not None:
@@ -79,7 +79,7 @@ class IdempotencyKeys:
         return use.answer
 
     def _is_forgotten(self, use: _Use) -> bool:
-        # While it executes, a key is kept by more than its age.
+        # A key that executes does not expire.
         return use.answer is not None and self._clock() - use.since > self._lifetime_seconds
 
     def _finish(self, key: str, use: _Use, answer: Response | None) -> None:

@@ -114,7 +114,7 @@ def redrive(service: Service) -> None:
     assess = partial(safety.assess_letters, DedupTable(clients().dynamodb, DEDUP))
     places = [queue for queue in dead_letter_queues(_deployment(service)) if queue.source_url]
     with QueueWalk(clients().sqs, places, _MOST) as walk:
-        redriver = Redriver(clients().sqs, RateLimiter(_FAST), walk.taken)
+        redriver = Redriver(clients().sqs, RateLimiter(_FAST), walk.forget)
         job = SafeRedrive(assess, redriver, unsafe=False, edited=False)
         for page in walk.pages():
             job.send(page)

@@ -82,7 +82,7 @@ class QueueWalk:
             VisibilityTimeout=seconds,
         )
 
-    def taken(self, letters: Iterable[Letter]) -> None:
+    def forget(self, letters: Iterable[Letter]) -> None:
         """Note that letters were deleted, or are visible again."""
         for letter in letters:
             self._held.pop(letter.message_id, None)
@@ -106,7 +106,7 @@ class QueueWalk:
                 for number, letter in enumerate(letters)
             ],
         )
-        self.taken(letters[int(entry["Id"])] for entry in answer.get("Successful", []))
+        self.forget(letters[int(entry["Id"])] for entry in answer.get("Successful", []))
 
 
 def batches_by_queue(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:

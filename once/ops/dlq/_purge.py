@@ -115,7 +115,7 @@ def _delete(sqs: "SQSClient", walk: QueueWalk, letters: Sequence[Letter]) -> dic
         task = bar.add_task("deleted", total=len(letters))
         for some in batches_by_queue(letters):
             failed = delete_letters(sqs, some)
-            walk.taken(letter for letter in some if letter.message_id not in failed)
+            walk.forget(letter for letter in some if letter.message_id not in failed)
             refused |= failed
             bar.advance(task, len(some) - len(failed))
     return refused

@@ -90,7 +90,7 @@ def redrive(
         if dry_run:
             _show_verdicts([one for page in pages for one in assess(page)])
         else:
-            redriver = Redriver(sqs, RateLimiter(rate), walk.taken)
+            redriver = Redriver(sqs, RateLimiter(rate), walk.forget)
             _run(SafeRedrive(assess, redriver, unsafe, edit), pages, walk, about)
     console.print(progress_text(walk, about))
 

@@ -33,7 +33,7 @@ class Queues:
 
     def redrive(self) -> None:
         with QueueWalk(self.sqs, [self.box], limit=100) as walk:
-            redriver = Redriver(self.sqs, RateLimiter(1000), walk.taken)
+            redriver = Redriver(self.sqs, RateLimiter(1000), walk.forget)
             for page in walk.pages():
                 redriver.send(page)
 

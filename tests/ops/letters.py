@@ -19,12 +19,8 @@ from once.ops.dead_letters import queue_walk as walk
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.letter_context import read_contexts
 from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dead_letters.redrive_safety import (
-    AssessedLetter,
-    RedriveVerdict,
-    assess,
-    assess_letters,
-)
+from once.ops.dead_letters.redrive_safety import AssessedLetter, assess, assess_letters
+from once.ops.dead_letters.redrive_verdict import RedriveVerdict
 from once.ops.dedup_records.dedup_table import DedupTable
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.testing.events import sqs_record

@@ -7,7 +7,6 @@ and an external effect whose outcome is unknown.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import Enum
 
 from once.commit.dedup_record import StoredRecord
 from once.errors import OnceError
@@ -22,6 +21,7 @@ from once.ops.dead_letters.letter_context import (
     find_volatile_fields,
     read_contexts,
 )
+from once.ops.dead_letters.redrive_verdict import RedriveOutcome, RedriveVerdict
 from once.ops.dedup_records.dedup_table import DedupTable
 from once.ops.dedup_records.outbox_scan import MESSAGE_LIFETIME_SECONDS
 from once.ops.dedup_records.record_text import format_written_at
@@ -30,32 +30,6 @@ from once.ops.errors import unexpected_error_text
 from once.ops.terminal.formatting import format_epoch_seconds, format_time
 from once.ops.terminal.timestamps import event_time
 from once.schema import CLOCK_MARGIN_SECONDS, Limits, Reason, Standing
-
-
-class RedriveOutcome(Enum):
-    """Outcome of sending a letter back; the value is its text on the terminal."""
-
-    PROCESSED = "safe"
-    DUPLICATE = "safe, a duplicate"
-    DEAD_LETTERED_AGAIN = "safe, but comes back"
-    UNSAFE = "NOT SAFE"
-    KEPT = "stays"
-
-
-@dataclass(frozen=True, slots=True)
-class RedriveVerdict:
-    """Expected outcome of a redrive, and its reason as text."""
-
-    outcome: RedriveOutcome
-    why: str
-
-    @property
-    def safe(self) -> bool:
-        """Whether the letter can be sent without doing anything a second time."""
-        return self.outcome not in {RedriveOutcome.UNSAFE, RedriveOutcome.KEPT}
-
-    def __str__(self) -> str:
-        return f"{self.outcome.value}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.redrive import Redriver
-from once.ops.dead_letters.redrive_safety import AssessedLetter, RedriveOutcome, RedriveVerdict
+from once.ops.dead_letters.redrive_safety import AssessedLetter
+from once.ops.dead_letters.redrive_verdict import RedriveOutcome, RedriveVerdict
 
 Assess = Callable[[Iterable[Letter]], list[AssessedLetter]]
 """Returns the verdict on each letter, in their order."""

@@ -27,7 +27,7 @@ def read_record(item: Item) -> StoredRecord:
     """Read a whole record, with all of its times in range.
 
     Raises:
-        Unreadable: an attribute is missing, or its value is invalid.
+        UnreadableRecord: an attribute is missing, or its value is invalid.
     """
     if names := unreadable_times(item):
         raise UnreadableRecord(f"{', '.join(names)}: no point in time")

@@ -13,7 +13,8 @@ from once.events.strict_json import parse
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import LetterContext
 from once.ops.dead_letters.queue_history import QueueStay
-from once.ops.dead_letters.redrive_safety import AssessedLetter, RedriveVerdict
+from once.ops.dead_letters.redrive_safety import AssessedLetter
+from once.ops.dead_letters.redrive_verdict import RedriveVerdict
 from once.ops.dedup_records.record_text import record_lines
 from once.ops.terminal.formatting import (
     NOT_READABLE,

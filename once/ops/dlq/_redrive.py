@@ -13,10 +13,7 @@ from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_qu
 from once.ops.dead_letters.letter_context import LetterContext
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive import RateLimiter, Redriver
-from once.ops.dead_letters.redrive_safety import (
-    AssessedLetter,
-    assess_letters,
-)
+from once.ops.dead_letters.redrive_safety import AssessedLetter, assess_letters
 from once.ops.dead_letters.safe_redrive import Assess, SafeRedrive
 from once.ops.dedup_records.dedup_table import DedupTable
 from once.ops.dlq._edit import edit_letter

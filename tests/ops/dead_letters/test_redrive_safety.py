@@ -12,7 +12,8 @@ from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters._remedies import remedy
 from once.ops.dead_letters.letter import dead_letter_queues
 from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dead_letters.redrive_safety import RedriveOutcome, assess_letters
+from once.ops.dead_letters.redrive_safety import assess_letters
+from once.ops.dead_letters.redrive_verdict import RedriveOutcome
 from once.ops.dedup_records.dedup_table import DedupTable
 from once.schema import RELAY, Limits, Reason
 from tests.ops.letters import DAY, Shop, note

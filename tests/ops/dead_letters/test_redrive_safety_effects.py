@@ -10,7 +10,8 @@ import pytest
 from once.errors import NotDone
 from once.handlers.effect_declaration import Policy
 from once.intake.original_message import Original
-from once.ops.dead_letters.redrive_safety import RedriveOutcome, assess_letters
+from once.ops.dead_letters.redrive_safety import assess_letters
+from once.ops.dead_letters.redrive_verdict import RedriveOutcome
 from once.ops.dedup_records.dedup_table import DedupTable
 from once.schema import CLOCK_MARGIN_SECONDS
 from tests.ops.letters import HOUR, KEY_LIFETIME, Shop, note

@@ -120,7 +120,7 @@ def test_of_a_letter_that_sqs_moved_no_forged_reason_is_believed(mess: Mess, sho
     text = shown(found.message_id)
     assert f"reason {NO_REASON}" in text
     assert "Trust: me" not in text.split("if sent back")[0]
-    assert "the function died at it on every receive" in text
+    assert "the function died on every receive" in text
     [told] = json.loads(run("dlq", "list", "--json").stdout)["letters"]
     assert (told["reason"], told["error"]) == (None, None)
     assert json.loads(run("dlq", "list", "--json", "--reason", "permanent").stdout)["letters"] == []

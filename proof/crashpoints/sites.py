@@ -64,7 +64,7 @@ LEFT_OUT = {
     "once.ops.outbox.relay_invocation.RelayFunction.__call__ lambda.Invoke": (
         "there is no Lambda in this world: the relay's own calls are tried, whoever invokes it"
     ),
-    "once.ops.trace._log_entries.ConsumerLogs.lines logs.FilterLogEvents": "`trace` only reads",
+    "once.ops.trace._log_entries.ConsumerLogs.entries logs.FilterLogEvents": "`trace` only reads",
     "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"

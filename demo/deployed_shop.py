@@ -1,4 +1,4 @@
-"""The service as it runs on this machine: deployed, with the payment sandbox for a provider."""
+"""The shop deployed into an embedded AWS, with the payment sandbox as its payment provider."""
 
 import json
 import ssl
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from demo.audit import Place
+from demo.audit import Evidence
 from emulator.cdk_cli import Outputs, bootstrap, deploy
 from emulator.embedded_aws import EmbeddedAws
 from once.cdk.props import Consumer
@@ -16,39 +16,39 @@ from once.ops.aws.deployment import Deployment
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 
-SERVICE = "once"
-STRIPE_KEY = "sk_test_sandbox"
+_SERVICE = "once"
+_STRIPE_KEY = "sk_test_sandbox"
 
 
 def deploy_service(
     aws: EmbeddedAws, payment_api: str, *, app: str | None = None, outputs: Path | None = None
 ) -> Deployment:
-    """Bootstrap the account, deploy both stacks, and put the provider's key where it belongs.
+    """Bootstrap the account, deploy both stacks, and store the provider's key as a secret.
 
     Args:
-        aws: where to.
+        aws: the AWS to deploy into.
         payment_api: the URL of the payment provider.
-        app: the command that synthesizes; by default the project's own.
-        outputs: where to keep the stacks' outputs.
+        app: the command that synthesizes; by default that of cdk.json.
+        outputs: file for the stacks' outputs.
 
     Raises:
-        ProcessFailed: a step failed; the message has its last lines.
+        ProcessFailed: a step failed; the message has the last lines of its output.
     """
     bootstrap(aws)
     file = outputs or aws.state_dir / "outputs.json"
     stacks = deploy(aws, app=app, context={"payment_api": payment_api}, outputs=file)
     values = _flat(stacks)
     aws.client("secretsmanager").put_secret_value(
-        SecretId=values["SecretStripeKey"], SecretString=STRIPE_KEY
+        SecretId=values["SecretStripeKey"], SecretString=_STRIPE_KEY
     )
-    return Deployment.of(SERVICE, values)
+    return Deployment.of(_SERVICE, values)
 
 
-def place_of(aws: EmbeddedAws, deployment: Deployment, payment_api: str) -> Place:
-    """Return where the audit is to look. Charges and e-mails are those of this moment."""
+def collect_evidence(aws: EmbeddedAws, deployment: Deployment, payment_api: str) -> Evidence:
+    """Return the evidence for an audit, with the charges and e-mails until now."""
     consumers = deployment.consumers.values()
     letters = {c.name: c.dead_letter_url for c in consumers}
-    return Place(
+    return Evidence(
         dynamodb=aws.client("dynamodb"),
         sqs=aws.client("sqs"),
         logs=aws.client("logs"),
@@ -75,7 +75,7 @@ def subscribers(consumers: Iterable[Consumer]) -> dict[str, list[str]]:
 
 
 def emails(aws: EmbeddedAws) -> list[Mapping[str, Any]]:
-    """Return what the functions have sent through SES."""
+    """Return the e-mails that the functions have sent through SES."""
     trust = ssl.create_default_context(cafile=str(aws.certificate))
     found = _json(f"{aws.endpoint}/_ministack/ses/messages?account={aws.account}", trust)
     return list(found["messages"].get(aws.account, []))

@@ -1,4 +1,4 @@
-"""Kills function processes: those whose charge is in flight, and now and then another one."""
+"""Process kills: kills function processes during a charge, and sometimes another function's."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,17 @@ import psutil
 from demo.payment_sandbox import PaymentSandbox
 from emulator.embedded_aws import EmbeddedAws
 
-POLL_SECONDS = 0.05
-EVERY = 4
-"""How many charges are killed for each process of another function."""
+_POLL_SECONDS = 0.05
+CHARGES_PER_OTHER_KILL = 4
+"""Number of processes killed during a charge for each process of another function."""
 
 
-class Killer:
-    """Takes the charges that the sandbox holds, and kills whoever waits for the answer."""
+class ProcessKills:
+    """Kills the processes that wait for a charge that the sandbox holds.
+
+    Attributes:
+        killed: number of killed processes by function.
+    """
 
     def __init__(
         self, aws: EmbeddedAws, sandbox: PaymentSandbox, charging: str, others: Sequence[str]
@@ -30,16 +34,16 @@ class Killer:
         self._others = cycle(others)
         self._over = Event()
 
-    def work(self) -> None:
-        """Kill until told to stop."""
+    def run(self) -> None:
+        """Kill processes until `stop` is called."""
         while not self._over.is_set():
             with suppress(Empty):
-                held = self._sandbox.held.get(timeout=POLL_SECONDS)
+                held = self._sandbox.held.get(timeout=_POLL_SECONDS)
                 self._kill_client(held.client_port)
                 held.release()
 
     def stop(self) -> None:
-        """End the work."""
+        """Let `run` return."""
         self._over.set()
 
     def _kill_client(self, port: int) -> None:
@@ -48,13 +52,17 @@ class Killer:
                 self._maybe_kill_another()
 
     def _maybe_kill_another(self) -> None:
-        function = next(self._others, None) if self.killed[self._charging] % EVERY == 0 else None
+        function = (
+            next(self._others, None)
+            if self.killed[self._charging] % CHARGES_PER_OTHER_KILL == 0
+            else None
+        )
         if function is not None:
             for process in self._aws.function_processes(function)[:1]:
                 self._kill(function, process)
 
     def _kill(self, function: str, process: psutil.Process) -> bool:
-        """Kill a process, if it is still there; tell whether it was."""
+        """Kill a process; return False if it has already ended."""
         with suppress(psutil.NoSuchProcess):
             process.kill()
             self.killed[function] += 1
@@ -63,24 +71,24 @@ class Killer:
 
 
 @contextmanager
-def killing(
+def kill_processes(
     aws: EmbeddedAws, sandbox: PaymentSandbox, charging: str, others: Sequence[str]
-) -> Iterator[Killer]:
-    """Kill function processes for as long as the context lasts.
+) -> Iterator[ProcessKills]:
+    """Kill function processes until the context ends.
 
     Args:
-        aws: where the functions run.
-        sandbox: holds some charges, before or after they are made.
-        charging: the function that charges.
-        others: functions of which a process is killed now and then.
+        aws: the AWS that the functions run on.
+        sandbox: the payment provider, which holds some charges.
+        charging: name of the function that charges.
+        others: names of functions of which a process is sometimes killed.
     """
-    killer = Killer(aws, sandbox, charging, others)
-    thread = Thread(target=killer.work, name="killer", daemon=True)
+    kills = ProcessKills(aws, sandbox, charging, others)
+    thread = Thread(target=kills.run, name="process kills", daemon=True)
     thread.start()
     try:
-        yield killer
+        yield kills
     finally:
-        killer.stop()
+        kills.stop()
         thread.join()
 
 

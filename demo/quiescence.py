@@ -1,10 +1,10 @@
-"""Waiting until nothing moves any more."""
+"""Quiescence: waits until queues are empty and published events have arrived."""
 
 import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-from demo.audit import Place, on_their_way
+from demo.audit import Evidence, undelivered_events
 from once.ops.aws.queue_depth import depth
 
 _POLL_SECONDS = 0.1
@@ -14,12 +14,12 @@ def wait_until(what: str, holds: Callable[[], bool], *, timeout: float) -> None:
     """Block until a condition holds.
 
     Args:
-        what: names the condition in the error.
+        what: name of the condition in the error.
         holds: the condition.
         timeout: how long to wait, in seconds.
 
     Raises:
-        TimeoutError: it did not come to hold.
+        TimeoutError: the condition did not hold in time.
     """
     deadline = time.monotonic() + timeout
     while not holds():
@@ -37,22 +37,22 @@ def wait_until_empty(sqs: Any, urls: Collection[str], *, timeout: float) -> None
     wait_until("the queues are empty", lambda: _are_empty(sqs, urls), timeout=timeout)
 
 
-def wait_at_rest(place: Place, urls: Collection[str], *, timeout: float) -> None:
-    """Block until every queue is empty, and every event has arrived that was published.
+def wait_until_quiescent(evidence: Evidence, urls: Collection[str], *, timeout: float) -> None:
+    """Block until every queue is empty, and every published event has a dedup record.
 
     Args:
-        place: where the dedup records are.
+        evidence: holds the dedup records.
         urls: the queues of all subscribers.
         timeout: how long to wait, in seconds.
 
     Raises:
-        TimeoutError: something is still on its way.
+        TimeoutError: a message or an event is still in transit.
     """
-    # An event may be in the stream between two looks: it is at rest when it was so twice.
+    # An event may be in the stream between two readings, so two readings must agree.
     for _ in range(2):
         wait_until(
-            "everything is at rest",
-            lambda: _are_empty(place.sqs, urls) and not on_their_way(place),
+            "everything is processed",
+            lambda: _are_empty(evidence.sqs, urls) and not undelivered_events(evidence),
             timeout=timeout,
         )
 

@@ -1,4 +1,4 @@
-"""What a demo run shows: a table for people, and `reports/<name>.json` for machines."""
+"""Report of a demo run: a table on the terminal, and `reports/<name>.json`."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ FIGURES = {
     "dead_lettered": "dead-lettered during the outage",
     "quarantined": "quarantined",
 }
-FAULTS = {
+FAULT_FIGURES = {
     "lost": "lost",
     "doubled": "doubled",
     "double_charges": "double charges",
@@ -36,47 +36,60 @@ FAULTS = {
     "balance_error": "balance error",
     "unexplained_dead_letters": "unexplained dead letters",
 }
-"""What must be 0."""
+"""Figures that must be 0."""
 
-PACE = {
+SPEED_FIGURES = {
     "messages_per_second": "messages per second",
     "deploy_seconds": "seconds to deploy",
 }
 
-Figures = Mapping[str, float]
+_Figures = Mapping[str, float]
 
 
-def report(findings: Findings, more: Figures, console: Console, name: str = "demo") -> None:
-    """Write the report and print it.
+def write_report(
+    findings: Findings, run_figures: _Figures, console: Console, name: str = "demo"
+) -> None:
+    """Write the report to its file, and print it.
 
     Args:
-        findings: what the audit found.
-        more: figures of the run itself, by their key in the report.
-        console: where to print.
-        name: of the report's file.
+        findings: result of the audit.
+        run_figures: figures of the run itself, by their key in the report.
+        console: prints the table.
+        name: name of the report's file, without its suffix.
     """
-    wanted = (*FIGURES, *FAULTS)
+    wanted = (*FIGURES, *FAULT_FIGURES)
     figures = {key: getattr(findings, key) for key in wanted if hasattr(findings, key)}
-    figures |= more
+    figures |= run_figures
     REPORTS.mkdir(exist_ok=True)
     (REPORTS / f"{name}.json").write_text(json.dumps(figures, indent=2) + "\n")
     console.print(_table(findings, figures))
 
 
-def _table(findings: Findings, figures: Figures) -> Table:
+def has_enough_faults(figures: _Figures, minimum: Mapping[str, int], console: Console) -> bool:
+    """Tell whether each figure reaches its minimum; print those that do not.
+
+    A run without faults proves nothing.
+    """
+    missing = {name: least for name, least in minimum.items() if figures[name] < least}
+    for name, least in missing.items():
+        console.print(f"[red]{name} is {figures[name]}; less than {least} proves nothing")
+    return not missing
+
+
+def _table(findings: Findings, figures: _Figures) -> Table:
     table = Table(title="Audit, from tables, queues, provider and mailboxes", show_header=False)
     table.add_column()
     table.add_column(justify="right")
     for name, label in FIGURES.items():
-        if name in figures:  # each scenario has some of its own
+        if name in figures:  # a scenario has only some of them
             table.add_row(label, str(figures[name]))
     for reason, count in sorted(findings.quarantined_by_reason.items()):
         table.add_row(f"  {reason}", str(count))
-    for name, label in PACE.items():
+    for name, label in SPEED_FIGURES.items():
         if name in figures:
             table.add_row(label, str(figures[name]))
     table.add_section()
-    for name, label in FAULTS.items():
+    for name, label in FAULT_FIGURES.items():
         colour = "red" if figures[name] else "green"
         table.add_row(f"[bold]{label}", f"[bold {colour}]{figures[name]}")
     return table

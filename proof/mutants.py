@@ -29,7 +29,7 @@ from once.failures.failure_handler import FailureHandler
 from once.handlers.effect_declaration import Call
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
-from once.ops.dead_letters.redrive import Redriver, delete
+from once.ops.dead_letters.redrive import Redriver, delete_letters
 from once.outbox._sns_publisher import Publisher
 
 Mutant = Callable[[], AbstractContextManager[Any]]
@@ -105,7 +105,7 @@ _check_lease = EffectLedger._check_lease
 
 
 def _delete_first(self: Redriver, pairs: Any) -> Any:
-    delete(self._sqs, [letter for letter, _ in pairs])
+    delete_letters(self._sqs, [letter for letter, _ in pairs])
     return _sent(self, pairs)
 
 

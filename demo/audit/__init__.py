@@ -1,34 +1,37 @@
-"""The audit: what happened, read from every system by code that shares none with the library.
+"""Audit: compares the messages that were sent with the state of every system.
 
-It imports nothing of this project. Attribute names are spelt out again on purpose: an audit that
-asked the library what a dedup record looks like would agree with it about anything.
+In: a manifest and the evidence. Out: `Findings`. Used by the scenarios, the soak and `quiescence`.
+The audit imports no other code of this project. Attribute names are spelt out again on purpose: an
+audit that used the library's names would not notice a wrong one.
 """
 
 from demo.audit.dead_letters import audit_dead_letters
-from demo.audit.evidence import Manifest, Place, delivered
+from demo.audit.evidence import Evidence, Manifest, count_deliveries
 from demo.audit.findings import Findings
 from demo.audit.mail import audit_mail
 from demo.audit.orders import audit_orders
 from demo.audit.payments import audit_payments
-from demo.audit.steps import audit_steps, on_their_way
+from demo.audit.published_events import audit_published_events, undelivered_events
 from demo.audit.stock import audit_stock
 
-__all__ = ["Findings", "Manifest", "Place", "audit", "on_their_way"]
+__all__ = ["Evidence", "Findings", "Manifest", "audit", "undelivered_events"]
 
 
-def audit(manifest: Manifest, place: Place) -> Findings:
-    """Compare what was sent with what tables, queues, provider and mailboxes hold.
+def audit(manifest: Manifest, evidence: Evidence) -> Findings:
+    """Compare the messages with tables, queues, payment provider and mailboxes.
 
     Args:
-        manifest: what was sent: the file that `python -m demo send --manifest` writes.
-        place: where to look.
+        manifest: the messages, as `python -m demo send --manifest` writes them.
+        evidence: access to the systems.
     """
     findings = Findings(sent=manifest["sent"], distinct=len(manifest["orders"]))
-    audit_orders(manifest, place, findings)
-    audit_stock(manifest, place, findings)
-    audit_payments(manifest, place, findings)
-    unsent = audit_dead_letters(manifest, place, findings)
-    audit_mail(manifest, place, unsent, findings)
-    audit_steps(place, findings)
-    findings.deliveries = sum(delivered(place.logs, name) for name in place.log_groups.values())
+    audit_orders(manifest, evidence, findings)
+    audit_stock(manifest, evidence, findings)
+    audit_payments(manifest, evidence, findings)
+    unsent = audit_dead_letters(manifest, evidence, findings)
+    audit_mail(manifest, evidence, unsent, findings)
+    audit_published_events(evidence, findings)
+    findings.deliveries = sum(
+        count_deliveries(evidence.logs, name) for name in evidence.log_groups.values()
+    )
     return findings

@@ -1,4 +1,4 @@
-"""Dead letters: each says why it is there, and there is a reason why it should be."""
+"""Dead letters: each has a reason that the manifest explains."""
 
 import hashlib
 import json
@@ -6,35 +6,35 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from demo.audit.evidence import Manifest, Place
+from demo.audit.evidence import Evidence, Manifest
 from demo.audit.findings import Findings
 
-AUDITED = ("orders", "inventory")
-"""Consumers that get everything that is sent. What others dead-letter must be explained as well."""
+_AUDITED = ("orders", "inventory")
+"""Consumers that receive every message, so that every expected dead letter must exist."""
 
-BAD_REASONS = ("unparseable", "invalid-event", "invalid-data", "no-key", "too-large")
+_UNREADABLE_REASONS = ("unparseable", "invalid-event", "invalid-data", "no-key", "too-large")
 
 
-def audit_dead_letters(manifest: Manifest, place: Place, findings: Findings) -> set[str]:
-    """Explain every dead letter; return the orders of which nobody knows if an e-mail was sent."""
+def audit_dead_letters(manifest: Manifest, evidence: Evidence, findings: Findings) -> set[str]:
+    """Match dead letters with the manifest; return the orders of unknown e-mails."""
     orders = {order["order_id"] for order in manifest["orders"]}
     unsent: set[str] = set()
-    for consumer, url in place.dead_letters.items():
+    for consumer, url in evidence.dead_letters.items():
         due = _due(manifest)
-        for letter in place.messages(url):
+        for letter in evidence.messages(url):
             order = _unsent_order(consumer, letter)
             if order in orders:
                 unsent.add(order)
             else:
                 _explain(consumer, letter, due, findings)
-        if consumer in AUDITED:
+        if consumer in _AUDITED:
             findings.lost += due.total()
     findings.quarantined_by_reason += Counter({"effect-unknown": len(unsent)})
     return unsent
 
 
 def _due(manifest: Manifest) -> Counter[str]:
-    """What a consumer that gets everything must quarantine."""
+    """Return the expected dead letters of a consumer that receives every message."""
     due = Counter({order["event_id"]: int(order["conflicts"]) for order in manifest["orders"]})
     due.update(manifest["malformed"])
     return +due
@@ -53,7 +53,7 @@ def _explain(
 
 
 def _unsent_order(consumer: str, letter: Mapping[str, Any]) -> str:
-    """Return the order of a notification whose outcome nobody knows; empty for other letters."""
+    """Return the order of a notification with an unknown effect; empty for other letters."""
     reasons = (consumer, _attribute(letter, "once-consumer"), _attribute(letter, "once-reason"))
     if reasons != ("notifications", "notifications", "effect-unknown"):
         return ""
@@ -61,10 +61,10 @@ def _unsent_order(consumer: str, letter: Mapping[str, Any]) -> str:
 
 
 def _name_of(body: str, reason: str) -> str:
-    """What the manifest calls a dead letter: a conflict by its event, a bad body by its digest."""
+    """Return a letter's name in the manifest: an event id, or a malformed body's digest."""
     if reason == "key-conflict":
         return str(json.loads(body)["id"])
-    if reason in BAD_REASONS:
+    if reason in _UNREADABLE_REASONS:
         return hashlib.sha256(body.encode()).hexdigest()
     return f"unexplained: {reason}"
 

@@ -1,4 +1,4 @@
-"""Where the audit looks, and how it reads there."""
+"""Evidence: access to the systems that the audit reads, and how it reads them."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -9,16 +9,23 @@ Manifest = Mapping[str, Any]
 Item = Mapping[str, Any]
 
 WAIT_SECONDS = 1
-"""A queue on AWS may keep silent when asked without a wait, and hold messages all the same."""
+"""Long polling: without a wait, SQS may return no message although the queue holds some."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where to look.
+class Evidence:
+    """Access to the systems of a deployment.
 
-    boto3 clients; tables by logical name, `dedup` among them; queue URLs by consumer; consumers by
-    the event type that they subscribe to; the payment provider's own book of charges; and the
-    e-mails that were sent.
+    Attributes:
+        dynamodb: boto3 client.
+        sqs: boto3 client.
+        logs: boto3 client.
+        tables: physical table names by logical name, including `dedup`.
+        dead_letters: queue URLs by consumer.
+        log_groups: log group names by consumer.
+        subscribers: consumers by the event type that they subscribe to.
+        charges: the payment provider's book of charges.
+        emails: the e-mails that were sent.
     """
 
     dynamodb: Any
@@ -43,7 +50,7 @@ class Place:
         return {item[key]["S"]: item for item in self.items(table)}
 
     def messages(self, url: str) -> Iterator[dict[str, Any]]:
-        """Read a queue to its end, and let every message be seen again afterwards."""
+        """Read a queue to its end, and make every message visible again."""
         seen = []
         while batch := self._receive(url):
             seen += batch
@@ -74,8 +81,8 @@ def number(item: Item, name: str) -> int:
     return int(item.get(name, {"N": "0"})["N"])
 
 
-def delivered(logs: Any, group: str) -> int:
-    """Count the messages that a function says it was handed, from its log lines."""
+def count_deliveries(logs: Any, group: str) -> int:
+    """Count the messages delivered to a function, as its log lines report them."""
     pages = logs.get_paginator("filter_log_events").paginate(logGroupName=group)
     lines = [event["message"] for page in pages for event in page["events"]]
     return sum(sum(fates.values()) for fates in map(_fates, lines))

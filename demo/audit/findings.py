@@ -1,4 +1,4 @@
-"""What the audit found."""
+"""Findings: the figures of an audit."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ class Findings:
     """The audit's result.
 
     An effect is what an event should have changed once: an order stored, stock moved, a card
-    charged, a customer written to. Lost is what is short of that, and neither quarantined nor
-    refused; doubled is what is over it. `unfinished` counts the places in which an order is at no
-    end, or at the wrong one: the order itself, its reservation, its payment. `stock_balance_error`
-    is what available, reserved and sold do not add up to, in pieces; `balance_error` the same for
-    what was ordered and paid, in minor units, and for stock against what should have moved.
+    charged, a customer written to. `lost` counts missing effects that are neither quarantined nor
+    refused, `doubled` counts excess effects. `unfinished` counts orders, reservations and payments
+    without a final status, or with a wrong one. `stock_balance_error` is the difference between
+    stock moved and stock reserved or sold, in pieces. `balance_error` is the difference between
+    amounts ordered and paid, in minor units, and between stock moved and stock expected to move.
     """
 
     sent: int

@@ -1,8 +1,8 @@
-"""Orders: each stored once, counted once for its customer, and at the end it should come to."""
+"""Orders: each is stored once, counted once for its customer, and has the expected status."""
 
 from collections import Counter
 
-from demo.audit.evidence import Item, Manifest, Place, number, text
+from demo.audit.evidence import Evidence, Item, Manifest, number, text
 from demo.audit.findings import Findings
 
 
@@ -13,10 +13,10 @@ def expected_end(order: Manifest) -> str:
     return "declined" if order["declined"] else "paid"
 
 
-def audit_orders(manifest: Manifest, place: Place, findings: Findings) -> None:
-    """An order that is stored twice looks like one; its customer's account does not."""
-    stored = place.by_key("orders", "order_id")
-    customers = place.by_key("customers", "customer_id")
+def audit_orders(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
+    """Count each order by its customer's account: an order stored twice overwrites itself."""
+    stored = evidence.by_key("orders", "order_id")
+    customers = evidence.by_key("customers", "customer_id")
     findings.orders_stored = len(stored)
     for order in manifest["orders"]:
         found = stored.get(order["order_id"], {})
@@ -27,7 +27,7 @@ def audit_orders(manifest: Manifest, place: Place, findings: Findings) -> None:
 
 def _audit_account(order: Manifest, stored: Item, account: Item, findings: Findings) -> None:
     times = number(account, "orders_placed")
-    # Without a total it was never stored: its end alone makes an item too.
+    # An order without a total was never stored: setting its status creates the item too.
     findings.count(times if number(stored, "total") == order["total"] else 0)
     findings.balance_error += abs(number(account, "amount_ordered") - times * order["total"])
 

@@ -1,36 +1,36 @@
-"""Payments: the provider's own book against what was ordered, and against what we wrote down."""
+"""Payments: the provider's book of charges against the orders and the payments table."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from demo.audit.evidence import Item, Manifest, Place, number, text
+from demo.audit.evidence import Evidence, Item, Manifest, number, text
 from demo.audit.findings import Findings
 from demo.audit.orders import expected_end
 
-Charges = Sequence[Mapping[str, Any]]
+_Charges = Sequence[Mapping[str, Any]]
 
 
-def audit_payments(manifest: Manifest, place: Place, findings: Findings) -> None:
-    """Every order that ends as paid was charged once, with its own amount; no other was charged."""
+def audit_payments(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
+    """Check that every paid order was charged once with its amount, and no other order."""
     charges: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for charge in place.charges:
+    for charge in evidence.charges:
         if charge["status"] == "succeeded":
             charges[charge["metadata"].get("order_id", "")].append(charge)
     findings.charges = sum(map(len, charges.values()))
-    payments = place.by_key("payments", "order_id")
+    payments = evidence.by_key("payments", "order_id")
     known = set()
     for order in manifest["orders"]:
         name = order["order_id"]
         known.add(name)
         _audit_charges(order, charges.get(name, []), findings)
         _audit_payment(order, payments.get(name, {}), findings)
-    # Whoever was charged without an order was charged once too often.
+    # A charge without an order is one charge too many.
     strangers = sum(len(found) for name, found in charges.items() if name not in known)
     findings.double_charges += strangers
 
 
-def _audit_charges(order: Manifest, charges: Charges, findings: Findings) -> None:
+def _audit_charges(order: Manifest, charges: _Charges, findings: Findings) -> None:
     expected = int(expected_end(order) == "paid")
     findings.count(len(charges), expected)
     findings.double_charges += max(0, len(charges) - expected)
@@ -38,7 +38,7 @@ def _audit_charges(order: Manifest, charges: Charges, findings: Findings) -> Non
 
 
 def _audit_payment(order: Manifest, payment: Item, findings: Findings) -> None:
-    """What payments wrote down must agree with what became of the order."""
+    """Check that the payment's status agrees with the order's final status."""
     written = {"paid": "captured", "declined": "declined", "refused": ""}[expected_end(order)]
     findings.unfinished += text(payment, "status") != written
     if written == "declined":

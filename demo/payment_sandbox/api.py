@@ -1,57 +1,57 @@
-"""The part of Stripe's API that the sandbox speaks: from a request to its answer, no sockets."""
+"""Payment API: the part of Stripe's API that the sandbox implements, without sockets."""
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
-from demo.payment_sandbox.charge_book import Book, Charge
+from demo.payment_sandbox.charge_book import ChargeBook, ChargeRecord
 from demo.payment_sandbox.charge_object import charge_object, payment_intent_object
-from demo.payment_sandbox.charging import Charging
-from demo.payment_sandbox.errors import Refused, invalid, no_api_key, unknown_url
-from demo.payment_sandbox.fault_assignment import Dealer
-from demo.payment_sandbox.faults import Faults
-from demo.payment_sandbox.held_requests import Holds
-from demo.payment_sandbox.http_messages import Answer, Request
-from demo.payment_sandbox.idempotency_keys import Keys
+from demo.payment_sandbox.charging import ChargeEndpoint
+from demo.payment_sandbox.errors import RequestRefused, invalid_request, no_api_key, unknown_url
+from demo.payment_sandbox.fault_assignment import FaultAssignment
+from demo.payment_sandbox.faults import FaultRates
+from demo.payment_sandbox.held_requests import HeldRequests
+from demo.payment_sandbox.http_messages import Request, Response
+from demo.payment_sandbox.idempotency_keys import IdempotencyKeys
 
 _LIST_PARAMETERS = {"transfer_group", "limit"}
 _LIMIT, _MOST = 10, 100
 
 
-class Api:
+class PaymentApi:
     """Answers requests, from any number of threads.
 
     Args:
-        faults: what charge requests meet by chance.
-        key_lifetime_seconds: how old an idempotency key grows before it is forgotten.
-        clock: seconds since the epoch.
+        faults: rates of random faults.
+        key_lifetime_seconds: lifetime of an idempotency key.
+        clock: returns seconds since the epoch.
 
     Attributes:
         book: the charges.
-        dealer: the faults.
-        holds: the requests that are held.
+        assignment: assigns faults to requests.
+        holds: the requests that wait.
     """
 
     def __init__(
-        self, faults: Faults, key_lifetime_seconds: float, clock: Callable[[], float]
+        self, faults: FaultRates, key_lifetime_seconds: float, clock: Callable[[], float]
     ) -> None:
-        self.book = Book(clock)
-        self.dealer = Dealer(faults)
-        self.holds = Holds()
-        self._charging = Charging(
-            self.book, Keys(key_lifetime_seconds, clock), self.dealer, self.holds
+        self.book = ChargeBook(clock)
+        self.assignment = FaultAssignment(faults)
+        self.holds = HeldRequests()
+        self._charging = ChargeEndpoint(
+            self.book, IdempotencyKeys(key_lifetime_seconds, clock), self.assignment, self.holds
         )
 
-    def answer(self, request: Request) -> Answer | None:
-        """Return the answer; None where the connection is to be closed without one."""
+    def answer(self, request: Request) -> Response | None:
+        """Return the response; None if the connection is to be closed without one."""
         try:
             return self._route(request)
-        except Refused as refused:
+        except RequestRefused as refused:
             return refused.answer
 
-    def _route(self, request: Request) -> Answer | None:
+    def _route(self, request: Request) -> Response | None:
         match request.method, request.path.strip("/").split("/"):
             case "GET", ["sandbox", "charges"]:
-                return Answer(HTTPStatus.OK, self.book.lines())
+                return Response(HTTPStatus.OK, self.book.lines())
             case "POST", ["v1", "payment_intents"]:
                 _authorize(request)
                 return self._charging.answer(request)
@@ -63,21 +63,21 @@ class Api:
                 return self._charges(request.query)
         raise unknown_url(request.method, request.path)
 
-    def _payment_intent(self, name: str) -> Answer:
+    def _payment_intent(self, name: str) -> Response:
         for charge in self.book.charges():
             if charge.payment_intent == name:
-                return Answer(HTTPStatus.OK, payment_intent_object(charge))
-        raise invalid(
+                return Response(HTTPStatus.OK, payment_intent_object(charge))
+        raise invalid_request(
             f"No such payment_intent: '{name}'",
             status=HTTPStatus.NOT_FOUND,
             code="resource_missing",
             param="intent",
         )
 
-    def _charges(self, query: Mapping[str, str]) -> Answer:
+    def _charges(self, query: Mapping[str, str]) -> Response:
         limit = _limit(query)
-        found = [charge for charge in reversed(self.book.charges()) if _is_asked_for(charge, query)]
-        return Answer(
+        found = [charge for charge in reversed(self.book.charges()) if _matches(charge, query)]
+        return Response(
             HTTPStatus.OK,
             {
                 "object": "list",
@@ -95,14 +95,14 @@ def _authorize(request: Request) -> None:
 
 
 def _limit(query: Mapping[str, str]) -> int:
-    # A filter or page that the sandbox does not know would be answered with the wrong charges.
+    # Ignoring an unknown filter or page would return the wrong charges.
     if unknown := sorted(query.keys() - _LIST_PARAMETERS):
-        raise invalid(f"Received unknown parameter: {unknown[0]}", param=unknown[0])
+        raise invalid_request(f"Received unknown parameter: {unknown[0]}", param=unknown[0])
     limit = query.get("limit", str(_LIMIT))
     if limit not in map(str, range(1, _MOST + 1)):
-        raise invalid(f"limit: a number from 1 to {_MOST}.", param="limit")
+        raise invalid_request(f"limit: a number from 1 to {_MOST}.", param="limit")
     return int(limit)
 
 
-def _is_asked_for(charge: Charge, query: Mapping[str, str]) -> bool:
+def _matches(charge: ChargeRecord, query: Mapping[str, str]) -> bool:
     return charge.transfer_group == query.get("transfer_group", charge.transfer_group)

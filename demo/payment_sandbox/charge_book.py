@@ -1,16 +1,16 @@
-"""The book: every charge that was really made or declined, for whoever counts them."""
+"""Charge book: every charge that was made or declined."""
 
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from demo.payment_sandbox.charge_request import Payment
+from demo.payment_sandbox.charge_request import ChargeRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
-    """One line of the book.
+class ChargeRecord:
+    """A charge in the book.
 
     Attributes:
         id: Stripe's form, `ch_…`.
@@ -18,10 +18,10 @@ class Charge:
         amount: in the currency's minor unit.
         currency: three lower-case letters.
         status: `succeeded` or `failed`.
-        transfer_group: what the client ties its charges together with.
-        metadata: what the client noted.
-        idempotency_key: under which it was requested; None without one.
-        created: in seconds since the epoch.
+        transfer_group: the client's name for charges that belong together.
+        metadata: the client's own data.
+        idempotency_key: the request's key; None without one.
+        created: time in seconds since the epoch.
     """
 
     id: str
@@ -40,30 +40,30 @@ class Charge:
         return self.status == "succeeded"
 
 
-class Book:
-    """The charges in their order. Threads may share it: a list's `append` and copy are atomic."""
+class ChargeBook:
+    """The charges in their order. Thread-safe: `append` and copy of a list are atomic."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._charges: list[Charge] = []
+        self._charges: list[ChargeRecord] = []
 
-    def enter(self, payment: Payment, idempotency_key: str | None) -> Charge:
-        """Charge, or decline, and note which."""
-        charge = Charge(
+    def record(self, request: ChargeRequest, idempotency_key: str | None) -> ChargeRecord:
+        """Make or decline a charge, and add it to the book."""
+        charge = ChargeRecord(
             id=f"ch_{secrets.token_hex(12)}",
             payment_intent=f"pi_{secrets.token_hex(12)}",
-            amount=payment.amount,
-            currency=payment.currency,
-            status="failed" if payment.is_declined else "succeeded",
-            transfer_group=payment.transfer_group,
-            metadata=payment.metadata,
+            amount=request.amount,
+            currency=request.currency,
+            status="failed" if request.is_declined else "succeeded",
+            transfer_group=request.transfer_group,
+            metadata=request.metadata,
             idempotency_key=idempotency_key,
             created=int(self._clock()),
         )
         self._charges.append(charge)
         return charge
 
-    def charges(self) -> list[Charge]:
+    def charges(self) -> list[ChargeRecord]:
         """Return every charge, the oldest first."""
         return list(self._charges)
 

@@ -1,8 +1,8 @@
-"""A charge as Stripe's objects: the fields that a client of the sandbox may look at."""
+"""Stripe's objects Charge and PaymentIntent, with the fields that clients of the sandbox read."""
 
 from typing import Any
 
-from demo.payment_sandbox.charge_book import Charge
+from demo.payment_sandbox.charge_book import ChargeRecord
 
 _DECLINE = {
     "code": "card_declined",
@@ -11,7 +11,7 @@ _DECLINE = {
 }
 
 
-def charge_object(charge: Charge) -> dict[str, Any]:
+def charge_object(charge: ChargeRecord) -> dict[str, Any]:
     """Return Stripe's Charge."""
     return {
         "id": charge.id,
@@ -28,8 +28,8 @@ def charge_object(charge: Charge) -> dict[str, Any]:
     }
 
 
-def payment_intent_object(charge: Charge) -> dict[str, Any]:
-    """Return Stripe's PaymentIntent; one that was declined waits for another payment method."""
+def payment_intent_object(charge: ChargeRecord) -> dict[str, Any]:
+    """Return Stripe's PaymentIntent; a declined one requires another payment method."""
     return {
         "id": charge.payment_intent,
         "object": "payment_intent",
@@ -41,12 +41,12 @@ def payment_intent_object(charge: Charge) -> dict[str, Any]:
     }
 
 
-def decline(charge: Charge) -> dict[str, Any]:
-    """Return what an error says of a declined charge, beside its type."""
+def decline_details(charge: ChargeRecord) -> dict[str, Any]:
+    """Return the fields of a card error, except its type."""
     return {**_DECLINE, "charge": charge.id, "payment_intent": payment_intent_object(charge)}
 
 
-def _common(charge: Charge) -> dict[str, Any]:
+def _common(charge: ChargeRecord) -> dict[str, Any]:
     return {
         "amount": charge.amount,
         "created": charge.created,

@@ -1,11 +1,11 @@
-"""What a charge request asks for, checked before anything is done."""
+"""Charge request: its parameters, parsed and validated."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from demo.payment_sandbox.errors import invalid
+from demo.payment_sandbox.errors import invalid_request
 
 # Stripe takes up to eight digits. Its test tokens say in their name what happens to the card.
 _AMOUNT = re.compile(r"[1-9][0-9]{0,7}")
@@ -15,8 +15,8 @@ _DECLINED = "chargeDeclined"
 
 
 @dataclass(frozen=True, slots=True)
-class Payment:
-    """A payment to make; `amount` is in the currency's minor unit."""
+class ChargeRequest:
+    """Parameters of a charge; `amount` is in the currency's minor unit."""
 
     amount: int
     currency: str
@@ -26,10 +26,10 @@ class Payment:
 
     @classmethod
     def read(cls, form: Mapping[str, str]) -> Self:
-        """Read the parameters of `POST /v1/payment_intents`; what is not used is passed over.
+        """Read the parameters of `POST /v1/payment_intents`; unused ones are ignored.
 
         Raises:
-            Refused: a required parameter is missing or wrong; it names which.
+            RequestRefused: a required parameter is missing or invalid.
         """
         _check(form)
         return cls(
@@ -44,13 +44,17 @@ class Payment:
 def _check(form: Mapping[str, str]) -> None:
     for name in ("amount", "currency", "confirm", "payment_method"):
         if not form.get(name):
-            raise invalid(f"Missing required param: {name}.", code="parameter_missing", param=name)
+            raise invalid_request(
+                f"Missing required param: {name}.", code="parameter_missing", param=name
+            )
     if not _AMOUNT.fullmatch(form["amount"]):
-        raise invalid("amount: a positive integer of at most eight digits.", param="amount")
+        raise invalid_request("amount: a positive integer of at most eight digits.", param="amount")
     if not _CURRENCY.fullmatch(form["currency"]):
-        raise invalid("currency: a three-letter ISO code, such as 'eur'.", param="currency")
+        raise invalid_request("currency: a three-letter ISO code, such as 'eur'.", param="currency")
     if form["confirm"] != "true":
-        raise invalid("confirm: must be true; the sandbox charges at once.", param="confirm")
+        raise invalid_request(
+            "confirm: must be true; the sandbox charges at once.", param="confirm"
+        )
 
 
 def _metadata(form: Mapping[str, str]) -> dict[str, str]:

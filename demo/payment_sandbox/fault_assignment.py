@@ -1,39 +1,39 @@
-"""Which request meets which fault, and how many have."""
+"""Fault assignment: chooses the fault of each execution, and counts the faults."""
 
 import math
 import threading
 from collections import Counter, deque
 
-from demo.payment_sandbox.faults import Fault, Faults
+from demo.payment_sandbox.faults import FaultRates, PaymentFault
 
 
-class Dealer:
-    """Deals out the faults: those of the script first, then by chance; for any number of threads.
+class FaultAssignment:
+    """Assigns the faults of a script first, then random ones. Thread-safe.
 
     Attributes:
-        faults: the chances; they may be replaced at any time.
+        faults: rates of random faults; may be replaced at any time.
     """
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: FaultRates) -> None:
         self.faults = faults
         self._lock = threading.Lock()
-        self._script: deque[Fault | None] = deque()
+        self._script: deque[PaymentFault | None] = deque()
         self._executions: Counter[str] = Counter()
-        self._fired: Counter[Fault] = Counter()
+        self._fired: Counter[PaymentFault] = Counter()
 
     @property
-    def fired(self) -> Counter[Fault]:
-        """How many of each fault were dealt out so far."""
+    def fired(self) -> Counter[PaymentFault]:
+        """Number of assigned faults by kind."""
         with self._lock:
             return self._fired.copy()
 
-    def script(self, *faults: Fault | None) -> None:
-        """Let the next executions meet these, in order; None is no fault."""
+    def script(self, *faults: PaymentFault | None) -> None:
+        """Assign these faults to the next executions, in order; None is no fault."""
         with self._lock:
             self._script.extend(faults)
 
-    def deal(self, idempotency_key: str | None) -> Fault | None:
-        """Return what an execution under this key meets; each call is a further execution."""
+    def assign(self, idempotency_key: str | None) -> PaymentFault | None:
+        """Return the fault of the next execution under this key; None is no fault."""
         key = idempotency_key or ""
         with self._lock:
             self._executions[key] += 1
@@ -42,9 +42,9 @@ class Dealer:
                 self._fired[fault] += 1
             return fault
 
-    def _by_chance(self, key: str) -> Fault | None:
+    def _by_chance(self, key: str) -> PaymentFault | None:
         faults = self.faults
-        fault = faults.drawn(key, self._executions[key])
-        if fault is None or self._fired[fault] >= faults.most.get(fault, math.inf):
+        fault = faults.draw(key, self._executions[key])
+        if fault is None or self._fired[fault] >= faults.limits.get(fault, math.inf):
             return None
         return fault

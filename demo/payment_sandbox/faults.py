@@ -1,4 +1,4 @@
-"""Faults of a payment provider: which there are, and how often each is met."""
+"""Faults of a payment provider: their kinds, and the rates at which they occur."""
 
 import math
 import threading
@@ -8,8 +8,8 @@ from enum import StrEnum, auto
 from random import Random
 
 
-class Fault(StrEnum):
-    """What a charge request meets, if it is neither refused nor a replay.
+class PaymentFault(StrEnum):
+    """A fault of an execution; rejected requests and replays have none.
 
     Attributes:
         DROP: charged; the connection closes without an answer, which is saved.
@@ -19,7 +19,7 @@ class Fault(StrEnum):
         ERROR_AFTER: charged, and a 500 all the same; the 500 is saved.
         UNAVAILABLE: a 503; nothing is done or saved.
         RATE_LIMITED: a 429; nothing is done or saved.
-        HOLD_BEFORE: held, then charged and answered, whether or not the client still lives.
+        HOLD_BEFORE: held, then charged and answered, even if the client has disconnected.
         HOLD_AFTER: charged, held, then answered.
     """
 
@@ -35,51 +35,51 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True)
-class Faults:
-    """How often each fault is met, by chance that a seed decides.
+class FaultRates:
+    """Rates of random faults, which a seed determines.
 
     Attributes:
-        seed: what the chance depends on, besides the request's key; not on any thread's timing.
-        shares: the part of the charge requests that meet a fault, from 0 to 1; together at most 1.
-        delay_seconds: how long a DELAY is.
-        hold_seconds: after how long a held request is released by itself.
-        most: how many of a fault there are at most, those of a script included.
+        seed: determines the faults together with each request's key, independent of timing.
+        shares: share of the executions by fault, from 0 to 1; together at most 1.
+        delay_seconds: duration of a DELAY.
+        hold_seconds: longest duration of a hold.
+        limits: largest number by fault, including scripted ones.
 
     Raises:
-        ValueError: a value makes no sense; the message says which.
+        ValueError: a value is invalid; the message names it.
     """
 
     seed: int = 0
-    shares: Mapping[Fault, float] = field(default_factory=dict)
+    shares: Mapping[PaymentFault, float] = field(default_factory=dict)
     delay_seconds: float = 0.2
     hold_seconds: float = 10
-    most: Mapping[Fault, int] = field(default_factory=dict)
+    limits: Mapping[PaymentFault, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_names("shares", self.shares)
-        _check_names("most", self.most)
+        _check_names("limits", self.limits)
         _check_shares(self.shares)
-        _check_most(self.most)
+        _check_limits(self.limits)
         _check_seconds("delay_seconds", self.delay_seconds)
         _check_seconds("hold_seconds", self.hold_seconds)
 
-    def drawn(self, idempotency_key: str, nth: int) -> Fault | None:
-        """Return what the nth execution under a key meets by chance; None is no fault."""
+    def draw(self, idempotency_key: str, nth: int) -> PaymentFault | None:
+        """Return the random fault of the nth execution under a key; None is no fault."""
         left = Random(f"{self.seed}/{idempotency_key}/{nth}").random()
-        for fault in Fault:
+        for fault in PaymentFault:
             left -= self.shares.get(fault, 0)
             if left < 0:
                 return fault
         return None
 
 
-def _check_names(name: str, faults: Mapping[Fault, float]) -> None:
-    if unknown := sorted(faults.keys() - set(Fault)):
-        known = ", ".join(Fault)
+def _check_names(name: str, faults: Mapping[PaymentFault, float]) -> None:
+    if unknown := sorted(faults.keys() - set(PaymentFault)):
+        known = ", ".join(PaymentFault)
         raise ValueError(f"{name}: no such fault: {', '.join(unknown)}; there are {known}")
 
 
-def _check_shares(shares: Mapping[Fault, float]) -> None:
+def _check_shares(shares: Mapping[PaymentFault, float]) -> None:
     for fault, share in shares.items():
         if not 0 <= share <= 1:
             raise ValueError(f"shares: {fault} is {share}; give a part of 1")
@@ -87,10 +87,10 @@ def _check_shares(shares: Mapping[Fault, float]) -> None:
         raise ValueError(f"shares: they are {total:g} together; give at most 1")
 
 
-def _check_most(most: Mapping[Fault, int]) -> None:
-    for fault, number in most.items():
+def _check_limits(limits: Mapping[PaymentFault, int]) -> None:
+    for fault, number in limits.items():
         if number < 0:
-            raise ValueError(f"most: {fault} is {number}; give 0 or more")
+            raise ValueError(f"limits: {fault} is {number}; give 0 or more")
 
 
 def _check_seconds(name: str, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Requests that wait: held until they are released, or merely late."""
+"""Held requests: requests that wait until they are released, or for a delay."""
 
 import threading
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from queue import Queue
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class HeldRequest:
     """A charge request that is being held.
 
     Attributes:
-        client_port: the TCP port that its client sends from, by which to find the client's process.
-        metadata: what the request notes.
-        charged: whether it has been charged already.
-        released: set when it need wait no longer.
+        client_port: the client's TCP port, which identifies its process.
+        metadata: the request's metadata.
+        charged: whether the charge was made before the hold.
+        released: set when the hold ends.
     """
 
     client_port: int
@@ -24,37 +24,37 @@ class Held:
     released: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def release(self) -> None:
-        """Let it go on, if it has not yet."""
+        """End the hold."""
         self.released.set()
 
 
-class Holds:
-    """Every request that waits.
+class HeldRequests:
+    """All requests that wait. Thread-safe.
 
     Attributes:
-        held: those that are held right now, the first one first.
+        held: queue of the requests that are held now, oldest first.
     """
 
     def __init__(self) -> None:
-        self.held: Queue[Held] = Queue()
+        self.held: Queue[HeldRequest] = Queue()
         self._lock = threading.Lock()
         self._waiting: set[threading.Event] = set()
         self._ended = False
 
-    def hold(self, held: Held, seconds: float) -> None:
-        """Wait until it is released, at most so many seconds."""
+    def hold(self, held: HeldRequest, seconds: float) -> None:
+        """Wait until the request is released, at most so many seconds."""
         self.held.put(held)
         self._wait(held.released, seconds)
-        # Where nobody took it, nobody is to find it later: by then another may have its port.
+        # A request still in the queue is removed: its port may be reused by another process.
         with self.held.mutex, suppress(ValueError):
             self.held.queue.remove(held)
 
     def pause(self, seconds: float) -> None:
-        """Wait so many seconds, or until the end."""
+        """Wait so many seconds, or until `end` is called."""
         self._wait(threading.Event(), seconds)
 
     def end(self) -> None:
-        """Let everything go on that waits, and nothing wait any more."""
+        """Release all requests, and let no request wait any more."""
         with self._lock:
             self._ended = True
             for event in self._waiting:

@@ -1,4 +1,4 @@
-"""What the sandbox is asked and what it answers, apart from any socket."""
+"""HTTP messages: request and response, without sockets."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request, as far as the sandbox looks at it.
+    """An HTTP request, with the parts that the sandbox uses.
 
     Attributes:
         method: such as `POST`.
@@ -42,8 +42,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """One HTTP answer: its status, what becomes its JSON, and whether it was saved earlier."""
+class Response:
+    """An HTTP response: status, JSON body, and whether it is replayed."""
 
     status: int
     body: Any

@@ -1,4 +1,4 @@
-"""The sandbox as an HTTP server on a thread of this process; nothing of it outlives its context."""
+"""Sandbox server: the payment API over HTTP, on threads that end with its context."""
 
 import json
 import secrets
@@ -14,20 +14,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from typing import Any
 
-from demo.payment_sandbox.api import Api
-from demo.payment_sandbox.faults import Fault, Faults
-from demo.payment_sandbox.held_requests import Held
-from demo.payment_sandbox.http_messages import Answer, Request
+from demo.payment_sandbox.api import PaymentApi
+from demo.payment_sandbox.faults import FaultRates, PaymentFault
+from demo.payment_sandbox.held_requests import HeldRequest
+from demo.payment_sandbox.http_messages import Request, Response
 
 _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.05
-_NO_FAULTS = Faults()
+_NO_FAULTS = FaultRates()
 
 
 class PaymentSandbox:
-    """A running sandbox: its address, its book and its switches; any thread may use them."""
+    """A running sandbox: its URL, its book of charges, and its faults. Thread-safe."""
 
-    def __init__(self, url: str, api: Api) -> None:
+    def __init__(self, url: str, api: PaymentApi) -> None:
         self.url = url
         self._api = api
 
@@ -36,49 +36,49 @@ class PaymentSandbox:
 
         Each has `id`, `payment_intent`, `amount` (in the minor unit), `currency`, `status`
         (`succeeded` or `failed`), `transfer_group`, `metadata`, `idempotency_key` and `created`
-        (in seconds since the epoch). It can still be read when the sandbox has ended.
+        (in seconds since the epoch). The book can be read after the sandbox has ended.
         """
         return self._api.book.lines()
 
     @property
-    def fired(self) -> Counter[Fault]:
-        """How many of each fault took place."""
-        return self._api.dealer.fired
+    def fired(self) -> Counter[PaymentFault]:
+        """Number of faults by kind."""
+        return self._api.assignment.fired
 
-    def script(self, *faults: Fault | None) -> None:
-        """Let the next charge requests that execute meet these, in order; None is no fault."""
-        self._api.dealer.script(*faults)
+    def script(self, *faults: PaymentFault | None) -> None:
+        """Assign these faults to the next executions, in order; None is no fault."""
+        self._api.assignment.script(*faults)
 
     @property
-    def faults(self) -> Faults:
-        """What charge requests meet by chance, when the script is over; it may be replaced."""
-        return self._api.dealer.faults
+    def faults(self) -> FaultRates:
+        """Rates of random faults after the script; may be replaced at any time."""
+        return self._api.assignment.faults
 
     @faults.setter
-    def faults(self, faults: Faults) -> None:
-        self._api.dealer.faults = faults
+    def faults(self, faults: FaultRates) -> None:
+        self._api.assignment.faults = faults
 
     @property
-    def held(self) -> Queue[Held]:
-        """The charge requests that are being held right now."""
+    def held(self) -> Queue[HeldRequest]:
+        """The charge requests that are held now."""
         return self._api.holds.held
 
 
 @contextmanager
 def payment_sandbox(
-    faults: Faults = _NO_FAULTS,
+    faults: FaultRates = _NO_FAULTS,
     *,
     key_lifetime_seconds: float = 86_400,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[PaymentSandbox]:
-    """Start a sandbox on a free port of 127.0.0.1, and end it with the context.
+    """Run a sandbox on a free port of 127.0.0.1 until the context ends.
 
     Args:
-        faults: what charge requests meet by chance.
-        key_lifetime_seconds: how old an idempotency key grows before it is forgotten.
-        clock: seconds since the epoch.
+        faults: rates of random faults.
+        key_lifetime_seconds: lifetime of an idempotency key.
+        clock: returns seconds since the epoch.
     """
-    api = Api(faults, key_lifetime_seconds, clock)
+    api = PaymentApi(faults, key_lifetime_seconds, clock)
     server = _Server(api)
     thread = threading.Thread(target=server.serve_forever, args=[_POLL_SECONDS])
     thread.start()
@@ -97,11 +97,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: "_Server"
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # or the body, sent after the head, would wait for its receipt
+    # Otherwise the body waits for the acknowledgement of the headers.
+    disable_nagle_algorithm = True
     timeout = 60  # in seconds; a client that neither sends nor reads does not keep its thread
 
     def do_GET(self) -> None:
-        """Answer, whatever the method: which there are is the API's to know."""
+        """Respond to a request; the API checks the method."""
         answer = self.server.api.answer(self._request())
         if answer is None:
             self.close_connection = True
@@ -112,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
 
     def log_message(self, *_: Any) -> None:
-        """Stay silent: who runs the sandbox reads its book."""
+        """Log nothing: the book records all charges."""
 
     def _request(self) -> Request:
         return Request(
@@ -128,11 +129,11 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         if len(body) < length:
-            # Nobody asked for what the first half of a request says.
+            # An incomplete request must not be executed.
             raise ConnectionAbortedError(f"the client left after {len(body)} of {length} bytes")
         return body
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: Response) -> None:
         body = json.dumps(answer.body).encode()
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/json")
@@ -145,12 +146,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread for each connection; it knows them all, so that it can end them."""
+    """A thread for each connection; all connections are known, so that they can be closed."""
 
     daemon_threads = False  # `server_close` waits for these alone
     request_queue_size = 128
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: PaymentApi) -> None:
         self.api = api
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
@@ -173,13 +174,13 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Pass over a client that has gone; report everything else."""
+        """Ignore disconnected clients; report every other error."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
     def hang_up(self) -> None:
-        """Take no further request on any connection; an answer under way still leaves."""
+        """Accept no further request on any connection; responses in progress are still sent."""
         with self._lock:
             for connection in self._connections:
-                with suppress(OSError):  # its client has gone
+                with suppress(OSError):  # the client has disconnected
                     connection.shutdown(socket.SHUT_RD)

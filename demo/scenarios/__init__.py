@@ -1,1 +1,5 @@
-"""The scenarios of `make demo`: faults, an outage of the provider, hostile messages."""
+"""Scenarios of `python -m demo run`: faults, an outage of the payment provider, hostile messages.
+
+In: a deployed shop and its payment sandbox. Out: a report, and whether the scenario passed. Used by
+`demo.command`.
+"""

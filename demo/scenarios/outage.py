@@ -1,49 +1,55 @@
-"""`make demo SCENARIO=outage`: dead letters say why, are sent back, and all ends well."""
+"""Scenario `outage`: the payment provider is down until messages are dead-lettered.
+
+The dead letters are redriven once the provider is up again. The audit must then be clean.
+"""
 
 import secrets
 
 from demo.audit import audit
-from demo.deployed_shop import place_of
-from demo.payment_sandbox import Fault, Faults, PaymentSandbox
-from demo.report import report
-from demo.run import console, enough, operate, rest, send, step
+from demo.commands import run_once
+from demo.console import console, step
+from demo.deployed_shop import collect_evidence
+from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox
+from demo.report import has_enough_faults, write_report
+from demo.run import send_traffic, wait_until_processed
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.queue_depth import depth
 
-TRAFFIC = ("--count", "60", "--duplicates", "30%", "--conflicts", "3", "--malformed", "5",
-           "--refusals", "5", "--declines", "5")  # fmt: skip
-DOWN = {Fault.UNAVAILABLE: 0.9, Fault.DROP_BEFORE: 0.1}
-"""How the provider answers while it is down."""
-KILLS = [Fault.HOLD_BEFORE] * 5
-"""Its last answers before that: whoever waits for one is killed, and never learns of the charge."""
-LEAST = {"functions_killed": 3, "dead_lettered": 30}
+_TRAFFIC = ("--count", "60", "--duplicates", "30%", "--conflicts", "3", "--malformed", "5",
+            "--refusals", "5", "--declines", "5")  # fmt: skip
+_DOWN = {PaymentFault.UNAVAILABLE: 0.9, PaymentFault.DROP_BEFORE: 0.1}
+"""Answers of the provider while it is down."""
+_HELD_FIRST = [PaymentFault.HOLD_BEFORE] * 5
+"""Last answers before the outage. The processes that wait for them are killed, so that charges
+exist of which the service has no answer."""
+_MINIMUM = {"functions_killed": 3, "dead_lettered": 30}
 
 
 def outage(
     aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment, deploy_seconds: float
 ) -> bool:
-    """Let the provider be down until messages are given up, mend it, and send them back.
+    """Send orders during an outage, redrive the dead letters, and write `reports/outage.json`.
 
     Returns:
-        Whether the audit is clean in the end, and enough had gone wrong for that to say something.
+        Whether the audit is clean and enough faults occurred.
     """
-    sandbox.script(*KILLS)
-    sandbox.faults = Faults(seed=secrets.randbits(32), shares=DOWN)
+    sandbox.script(*_HELD_FIRST)
+    sandbox.faults = FaultRates(seed=secrets.randbits(32), shares=_DOWN)
     console.print("the payment provider is down")
-    run = send(aws, sandbox, deployment, TRAFFIC)
+    run = send_traffic(aws, sandbox, deployment, _TRAFFIC)
     dead = depth(aws.client("sqs"), deployment.consumers["payments"].dead_letter_url).total
-    operate(aws, "dlq", "list")
-    sandbox.faults = Faults()
+    run_once(aws, "dlq", "list")
+    sandbox.faults = FaultRates()
     console.print("the payment provider is up again")
-    operate(aws, "dlq", "redrive", "--consumer", "payments", "--rate", "50")
-    rest(aws, sandbox, deployment)
+    run_once(aws, "dlq", "redrive", "--consumer", "payments", "--rate", "50")
+    wait_until_processed(aws, sandbox, deployment)
     with step("auditing"):
-        findings = audit(run.manifest, place_of(aws, deployment, sandbox.url))
-    more = {
+        findings = audit(run.manifest, collect_evidence(aws, deployment, sandbox.url))
+    figures = {
         "functions_killed": run.killed,
         "dead_lettered": dead,
         "deploy_seconds": round(deploy_seconds, 1),
     }
-    report(findings, more, console, "outage")
-    return findings.clean and enough(more, LEAST)
+    write_report(findings, figures, console, "outage")
+    return findings.clean and has_enough_faults(figures, _MINIMUM, console)

@@ -1,4 +1,4 @@
-"""`send`: sample orders, with the faults that deliveries and producers have."""
+"""The command `send`: sends sample orders with duplicates, conflicts and malformed bodies."""
 
 import json
 import secrets
@@ -8,67 +8,68 @@ from pathlib import Path
 from rich.table import Table
 
 from demo.traffic import publisher as publish
-from demo.traffic.manifest import manifest
+from demo.traffic.manifest import build_manifest
 from demo.traffic.options import (
-    Conflicts,
-    Count,
-    Declines,
-    Duplicates,
-    Malformed,
-    Manifest,
-    Queue,
-    Refusals,
-    Seed,
-    Stock,
-    Timeout,
-    check_faults,
-    read_duplicates,
+    ConflictsOption,
+    CountOption,
+    DeclinesOption,
+    DuplicatesOption,
+    MalformedOption,
+    ManifestOption,
+    QueueOption,
+    RefusalsOption,
+    SeedOption,
+    StockOption,
+    TimeoutOption,
+    check_order_counts,
+    parse_duplicates,
 )
-from demo.traffic.order_plan import EVENT_TYPE, Plan, plan
-from demo.traffic.queue_drain import wait_until_empty
-from demo.traffic.send_order import Batch, first_wave, late_wave
-from demo.traffic.stock import put_on_shelf
-from once.ops.aws.deployment import Consumer, Deployment
-from once.ops.terminal.console import Service, commands, console, progress
+from demo.traffic.queue_drain import wait_until_drained
+from demo.traffic.sample_order import EVENT_TYPE
+from demo.traffic.stock import stock_articles
+from demo.traffic.traffic_plan import TrafficPlan, plan_traffic
+from demo.traffic.waves import BodyBatch, first_wave, late_wave
+from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.terminal.console import ServiceOption, command_group, console, progress
 
-SEED_BITS = 48
+_SEED_BITS = 48
 
-app = commands()
+app = command_group()
 
 
 @app.command()
 def send(
-    count: Count = 100,
-    duplicates: Duplicates = "0",
-    conflicts: Conflicts = 0,
-    malformed: Malformed = 0,
-    refusals: Refusals = 0,
-    declines: Declines = 0,
-    seed: Seed = None,
-    stock: Stock = True,
-    queue: Queue = None,
-    manifest_file: Manifest = None,
-    timeout: Timeout = 300,
-    service: Service = "once",
+    count: CountOption = 100,
+    duplicates: DuplicatesOption = "0",
+    conflicts: ConflictsOption = 0,
+    malformed: MalformedOption = 0,
+    refusals: RefusalsOption = 0,
+    declines: DeclinesOption = 0,
+    seed: SeedOption = None,
+    stock: StockOption = True,
+    queue: QueueOption = None,
+    manifest_file: ManifestOption = None,
+    timeout: TimeoutOption = 300,
+    service: ServiceOption = "once",
 ) -> None:
     """Send sample orders, some of them again: at once, in parallel, and when they are worked off.
 
     Late duplicates and conflicts wait until the consumers' queues are empty.
     """
-    check_faults(refusals=refusals, declines=declines, count=count)
-    planned = plan(
+    check_order_counts(refusals=refusals, declines=declines, count=count)
+    planned = plan_traffic(
         count=count,
-        duplicates=read_duplicates(duplicates, count),
+        duplicates=parse_duplicates(duplicates, count),
         conflicts=conflicts,
         malformed=malformed,
         refusals=refusals,
         declines=declines,
-        seed=secrets.randbits(SEED_BITS) if seed is None else seed,
+        seed=secrets.randbits(_SEED_BITS) if seed is None else seed,
     )
     deployment = Deployment.find(service)
     consumers = [deployment.consumer(queue)] if queue else [*deployment.consumers.values()]
     if stock:
-        _put_on_shelf(deployment, planned)
+        _stock_articles(deployment, planned)
     call = publish.to_queue(consumers[0].queue_url) if queue else _to_topic(deployment)
     seconds = _send(planned, call, consumers, timeout)
     console.print(_summary(planned, seconds))
@@ -76,19 +77,22 @@ def send(
         _write(manifest_file, planned, deployment, consumers, seconds)
 
 
-def _to_topic(deployment: Deployment) -> publish.Call:
+def _to_topic(deployment: Deployment) -> publish.PublishCall:
     return publish.to_topic(deployment.ingress_topic_arn, EVENT_TYPE)
 
 
-def _put_on_shelf(deployment: Deployment, planned: Plan) -> None:
+def _stock_articles(deployment: Deployment, planned: TrafficPlan) -> None:
     table = deployment.table("stock")
     with progress() as bar:
         task = bar.add_task("articles on the shelf", total=len(planned.stock))
-        put_on_shelf(table, planned.stock, lambda: bar.advance(task))
+        stock_articles(table, planned.stock, lambda: bar.advance(task))
 
 
 def _send(
-    planned: Plan, call: publish.Call, consumers: Sequence[Consumer], timeout: float
+    planned: TrafficPlan,
+    call: publish.PublishCall,
+    consumers: Sequence[DeployedConsumer],
+    timeout: float,
 ) -> float:
     seconds = _send_wave("first messages", list(first_wave(planned)), call)
     late = late_wave(planned)
@@ -98,19 +102,21 @@ def _send(
     return seconds
 
 
-def _send_wave(name: str, batches: Sequence[Batch], call: publish.Call) -> float:
+def _send_wave(name: str, batches: Sequence[BodyBatch], call: publish.PublishCall) -> float:
     with progress() as bar:
         task = bar.add_task(name, total=sum(map(len, batches)))
-        return publish.send(call, batches, lambda count: bar.advance(task, count))
+        return publish.send_batches(call, batches, lambda count: bar.advance(task, count))
 
 
-def _wait(consumers: Sequence[Consumer], timeout: float) -> None:
+def _wait(consumers: Sequence[DeployedConsumer], timeout: float) -> None:
     console.print("waiting until the consumers' queues are empty")
     with console.status("") as line:
-        wait_until_empty(consumers, timeout=timeout, show=lambda left: line.update(f"left: {left}"))
+        wait_until_drained(
+            consumers, timeout=timeout, show=lambda left: line.update(f"left: {left}")
+        )
 
 
-def _summary(planned: Plan, seconds: float) -> Table:
+def _summary(planned: TrafficPlan, seconds: float) -> Table:
     table = Table("sent", title=f"seed {planned.seed}", title_justify="left")
     table.add_column("messages", justify="right")
     refused = sum(order.refused for order in planned.orders)
@@ -132,12 +138,14 @@ def _summary(planned: Plan, seconds: float) -> Table:
 
 def _write(
     file: Path,
-    planned: Plan,
+    planned: TrafficPlan,
     deployment: Deployment,
-    consumers: Sequence[Consumer],
+    consumers: Sequence[DeployedConsumer],
     seconds: float,
 ) -> None:
     names = [consumer.name for consumer in consumers]
-    facts = manifest(planned, topic=deployment.ingress_topic_arn, consumers=names, seconds=seconds)
+    facts = build_manifest(
+        planned, topic=deployment.ingress_topic_arn, consumers=names, seconds=seconds
+    )
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(facts, indent=1) + "\n")

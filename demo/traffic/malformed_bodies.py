@@ -1,25 +1,25 @@
-"""Bodies that no consumer can read: each kind is wrong in one way of its own."""
+"""Malformed bodies: events that no consumer can read, each kind with one fault."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-Event = Mapping[str, Any]
-DEPTH = 10_000
+_Event = Mapping[str, Any]
+_DEPTH = 10_000
 
 
-def malformed_bodies(count: int, event: Event) -> Sequence[str]:
-    """Return bodies made from a sound event, all different, the kinds in turn.
+def malformed_bodies(count: int, event: _Event) -> Sequence[str]:
+    """Return bodies made from a valid event, all different, the kinds in turn.
 
     Args:
-        count: how many.
-        event: a sound `order.placed`; its ids are numbered on, and stay recognisable.
+        count: number of bodies.
+        event: a valid `order.placed`; a number is added to its ids.
     """
     makers = list(KINDS.values())
     return [makers[n % len(makers)](_numbered(event, n + 1)) for n in range(count)]
 
 
-def _numbered(event: Event, number: int) -> Event:
+def _numbered(event: _Event, number: int) -> _Event:
     data = {
         name: f"{event['data'][name]}-{number}" if name.endswith("_id") else event["data"][name]
         for name in event["data"]
@@ -28,72 +28,72 @@ def _numbered(event: Event, number: int) -> Event:
     return {**event, "id": f"{event['id']}-{number}", "subject": data["order_id"], "data": data}
 
 
-def _not_json(event: Event) -> str:
+def _not_json(event: _Event) -> str:
     return f"Order {event['id']} was placed."
 
 
-def _cut_off(event: Event) -> str:
+def _cut_off(event: _Event) -> str:
     return json.dumps(event)[:-1]
 
 
-def _key_twice(event: Event) -> str:
+def _key_twice(event: _Event) -> str:
     return json.dumps(event)[:-1] + ', "id": "another"}'
 
 
-def _not_a_number(event: Event) -> str:
+def _not_a_number(event: _Event) -> str:
     return _with_data(event, total=float("nan"))
 
 
-def _lone_surrogate(event: Event) -> str:
+def _lone_surrogate(event: _Event) -> str:
     return _with_data(event, customer_id="\ud800")
 
 
-def _nested(event: Event) -> str:
+def _nested(event: _Event) -> str:
     body = _with_data(event, lines="NESTED")
-    return body.replace('"NESTED"', "[" * DEPTH + "]" * DEPTH)
+    return body.replace('"NESTED"', "[" * _DEPTH + "]" * _DEPTH)
 
 
-def _array(event: Event) -> str:
+def _array(event: _Event) -> str:
     return json.dumps([event])
 
 
-def _no_id(event: Event) -> str:
+def _no_id(event: _Event) -> str:
     return json.dumps({name: value for name, value in event.items() if name != "id"})
 
 
-def _null_id(event: Event) -> str:
+def _null_id(event: _Event) -> str:
     return json.dumps({**event, "id": None})
 
 
-def _number_as_id(event: Event) -> str:
+def _number_as_id(event: _Event) -> str:
     return json.dumps({**event, "id": 7})
 
 
-def _other_version(event: Event) -> str:
+def _other_version(event: _Event) -> str:
     return json.dumps({**event, "specversion": "0.3"})
 
 
-def _no_lines(event: Event) -> str:
+def _no_lines(event: _Event) -> str:
     return _with_data(event, lines=[])
 
 
-def _quantity_as_text(event: Event) -> str:
+def _quantity_as_text(event: _Event) -> str:
     return _with_data(event, lines=[{**event["data"]["lines"][0], "quantity": "one"}])
 
 
-def _quantity_of_zero(event: Event) -> str:
+def _quantity_of_zero(event: _Event) -> str:
     return _with_data(event, lines=[{**event["data"]["lines"][0], "quantity": 0}])
 
 
-def _data_as_text(event: Event) -> str:
+def _data_as_text(event: _Event) -> str:
     return json.dumps({**event, "data": json.dumps(event["data"])})
 
 
-def _with_data(event: Event, **changes: Any) -> str:
+def _with_data(event: _Event, **changes: Any) -> str:
     return json.dumps({**event, "data": {**event["data"], **changes}})
 
 
-KINDS: Mapping[str, Callable[[Event], str]] = {
+KINDS: Mapping[str, Callable[[_Event], str]] = {
     "not-json": _not_json,
     "no-id": _no_id,
     "array": _array,

@@ -1,4 +1,4 @@
-"""What was sent, written down for an audit that knows nothing else of this project."""
+"""Manifest: the messages that were sent, as JSON for the audit."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -6,17 +6,20 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
-from demo.traffic.order_plan import SOURCE, Order, Plan
+from demo.traffic.sample_order import SOURCE, SampleOrder
+from demo.traffic.traffic_plan import TrafficPlan
 
 
-def manifest(plan: Plan, *, topic: str, consumers: Iterable[str], seconds: float) -> dict[str, Any]:
-    """Return what was sent, as JSON can hold it.
+def build_manifest(
+    plan: TrafficPlan, *, topic: str, consumers: Iterable[str], seconds: float
+) -> dict[str, Any]:
+    """Return the manifest of a plan that was sent.
 
     Args:
-        plan: what was sent.
+        plan: the plan.
         topic: the topic's ARN.
-        consumers: the names of the consumers that were to get it.
-        seconds: how long the sending took, waits left out.
+        consumers: names of the consumers that receive the messages.
+        seconds: duration of the sending without waits.
     """
     sends, conflicts = plan.sends, Counter(plan.conflicts)
     return {
@@ -31,7 +34,7 @@ def manifest(plan: Plan, *, topic: str, consumers: Iterable[str], seconds: float
     }
 
 
-def _order(order: Order, sends: int, conflicts: int) -> dict[str, Any]:
+def _order(order: SampleOrder, sends: int, conflicts: int) -> dict[str, Any]:
     return {
         **asdict(order),
         "declined": order.declined,

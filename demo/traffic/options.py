@@ -1,4 +1,4 @@
-"""What `send` can be asked for."""
+"""Options of `send`."""
 
 import re
 from decimal import Decimal
@@ -7,42 +7,46 @@ from typing import Annotated
 
 from typer import BadParameter, Option
 
-MOST = 100_000
-MOST_DUPLICATES = 10
-"""For each order."""
+_MAX_COUNT = 100_000
+_MAX_DUPLICATES = 10
+"""Largest number of duplicates for each order."""
 
-Count = Annotated[int, Option(min=1, max=MOST, help="Orders in all.")]
-Duplicates = Annotated[
+CountOption = Annotated[int, Option(min=1, max=_MAX_COUNT, help="Orders in all.")]
+DuplicatesOption = Annotated[
     str, Option(help="Further deliveries: a share of the orders (30%) or a count (45).")
 ]
-Conflicts = Annotated[
-    int, Option(min=0, max=MOST, help="Events that contradict an order under its event id.")
+ConflictsOption = Annotated[
+    int, Option(min=0, max=_MAX_COUNT, help="Events that contradict an order under its event id.")
 ]
-Malformed = Annotated[int, Option(min=0, max=MOST, help="Bodies that cannot be read.")]
-Refusals = Annotated[
-    int, Option(min=0, max=MOST, help="How many of the orders are for what is out of stock.")
+MalformedOption = Annotated[int, Option(min=0, max=_MAX_COUNT, help="Bodies that cannot be read.")]
+RefusalsOption = Annotated[
+    int, Option(min=0, max=_MAX_COUNT, help="How many of the orders are for what is out of stock.")
 ]
-Declines = Annotated[
-    int, Option(min=0, max=MOST, help="How many of the others carry a card that is declined.")
+DeclinesOption = Annotated[
+    int, Option(min=0, max=_MAX_COUNT, help="How many of the others carry a card that is declined.")
 ]
-Seed = Annotated[
+SeedOption = Annotated[
     int | None,
     Option(min=0, help="The same seed sends the very same events; without one, all are new."),
 ]
-Stock = Annotated[bool, Option(help="Put the articles on the shelf first, unless they are there.")]
-Queue = Annotated[str | None, Option(help="Send to this consumer's queue alone, past the topic.")]
-Manifest = Annotated[
+StockOption = Annotated[
+    bool, Option(help="Put the articles on the shelf first, unless they are there.")
+]
+QueueOption = Annotated[
+    str | None, Option(help="Send to this consumer's queue alone, past the topic.")
+]
+ManifestOption = Annotated[
     Path | None, Option("--manifest", dir_okay=False, help="Write what was sent to this file.")
 ]
-Timeout = Annotated[
+TimeoutOption = Annotated[
     float, Option(min=1, help="Seconds that the first messages may take to be worked off.")
 ]
 
 _DUPLICATES = re.compile(r"(?P<share>\d{1,9}(\.\d{1,9})?)%|(?P<count>\d{1,9})", re.ASCII)
 
 
-def check_faults(*, refusals: int, declines: int, count: int) -> None:
-    """See to it that every order to be refused or declined is among those asked for.
+def check_order_counts(*, refusals: int, declines: int, count: int) -> None:
+    """Check that refused and declined orders are at most all orders.
 
     Args:
         refusals: orders to be refused.
@@ -58,8 +62,8 @@ def check_faults(*, refusals: int, declines: int, count: int) -> None:
         )
 
 
-def read_duplicates(text: str, count: int) -> int:
-    """Return how many duplicates are asked for.
+def parse_duplicates(text: str, count: int) -> int:
+    """Return the number of duplicates.
 
     Args:
         text: a share of the orders, such as `30%`, or a count, such as `45`.
@@ -76,9 +80,9 @@ def read_duplicates(text: str, count: int) -> int:
         )
     share = match["share"]
     number = round(Decimal(share) * count / 100) if share else int(match["count"])
-    if number > MOST_DUPLICATES * count:
+    if number > _MAX_DUPLICATES * count:
         raise BadParameter(
-            f"{text!r} is more than {MOST_DUPLICATES} for each of {count} orders",
+            f"{text!r} is more than {_MAX_DUPLICATES} for each of {count} orders",
             param_hint="--duplicates",
         )
     return number

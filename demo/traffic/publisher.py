@@ -1,4 +1,4 @@
-"""Sends batches, and believes nothing was sent until its own entry of the answer says so."""
+"""Publisher: sends batches, and counts a message as sent when its entry is in `Successful`."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from random import uniform
 from typing import TYPE_CHECKING, Any
 
-from demo.traffic.send_order import Batch
+from demo.traffic.waves import BodyBatch
 from once.ops.aws.batch_calls import ATTEMPTS, BACKOFF_SECONDS
 from once.ops.aws.clients import THREADS, client
 from once.ops.errors import OpsError
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from mypy_boto3_sns.type_defs import MessageAttributeValueTypeDef
     from mypy_boto3_sqs import SQSClient
 
-Answer = Mapping[str, Any]
-Call = Callable[[Mapping[str, str]], Answer]
+_PublishAnswer = Mapping[str, Any]
+PublishCall = Callable[[Mapping[str, str]], _PublishAnswer]
 """One call: takes bodies by entry id, and returns the service's answer."""
 
 
-def to_topic(arn: str, event_type: str) -> Call:
+def to_topic(arn: str, event_type: str) -> PublishCall:
     """Return the call that publishes to a topic; queues subscribe by the type."""
     sns: SNSClient = client("sns")
     attribute: MessageAttributeValueTypeDef = {"DataType": "String", "StringValue": event_type}
 
-    def call(bodies: Mapping[str, str]) -> Answer:
+    def call(bodies: Mapping[str, str]) -> _PublishAnswer:
         return sns.publish_batch(
             TopicArn=arn,
             PublishBatchRequestEntries=[
@@ -43,11 +43,11 @@ def to_topic(arn: str, event_type: str) -> Call:
     return call
 
 
-def to_queue(url: str) -> Call:
+def to_queue(url: str) -> PublishCall:
     """Return the call that sends straight to a queue."""
     sqs: SQSClient = client("sqs")
 
-    def call(bodies: Mapping[str, str]) -> Answer:
+    def call(bodies: Mapping[str, str]) -> _PublishAnswer:
         entries = bodies.items()
         return sqs.send_message_batch(
             QueueUrl=url, Entries=[{"Id": entry, "MessageBody": body} for entry, body in entries]
@@ -56,16 +56,18 @@ def to_queue(url: str) -> Call:
     return call
 
 
-def send(call: Call, batches: Iterable[Batch], sent: Callable[[int], object]) -> float:
+def send_batches(
+    call: PublishCall, batches: Iterable[BodyBatch], sent: Callable[[int], object]
+) -> float:
     """Send batches from several threads, started in the order given.
 
     Args:
         call: the call.
-        batches: what to send.
-        sent: told after each batch how many messages it had.
+        batches: the bodies.
+        sent: called after each batch with its number of messages.
 
     Returns:
-        How long it took, in seconds.
+        The duration in seconds.
 
     Raises:
         OpsError: an entry was refused, or failed again and again.
@@ -78,7 +80,7 @@ def send(call: Call, batches: Iterable[Batch], sent: Callable[[int], object]) ->
     return time.monotonic() - start
 
 
-def _send_batch(call: Call, batch: Batch) -> int:
+def _send_batch(call: PublishCall, batch: BodyBatch) -> int:
     waiting = {str(index): body for index, body in enumerate(batch)}
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -95,7 +97,7 @@ def _send_batch(call: Call, batch: Batch) -> int:
     )
 
 
-def _stop_if_refused(answer: Answer) -> None:
+def _stop_if_refused(answer: _PublishAnswer) -> None:
     refused = [entry for entry in answer.get("Failed", []) if entry.get("SenderFault")]
     if refused:
         raise OpsError(
@@ -103,6 +105,6 @@ def _stop_if_refused(answer: Answer) -> None:
         )
 
 
-def _codes(answer: Answer) -> str:
+def _codes(answer: _PublishAnswer) -> str:
     failed = answer.get("Failed", [])
     return ", ".join(sorted({f"{e['Code']} {e.get('Message', '')}".strip() for e in failed}))

@@ -1,32 +1,32 @@
-"""Waits until queues are worked off."""
+"""Queue drain: waits until the consumers' queues are empty."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from once.ops.aws.clients import client
-from once.ops.aws.deployment import Consumer
-from once.ops.aws.queue_depth import Depth, depths_of
+from once.ops.aws.deployment import DeployedConsumer
+from once.ops.aws.queue_depth import QueueDepth, total_depth
 from once.ops.errors import OpsError
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-POLL_SECONDS = 1.0
-ZEROS = 2
-"""How often in a row nothing must be found: on AWS the figures are approximate, and a message is on
-its way from a topic to a queue for a moment."""
+_POLL_SECONDS = 1.0
+_EMPTY_READINGS = 2
+"""Number of empty readings in a row that count as empty: figures of SQS are approximate, and a
+message takes a moment from a topic to a queue."""
 
 
-def wait_until_empty(
-    consumers: Iterable[Consumer], *, timeout: float, show: Callable[[str], object]
+def wait_until_drained(
+    consumers: Iterable[DeployedConsumer], *, timeout: float, show: Callable[[str], object]
 ) -> None:
     """Block until the consumers' queues hold no message: none waiting, in flight or delayed.
 
     Args:
-        consumers: whose queues.
-        timeout: how long to wait at most, in seconds.
-        show: told after each look what is left, in words.
+        consumers: the consumers.
+        timeout: in seconds.
+        show: called after each reading with the depths as text.
 
     Raises:
         OpsError: the time is up.
@@ -35,16 +35,16 @@ def wait_until_empty(
     queues = {consumer.name: consumer.queue_urls for consumer in consumers}
     deadline = time.monotonic() + timeout
     zeros = 0
-    while zeros < ZEROS:
-        time.sleep(POLL_SECONDS)
-        depths = {name: depths_of(sqs, urls) for name, urls in queues.items()}
+    while zeros < _EMPTY_READINGS:
+        time.sleep(_POLL_SECONDS)
+        depths = {name: total_depth(sqs, urls) for name, urls in queues.items()}
         show(", ".join(f"{name} {found.total}" for name, found in depths.items()))
         zeros = 0 if any(found.total for found in depths.values()) else zeros + 1
         if not zeros and time.monotonic() > deadline:
             raise OpsError(_overdue(depths, timeout))
 
 
-def _overdue(depths: Mapping[str, Depth], timeout: float) -> str:
+def _overdue(depths: Mapping[str, QueueDepth], timeout: float) -> str:
     left = "; ".join(
         f"{name}: {d.visible} visible, {d.in_flight} in flight, {d.delayed} delayed"
         for name, d in depths.items()

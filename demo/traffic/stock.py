@@ -1,4 +1,4 @@
-"""Puts articles on the shelf, so that sample orders find something to reserve."""
+"""Stock: writes the articles that sample orders reserve."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-def put_on_shelf(table: str, stock: Mapping[str, int], done: Callable[[], object]) -> None:
-    """Write articles that are not there yet; those that are keep their stock.
+def stock_articles(table: str, stock: Mapping[str, int], done: Callable[[], object]) -> None:
+    """Write new articles; existing ones keep their stock.
 
     Args:
         table: the stock table's physical name.
-        stock: what is available, by SKU.
+        stock: available quantity by SKU.
         done: called after each article.
 
     Raises:

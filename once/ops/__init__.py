@@ -1,5 +1,6 @@
 """The operator's command line: `once …`, against AWS or an embedded one.
 
-In: the outputs of the deployed stacks and an operator's commands. Out: tables, JSON, redrives.
-Used by the console script `once`.
+In: the outputs of the deployed stacks and an operator's commands. Out: tables, JSON, redriven
+messages. Used by the console script `once`. The packages import one another in one direction:
+`errors`, `aws`, `terminal`, `dedup_records`, `dead_letters`, then the commands.
 """

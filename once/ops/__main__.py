@@ -1,12 +1,12 @@
-"""Puts the commands together: each group of them is a module with an `app` of its own."""
+"""The command line `once`: every command and group of commands."""
 
 from once.ops import status
 from once.ops.dlq import command as dlq
 from once.ops.outbox import command as outbox
-from once.ops.terminal.console import commands
+from once.ops.terminal.console import command_group
 from once.ops.trace import command as trace
 
-app = commands(help="Operate Once: see how events are worked off, and mend what is not.")
+app = command_group(help="Operate Once: see how events are processed, and repair failures.")
 app.add_typer(status.app)
 app.add_typer(trace.app)
 app.add_typer(outbox.app, name="outbox")

@@ -1,4 +1,4 @@
-"""Failures that an operator can do something about, each with its remedy."""
+"""Errors of the command line, and remedies for errors of AWS clients."""
 
 import os
 
@@ -22,19 +22,16 @@ _UNKNOWN = frozenset(
 
 
 class OpsError(Exception):
-    """Something an operator can put right; the message says how."""
+    """A failure that an operator can correct; the message says how."""
 
 
-def unexpected(error: Exception) -> str:
-    """Return how an error is told that is a fault of the commands themselves.
-
-    The message names the letter or the record, and the command goes on.
-    """
+def unexpected_error_text(error: Exception) -> str:
+    """Return the text for an error in the command's own code, after which the command goes on."""
     return f"unexpected, a fault of this command: {error!r}"
 
 
-def explained(error: Exception) -> str:
-    """Return the error's text, with the remedy if there is a known one."""
+def error_with_remedy(error: Exception) -> str:
+    """Return an error's text, with its remedy where one is known."""
     remedy = _remedy(error)
     text = str(error).strip().removesuffix(".")
     return f"{text}: {remedy}" if remedy else text

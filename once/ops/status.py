@@ -1,4 +1,4 @@
-"""`status`: what waits in the queues, how long, and what was given up."""
+"""The command `status`: depth of each queue, age of its oldest message, number of dead letters."""
 
 import json
 import time
@@ -13,25 +13,33 @@ from rich.table import Table
 
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.queue_depth import depth, oldest_seconds
-from once.ops.terminal.console import Service, commands, console
+from once.ops.aws.queue_depth import depth, oldest_message_seconds
+from once.ops.terminal.console import ServiceOption, command_group, console
+from once.ops.terminal.formatting import UNKNOWN
 from once.schema import RELAY, UNROUTED
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 WATCH_SECONDS = 2.0
-UNKNOWN = "–"
 
-app = commands()
+app = command_group()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One consumer: messages in its queue, the oldest one's age, the isolated, its dead letters.
+class QueueStatus:
+    """Queues of one consumer, of the relay, or of unrouted events.
 
-    The unrouted events are dead letters of the sweep queue. None stands for what is not known, or
-    for a queue that is not there.
+    None stands for a figure that is not known, or for a queue that does not exist.
+
+    Attributes:
+        consumer: the consumer's name, `relay` or `unrouted`.
+        visible: messages that wait.
+        in_flight: messages that a function has received.
+        delayed: messages with a delay.
+        oldest_seconds: age of the oldest message.
+        isolated: messages in the isolation queue.
+        dead_letters: dead letters; for the sweep queue, unrouted events.
     """
 
     consumer: str
@@ -45,7 +53,7 @@ class Row:
 
 @app.command()
 def status(
-    service: Service = "once",
+    service: ServiceOption = "once",
     watch: Annotated[bool, typer.Option(help="Look again until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
 ) -> None:
@@ -57,11 +65,11 @@ def status(
         _repeat(lambda: _show(deployment, as_json=as_json))
     else:
         with Live(console=console, auto_refresh=False) as live:
-            _repeat(lambda: live.update(_table(look(deployment)), refresh=True))
+            _repeat(lambda: live.update(_table(_read_status(deployment)), refresh=True))
 
 
 def _show(deployment: Deployment, *, as_json: bool) -> None:
-    rows = look(deployment)
+    rows = _read_status(deployment)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows]))
     else:
@@ -75,20 +83,20 @@ def _repeat(show: Callable[[], None]) -> None:
             time.sleep(WATCH_SECONDS)
 
 
-def look(deployment: Deployment) -> list[Row]:
-    """Ask every queue of a deployment; the relay's dead letters and unrouted events come last.
+def _read_status(deployment: Deployment) -> list[QueueStatus]:
+    """Return the status of all queues; the relay and unrouted events come last.
 
     Raises:
-        botocore.exceptions.BotoCoreError, ClientError: a queue cannot be asked, or is gone.
+        botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
     """
     sqs: SQSClient = client("sqs")
     queues = [
         *((one.name, one.queue_url, one.dead_letter_url) for one in deployment.consumers.values()),
         (UNROUTED, deployment.sweep_queue_url, deployment.unrouted_queue_url),
     ]
-    ages = oldest_seconds(client("cloudwatch"), [url for _, url, _ in queues])
+    ages = oldest_message_seconds(client("cloudwatch"), [url for _, url, _ in queues])
     *consumers, unrouted = [
-        Row(
+        QueueStatus(
             name,
             **asdict(depth(sqs, url)),
             oldest_seconds=age,
@@ -98,16 +106,16 @@ def look(deployment: Deployment) -> list[Row]:
         for (name, url, dead_letter_url), age in zip(queues, ages, strict=True)
     ]
     given_up = depth(sqs, deployment.relay_dead_letter_url).total
-    relay = Row(RELAY, None, None, None, None, None, dead_letters=given_up)
+    relay = QueueStatus(RELAY, None, None, None, None, None, dead_letters=given_up)
     return [*(_with_isolated(sqs, deployment, row) for row in consumers), relay, unrouted]
 
 
-def _with_isolated(sqs: "SQSClient", deployment: Deployment, row: Row) -> Row:
+def _with_isolated(sqs: "SQSClient", deployment: Deployment, row: QueueStatus) -> QueueStatus:
     url = deployment.consumer(row.consumer).isolation_queue_url
     return row if url is None else replace(row, isolated=depth(sqs, url).total)
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[QueueStatus]) -> Table:
     table = Table("consumer")
     for name in ("visible", "in flight", "delayed", "oldest", "isolated", "dead letters"):
         table.add_column(name, justify="right")

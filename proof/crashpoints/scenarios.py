@@ -144,7 +144,7 @@ SCENARIOS = (
         reaches=(
             "once.failures.visibility_backoff.Backoff.apply",
             "once.ops.dead_letters.redrive.Redriver._sent",
-            "once.ops.dead_letters.redrive.delete",
+            "once.ops.dead_letters.redrive.delete_letters",
         ),
     ),
     Scenario(
@@ -152,8 +152,8 @@ SCENARIOS = (
         _one(),
         _at(_STREAM, range(1, 6), Mishap.DROPPED),
         reaches=(
-            "once.ops.dedup_records.outbox_scan.with_outbox",
-            "once.ops.outbox.republish.patiently.<locals>.publish",
+            "once.ops.dedup_records.outbox_scan.scan_outboxes",
+            "once.ops.outbox.republish.with_retries.<locals>.publish",
         ),
     ),
 )

@@ -19,12 +19,12 @@ EXPLORED = (
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
     "once.handlers.item_reader.ItemReader.read dynamodb.GetItem",
-    "once.ops.dead_letters.queue_walk.Walk._give_back sqs.ChangeMessageVisibilityBatch",
-    "once.ops.dead_letters.queue_walk.Walk._receive sqs.ReceiveMessage",
+    "once.ops.dead_letters.queue_walk.QueueWalk._give_back sqs.ChangeMessageVisibilityBatch",
+    "once.ops.dead_letters.queue_walk.QueueWalk._receive sqs.ReceiveMessage",
     "once.ops.dead_letters.redrive.Redriver._call.<locals>.<lambda> sqs.SendMessageBatch",
-    "once.ops.dead_letters.redrive.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
+    "once.ops.dead_letters.redrive.delete_letters.<locals>.<lambda> sqs.DeleteMessageBatch",
     "once.ops.dedup_records.dedup_table.DedupTable._read dynamodb.BatchGetItem",
-    "once.ops.dedup_records.outbox_scan.with_outbox dynamodb.Scan",
+    "once.ops.dedup_records.outbox_scan.scan_outboxes dynamodb.Scan",
     "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
 )
@@ -42,12 +42,14 @@ LEFT_OUT = {
         "only reads, before anything else"
     ),
     "once.ops.aws.queue_depth.depth sqs.GetQueueAttributes": "`status` only reads",
-    "once.ops.aws.queue_depth.oldest_seconds cloudwatch.GetMetricData": "`status` only reads",
-    "once.ops.dead_letters.queue_walk.Walk.hold sqs.ChangeMessageVisibility": (
-        "keeps a letter hidden while a person edits it; tests/ops/dlq/test_edit.py"
+    "once.ops.aws.queue_depth.oldest_message_seconds cloudwatch.GetMetricData": (
+        "`status` only reads"
     ),
-    "once.ops.dead_letters.unrouted_events.publish_to.<locals>.call sns.PublishBatch": (
+    "once.ops.dead_letters._unrouted_events.ingress_publisher.<locals>.call sns.PublishBatch": (
         "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
+    ),
+    "once.ops.dead_letters.queue_walk.QueueWalk.hold sqs.ChangeMessageVisibility": (
+        "keeps a letter hidden while a person edits it; tests/ops/dlq/test_edit.py"
     ),
     "once.ops.dedup_records.dedup_table.DedupTable._pages dynamodb.Scan": (
         "`trace` and `dlq show` only read"
@@ -55,13 +57,14 @@ LEFT_OUT = {
     "once.ops.dedup_records.outbox_scan.approximate_count dynamodb.DescribeTable": (
         "only reads, for a progress bar"
     ),
-    "once.ops.outbox.direct_delivery.sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch": (
+    "once.ops.outbox._direct_delivery.queue_sender.<locals>.send.<locals>.<lambda> "
+    "sqs.SendMessageBatch": (
         "sends events again that lie in the table: a fault ends the command, which is run again"
     ),
     "once.ops.outbox.relay_invocation.RelayFunction.__call__ lambda.Invoke": (
         "there is no Lambda in this world: the relay's own calls are tried, whoever invokes it"
     ),
-    "once.ops.trace.log_entries.Logs.lines logs.FilterLogEvents": "`trace` only reads",
+    "once.ops.trace._log_entries.ConsumerLogs.entries logs.FilterLogEvents": "`trace` only reads",
     "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"

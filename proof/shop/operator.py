@@ -14,15 +14,15 @@ from unittest.mock import patch
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.ops.aws.deployment import Consumer, Deployment
+from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters import redrive as ops_redrive
 from once.ops.dead_letters import redrive_safety as safety
-from once.ops.dead_letters.letter import boxes
-from once.ops.dead_letters.queue_walk import Walk
-from once.ops.dead_letters.redrive import Pace, Redriver
+from once.ops.dead_letters.letter import dead_letter_queues
+from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters.redrive import RateLimiter, Redriver
+from once.ops.dead_letters.safe_redrive import SafeRedrive
 from once.ops.dedup_records import outbox_scan as records
 from once.ops.dedup_records.dedup_table import DedupTable
-from once.ops.dlq.redrive import Job
 from once.ops.outbox import republish as ops_republish
 from once.ops.outbox.relay_invocation import RelayFailed
 from once.outbox.stream_relay import NotRelayed, Relayed
@@ -111,11 +111,11 @@ def redrive(service: Service) -> None:
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: AWS refuses, or does not answer.
     """
-    judge = partial(safety.judge_all, DedupTable(clients().dynamodb, DEDUP))
-    places = [box for box in boxes(_deployment(service)) if box.queue_url is not None]
-    with Walk(clients().sqs, places, _MOST) as walk:
-        redriver = Redriver(clients().sqs, Pace(_FAST), walk.taken)
-        job = Job(judge, redriver, unsafe=False, edited=False)
+    assess = partial(safety.assess_letters, DedupTable(clients().dynamodb, DEDUP))
+    places = [queue for queue in dead_letter_queues(_deployment(service)) if queue.source_url]
+    with QueueWalk(clients().sqs, places, _MOST) as walk:
+        redriver = Redriver(clients().sqs, RateLimiter(_FAST), walk.forget)
+        job = SafeRedrive(assess, redriver, unsafe=False, edited=False)
         for page in walk.pages():
             job.send(page)
 
@@ -128,10 +128,10 @@ def republish(service: Service) -> None:
         once.ops.errors.OpsError: the relay fails for too long.
     """
     begin = datetime.fromtimestamp(START, UTC)
-    choice = records.Choice(since=begin, until=None, consumer=None)
+    choice = records.RecordFilter(since=begin, until=None, consumer=None)
     ops_republish.republish(
-        records.with_outbox(clients().dynamodb, DEDUP, choice),
-        ops_republish.patiently(partial(_invoke, service)),
+        records.scan_outboxes(clients().dynamodb, DEDUP, choice),
+        ops_republish.with_retries(partial(_invoke, service)),
         lambda _: None,
     )
 
@@ -170,7 +170,7 @@ def _deployment(service: Service) -> Deployment:
         dedup_table=DEDUP,
         tables={},
         consumers={
-            name: Consumer(name, url(place.queue), url(place.dead_letters), f"once-{name}")
+            name: DeployedConsumer(name, url(place.queue), url(place.dead_letters), f"once-{name}")
             for name, place in service.places.items()
         },
     )

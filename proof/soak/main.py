@@ -6,10 +6,10 @@ import time
 
 from rich.table import Table
 
+from demo.console import console, print_failure, step
 from demo.deployed_shop import deploy_service
-from demo.payment_sandbox import Fault, payment_sandbox
-from demo.report import FAULTS
-from demo.run import console, explain, step
+from demo.payment_sandbox import PaymentFault, payment_sandbox
+from demo.report import FAULT_FIGURES
 from emulator.child_processes import ProcessFailed
 from emulator.embedded_aws import embedded_aws
 from proof.report import write
@@ -24,11 +24,11 @@ SOAK = Shape(
     calls_a_kill=75,
     drops={Drop.ANSWER_LOST: 0.012, Drop.REFUSED: 0.004, Drop.LATE: 0.004},
     charges={
-        Fault.DROP: 0.05,
-        Fault.DROP_BEFORE: 0.01,
-        Fault.ERROR_BEFORE: 0.01,
-        Fault.ERROR_AFTER: 0.01,
-        Fault.UNAVAILABLE: 0.01,
+        PaymentFault.DROP: 0.05,
+        PaymentFault.DROP_BEFORE: 0.01,
+        PaymentFault.ERROR_BEFORE: 0.01,
+        PaymentFault.ERROR_AFTER: 0.01,
+        PaymentFault.UNAVAILABLE: 0.01,
     },
     least={
         "sends": 5000,
@@ -59,7 +59,7 @@ def run(shape: Shape = SOAK, *, seed: int | None = None) -> int:
             chosen = secrets.randbits(SEED_BITS) if seed is None else seed
             figures = play(aws, sandbox, deployment, shape, chosen)
         except (subprocess.CalledProcessError, ProcessFailed) as error:
-            explain(aws, error)
+            print_failure(aws, error)
             return 1
         return conclude({**figures, "seconds": round(time.monotonic() - started, 1)}, shape)
 
@@ -85,6 +85,6 @@ def _table(figures: Figures) -> Table:
     table.add_column("figure", justify="right")
     for name, figure in figures.items():
         if isinstance(figure, int | float):
-            colour = ("red" if figure else "green") if name in FAULTS else "default"
+            colour = ("red" if figure else "green") if name in FAULT_FIGURES else "default"
             table.add_row(name.replace("_", " "), f"[{colour}]{figure}")
     return table

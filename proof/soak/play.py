@@ -10,12 +10,14 @@ from functools import partial
 from typing import Any
 
 from demo.audit import audit
-from demo.deployed_shop import place_of
-from demo.payment_sandbox import Fault, Faults, PaymentSandbox
-from demo.run import operate, rest, send, step
+from demo.commands import run_once
+from demo.console import step
+from demo.deployed_shop import collect_evidence
+from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox
+from demo.run import send_traffic, wait_until_processed
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.queue_depth import depths_of
+from once.ops.aws.queue_depth import total_depth
 from once.ops.dead_letters.queue_history import DIED
 from once.schema import RELAY, Reason
 from proof.soak.drops import Drop, Drops
@@ -34,7 +36,7 @@ class Shape:
     """How much is sent, and how much goes wrong.
 
     Attributes:
-        traffic: options of `ops send`.
+        traffic: options of `python -m demo send`.
         calls_a_kill: after how many calls of functions one of their processes is killed.
         drops: the part of their calls to AWS that are cut off in each way.
         charges: the part of the charges that meet each fault of the provider.
@@ -44,7 +46,7 @@ class Shape:
     traffic: Sequence[str]
     calls_a_kill: float
     drops: Mapping[Drop, float]
-    charges: Mapping[Fault, float]
+    charges: Mapping[PaymentFault, float]
     least: Mapping[str, int]
 
 
@@ -66,13 +68,13 @@ def play(
     Raises:
         subprocess.CalledProcessError: messages could not be sent.
     """
-    sandbox.faults = Faults(seed=seed, shares=shape.charges)
+    sandbox.faults = FaultRates(seed=seed, shares=shape.charges)
     with _trouble(aws, deployment, shape, seed) as (proxy, killer):
-        run = send(aws, sandbox, deployment, shape.traffic)
-    sandbox.faults = Faults()
+        run = send_traffic(aws, sandbox, deployment, shape.traffic)
+    sandbox.faults = FaultRates()
     unlucky = send_back(aws, sandbox, deployment)
     with step("auditing"):
-        findings = audit(run.manifest, place_of(aws, deployment, sandbox.url))
+        findings = audit(run.manifest, collect_evidence(aws, deployment, sandbox.url))
     return {
         "seed": seed,
         **found(findings),
@@ -80,7 +82,7 @@ def play(
         "kills_by_function": dict(killer.killed),
         "kills_in_mid_batch": aws.child.log.read_text().count("errorMessage=Worker process died"),
         **_cut_off(proxy),
-        "charge_answers_dropped": sandbox.fired[Fault.DROP],
+        "charge_answers_dropped": sandbox.fired[PaymentFault.DROP],
         "sent_back": unlucky,
     }
 
@@ -101,7 +103,7 @@ def _trouble(
 def _so_far(aws: EmbeddedAws, deployment: Deployment, proxy: Proxy, killer: Killer) -> str:
     sqs = aws.client("sqs")
     queues = deployment.consumers.values()
-    left = sum(depths_of(sqs, consumer.queue_urls).total for consumer in queues)
+    left = sum(total_depth(sqs, consumer.queue_urls).total for consumer in queues)
     dropped, passed = proxy.dropped.total(), proxy.passed.total()
     return (
         f"{left} messages left, {killer.killed.total()} processes killed, "
@@ -117,15 +119,15 @@ def send_back(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment)
     """
     file = aws.state_dir / "letters.json"
     with file.open("wb") as output:
-        operate(aws, "dlq", "list", "--json", stdout=output)
+        run_once(aws, "dlq", "list", "--json", stdout=output)
     reasons = Counter(
         letter["reason"] or DIED for letter in json.loads(file.read_text())["letters"]
     )
     for reason in filter(reasons.get, SPENT):
         # What is not safe to send stays, and is found by the audit.
         with suppress(subprocess.CalledProcessError):
-            operate(aws, "dlq", "redrive", "--reason", reason, "--rate", "50")
-    rest(aws, sandbox, deployment)
+            run_once(aws, "dlq", "redrive", "--reason", reason, "--rate", "50")
+    wait_until_processed(aws, sandbox, deployment)
     return sum(reasons[reason] for reason in SPENT)
 
 

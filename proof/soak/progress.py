@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from demo.run import console
+from demo.console import console
 
 EVERY_SECONDS = 15.0
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from demo.audit import Findings
-from demo.report import FAULTS
+from demo.report import FAULT_FIGURES
 
 Figures = Mapping[str, Any]
 
@@ -19,7 +19,7 @@ def found(findings: Findings) -> dict[str, Any]:
         "charges": findings.charges,
         "emails": findings.emails,
         "quarantined": dict(findings.quarantined_by_reason),
-        **{name: getattr(findings, name) for name in FAULTS},
+        **{name: getattr(findings, name) for name in FAULT_FIGURES},
     }
 
 
@@ -30,7 +30,7 @@ def complaints(figures: Figures, least: Mapping[str, int]) -> list[str]:
         figures: of the run.
         least: how much must have happened, and gone wrong, at least.
     """
-    wrong = [f"{name} is {figures[name]}, and must be 0" for name in FAULTS if figures[name]]
+    wrong = [f"{name} is {figures[name]}, and must be 0" for name in FAULT_FIGURES if figures[name]]
     return wrong + [
         f"{name} is {figures[name]}, and less than {number} shows nothing"
         for name, number in least.items()

@@ -20,14 +20,14 @@ from botocore.exceptions import ReadTimeoutError
 from botocore.httpsession import URLLib3Session
 from requests.adapters import HTTPAdapter
 
-from demo.payment_sandbox.http_messages import Answer, Request
+from demo.payment_sandbox.http_messages import Request, Response
 from once.schema import Record
 from proof.world.errors import ServiceError
 
 if TYPE_CHECKING:
     from types import FrameType
 
-OURS = ("once.", "functions.", "ops.")
+OURS = ("once.", "functions.")
 PROVIDER = "payments"
 _JSON = {"content-type": "application/x-amz-json-1.0", "x-amzn-requestid": "r"}
 _EMAIL = "/v2/email/outbound-emails"
@@ -174,7 +174,7 @@ def _asked(request: requests.PreparedRequest) -> Request:
     )
 
 
-def _answered(request: requests.PreparedRequest, answer: Answer) -> requests.Response:
+def _answered(request: requests.PreparedRequest, answer: Response) -> requests.Response:
     response = requests.Response()
     response.status_code, response.request = int(answer.status), request
     response.headers["Content-Type"] = "application/json"

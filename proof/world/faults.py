@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from demo.payment_sandbox.errors import broken, key_in_use, too_many
-from demo.payment_sandbox.faults import Fault as Saved
-from demo.payment_sandbox.http_messages import Answer
+from demo.payment_sandbox.errors import key_in_use, rate_limited, server_error
+from demo.payment_sandbox.faults import PaymentFault as Saved
+from demo.payment_sandbox.http_messages import Response
 from proof.world.calls import PROVIDER, Call
 from proof.world.errors import ServiceError
 
@@ -68,7 +68,7 @@ def kinds(service: str, operation: str) -> frozenset[Fault]:
     return _KINDS.get(f"{service}.{operation}", EVERYWHERE)
 
 
-def refusal(call: Call, fault: Fault, position: int) -> Answer:
+def refusal(call: Call, fault: Fault, position: int) -> Response:
     """Return or raise what a service answers that does nothing.
 
     Args:
@@ -88,11 +88,11 @@ def refusal(call: Call, fault: Fault, position: int) -> Answer:
     raise ServiceError(*(_REFUSED if fault is Fault.REFUSED else _THROTTLED)[call.service])
 
 
-def _provider(call: Call, fault: Fault) -> Answer:
+def _provider(call: Call, fault: Fault) -> Response:
     if fault is Fault.CONFLICT:
         return key_in_use(call.request.idempotency_key).answer
     # Stripe saves what an execution came to, and no refusal before it.
-    return too_many() if fault is Fault.THROTTLE else broken()
+    return rate_limited() if fault is Fault.THROTTLE else server_error()
 
 
 def _reasons(request: Mapping[str, Any], position: int) -> list[dict[str, str]]:

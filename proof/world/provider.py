@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from demo.payment_sandbox.api import Api
+from demo.payment_sandbox.api import PaymentApi
 from demo.payment_sandbox.errors import key_in_use
-from demo.payment_sandbox.faults import Faults
-from demo.payment_sandbox.http_messages import Answer, Request
+from demo.payment_sandbox.faults import FaultRates
+from demo.payment_sandbox.http_messages import Request, Response
 
 KEY_LIFETIME_SECONDS = 24 * 60 * 60
 _PROCESSED = "pm_processed"
@@ -24,10 +24,10 @@ class Provider:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.api = Api(Faults(), KEY_LIFETIME_SECONDS, clock)
+        self.api = PaymentApi(FaultRates(), KEY_LIFETIME_SECONDS, clock)
         self._executing: set[str] = set()
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """Do a request, unless one under its key is still under way."""
         if request.idempotency_key in self._executing:
             return key_in_use(request.idempotency_key).answer
@@ -67,7 +67,7 @@ class Mail:
         return {"MessageId": "e-mail"}
 
 
-def _not_known_yet(answer: Answer) -> Answer:
+def _not_known_yet(answer: Response) -> Response:
     if answer.body.get("status") != "succeeded":
         return answer
     return replace(answer, body=answer.body | {"status": "processing"})

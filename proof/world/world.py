@@ -132,7 +132,7 @@ class World:
             case Fault.HALF:
                 return self.topics.answer(call.request, half=True)
             case Fault.SAVED_DONE | Fault.SAVED_NOT_DONE:
-                self.provider.api.dealer.script(SAVED[Fault(action.what)])
+                self.provider.api.assignment.script(SAVED[Fault(action.what)])
                 return self.do(call)
         return refusal(call, Fault(action.what), action.position)
 

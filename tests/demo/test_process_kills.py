@@ -1,4 +1,4 @@
-"""The killer ends the process that waits for a held charge, and no process that it should not."""
+"""Process kills end the process that waits for a held charge, and no other process."""
 
 import signal
 import subprocess
@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from demo.payment_sandbox import Fault, Faults, PaymentSandbox, payment_sandbox
-from demo.process_kills import Killer, killing
+from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
+from demo.process_kills import ProcessKills, kill_processes
 from demo.quiescence import wait_until
 from emulator.embedded_aws import EmbeddedAws
 
@@ -78,7 +78,7 @@ class Mortal(psutil.Process):
 
 
 class Functions:
-    """What the killer asks of an embedded AWS: the live processes of a function."""
+    """Stand-in for an embedded AWS: the live processes of a function."""
 
     def __init__(self, sandbox: PaymentSandbox, ends: ExitStack) -> None:
         self._port = urlsplit(sandbox.url).port or 0
@@ -99,7 +99,9 @@ class Functions:
 @pytest.fixture
 def sandbox() -> Iterator[PaymentSandbox]:
     """A provider that holds every charge before it is made, until somebody lets it go on."""
-    with payment_sandbox(Faults(shares={Fault.HOLD_BEFORE: 1}, hold_seconds=LONG_SECONDS)) as held:
+    with payment_sandbox(
+        FaultRates(shares={PaymentFault.HOLD_BEFORE: 1}, hold_seconds=LONG_SECONDS)
+    ) as held:
         yield held
 
 
@@ -110,9 +112,9 @@ def functions(sandbox: PaymentSandbox) -> Iterator[Functions]:
 
 
 @contextmanager
-def killing_in(functions: Functions, sandbox: PaymentSandbox) -> Iterator[Killer]:
-    with killing(cast(EmbeddedAws, functions), sandbox, CHARGING, [RELAY, ORDERS]) as killer:
-        yield killer
+def killing_in(functions: Functions, sandbox: PaymentSandbox) -> Iterator[ProcessKills]:
+    with kill_processes(cast(EmbeddedAws, functions), sandbox, CHARGING, [RELAY, ORDERS]) as kills:
+        yield kills
 
 
 def wait_until_charged(sandbox: PaymentSandbox, times: int = 1) -> None:
@@ -124,11 +126,11 @@ def test_the_process_that_waits_for_the_charge_is_killed_and_no_other(
 ) -> None:
     idle, waiting, idle_too = [functions.start(CHARGING) for _ in range(3)]
     relay = functions.start(RELAY)
-    with killing_in(functions, sandbox) as killer:
+    with killing_in(functions, sandbox) as kills:
         waiting.charge()
         assert waiting.status() == -signal.SIGKILL
         wait_until_charged(sandbox)
-    assert killer.killed == {CHARGING: 1}
+    assert kills.killed == {CHARGING: 1}
     assert idle.lives
     assert idle_too.lives
     assert relay.lives
@@ -138,29 +140,29 @@ def test_a_charge_of_somebody_else_merely_goes_on(
     functions: Functions, sandbox: PaymentSandbox
 ) -> None:
     idle, stranger = functions.start(CHARGING), functions.start(ORDERS)
-    with killing_in(functions, sandbox) as killer:
+    with killing_in(functions, sandbox) as kills:
         stranger.charge()
         assert stranger.status() == 0  # it has its answer
-    assert not killer.killed
+    assert not kills.killed
     assert idle.lives
 
 
 def test_now_and_then_one_of_the_others_is_killed_in_turn(
     functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("demo.process_kills.EVERY", 2)
+    monkeypatch.setattr("demo.process_kills.CHARGES_PER_OTHER_KILL", 2)
     relay, relay_too, orders, orders_too = [
         functions.start(name) for name in (RELAY, RELAY, ORDERS, ORDERS)
     ]
     victims = {2: relay, 4: orders, 6: relay_too}
-    with killing_in(functions, sandbox) as killer:
+    with killing_in(functions, sandbox) as kills:
         for times in range(1, 7):
             functions.start(CHARGING).charge()
             wait_until_charged(sandbox, times)
-            assert killer.killed.total() == times + times // 2
+            assert kills.killed.total() == times + times // 2
             if times in victims:
                 assert victims[times].status() == -signal.SIGKILL
-    assert killer.killed == {CHARGING: 6, RELAY: 2, ORDERS: 1}
+    assert kills.killed == {CHARGING: 6, RELAY: 2, ORDERS: 1}
     assert orders_too.lives
 
 
@@ -169,10 +171,10 @@ def test_a_process_that_is_gone_already_is_not_counted(
 ) -> None:
     waiting, relay = functions.start(CHARGING), functions.start(RELAY)
     waiting.seen = Mortal(waiting.seen.pid)
-    with killing_in(functions, sandbox) as killer:
+    with killing_in(functions, sandbox) as kills:
         waiting.charge()
         wait_until_charged(sandbox)
-        assert not killer.killed
+        assert not kills.killed
         assert relay.lives  # no charge was killed, so none of the others is due
         again = functions.start(CHARGING)
         again.charge()
@@ -182,33 +184,33 @@ def test_a_process_that_is_gone_already_is_not_counted(
 def test_another_that_is_gone_already_is_not_counted(
     functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("demo.process_kills.EVERY", 1)
+    monkeypatch.setattr("demo.process_kills.CHARGES_PER_OTHER_KILL", 1)
     waiting, relay = functions.start(CHARGING), functions.start(RELAY)
     relay.seen = Mortal(relay.seen.pid)
-    with killing_in(functions, sandbox) as killer:
+    with killing_in(functions, sandbox) as kills:
         waiting.charge()
         wait_until_charged(sandbox)
-    assert killer.killed == {CHARGING: 1}
+    assert kills.killed == {CHARGING: 1}
 
 
 def test_where_another_has_no_process_nothing_more_is_killed(
     functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("demo.process_kills.EVERY", 1)
-    with killing_in(functions, sandbox) as killer:
+    monkeypatch.setattr("demo.process_kills.CHARGES_PER_OTHER_KILL", 1)
+    with killing_in(functions, sandbox) as kills:
         functions.start(CHARGING).charge()
         wait_until_charged(sandbox)
-    assert killer.killed == {CHARGING: 1}
+    assert kills.killed == {CHARGING: 1}
 
 
-def killers() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == "killer"]
+def kill_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "process kills"]
 
 
 def test_it_ends_with_its_context(functions: Functions, sandbox: PaymentSandbox) -> None:
     with killing_in(functions, sandbox):
-        assert killers()
-    assert not killers()
+        assert kill_threads()
+    assert not kill_threads()
     late = functions.start(CHARGING)
     late.charge()
     assert sandbox.held.get(timeout=PATIENCE_SECONDS)
@@ -218,4 +220,4 @@ def test_it_ends_with_its_context(functions: Functions, sandbox: PaymentSandbox)
 def test_it_ends_with_a_context_that_fails(functions: Functions, sandbox: PaymentSandbox) -> None:
     with pytest.raises(ZeroDivisionError), killing_in(functions, sandbox):
         _ = 1 / 0
-    assert not killers()
+    assert not kill_threads()

@@ -11,11 +11,12 @@ from unittest.mock import ANY
 import pytest
 from rich.console import Console
 
+from demo import command
 from demo.audit import Findings
-from demo.payment_sandbox import Fault
-from demo.report import FAULTS, FIGURES, PACE, report
-from demo.run import Run
-from demo.scenarios import faults as demo
+from demo.payment_sandbox import PaymentFault
+from demo.report import FAULT_FIGURES, FIGURES, SPEED_FIGURES, write_report
+from demo.run import TrafficRun
+from demo.scenarios import faults
 from tests.demo.audit.sample import CLEAN
 
 OF_THE_RUN = {
@@ -61,7 +62,7 @@ def findings() -> Findings:
 
 def printed(found: Findings, **options: Any) -> list[str]:
     paper = StringIO()
-    report(found, OF_THE_RUN, Console(file=paper, width=100, **options))
+    write_report(found, OF_THE_RUN, Console(file=paper, width=100, **options))
     return paper.getvalue().splitlines()
 
 
@@ -77,14 +78,17 @@ def test_the_file_has_the_documented_figures_and_no_others(reports: Path) -> Non
 def test_the_demo_hands_over_every_figure_of_its_run(
     reports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Run(manifest={}, seconds=2.0, killed=30)
-    steps = {"deploy_service": None, "send": run, "place_of": None, "audit": findings()}
+    run = TrafficRun(manifest={}, seconds=2.0, killed=30)
+    steps = {"send_traffic": run, "collect_evidence": None, "audit": findings()}
     for name, result in steps.items():
-        monkeypatch.setattr(demo, name, lambda *_, result=result, **__: result)
-    monkeypatch.setattr(demo, "console", Console(file=StringIO()))
-    sandbox: Any = SimpleNamespace(url="", fired=Counter({Fault.DROP: 94, Fault.DELAY: 3}))
+        monkeypatch.setattr(faults, name, lambda *_, result=result, **__: result)
+    monkeypatch.setattr(faults, "console", Console(file=StringIO()))
+    monkeypatch.setattr(command, "deploy_service", lambda *_, **__: None)
+    sandbox: Any = SimpleNamespace(
+        url="", fired=Counter({PaymentFault.DROP: 94, PaymentFault.DELAY: 3})
+    )
     aws: Any = None
-    demo._deploy_and_play(aws, sandbox, demo._faults, None)
+    command._deploy_and_run(aws, sandbox, command.Scenario.FAULTS)
     assert written(reports) == {**DOCUMENTED, "messages_per_second": 51.5, "deploy_seconds": ANY}
 
 
@@ -97,7 +101,7 @@ def test_a_later_run_takes_the_place_of_an_earlier_one(reports: Path) -> None:
 def test_the_table_shows_every_figure_and_every_reason(reports: Path) -> None:
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed(findings())]
     rows = {row[0]: row[1] for row in cells if len(row) == 2}
-    known = {**FIGURES, **FAULTS, **PACE}.items()
+    known = {**FIGURES, **FAULT_FIGURES, **SPEED_FIGURES}.items()
     labels = {label: str(DOCUMENTED[name]) for name, label in known if name in DOCUMENTED}
     assert rows == {**labels, "invalid-data": "5", "no-key": "2"}
     assert len(labels) == len(DOCUMENTED)
@@ -105,11 +109,11 @@ def test_the_table_shows_every_figure_and_every_reason(reports: Path) -> None:
 
 def test_a_fault_is_red(reports: Path) -> None:
     lines = "\n".join(printed(findings(), force_terminal=True, color_system="standard"))
-    assert lines.count(RED) == len(FAULTS)
+    assert lines.count(RED) == len(FAULT_FIGURES)
     assert GREEN not in lines
 
 
 def test_what_is_0_as_it_must_be_is_green(reports: Path) -> None:
     lines = "\n".join(printed(CLEAN, force_terminal=True, color_system="standard"))
-    assert lines.count(GREEN) == len(FAULTS)
+    assert lines.count(GREEN) == len(FAULT_FIGURES)
     assert RED not in lines

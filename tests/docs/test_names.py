@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("events/*.md")]
-PATH = re.compile(r"`((?:once|functions|stacks|ops|local|tests|docs|events)/[\w./-]*)`")
+PATH = re.compile(r"`((?:once|functions|stacks|demo|emulator|tests|docs|events)/[\w./-]*)`")
 LINK = re.compile(r"\]\((?!http)([\w./-]+)\)")
 
 

@@ -3,13 +3,13 @@
 import json
 from typing import Any
 
-from demo.audit import Place
-from demo.deployed_shop import emails, place_of
+from demo.audit import Evidence
+from demo.deployed_shop import collect_evidence, emails
 from demo.payment_sandbox import PaymentSandbox
-from demo.quiescence import wait_at_rest, wait_until, wait_until_empty
+from demo.quiescence import wait_until, wait_until_empty, wait_until_quiescent
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment as Parts
-from once.ops.dead_letters.letter import boxes
+from once.ops.dead_letters.letter import dead_letter_queues
 
 SAGA = ("orders", "inventory", "payments", "notifications")
 REST_SECONDS = 120.0
@@ -44,9 +44,9 @@ class Deployment:
     def queue(self, consumer: str) -> str:
         return self.parts.consumer(consumer).queue_url
 
-    def place(self) -> Place:
+    def place(self) -> Evidence:
         """Where an audit looks."""
-        return place_of(self.aws, self.parts, self.sandbox.url)
+        return collect_evidence(self.aws, self.parts, self.sandbox.url)
 
     def wait_until_empty(self, *consumers: str) -> None:
         """Wait until consumers that publish nothing have worked off their queues."""
@@ -55,7 +55,7 @@ class Deployment:
     def wait_at_rest(self) -> None:
         """Wait until every order has come to an end of the saga."""
         queues = [*self._queues(*SAGA), self.parts.sweep_queue_url]
-        wait_at_rest(self.place(), queues, timeout=REST_SECONDS)
+        wait_until_quiescent(self.place(), queues, timeout=REST_SECONDS)
 
     def _queues(self, *consumers: str) -> list[str]:
         return [url for name in consumers for url in self.parts.consumer(name).queue_urls]
@@ -88,7 +88,7 @@ class Deployment:
     def dead_letters(self, consumer: str, expected: int) -> list[dict[str, Any]]:
         """Wait for dead letters, and take them out of their queue."""
         found: list[dict[str, Any]] = []
-        [box] = boxes(self.parts, consumer)
+        [box] = dead_letter_queues(self.parts, consumer)
 
         def arrived() -> bool:
             found.extend(self._take(box.url))
@@ -99,7 +99,7 @@ class Deployment:
 
     def take(self, consumer: str) -> list[dict[str, Any]]:
         """Take the dead letters that are there now out of their queue, ten at most."""
-        [box] = boxes(self.parts, consumer)
+        [box] = dead_letter_queues(self.parts, consumer)
         return self._take(box.url)
 
     def wait_swept(self) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from demo.payment_sandbox import Fault
-from demo.process_kills import killing
+from demo.payment_sandbox import PaymentFault
+from demo.process_kills import kill_processes
 from demo.quiescence import wait_until
 from tests.e2e.deployment import REST_SECONDS, Deployment, attribute
 from tests.e2e.test_orders import placed, shelf, unique
@@ -79,17 +79,17 @@ def published(service: Deployment, order: str) -> list[Any]:
 @pytest.mark.parametrize(
     "faults",
     [
-        [Fault.DROP],
-        [Fault.DROP, None, Fault.DROP],
-        [Fault.DROP_BEFORE, Fault.RATE_LIMITED, Fault.UNAVAILABLE],
-        [Fault.ERROR_BEFORE],
-        [Fault.ERROR_AFTER],
-        [Fault.DELAY],
+        [PaymentFault.DROP],
+        [PaymentFault.DROP, None, PaymentFault.DROP],
+        [PaymentFault.DROP_BEFORE, PaymentFault.RATE_LIMITED, PaymentFault.UNAVAILABLE],
+        [PaymentFault.ERROR_BEFORE],
+        [PaymentFault.ERROR_AFTER],
+        [PaymentFault.DELAY],
     ],
     ids=str,
 )
 def test_x1_x3_a_failing_provider_charges_once(
-    service: Deployment, faults: list[Fault | None]
+    service: Deployment, faults: list[PaymentFault | None]
 ) -> None:
     order, sku = unique("order"), shelf(service)
     service.sandbox.script(*faults)
@@ -105,9 +105,9 @@ def test_x1_a_function_killed_while_its_charge_is_in_flight_charges_once(
 ) -> None:
     orders = [unique("order") for _ in range(2)]
     sku = shelf(service)
-    service.sandbox.script(Fault.HOLD_BEFORE, Fault.HOLD_AFTER)
+    service.sandbox.script(PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER)
     function = service.parts.consumer("payments").function_name
-    with killing(service.aws, service.sandbox, function, []) as killer:
+    with kill_processes(service.aws, service.sandbox, function, []) as killer:
         service.publish(*(placed(order, sku) for order in orders))
         wait_until("both were killed", lambda: killer.killed[function] == 2, timeout=REST_SECONDS)
         service.wait_at_rest()

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from demo.audit import Manifest, Place, audit
+from demo.audit import Evidence, Manifest, audit
 from emulator.embedded_aws import ROOT
 from stacks.consumers import CONSUMERS
 from tests.e2e.deployment import SAGA, Deployment
@@ -15,7 +15,7 @@ from tests.e2e.deployment import SAGA, Deployment
 TRAFFIC = "--count 40 --duplicates 50% --conflicts 2 --malformed 3 --refusals 2 --declines 3"
 
 
-def place(service: Deployment, manifest: Manifest) -> Place:
+def place(service: Deployment, manifest: Manifest) -> Evidence:
     """Where the audit looks, without what other tests have left there."""
     found = service.place()
     orders = {order["order_id"] for order in manifest["orders"]}

@@ -13,10 +13,10 @@ import pytest
 
 from once.errors import PermanentError
 from once.handlers.transaction import Transaction
-from once.ops.dead_letters.letter import Box, Letter
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.queue_history import lineage_text
-from once.ops.dead_letters.redriven_message import sent_back
-from once.ops.dlq.export import export
+from once.ops.dead_letters.redriven_message import redriven_message
+from once.ops.dlq._export import export
 from once.schema import SCHEMA_VERSION, DeadLetter
 from once.testing import FakeAws
 from tests.golden.versions import Item, cases, golden, names, reader
@@ -24,7 +24,7 @@ from tests.in_memory import Start
 from tests.once.outbox.relaying import Station, change, image
 from tests.once.support import Note, consumer_of, invoke, note, record, redriven
 
-BOX = Box("notes", "https://sqs/1/notes-dead-letters", "https://sqs/1/notes")
+BOX = DeadLetterQueue("notes", "https://sqs/1/notes-dead-letters", "https://sqs/1/notes")
 NOW = datetime(2027, 1, 16, tzinfo=UTC)
 SENT = {"ApproximateReceiveCount": "1", "SentTimestamp": "1800000000000"}
 PRODUCERS = {
@@ -60,7 +60,7 @@ def given_up(
 
 def put_back(message: Item) -> Item:
     """The message that today's tools make of a dead letter."""
-    back = sent_back(as_letter(message), NOW)
+    back = redriven_message(as_letter(message), NOW)
     return {"Body": back.body, "MessageAttributes": dict(back.attributes)}
 
 

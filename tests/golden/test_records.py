@@ -13,7 +13,7 @@ from once.commit.dedup_record import READ, StoredRecord, record_put
 from once.events.cloud_event import CloudEvent
 from once.handlers.intent import Intent
 from once.handlers.transaction import Identity, Transaction
-from once.ops.dedup_records.record_text import record_words
+from once.ops.dedup_records.record_text import record_lines
 from once.schema import SCHEMA_VERSION, Outcome, Standing
 from once.settings import Settings
 from tests.golden.versions import Item, cases, golden, names, reader
@@ -124,7 +124,7 @@ def test_a_look_up_asks_for_all_that_a_record_is_read_from(version: int, case: I
 
 @pytest.mark.parametrize(("version", "case"), cases("records"))
 def test_todays_tools_tell_of_the_records_of_every_version(version: int, case: Item) -> None:
-    told = "\n".join(record_words(case["item"], datetime.fromtimestamp(THEN, UTC)))
+    told = "\n".join(record_lines(case["item"], datetime.fromtimestamp(THEN, UTC)))
     trail = {name: value for name, value in case["trail"].items() if name != "event_type"}
     if case["read"]["intent"] is None:
         trail.setdefault("outcome", Outcome.ACCEPTED)

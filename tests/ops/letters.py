@@ -16,10 +16,11 @@ from once.handlers.effect_declaration import Call, Policy
 from once.handlers.transaction import Transaction
 from once.ops.aws.queue_depth import depth
 from once.ops.dead_letters import queue_walk as walk
-from once.ops.dead_letters.letter import Box, Letter
-from once.ops.dead_letters.letter_context import read_cases
-from once.ops.dead_letters.queue_walk import Walk
-from once.ops.dead_letters.redrive_safety import Judged, Verdict, judge, judge_all
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
+from once.ops.dead_letters.letter_context import read_contexts
+from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters.redrive_safety import AssessedLetter, assess, assess_letters
+from once.ops.dead_letters.redrive_verdict import RedriveVerdict
 from once.ops.dedup_records.dedup_table import DedupTable
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.testing.events import sqs_record
@@ -122,7 +123,7 @@ class Shop:
     def __enter__(self) -> Self:
         self.aws.__enter__()
         self.sqs = self.aws.sqs
-        self.box = Box("orders", self.aws.dead_letter_queue, self.aws.queue)
+        self.box = DeadLetterQueue("orders", self.aws.dead_letter_queue, self.aws.queue)
         state, service = self.cloud.outputs["once-state"], self.cloud.outputs["once-service"]
         state["DedupTable"] = "dedup"
         service |= {"QueueOrders": self.aws.queue, "DeadLettersOrders": self.aws.dead_letter_queue}
@@ -190,7 +191,7 @@ class Shop:
     def letters(self) -> list[Letter]:
         """Return the dead letters, and leave them there; those that are hidden as well."""
         self.show_hidden()
-        with Walk(self.sqs, [self.box], limit=10_000) as found:
+        with QueueWalk(self.sqs, [self.box], limit=10_000) as found:
             return [letter for page in found.pages() for letter in page]
 
     def letter(self) -> Letter:
@@ -221,14 +222,14 @@ class Shop:
             MessageAttributes=message.get("MessageAttributes", {}),
         )
 
-    def verdict(self, *, in_seconds: float = 0) -> Verdict:
+    def verdict(self, *, in_seconds: float = 0) -> RedriveVerdict:
         """Return the verdict on the only dead letter, now or later."""
-        [case] = read_cases(DedupTable(self.aws.dynamodb, "dedup"), [self.letter()])
-        return judge(case, datetime.fromtimestamp(time.time() + in_seconds, UTC))
+        [context] = read_contexts(DedupTable(self.aws.dynamodb, "dedup"), [self.letter()])
+        return assess(context, datetime.fromtimestamp(time.time() + in_seconds, UTC))
 
-    def judged(self) -> list[Judged]:
+    def judged(self) -> list[AssessedLetter]:
         """Return the case of every dead letter, and the verdict on it."""
-        return judge_all(DedupTable(self.aws.dynamodb, "dedup"), self.letters())
+        return assess_letters(DedupTable(self.aws.dynamodb, "dedup"), self.letters())
 
     def forget(self) -> None:
         """Delete every dedup record, as TTL does in the end."""

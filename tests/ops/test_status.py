@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.ops.aws.queue_depth import oldest_seconds
+from once.ops.aws.queue_depth import oldest_message_seconds
 from tests.ops.support import OK, Cloud, answer_with, refusal, run
 
 
@@ -107,7 +107,7 @@ def test_cloudwatch_is_asked_for_the_queue_by_name() -> None:
             asked.append(query)
             return {"MetricDataResults": []}
 
-    assert oldest_seconds(CloudWatch(), ["https://sqs.example/1/once-orders"]) == [None]
+    assert oldest_message_seconds(CloudWatch(), ["https://sqs.example/1/once-orders"]) == [None]
     [query] = asked[0]["MetricDataQueries"]
     assert query["MetricStat"]["Metric"] == {
         "Namespace": "AWS/SQS",

@@ -14,7 +14,7 @@ from once.events.fingerprint import fingerprint
 from once.events.outgoing import draft, written
 from once.failures.quarantine import text
 from once.ops.dead_letters import queue_walk as walk
-from once.ops.trace import timeline
+from once.ops.trace import _timeline as timeline
 from once.schema import DeadLetter, Reason
 from tests.ops.support import Cloud, answer_with, refusal, run
 

@@ -72,7 +72,7 @@ def inflated_whole(packed: bytes) -> bytes:
 
 def inflated_then_measured(packed: bytes) -> bytes:
     content = inflated_whole(packed)
-    if len(content) > originals.LARGEST:
+    if len(content) > originals.MAX_BYTES:
         raise ValueError
     return content
 

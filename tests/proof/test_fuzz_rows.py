@@ -21,7 +21,7 @@ from once.events.outgoing import events_in
 from once.events.strict_json import parse
 from once.intake.original_message import MOVED, OriginalMessage
 from once.intake.reader import DecodedEvent, RecordReader
-from once.ops.dead_letters.decompression import opened
+from once.ops.dead_letters.decompression import decompressed
 from proof.fuzz import bodies, fakes, messages, nasty
 from proof.fuzz.parsers import canonical, events, intake, keys, originals, stream, strict_json
 from proof.fuzz.spelling import spelled
@@ -135,7 +135,7 @@ def test_p6_a_bomb_does_not_go_off(size: int) -> None:
     record = messages.record(message)
     assert len(record["messageAttributes"]["once-original-gzip"]["binaryValue"]) < size / 100
     moved = OriginalMessage.of(SQSRecord(record | {"body": MOVED}))
-    assert opened(moved) == moved
+    assert decompressed(moved) == moved
 
 
 @quick

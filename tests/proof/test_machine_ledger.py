@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec import Struct
 
-from demo.payment_sandbox.http_messages import Answer
+from demo.payment_sandbox.http_messages import Response
 from once.consumer import Consumer
 from once.errors import KeySpent, NotDone
 from once.handlers.effect_declaration import Call, Policy
@@ -195,7 +195,7 @@ class Charges(RuleBasedStateMachine):
             said = self.stage.respond(Attempt(PROVIDER, "charge", (name, call.key), "", site()))
         finally:
             self.at_it.pop(name, None)
-        if isinstance(said, Answer):
+        if isinstance(said, Response):
             if not before:
                 self.in_doubt.discard(name)
             raise NotDone("the provider was never reached")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import Struct
 
-from demo.payment_sandbox.http_messages import Answer
+from demo.payment_sandbox.http_messages import Response
 from once.consumer import Consumer
 from once.errors import NotDone, PermanentError, Refusal
 from once.handlers.effect_declaration import Call, Policy
@@ -210,14 +210,14 @@ class Letters(RuleBasedStateMachine):
     def _mail(self, request: Note, call: Call) -> str:
         asked = Attempt(PROVIDER, "mail", request.does, "", site())
         answer = self.stage.respond(asked)
-        if isinstance(answer, Answer):
+        if isinstance(answer, Response):
             raise NotDone("the post was never reached")
         return str(answer)
 
     def _check_sent_back(self, call: Attempt) -> None:
         """What is in doubt from the look at the records to the sending is not to be sent."""
         process = self.stage.process
-        if call.site.startswith("ops.") and call.operation == "BatchGetItem":
+        if call.site.startswith("once.ops.") and call.operation == "BatchGetItem":
             self.doubts[process] = self._doubts()
         elif call.operation == "SendMessageBatch":
             bodies = [entry["MessageBody"] for entry in call.request["Entries"]]

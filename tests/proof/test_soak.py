@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from demo.deployed_shop import deploy_service
-from demo.payment_sandbox import Fault, PaymentSandbox, payment_sandbox
+from demo.payment_sandbox import PaymentFault, PaymentSandbox, payment_sandbox
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
 from once.ops.aws.deployment import Deployment
 from proof.soak.drops import Drop
@@ -24,7 +24,7 @@ SHORT = Shape(
     traffic=TRAFFIC.split(),
     calls_a_kill=40,
     drops={Drop.ANSWER_LOST: 0.03, Drop.REFUSED: 0.02, Drop.LATE: 0.02},
-    charges={Fault.DROP: 0.2},
+    charges={PaymentFault.DROP: 0.2},
     least={"sends": 80, "kills": 3, "drops": 3, "answers_lost": 1, "effects": 100},
 )
 VISIBILITY_SECONDS = 10

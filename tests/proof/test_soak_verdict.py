@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from demo.audit import Findings
-from demo.report import FAULTS
+from demo.report import FAULT_FIGURES
 from proof.soak.main import SOAK, conclude
 from proof.soak.verdict import found
 
@@ -43,7 +43,7 @@ def test_nothing_wrong_after_enough_went_wrong_passes(
     assert "5010" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", FAULT_FIGURES)
 def test_one_of_a_fault_fails(
     fault: str, reports: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,6 +64,6 @@ def test_one_too_few_of_what_goes_wrong_fails(
 
 
 def test_what_the_findings_call_wrong_is_all_there() -> None:
-    assert set(FAULTS) >= {"lost", "doubled", "double_charges", "unexplained_dead_letters"}
-    assert set(FAULTS) < set(figures())
+    assert set(FAULT_FIGURES) >= {"lost", "doubled", "double_charges", "unexplained_dead_letters"}
+    assert set(FAULT_FIGURES) < set(figures())
     assert (SOAK.least["sends"], SOAK.least["kills"], SOAK.least["drops"]) == (5000, 200, 200)

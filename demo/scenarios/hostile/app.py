@@ -1,4 +1,4 @@
-"""The project's own app, and a consumer whose handler can be made to die or to hang."""
+"""The shop's CDK app with one more consumer, whose handler dies or hangs on request."""
 
 import sys
 from pathlib import Path
@@ -10,18 +10,18 @@ from once.cdk.props import Consumer, Table
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
 
-VICTIM = Consumer(
-    "victim",
+COUNTER = Consumer(
+    "counter",
     external=("counter.raised",),
     tables=(Table("counters", "id"),),
     timeout_seconds=6,
-    folder=Path(__file__).resolve().parent / "victim",
+    folder=Path(__file__).resolve().parent / "counter",
 )
 
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        assemble(app, (*CONSUMERS, VICTIM))
+        assemble(app, (*CONSUMERS, COUNTER))
         synthesize(app)
     except SynthError as error:
         sys.exit(f"\n{error}\n")

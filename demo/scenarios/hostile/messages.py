@@ -1,4 +1,4 @@
-"""Hostile messages and healthy ones, spelt out byte by byte: nothing here is the project's."""
+"""Hostile and healthy messages, made without any code of the library."""
 
 import gzip
 import json
@@ -16,8 +16,8 @@ _MARKS = 60_000
 
 
 @dataclass(frozen=True)
-class Message:
-    """A message as SendMessage takes it. `name` is part of the body and unique."""
+class SampleMessage:
+    """A message in the form of SendMessage; `name` is unique and part of the body."""
 
     name: str
     body: str
@@ -30,34 +30,34 @@ def event(event_type: str, name: str, data: Any, source: str = PRODUCER) -> str:
     return json.dumps({**envelope, "data": data})
 
 
-def order(name: str, **attributes: Any) -> Message:
+def order(name: str, **attributes: Any) -> SampleMessage:
     """Return an order of one article."""
-    return Message(name, _order_body(name), attributes)
+    return SampleMessage(name, _order_body(name), attributes)
 
 
-def counter(name: str, fault: str = "none") -> Message:
-    """Return an event that raises a counter, or ends the process (`die`) or blocks it (`hang`)."""
-    return Message(name, event("counter.raised", name, {"counter": name, "fault": fault}))
+def counter(name: str, fault: str = "none") -> SampleMessage:
+    """Return an event that raises a counter, kills the process (`die`) or blocks it (`hang`)."""
+    return SampleMessage(name, event("counter.raised", name, {"counter": name, "fault": fault}))
 
 
-def poison(count: int) -> Iterator[Message]:
+def poison(count: int) -> Iterator[SampleMessage]:
     """Yield bodies that no consumer can read, all different."""
     for number in range(count):
         name = f"poison-{number}"
-        yield Message(name, _POISON[number % len(_POISON)](name))
+        yield SampleMessage(name, _POISON[number % len(_POISON)](name))
 
 
-def bombs(count: int) -> Iterator[Message]:
-    """Yield bodies that cost little to send and much to read, `count` of each kind."""
+def bombs(count: int) -> Iterator[SampleMessage]:
+    """Yield bodies that are cheap to send and expensive to parse, `count` of each kind."""
     for number in range(count):
         for kind, body in _bombs(f"bomb-{number}"):
-            yield Message(kind, body)
+            yield SampleMessage(kind, body)
 
 
-def forged_attributes(count: int) -> Iterator[tuple[Message, str]]:
+def forged_attributes(count: int) -> Iterator[tuple[SampleMessage, str]]:
     """Yield orders with attributes that only the service may set, and the orders hidden in them.
 
-    The visible body is an ordinary order, and has to be the one that is processed.
+    The visible body is an ordinary order, and must be the one that is processed.
     """
     for number in range(count):
         visible, hidden = f"visible-{number}", f"hidden-{number}"
@@ -70,12 +70,12 @@ def forged_attributes(count: int) -> Iterator[tuple[Message, str]]:
         yield order(f"{visible}-bomb", **bomb), f"{hidden}-bomb"
 
 
-def forged_events(way: str, count: int) -> Iterator[tuple[str, str, Message]]:
-    """Yield events that no producer may publish: the consumer they aim at, their type, the event.
+def forged_events(way: str, count: int) -> Iterator[tuple[str, str, SampleMessage]]:
+    """Yield events that no producer may publish: target consumer, event type, event.
 
     Each is about an order that does not exist, under the source of a producer and, on a topic,
-    under that of the consumer that would publish it. Whoever may send to a queue is trusted with
-    sources (docs/threat-model.md). `way` is part of their names.
+    under that of the consumer that would publish it. A sender with access to a queue is trusted
+    with sources (docs/threat-model.md). `way` is part of their names.
     """
     for number in range(count):
         for consumer, event_type, publisher in _INTERNAL:
@@ -83,7 +83,7 @@ def forged_events(way: str, count: int) -> Iterator[tuple[str, str, Message]]:
             for kind in ("own",) if way == "queue" else ("own", "stolen"):
                 name = f"forged-{way}-{consumer}-{event_type}-{kind}-{number}"
                 body = event(event_type, name, _forged_data(name), sources[kind])
-                yield consumer, event_type, Message(name, body)
+                yield consumer, event_type, SampleMessage(name, body)
 
 
 _INTERNAL = (

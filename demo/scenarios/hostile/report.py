@@ -1,12 +1,12 @@
-"""The figures of the hostile scenario: a table for people, `reports/hostile.json` for machines."""
+"""Report of the hostile scenario: a table on the terminal, and `reports/hostile.json`."""
 
 import json
 from collections.abc import Mapping
 
 from rich.table import Table
 
+from demo.console import console
 from demo.report import REPORTS
-from demo.run import console
 
 _LABELS = {
     "healthy_sent": "healthy messages sent",
@@ -25,8 +25,8 @@ _LABELS = {
 _ZERO = ("healthy_dead_lettered", "letters_without_reason", "forged_accepted", "lost", "doubled")
 
 
-def report(figures: Mapping[str, float]) -> bool:
-    """Write and print the figures; return whether every promise holds."""
+def report_figures(figures: Mapping[str, float]) -> bool:
+    """Write and print the figures; return whether all of them are as required."""
     REPORTS.mkdir(exist_ok=True)
     (REPORTS / "hostile.json").write_text(json.dumps(figures, indent=2) + "\n")
     table = Table(title="Hostile traffic, from tables, queues, card processor and mailboxes")

@@ -1,5 +1,5 @@
-"""Clients of AWS, batch calls, and the parts of a deployment.
+"""Access to AWS: clients, batch calls, a deployment's resources, queue depths.
 
 In: the environment's credentials and the outputs of the stacks. Out: clients, a `Deployment`,
-queue depths. Used by every command.
+`QueueDepth`s. Used by every other package of `once.ops` except `terminal`.
 """

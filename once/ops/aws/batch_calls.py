@@ -1,4 +1,4 @@
-"""Batch calls of SQS: an entry counts as done when its own part of the answer says so."""
+"""Batch calls of SQS and SNS, with retries of the entries that failed."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -7,33 +7,33 @@ from typing import Any, TypeVar
 
 from once.schema import Limits
 
-Entry = Mapping[str, Any]
-Call = Callable[[list[Any]], Mapping[str, Any]]
-"""One call: takes entries, each with an `Id` of its own, and returns the service's answer."""
+_ResultEntry = Mapping[str, Any]
+BatchCall = Callable[[list[Any]], Mapping[str, Any]]
+"""Sends entries, each with an `Id` of its own, and returns the service's response."""
 
 ATTEMPTS = 6
 BACKOFF_SECONDS = 0.2
 
-MOST = 10
-"""What SQS takes in a call."""
+BATCH_ENTRIES = 10
+"""Most entries that SQS and SNS accept in one call."""
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-def in_tens(things: Sequence[T], size: int = MOST) -> Iterator[Sequence[T]]:
-    """Yield the things in their order, as many at a time as fit into a call."""
+def batches(things: Sequence[_T], size: int = BATCH_ENTRIES) -> Iterator[Sequence[_T]]:
+    """Yield the things in their order, at most `size` at a time."""
     return (things[start : start + size] for start in range(0, len(things), size))
 
 
-def in_calls(
-    things: Iterable[T],
-    size: Callable[[T], int],
+def batches_by_size(
+    things: Iterable[_T],
+    size: Callable[[_T], int],
     *,
-    most: int = MOST,
+    most: int = BATCH_ENTRIES,
     most_bytes: int = Limits.MESSAGE_BYTES,
-) -> Iterator[list[T]]:
-    """Yield the things in their order, as many at a time as fit into a call by number and size."""
-    some: list[T] = []
+) -> Iterator[list[_T]]:
+    """Yield the things in their order, in lists limited by number and by total size in bytes."""
+    some: list[_T] = []
     total = 0
     for thing in things:
         more = size(thing)
@@ -47,22 +47,22 @@ def in_calls(
 
 
 def call_for_each(
-    call: Call, entries: Iterable[Mapping[str, Any]]
-) -> tuple[dict[int, Entry], dict[int, str]]:
-    """Make a call for up to ten entries, and again for those that may yet be taken.
+    call: BatchCall, entries: Iterable[Mapping[str, Any]]
+) -> tuple[dict[int, _ResultEntry], dict[int, str]]:
+    """Make a call for up to ten entries, and repeat it for entries that failed temporarily.
 
     Args:
         call: the call.
-        entries: what it is made for, without ids.
+        entries: the entries, without ids.
 
     Returns:
-        The answers of those that were taken, and what SQS said of the others; both by position.
+        The result entries of successful entries, and the failure texts of the others, by position.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
     """
     waiting = {str(number): {"Id": str(number), **entry} for number, entry in enumerate(entries)}
-    taken: dict[int, Entry] = {}
+    taken: dict[int, _ResultEntry] = {}
     refused: dict[int, str] = {}
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -75,11 +75,11 @@ def call_for_each(
         for name, failure in failed.items():
             if failure.get("SenderFault"):
                 del waiting[name]
-                refused[int(name)] = _said(failure)
+                refused[int(name)] = _failure_text(failure)
         if not waiting:
             break
-    return taken, refused | {int(name): _said(failed.get(name, {})) for name in waiting}
+    return taken, refused | {int(name): _failure_text(failed.get(name, {})) for name in waiting}
 
 
-def _said(failure: Entry) -> str:
+def _failure_text(failure: _ResultEntry) -> str:
     return f"{failure.get('Code', 'no reason given')} {failure.get('Message', '')}".strip()

@@ -1,4 +1,4 @@
-"""Clients of AWS, with whatever credentials, region and endpoint the environment says."""
+"""AWS clients with credentials, region and endpoint of the environment."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import boto3
 from botocore.config import Config
 
 THREADS = 8
-"""How many calls the command line makes at the same time."""
+"""Number of calls that the command line makes in parallel."""
 
 _CONFIG = Config(
     max_pool_connections=THREADS,
@@ -19,7 +19,7 @@ def client(service: str, *, read_timeout_seconds: int = 60) -> Any:
 
     Args:
         service: boto3's name of the service, such as `sqs`.
-        read_timeout_seconds: how long to wait for an answer.
+        read_timeout_seconds: how long to wait for a response.
 
     Raises:
         botocore.exceptions.BotoCoreError: the environment names no region, or an unknown profile.

@@ -1,4 +1,4 @@
-"""Where a deployment's parts are, as the outputs of its two stacks say."""
+"""Deployment: names and addresses of its resources, read from the outputs of its two stacks."""
 
 import json
 import re
@@ -17,10 +17,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
-    """One consumer as it is deployed; one whose batches hold one message isolates none.
+class DeployedConsumer:
+    """Resources of one consumer.
 
-    `external` are the event types that it takes from producers, `events` from other consumers.
+    Attributes:
+        name: the consumer's name.
+        queue_url: its queue.
+        dead_letter_url: its dead-letter queue.
+        function_name: its function.
+        external: event types that it takes from producers.
+        events: event types that it takes from other consumers.
+        isolation_queue_url: its isolation queue; None with a batch size of 1.
     """
 
     name: str
@@ -33,13 +40,13 @@ class Consumer:
 
     @property
     def queue_urls(self) -> tuple[str, ...]:
-        """The queues from which its function is called."""
+        """URLs of the queues that invoke its function."""
         return tuple(filter(None, (self.queue_url, self.isolation_queue_url)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """One deployment; consumers and tables by the names that the registry gives them."""
+    """Resources of a deployment; consumers and tables by their logical names."""
 
     service: str
     ingress_topic_arn: str
@@ -50,18 +57,18 @@ class Deployment:
     sweep_queue_url: str
     dedup_table: str
     tables: Mapping[str, str]
-    consumers: Mapping[str, Consumer]
+    consumers: Mapping[str, DeployedConsumer]
 
     @classmethod
     def find(cls, service: str = "once") -> Self:
-        """Look a deployment up in the account and region that the environment names.
+        """Find a deployment in the account and region that the environment names.
 
         Args:
             service: the name it was deployed under.
 
         Raises:
-            OpsError: a stack, or one of its outputs, is not there.
-            botocore.exceptions.BotoCoreError, ClientError: AWS cannot be asked, or refuses.
+            OpsError: a stack or one of its outputs is missing.
+            botocore.exceptions.BotoCoreError, ClientError: CloudFormation cannot be read.
         """
         cloudformation: CloudFormationClient = client("cloudformation")
         outputs = _outputs(cloudformation, service, "state")
@@ -72,7 +79,7 @@ class Deployment:
         """Read the outputs of both stacks, by output key.
 
         Raises:
-            OpsError: an output is not there.
+            OpsError: an output is missing.
         """
         try:
             return cls(
@@ -90,10 +97,10 @@ class Deployment:
         except KeyError as error:
             raise OpsError(
                 f"the stacks of {service!r} have no output {error}: deploy them again (`cdk deploy "
-                "--all`), from the version of the project that this command belongs to"
+                "--all`), from the version of `once` that this command belongs to"
             ) from None
 
-    def consumer(self, name: str) -> Consumer:
+    def consumer(self, name: str) -> DeployedConsumer:
         """Return one consumer.
 
         Raises:
@@ -143,11 +150,11 @@ def _tables(outputs: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _consumers(outputs: Mapping[str, str], service: str) -> dict[str, Consumer]:
+def _consumers(outputs: Mapping[str, str], service: str) -> dict[str, DeployedConsumer]:
     words = sorted(key.removeprefix("Function") for key in outputs if key.startswith("Function"))
     consumers = [
-        Consumer(
-            # The function's name holds the consumer's to the letter, and the output's key does not.
+        DeployedConsumer(
+            # The function's name contains the consumer's name unchanged; the output's key does not.
             name=outputs[f"Function{word}"].removeprefix(f"{service}-"),
             queue_url=outputs[f"Queue{word}"],
             dead_letter_url=outputs[f"DeadLetters{word}"],

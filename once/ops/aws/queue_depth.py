@@ -1,4 +1,4 @@
-"""What a queue tells about itself."""
+"""Queue depth, and age of the oldest message."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-METRIC = "ApproximateAgeOfOldestMessage"
-METRIC_WINDOW = timedelta(minutes=5)
+_METRIC = "ApproximateAgeOfOldestMessage"
+_METRIC_WINDOW = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Depth:
-    """How many messages a queue holds; approximate on AWS."""
+class QueueDepth:
+    """Number of messages in a queue; approximate on AWS."""
 
     visible: int
     in_flight: int
@@ -24,12 +24,12 @@ class Depth:
 
     @property
     def total(self) -> int:
-        """Every message that is not yet worked off."""
+        """Number of all messages that are not yet processed."""
         return self.visible + self.in_flight + self.delayed
 
 
-def depth(sqs: "SQSClient", url: str) -> Depth:
-    """Ask a queue for its depth."""
+def depth(sqs: "SQSClient", url: str) -> QueueDepth:
+    """Read the depth of a queue."""
     answer = sqs.get_queue_attributes(
         QueueUrl=url,
         AttributeNames=[
@@ -38,34 +38,34 @@ def depth(sqs: "SQSClient", url: str) -> Depth:
             "ApproximateNumberOfMessagesDelayed",
         ],
     )["Attributes"]
-    return Depth(
+    return QueueDepth(
         visible=int(answer["ApproximateNumberOfMessages"]),
         in_flight=int(answer["ApproximateNumberOfMessagesNotVisible"]),
         delayed=int(answer["ApproximateNumberOfMessagesDelayed"]),
     )
 
 
-def depths_of(sqs: "SQSClient", urls: Iterable[str]) -> Depth:
-    """Ask several queues, and return the sum of their depths."""
+def total_depth(sqs: "SQSClient", urls: Iterable[str]) -> QueueDepth:
+    """Read the depths of several queues, and return their sum."""
     found = [depth(sqs, url) for url in urls]
-    return Depth(
+    return QueueDepth(
         visible=sum(each.visible for each in found),
         in_flight=sum(each.in_flight for each in found),
         delayed=sum(each.delayed for each in found),
     )
 
 
-def oldest_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | None]:
-    """Return the age of each queue's oldest message, in seconds, as CloudWatch last heard it.
+def oldest_message_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | None]:
+    """Return the age of each queue's oldest message, in seconds, as CloudWatch last recorded it.
 
-    None stands for what is not known: SQS reports it once a minute, only for queues that were in
-    use lately, and an embedded AWS reports nothing at all.
+    None stands for an unknown age: SQS reports it once a minute, for recently used queues only. An
+    embedded AWS does not report it.
     """
     now = datetime.now(UTC)
     try:
         answer = cloudwatch.get_metric_data(
             MetricDataQueries=[_query(index, url) for index, url in enumerate(urls)],
-            StartTime=now - METRIC_WINDOW,
+            StartTime=now - _METRIC_WINDOW,
             EndTime=now,
             ScanBy="TimestampDescending",
         )
@@ -78,5 +78,5 @@ def oldest_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | None]:
 
 def _query(index: int, url: str) -> dict[str, Any]:
     queue = {"Name": "QueueName", "Value": url.rsplit("/", 1)[-1]}
-    metric = {"Namespace": "AWS/SQS", "MetricName": METRIC, "Dimensions": [queue]}
+    metric = {"Namespace": "AWS/SQS", "MetricName": _METRIC, "Dimensions": [queue]}
     return {"Id": f"q{index}", "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Maximum"}}

@@ -1,5 +1,5 @@
-"""Dead letters: reading them, judging a redrive, and sending them back.
+"""Dead letters: reading them, assessing a redrive, and sending them back.
 
-In: messages of a dead-letter queue. Out: letters, verdicts on their redrive, redriven messages.
-Used by `dlq` and `trace`.
+In: messages of dead-letter queues, and dedup records. Out: letters, verdicts on their redrive,
+redriven messages. Used by `dlq` and `trace`.
 """

@@ -1,7 +1,7 @@
-"""Opening a compressed dead letter: done by the operator's tools alone, never by a consumer.
+"""Decompression of dead letters, by the operator's tools only; consumers never decompress.
 
-Anyone who may send to the queue may have written the attribute, so it is read with strict types and
-inflated up to the size of a real letter's.
+Any sender to the queue can set the attribute. Therefore it is read with strict types, and inflated
+to at most the size of a real letter.
 """
 
 import zlib
@@ -16,7 +16,7 @@ from once.schema import Limits
 
 _GZIP_BITS = 16 + zlib.MAX_WBITS
 # A message has at most 1 MiB, of which JSON escapes some characters by one more byte.
-LARGEST = 3 * Limits.MESSAGE_BYTES
+MAX_BYTES = 3 * Limits.MESSAGE_BYTES
 
 
 class _Content(Struct, forbid_unknown_fields=True):
@@ -24,10 +24,10 @@ class _Content(Struct, forbid_unknown_fields=True):
     attributes: dict[str, Attribute]
 
 
-def opened(original: OriginalMessage) -> OriginalMessage:
-    """Return the message that a dead letter carries compressed; any other as it is.
+def decompressed(original: OriginalMessage) -> OriginalMessage:
+    """Return the decompressed message of a dead letter; a letter without one is returned unchanged.
 
-    A letter that cannot be opened was not written by a consumer, and is shown as it is.
+    A letter that cannot be decompressed was not written by a consumer, and is returned unchanged.
     """
     if original.packed is None:
         return original
@@ -38,8 +38,8 @@ def opened(original: OriginalMessage) -> OriginalMessage:
     return OriginalMessage(content.body, restored(encode(content.attributes).decode()))
 
 
-def as_sent(attributes: Attributes) -> dict[str, Any]:
-    """Return message attributes in the form in which SendMessage takes them."""
+def to_send_form(attributes: Attributes) -> dict[str, Any]:
+    """Return message attributes in the form of SendMessage."""
     return {
         name: {"DataType": one["dataType"], "StringValue": one["stringValue"]}
         if "stringValue" in one
@@ -50,7 +50,7 @@ def as_sent(attributes: Attributes) -> dict[str, Any]:
 
 def _inflated(packed: bytes) -> bytes:
     machine = zlib.decompressobj(wbits=_GZIP_BITS)
-    content = machine.decompress(packed, LARGEST)
+    content = machine.decompress(packed, MAX_BYTES)
     if machine.unconsumed_tail or not machine.eof:
-        raise ValueError(f"more than {LARGEST} bytes, or cut off")
+        raise ValueError(f"more than {MAX_BYTES} bytes, or cut off")
     return content

@@ -1,4 +1,4 @@
-"""What is known of a dead letter beside itself: its event, its dedup key, its dedup record."""
+"""Letter context: the event, the dedup key and the dedup record of a dead letter."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,29 +11,29 @@ from once.events.dedup_key import Key, key_hash
 from once.events.fingerprint import fingerprint
 from once.ops.dead_letters.letter import Letter
 from once.ops.dedup_records.dedup_table import DedupTable, Item
-from once.ops.dedup_records.key_candidates import LOOK_UPS, candidates, key_of
-from once.ops.errors import unexpected
+from once.ops.dedup_records.key_candidates import MAX_LOOKUPS, candidate_keys, candidate_with_hash
+from once.ops.errors import unexpected_error_text
 from once.schema import Limits, Record
 
 _MOST_LEFT_OUT = 3
-"""How many fields of the data are tried as declared volatile, all at once."""
+"""Most fields of the data that are tried together as volatile."""
 _FIELDS = 20
-"""Of how many fields: with more, a letter would take seconds."""
+"""Most fields that are tried as volatile; more would take seconds for a letter."""
 
 
-class Unforeseen(OnceError):
-    """A letter made the command itself fail, so that nothing is known of it."""
+class UnexpectedLetterError(OnceError):
+    """An error in the command's own code while it read a letter."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A dead letter, and what belongs to it.
+class LetterContext:
+    """A dead letter with its event and its dedup record.
 
     Attributes:
         letter: the dead letter.
-        event: its event; or why there is none that any consumer could read.
-        pk: the partition key of its dedup record; None where it is not known.
-        record: its dedup record; None where none was found.
+        event: its event; or the error with which a consumer would reject it.
+        pk: the partition key of its dedup record; None if not known.
+        record: its dedup record; None if none was found.
     """
 
     letter: Letter
@@ -42,10 +42,10 @@ class Case:
     record: Item | None
 
 
-def read_cases(table: DedupTable, letters: Iterable[Letter]) -> list[Case]:
-    """Return the case of every letter, in their order.
+def read_contexts(table: DedupTable, letters: Iterable[Letter]) -> list[LetterContext]:
+    """Return the context of every letter, in their order.
 
-    Where a letter names no key, the first candidate counts that has a record.
+    For a letter without a key hash, the first candidate key with a record is used.
 
     Args:
         table: the table of dedup records.
@@ -57,55 +57,57 @@ def read_cases(table: DedupTable, letters: Iterable[Letter]) -> list[Case]:
     looked = [(letter, *event_and_keys(letter)) for letter in letters]
     records = table.get(key for _, _, keys in looked for key in keys)
     found = {record[Record.PK]["S"]: record for record in records}
-    return [_case(letter, event, keys, found) for letter, event, keys in looked]
+    return [_context(letter, event, keys, found) for letter, event, keys in looked]
 
 
 def event_of(letter: Letter) -> CloudEvent | OnceError:
-    """Return a letter's event; or the error with which a consumer would refuse to read it."""
+    """Return a letter's event; or the error with which a consumer would reject it."""
     try:
         event = read_event(letter.original.body, max_bytes=Limits.MESSAGE_BYTES)
         fingerprint(event)
     except OnceError as error:
         return error
-    except Exception as error:  # one letter never holds up all others
-        return Unforeseen(unexpected(error))
+    except Exception as error:  # one letter must not stop the command
+        return UnexpectedLetterError(unexpected_error_text(error))
     return event
 
 
 def event_and_keys(letter: Letter) -> tuple[CloudEvent | OnceError, list[str]]:
-    """Return a letter's event, and the keys it may have; just one where the letter has a hash."""
+    """Return a letter's event and its candidate keys; at most one if the letter has a key hash."""
     event = event_of(letter)
     if isinstance(event, OnceError):
         return event, []
     try:
         return event, _keys(letter, event)
-    except Exception as error:  # one letter never holds up all others
-        return Unforeseen(unexpected(error)), []
+    except Exception as error:  # one letter must not stop the command
+        return UnexpectedLetterError(unexpected_error_text(error)), []
 
 
 def _keys(letter: Letter, event: CloudEvent) -> list[str]:
     if letter.key_hash is None:
         found = chain(
-            candidates(event, letter.box.owner), _keys_of_content(event, letter.box.owner)
+            candidate_keys(event, letter.queue.owner), _keys_of_content(event, letter.queue.owner)
         )
-        return [*dict.fromkeys(islice(found, LOOK_UPS))]
-    key = find_key(event, letter.box.owner, letter.key_hash)
+        return [*dict.fromkeys(islice(found, MAX_LOOKUPS))]
+    key = _find_key(event, letter.queue.owner, letter.key_hash)
     return [key] if key else []
 
 
-def find_key(event: CloudEvent, consumer: str, expected: str) -> str | None:
-    """Return the key with this SHA-256 that a consumer may have given an event."""
-    return key_of(event, consumer, expected) or _key_of_content(event, consumer, expected)
+def _find_key(event: CloudEvent, consumer: str, expected: str) -> str | None:
+    """Return the candidate key with this SHA-256, in hex."""
+    return candidate_with_hash(event, consumer, expected) or _key_of_content(
+        event, consumer, expected
+    )
 
 
-def left_out(event: CloudEvent, expected: str) -> tuple[str, ...] | None:
-    """Tell whether an event has this fingerprint, and with which fields of its data left out.
+def find_volatile_fields(event: CloudEvent, expected: str) -> tuple[str, ...] | None:
+    """Return the fields without which an event has this fingerprint.
 
-    Which ones a handler declares volatile stands in its code, which is not read here: so it is
-    tried.
+    The volatile fields are declared in the handler's code, which is not read here. Therefore
+    combinations of fields are tried.
 
     Returns:
-        The fields, mostly none; None for an event that says something else.
+        The fields, mostly none; None if no combination gives the fingerprint.
     """
     return next((some for some, found in _fingerprints(event) if found == expected), None)
 
@@ -118,7 +120,7 @@ def _fingerprints(event: CloudEvent) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _key_of_content(event: CloudEvent, consumer: str, expected: str) -> str | None:
-    """The key by content, where fields of the data are left out of it."""
+    """Return the key by content with this SHA-256, with volatile fields left out."""
     keys = _keys_of_content(event, consumer)
     return next((key for key in keys if key_hash(key) == expected), None)
 
@@ -129,10 +131,10 @@ def _keys_of_content(event: CloudEvent, consumer: str) -> Iterator[str]:
             yield Key.content().of(event, fingerprint=content, consumer=consumer)
 
 
-def _case(
+def _context(
     letter: Letter, event: CloudEvent | OnceError, keys: Sequence[str], found: Mapping[str, Item]
-) -> Case:
+) -> LetterContext:
     with_record = next((key for key in keys if key in found), None)
     only = keys[0] if letter.key_hash and keys else None
     pk = with_record or only
-    return Case(letter, event, pk, found.get(with_record) if with_record else None)
+    return LetterContext(letter, event, pk, found.get(with_record) if with_record else None)

@@ -1,7 +1,7 @@
-"""Where a message has been: the message ids it had in its queue, and why it left each of them.
+"""Queue history: a message's stays in its queue, each with a message id and how it ended.
 
-Written into the attribute `once-lineage`, one part for each stay, parted by commas. A consumer adds
-the id; sending back adds, after blanks, the reason, the time, and "edited" where the body was.
+The attribute `once-lineage` holds one part for each stay, separated by commas. A consumer adds the
+id; a redrive adds, after blanks, the reason, the time, and "edited" if the body was edited.
 """
 
 import re
@@ -10,29 +10,29 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
-from once.ops.terminal.timestamps import read_moment
+from once.ops.terminal.timestamps import parse_timestamp
 
 REASON = re.compile(r"[a-z-]{1,40}", re.ASCII)
 """Form of a reason code."""
 
 DIED = "died"
-"""In place of a reason: the function died at the message, or never got to it."""
+"""Replaces a reason if none was recorded: the function died, or never read the message."""
 
 _EDITED = "edited"
 _MESSAGE_ID = re.compile(r"[0-9A-Za-z-]{1,100}", re.ASCII)
 _MOST = 100
-"""Most stays that are kept, so that the history of a message stays small."""
+"""Most stays that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class QueueStay:
     """One stay in the queue.
 
     Attributes:
-        message_id: the id that SQS gave the message for it.
-        reason: why it ended as a dead letter; None for one that was not sent back by this tool.
-        sent_back: when it was sent back, as text in ISO 8601.
-        edited: whether it was sent back with another body.
+        message_id: the message's id during the stay.
+        reason: reason code of its end; None if the message was not redriven by this tool.
+        sent_back: time of the redrive, as text in ISO 8601.
+        edited: whether it was redriven with an edited body.
     """
 
     message_id: str
@@ -42,17 +42,17 @@ class Stay:
 
     @classmethod
     def read(cls, part: str) -> Self:
-        """Read one part; whatever else it holds is left out.
+        """Read one part; further words are ignored.
 
         Raises:
-            ValueError: it is of no form in which a stay is written.
+            ValueError: the part is not a stay.
         """
         message_id, *noted = part.split(" ")
         reason, sent_back, edited = (*noted, None, None, None)[:3]
         if not (
             _MESSAGE_ID.fullmatch(message_id)
             and (reason is None or REASON.fullmatch(reason))
-            and (sent_back is None or read_moment(sent_back))
+            and (sent_back is None or parse_timestamp(sent_back))
         ):
             raise ValueError("no stay in a queue")
         return cls(message_id, reason, sent_back, edited == _EDITED)
@@ -62,20 +62,20 @@ class Stay:
         return " ".join(filter(None, noted))
 
     def ended(self, reason: str | None, now: datetime, *, edited: bool) -> Self:
-        """Return the stay with what is noted when its message is sent back."""
+        """Return the stay with reason and time of the redrive."""
         moment = now.isoformat(timespec="seconds")
         return replace(self, reason=reason or DIED, sent_back=moment, edited=edited)
 
 
-def read_lineage(text: str) -> tuple[Stay, ...] | None:
-    """Return the newest stays in a lineage, oldest first; None where it is not readable."""
+def read_lineage(text: str) -> tuple[QueueStay, ...] | None:
+    """Return the newest stays of a lineage, oldest first; None if it is not readable."""
     parts = text.split(",")[-_MOST:]
     try:
-        return tuple(Stay.read(part.strip()) for part in parts if part.strip())
+        return tuple(QueueStay.read(part.strip()) for part in parts if part.strip())
     except ValueError:
         return None
 
 
-def lineage_text(stays: Iterable[Stay]) -> str:
-    """Return the stays as `once-lineage` holds them."""
+def lineage_text(stays: Iterable[QueueStay]) -> str:
+    """Return the stays in the form of the attribute `once-lineage`."""
     return ",".join(map(str, stays))

@@ -1,4 +1,4 @@
-"""A walk through dead-letter queues that loses nothing: what it receives, it gives back."""
+"""Queue walk: receives the letters of dead-letter queues, and makes them visible again."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -6,34 +6,34 @@ from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.ops.aws.batch_calls import MOST, in_tens
-from once.ops.dead_letters.letter import Box, Letter
+from once.ops.aws.batch_calls import BATCH_ENTRIES, batches
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 HOLD_SECONDS = 15 * 60
-"""How long a letter that was looked at stays hidden where it could not be given back."""
+"""Visibility timeout of a received letter: how long it stays hidden if not made visible again."""
 WAIT_SECONDS = 1
-"""Any wait at all makes SQS ask all of its servers: without one, an empty answer proves nothing."""
+"""Long polling: without a wait, SQS may return no message although the queue holds some."""
 
 
-class Walk:
-    """Goes through dead-letter queues, and holds what it shows: a context manager.
+class QueueWalk:
+    """Context manager that receives letters and hides them until it ends.
 
-    At its end, whatever ends it, the letters are given back that were not taken. What could not be
-    given back is seen again after `HOLD_SECONDS`. Of a FIFO queue, SQS shows at most ten letters of
-    a message group while they are held.
+    At its end, also by an error, all letters that were not deleted become visible again. If that
+    call fails, they become visible after `HOLD_SECONDS`. Of a FIFO queue, SQS returns at most ten
+    letters of a message group at a time.
 
     Args:
         sqs: an SQS client.
-        boxes: the dead-letter queues.
-        limit: how many letters are looked at, at most.
+        queues: the dead-letter queues.
+        limit: most letters that are received.
     """
 
-    def __init__(self, sqs: "SQSClient", boxes: Iterable[Box], limit: int) -> None:
+    def __init__(self, sqs: "SQSClient", queues: Iterable[DeadLetterQueue], limit: int) -> None:
         self._sqs = sqs
-        self._boxes = boxes
+        self._boxes = queues
         self._left = limit
         self._held: dict[str, Letter] = {}
         self._seen: set[str] = set()
@@ -42,18 +42,18 @@ class Walk:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for batch in by_box([*self._held.values()]):
+        for batch in batches_by_queue([*self._held.values()]):
             with suppress(BotoCoreError, ClientError):
                 self._give_back(batch)
 
     @property
     def looked_at(self) -> int:
-        """How many letters were shown so far."""
+        """Number of letters received so far."""
         return len(self._seen)
 
     @property
     def hidden(self) -> int:
-        """How many letters are neither taken nor given back."""
+        """Number of letters that are neither deleted nor visible again."""
         return len(self._held)
 
     def pages(self) -> Iterator[list[Letter]]:
@@ -62,8 +62,8 @@ class Walk:
         Raises:
             botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
         """
-        for box in self._boxes:
-            while self._left and (found := self._receive(box)):
+        for queue in self._boxes:
+            while self._left and (found := self._receive(queue)):
                 page = [letter for letter in found if letter.message_id not in self._seen]
                 self._held |= {letter.message_id: letter for letter in found}
                 self._seen |= self._held.keys()
@@ -71,45 +71,45 @@ class Walk:
                 yield page
 
     def hold(self, letter: Letter, seconds: int) -> None:
-        """Keep a letter hidden for so long from now on, in seconds.
+        """Keep a letter hidden for so many seconds from now on.
 
         Raises:
-            botocore.exceptions.BotoCoreError, ClientError: it is held no more.
+            botocore.exceptions.BotoCoreError, ClientError: the letter is not hidden any more.
         """
         self._sqs.change_message_visibility(
-            QueueUrl=letter.box.url,
+            QueueUrl=letter.queue.url,
             ReceiptHandle=letter.receipt_handle,
             VisibilityTimeout=seconds,
         )
 
-    def taken(self, letters: Iterable[Letter]) -> None:
-        """Leave letters out of what is given back: they are deleted."""
+    def forget(self, letters: Iterable[Letter]) -> None:
+        """Note that letters were deleted, or are visible again."""
         for letter in letters:
             self._held.pop(letter.message_id, None)
 
-    def _receive(self, box: Box) -> list[Letter]:
+    def _receive(self, queue: DeadLetterQueue) -> list[Letter]:
         answer = self._sqs.receive_message(
-            QueueUrl=box.url,
-            MaxNumberOfMessages=min(MOST, self._left),
+            QueueUrl=queue.url,
+            MaxNumberOfMessages=min(BATCH_ENTRIES, self._left),
             VisibilityTimeout=HOLD_SECONDS,
             WaitTimeSeconds=WAIT_SECONDS,
             AttributeNames=["All"],
             MessageAttributeNames=["All"],
         )
-        return [Letter.read(box, message) for message in answer.get("Messages", [])]
+        return [Letter.read(queue, message) for message in answer.get("Messages", [])]
 
     def _give_back(self, letters: Sequence[Letter]) -> None:
         answer = self._sqs.change_message_visibility_batch(
-            QueueUrl=letters[0].box.url,
+            QueueUrl=letters[0].queue.url,
             Entries=[
                 {"Id": str(number), "ReceiptHandle": letter.receipt_handle, "VisibilityTimeout": 0}
                 for number, letter in enumerate(letters)
             ],
         )
-        self.taken(letters[int(entry["Id"])] for entry in answer.get("Successful", []))
+        self.forget(letters[int(entry["Id"])] for entry in answer.get("Successful", []))
 
 
-def by_box(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
-    """Yield letters in tens at most, all of one queue."""
-    for box in dict.fromkeys(letter.box for letter in letters):
-        yield from in_tens([letter for letter in letters if letter.box == box])
+def batches_by_queue(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
+    """Yield batches of at most ten letters, each batch of one queue."""
+    for queue in dict.fromkeys(letter.queue for letter in letters):
+        yield from batches([letter for letter in letters if letter.queue == queue])

@@ -1,7 +1,7 @@
-"""Sends dead letters back to their queues: first sent, then deleted, so that nothing is lost.
+"""Redrive: sends dead letters back to their queues, and deletes them afterwards.
 
-Whoever is killed in between leaves a letter that is sent again the next time, and that the consumer
-knows for a duplicate.
+An interruption between the two leaves a letter that is sent again by the next redrive. Its consumer
+recognises the duplicate.
 """
 
 import time
@@ -12,44 +12,50 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from once.ops.aws.batch_calls import MOST, Call, call_for_each, in_calls
-from once.ops.dead_letters.letter import Box, Letter
-from once.ops.dead_letters.redriven_message import Message, sent_back
-from once.ops.dead_letters.unrouted_events import Publication, publish_to
-from once.ops.errors import unexpected
+from once.ops.aws.batch_calls import BATCH_ENTRIES, BatchCall, batches_by_size, call_for_each
+from once.ops.dead_letters._unrouted_events import IngressPublication, ingress_publisher
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
+from once.ops.dead_letters.redriven_message import RedrivenMessage, redriven_message
+from once.ops.errors import unexpected_error_text
 from once.schema import Limits
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-Pair = tuple[Letter, Message | Publication]
+_Outgoing = tuple[Letter, RedrivenMessage | IngressPublication]
 
 
 @dataclass(slots=True)
-class Result:
-    """What became of the letters that were to be sent.
+class RedriveResult:
+    """Result of a redrive.
 
-    `sent` holds the message ids that they have in their queue now; `failed` a line each.
+    Attributes:
+        sent: message ids that the sent letters have in their queue now.
+        failed: a text for each failure.
     """
 
     sent: set[str] = field(default_factory=set)
     failed: list[str] = field(default_factory=list)
 
 
-class Pace:
-    """Lets at most so many messages a second go."""
+class RateLimiter:
+    """Limits the rate of messages.
+
+    Args:
+        rate: messages a second.
+    """
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
         self._free_at = 0.0
 
     @property
-    def at_once(self) -> int:
-        """How many may go in one call."""
-        return max(1, min(MOST, int(self._rate)))
+    def max_per_call(self) -> int:
+        """Most messages in one call."""
+        return max(1, min(BATCH_ENTRIES, int(self._rate)))
 
     def wait(self, count: int) -> None:
-        """Wait until this many may go."""
+        """Wait until this number of messages may be sent."""
         now = time.monotonic()
         if now < self._free_at:
             time.sleep(self._free_at - now)
@@ -57,24 +63,24 @@ class Pace:
 
 
 class Redriver:
-    """Sends letters back.
+    """Sends letters back, and deletes them.
 
     Args:
         sqs: an SQS client.
-        pace: how fast.
-        taken: told of letters that are in their dead-letter queue no more.
+        limiter: limits the rate.
+        deleted: called with the letters that were deleted.
     """
 
     def __init__(
-        self, sqs: "SQSClient", pace: Pace, taken: Callable[[Iterable[Letter]], object]
+        self, sqs: "SQSClient", limiter: RateLimiter, deleted: Callable[[Iterable[Letter]], object]
     ) -> None:
         self._sqs = sqs
-        self._pace = pace
-        self._taken = taken
-        self.result = Result()
+        self._limiter = limiter
+        self._deleted = deleted
+        self.result = RedriveResult()
 
     def send(self, letters: Sequence[Letter], *, edited: bool = False) -> None:
-        """Send letters back that lie in one queue, and delete what was sent.
+        """Send back letters of one dead-letter queue, and delete those that were sent.
 
         Args:
             letters: the letters.
@@ -85,43 +91,45 @@ class Redriver:
         """
         now = datetime.now(UTC)
         for some in self._calls(list(self._messages(letters, now, edited=edited))):
-            self._pace.wait(len(some))
+            self._limiter.wait(len(some))
             self._delete(self._sent(some))
 
     def came_back(self, letter: Letter) -> bool:
-        """Tell whether a letter is one of those that were sent, and has failed again already."""
+        """Tell whether a letter was sent by this redrive and has been dead-lettered again."""
         return any(stay.message_id in self.result.sent for stay in letter.lineage)
 
     def _messages(
         self, letters: Sequence[Letter], now: datetime, *, edited: bool
-    ) -> Iterator[Pair]:
+    ) -> Iterator[_Outgoing]:
         for letter in letters:
             try:
                 yield letter, _message(letter, now, edited=edited)
-            except Exception as error:  # one letter never holds up all others
-                self.result.failed.append(f"{letter.message_id}: not sent: {unexpected(error)}")
+            except Exception as error:  # one letter must not stop the redrive
+                self.result.failed.append(
+                    f"{letter.message_id}: not sent: {unexpected_error_text(error)}"
+                )
 
-    def _calls(self, pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
-        """What fits into one call; a FIFO queue gets one after the other, to keep their order."""
+    def _calls(self, pairs: Sequence[_Outgoing]) -> Iterator[list[_Outgoing]]:
+        """Yield the letters of each call; to a FIFO queue, one letter a call keeps their order."""
         if not pairs:
             return iter(())
-        box = pairs[0][0].box
-        return in_calls(
+        queue = pairs[0][0].queue
+        return batches_by_size(
             pairs,
             lambda pair: pair[1].size,
-            most=1 if box.is_fifo else self._pace.at_once,
-            most_bytes=Limits.TOPIC_MESSAGE_BYTES if box.ingress else Limits.MESSAGE_BYTES,
+            most=1 if queue.is_fifo else self._limiter.max_per_call,
+            most_bytes=Limits.TOPIC_MESSAGE_BYTES if queue.ingress else Limits.MESSAGE_BYTES,
         )
 
-    def _sent(self, pairs: Sequence[Pair]) -> list[Letter]:
-        """Send, and return the letters that are certainly in their queue again."""
-        call = self._call(pairs[0][0].box)
+    def _sent(self, pairs: Sequence[_Outgoing]) -> list[Letter]:
+        """Send, and return the letters that SQS or SNS accepted."""
+        call = self._call(pairs[0][0].queue)
         try:
             taken, refused = call_for_each(call, (message.entry() for _, message in pairs))
         except ClientError as error:
             if "BatchRequestTooLong" not in error.response["Error"]["Code"]:
                 raise
-            # More than one are kept below the limit, so it is a single message that is over it.
+            # Batches are kept below the limit, so a single message exceeds it.
             self.result.failed += [f"{letter.message_id}: not sent: {error}" for letter, _ in pairs]
             return []
         self.result.sent |= {answer["MessageId"] for answer in taken.values()}
@@ -129,40 +137,42 @@ class Redriver:
             self.result.failed.append(f"{pairs[number][0].message_id}: not sent: {said}")
         return [pairs[number][0] for number in taken]
 
-    def _call(self, box: Box) -> Call:
-        if box.ingress is not None:
-            return publish_to(box.ingress)
-        url = str(box.queue_url)
+    def _call(self, queue: DeadLetterQueue) -> BatchCall:
+        if queue.ingress is not None:
+            return ingress_publisher(queue.ingress)
+        url = str(queue.source_url)
         return lambda entries: self._sqs.send_message_batch(QueueUrl=url, Entries=entries)
 
     def _delete(self, letters: Sequence[Letter]) -> None:
         if not letters:
             return
-        refused = delete(self._sqs, letters)
-        self._taken(letter for letter in letters if letter.message_id not in refused)
+        refused = delete_letters(self._sqs, letters)
+        self._deleted(letter for letter in letters if letter.message_id not in refused)
         self.result.failed += [
             f"{name}: sent, but not deleted: {said}; sent again, it will be a duplicate"
             for name, said in refused.items()
         ]
 
 
-def _message(letter: Letter, now: datetime, *, edited: bool) -> Message | Publication:
-    if letter.box.ingress is not None:
-        return Publication.of(letter)
-    return sent_back(letter, now, edited=edited)
+def _message(
+    letter: Letter, now: datetime, *, edited: bool
+) -> RedrivenMessage | IngressPublication:
+    if letter.queue.ingress is not None:
+        return IngressPublication.of(letter)
+    return redriven_message(letter, now, edited=edited)
 
 
-def delete(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:
+def delete_letters(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:
     """Delete up to ten letters of one queue.
 
     Returns:
-        What SQS said of those that it did not delete, by message id.
+        The failure texts of letters that were not deleted, by message id.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
     """
     _, refused = call_for_each(
-        lambda entries: sqs.delete_message_batch(QueueUrl=letters[0].box.url, Entries=entries),
+        lambda entries: sqs.delete_message_batch(QueueUrl=letters[0].queue.url, Entries=entries),
         ({"ReceiptHandle": letter.receipt_handle} for letter in letters),
     )
     return {letters[number].message_id: said for number, said in refused.items()}

@@ -1,4 +1,4 @@
-"""A dead letter as it is sent back: what the consumer will read, and where the message has been."""
+"""Redriven message: a dead letter's original message with its history as attributes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,42 +7,48 @@ from hashlib import sha256
 from typing import Any
 
 from once.failures.quarantine import allowed, fits, size_of, text
-from once.ops.dead_letters.decompression import as_sent
+from once.ops.dead_letters.decompression import to_send_form
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.queue_history import Stay, lineage_text
+from once.ops.dead_letters.queue_history import QueueStay, lineage_text
 from once.schema import DeadLetter, Limits
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """What is sent: the arguments that SendMessage takes beside the queue."""
+class RedrivenMessage:
+    """Arguments of SendMessage other than the queue.
+
+    Attributes:
+        body: the message body.
+        attributes: the message attributes.
+        order: group and deduplication id; empty on a standard queue.
+    """
 
     body: str
     attributes: Mapping[str, Any]
     order: Mapping[str, str]
 
     def entry(self) -> dict[str, Any]:
-        """Return it in SQS's form."""
+        """Return the message as an entry of SendMessageBatch, without its id."""
         return {"MessageBody": self.body, "MessageAttributes": self.attributes, **self.order}
 
     @property
     def size(self) -> int:
-        """Its size in bytes."""
+        """Size in bytes."""
         return size_of(self.body, self.attributes)
 
 
-def sent_back(letter: Letter, now: datetime, *, edited: bool = False) -> Message:
+def redriven_message(letter: Letter, now: datetime, *, edited: bool = False) -> RedrivenMessage:
     """Return the message that goes back into the letter's queue.
 
-    The body is the producer's, and never compressed: no consumer opens that. The producer's
-    attributes stay where the quarantine has put them, so that ten are never passed. Beside the
-    largest messages the history is left out, and the attributes go as they were sent.
-    The reason is noted in the lineage alone: on the message it would speak of its next death.
+    The body is the producer's, uncompressed, since consumers never decompress. The producer's
+    attributes stay in the single attribute of the quarantine, so that ten are never exceeded. If
+    the message would be too large, the history is left out. The reason is part of the lineage only:
+    as an attribute it would describe the next dead-lettering.
 
     Args:
         letter: the dead letter.
         now: the time, noted in the lineage.
-        edited: whether the body is another than the producer's.
+        edited: whether the body was edited.
     """
     facts = {
         DeadLetter.LINEAGE: _lineage(letter, now, edited=edited),
@@ -52,19 +58,19 @@ def sent_back(letter: Letter, now: datetime, *, edited: bool = False) -> Message
         facts[DeadLetter.KEY_HASH] = letter.key_hash
     history = {name: text(allowed(value)) for name, value in facts.items()}
     body, kept = letter.original.body, letter.original.plain()
-    sent = as_sent(letter.original.attributes)
+    sent = to_send_form(letter.original.attributes)
     forms = [history | kept, kept, *([sent] if len(sent) <= Limits.MESSAGE_ATTRIBUTES else [])]
     attributes: dict[str, Any] = next((form for form in forms if fits(body, form)), {})
-    return Message(body, attributes, _order(letter, body))
+    return RedrivenMessage(body, attributes, _order(letter, body))
 
 
 def _lineage(letter: Letter, now: datetime, *, edited: bool) -> str:
-    *earlier, last = letter.lineage or (Stay(letter.message_id),)
+    *earlier, last = letter.lineage or (QueueStay(letter.message_id),)
     return lineage_text([*earlier, last.ended(letter.reason, now, edited=edited)])
 
 
 def _order(letter: Letter, body: str) -> dict[str, str]:
-    """What a FIFO queue asks for. Sent back twice, the same letter is taken once by SQS already."""
+    """Return the FIFO arguments; SQS itself deduplicates a letter that is sent twice."""
     if letter.group is None:
         return {}
     identity = sha256(f"{letter.message_id} {body}".encode()).hexdigest()

@@ -1,5 +1,5 @@
-"""Dedup records as an operator finds and reads them.
+"""Dedup records: finding, scanning, reading and describing them.
 
-In: keys, or a point in time. Out: records, whole or attribute by attribute. Used by `dlq`,
-`trace` and `outbox`.
+In: keys, events, or a period. Out: items of the dedup table, whole records or single attributes.
+Used by `dead_letters`, `dlq`, `trace` and `outbox`.
 """

@@ -1,4 +1,4 @@
-"""Finds whole dedup records: by their keys, or by what a person knows of them."""
+"""Dedup table: finds records by key, by part of a key, or by the SHA-256 of a key."""
 
 import json
 import time
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 Item = Mapping[str, Any]
 """A dedup record, in DynamoDB's own JSON form."""
 
-LookedAt = Callable[[int], object]
-"""Told after each page how many records were looked at."""
+PageCallback = Callable[[int], object]
+"""Called after each page with the number of records scanned."""
 
 _MENTIONS = f"contains({Record.PK}, :key) OR contains({Record.PK}, :part)"
 _PUBLISHES = f" OR contains({Record.OUTBOX}, :text)"
@@ -31,14 +31,14 @@ _PUBLISHES = f" OR contains({Record.OUTBOX}, :text)"
 class DedupTable:
     """The table of dedup records.
 
-    Every method raises botocore.exceptions.BotoCoreError or ClientError where it cannot be read.
+    Every method raises botocore.exceptions.BotoCoreError or ClientError if DynamoDB fails.
     """
 
     dynamodb: "DynamoDBClient"
     name: str
 
     def get(self, keys: Iterable[str]) -> list[Item]:
-        """Return the records that there are under these keys.
+        """Return the existing records of these keys.
 
         Raises:
             OpsError: DynamoDB has no capacity to read them.
@@ -50,14 +50,14 @@ class DedupTable:
         batches = (possible[start : start + Limits.BATCH_GET_KEYS] for start in starts)
         return [item for batch in batches for item in self._read(batch)]
 
-    def mentioning(self, key: str, looked_at: LookedAt) -> list[Item]:
-        """Read the whole table for records that a key names, or that publish an event with it.
+    def scan_for_key(self, key: str, on_page: PageCallback) -> list[Item]:
+        """Scan the whole table for records with this key, or that publish an event with it.
 
         Args:
             key: an event's id, a business key, or part of a dedup key. Where it is a whole part of
                 a dedup key or a whole text in an event, records that merely contain it are left
                 out: order-1 is not order-10.
-            looked_at: told of the progress.
+            on_page: called after each page.
         """
         values = {
             ":key": {"S": key},
@@ -69,16 +69,16 @@ class DedupTable:
             FilterExpression=_MENTIONS + _PUBLISHES, ExpressionAttributeValues=values
         ):
             found += page["Items"]
-            looked_at(page["ScannedCount"])
+            on_page(page["ScannedCount"])
         return [item for item in found if _names(item, key)] or found
 
-    def hashed(self, expected: str, looked_at: LookedAt) -> list[Item]:
-        """Read the whole table for the record whose key has this SHA-256, in hex."""
+    def scan_for_hash(self, expected: str, on_page: PageCallback) -> list[Item]:
+        """Scan the whole table for the record whose key has this SHA-256, in hex."""
         found: list[str] = []
         for page in self._pages(ProjectionExpression=Record.PK):
             keys = (item[Record.PK]["S"] for item in page["Items"])
             found += [key for key in keys if key_hash(key) == expected]
-            looked_at(page["ScannedCount"])
+            on_page(page["ScannedCount"])
         return self.get(found)
 
     def _pages(self, **options: Any) -> Iterator[Any]:
@@ -102,7 +102,7 @@ class DedupTable:
 
 
 def _as_part(text: str) -> str:
-    """A text as it stands in a dedup key, where it is composed and escaped."""
+    """Return a text in the escaped form that it has within a dedup key."""
     event = CloudEvent(id=text, source="", type="")
     return Key.event().of(event, fingerprint="", consumer="").rpartition("#")[2]
 

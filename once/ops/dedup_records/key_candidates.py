@@ -1,7 +1,8 @@
-"""The keys that a consumer may have given an event.
+"""Key candidates: the dedup keys that a consumer may have computed for an event.
 
-A consumer's key rule stands in its handlers, which are not read here. So every rule of
-`once.events.dedup_key` is tried on the event, and a hash or the table tells which one was used.
+A consumer's key rule is part of its handlers, which this command line does not read. Therefore
+every rule of `once.events.dedup_key` is applied to the event; a key's hash or its record in the
+table shows which rule was used.
 """
 
 from collections.abc import Iterator
@@ -15,40 +16,39 @@ from once.events.dedup_key import Key
 from once.events.dedup_key import key_hash as hash_of
 from once.events.fingerprint import fingerprint
 
-LOOK_UPS = 1000
-"""How many candidates are worth looking up where there is no hash to tell the right one by."""
+MAX_LOOKUPS = 1000
+"""Most candidates that are looked up if no hash identifies the right one."""
 
 _FIELDS = 3
-"""Of how many fields together a key is tried."""
+"""Most fields in a composed key."""
 _COMBINED = 40
-"""Of how many paths: with more, the triples alone would be hundreds of thousands."""
+"""Most paths that are combined; more would give hundreds of thousands of triples."""
 
 
-def candidates(event: CloudEvent, consumer: str) -> Iterator[str]:
+def candidate_keys(event: CloudEvent, consumer: str) -> Iterator[str]:
     """Yield the keys that the consumer may have committed the event under, likely ones first.
 
-    Not among them: keys of more than three fields, and keys by content where the handler's
-    `volatile` leaves fields of the data out.
+    Keys of more than three fields are not among them, nor keys by content with `volatile` fields.
 
     Args:
         event: the event as it was received.
         consumer: the consumer's name.
 
     Returns:
-        Partition keys of dedup records, each once; none for an event that no rule can read.
+        Partition keys of dedup records; none for an event that no rule can read.
     """
     try:
         content = fingerprint(event)
-    except Unparseable:  # no consumer got as far as to its key
+    except Unparseable:  # no consumer could compute a key
         return
     for rule in _rules(event):
         with suppress(NoKey, TooLarge):
             yield rule.of(event, fingerprint=content, consumer=consumer)
 
 
-def key_of(event: CloudEvent, consumer: str, key_hash: str) -> str | None:
+def candidate_with_hash(event: CloudEvent, consumer: str, key_hash: str) -> str | None:
     """Return the candidate with this SHA-256, in hex; None where no candidate has it."""
-    return next((key for key in candidates(event, consumer) if hash_of(key) == key_hash), None)
+    return next((key for key in candidate_keys(event, consumer) if hash_of(key) == key_hash), None)
 
 
 def _rules(event: CloudEvent) -> Iterator[Key]:
@@ -64,7 +64,7 @@ def _rules(event: CloudEvent) -> Iterator[Key]:
 
 
 def _paths(data: Any, above: str = "") -> Iterator[str]:
-    """The paths to what may be part of a key; a rule finds no name that has a dot in it."""
+    """Yield the paths of texts and integers; a rule cannot address a name with a dot."""
     if not isinstance(data, dict):
         return
     for name, value in data.items():

@@ -1,4 +1,4 @@
-"""Reads dedup records: whole pages of the table, and of those what was asked for."""
+"""Outbox scan: pages of dedup records with unexpired events, by period and consumer."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from once.ops.dedup_records.dedup_table import Item
-from once.ops.dedup_records.stored_record import moment_of
+from once.ops.dedup_records.stored_record import time_attribute
 from once.schema import CLOCK_SKEW_SECONDS, Limits, Record
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-MESSAGE_LIFE_SECONDS = 2 * Limits.QUEUE_STAY_SECONDS + Limits.DEAD_LETTER_RETENTION_SECONDS
-"""How long a message that is published now may come back: as a dead letter, and redriven once.
+MESSAGE_LIFETIME_SECONDS = 2 * Limits.QUEUE_STAY_SECONDS + Limits.DEAD_LETTER_RETENTION_SECONDS
+"""Longest life of a message that is published now: in its queue, dead-lettered, and redriven once.
 
-Consumers forget an event about when its record here expires. A record with less time left than this
-is too old: its events could arrive when nobody knows them any more, and be taken for new ones."""
+Consumers forget an event at about the time when its record here expires. A record with less time
+left than this is too old: its events could arrive after that, and would be processed again."""
 
 _FILTER = f"attribute_exists({Record.OUTBOX}) AND {Record.COMMITTED_AT} >= :since"
 _UNTIL = f" AND {Record.COMMITTED_AT} < :until"
@@ -25,10 +25,10 @@ _SKEW = timedelta(seconds=CLOCK_SKEW_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Which records: committed from `since` up to, not including, `until`; by which consumer.
+class RecordFilter:
+    """Selects records committed from `since` up to, not including, `until`, by a consumer.
 
-    A record has its time from its function's clock, so records of a few minutes more are chosen.
+    Commit times are of the functions' clocks, so the period is extended by the clock skew.
     """
 
     since: datetime
@@ -37,26 +37,31 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """What one call found: the chosen records, in DynamoDB's own JSON form, of all it looked at.
+class OutboxPage:
+    """One page of the scan.
 
-    `too_old` counts those that were chosen, and may not be published any more. `unreadable` are
-    those of which nothing tells whether they may: their expiry is no point in time.
+    Attributes:
+        items: selected records that may be published, in DynamoDB's JSON form.
+        scanned: number of records that the page covered.
+        too_old: number of selected records that may not be published any more.
+        unreadable: selected records whose expiry cannot be read.
     """
 
     items: list[Item]
-    looked_at: int
+    scanned: int
     too_old: int
     unreadable: list[Item]
 
 
-def with_outbox(dynamodb: "DynamoDBClient", table: str, choice: Choice) -> Iterator[Page]:
-    """Yield pages of the chosen records that hold events: key, commit, outbox and expiry.
+def scan_outboxes(
+    dynamodb: "DynamoDBClient", table: str, record_filter: RecordFilter
+) -> Iterator[OutboxPage]:
+    """Yield pages of the selected records that hold events: key, commit, outbox and expiry.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
     """
-    condition, values = _terms(choice)
+    condition, values = _terms(record_filter)
     pages = dynamodb.get_paginator("scan").paginate(
         TableName=table,
         ConsistentRead=True,
@@ -65,21 +70,21 @@ def with_outbox(dynamodb: "DynamoDBClient", table: str, choice: Choice) -> Itera
         FilterExpression=condition,
         ExpressionAttributeValues=values,
     )
-    end = datetime.now(UTC) + timedelta(seconds=MESSAGE_LIFE_SECONDS)
+    end = datetime.now(UTC) + timedelta(seconds=MESSAGE_LIFETIME_SECONDS)
     for page in pages:
         yield _page(page["Items"], page["ScannedCount"], end)
 
 
-def _page(found: Sequence[Item], looked_at: int, end: datetime) -> Page:
-    expiries = [(item, moment_of(item, Record.EXPIRES_AT)) for item in found]
+def _page(found: Sequence[Item], scanned: int, end: datetime) -> OutboxPage:
+    expiries = [(item, time_attribute(item, Record.EXPIRES_AT)) for item in found]
     unreadable = [item for item, expiry in expiries if expiry is None]
     items = [item for item, expiry in expiries if expiry is not None and expiry > end]
     too_old = len(found) - len(items) - len(unreadable)
-    return Page(items, looked_at, too_old, unreadable)
+    return OutboxPage(items, scanned, too_old, unreadable)
 
 
 def approximate_count(dynamodb: "DynamoDBClient", table: str) -> int:
-    """Return how many records there are, as the table knew it within the last hours.
+    """Return the number of records, which DynamoDB updates every six hours.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: the table cannot be described.
@@ -87,15 +92,15 @@ def approximate_count(dynamodb: "DynamoDBClient", table: str) -> int:
     return dynamodb.describe_table(TableName=table)["Table"].get("ItemCount", 0)
 
 
-def _terms(choice: Choice) -> tuple[str, dict[str, Any]]:
+def _terms(record_filter: RecordFilter) -> tuple[str, dict[str, Any]]:
     condition = _FILTER
-    values: dict[str, Any] = {":since": _milliseconds(choice.since - _SKEW)}
-    if choice.until:
+    values: dict[str, Any] = {":since": _milliseconds(record_filter.since - _SKEW)}
+    if record_filter.until:
         condition += _UNTIL
-        values[":until"] = _milliseconds(choice.until + _SKEW)
-    if choice.consumer:
+        values[":until"] = _milliseconds(record_filter.until + _SKEW)
+    if record_filter.consumer:
         condition += _CONSUMER
-        values[":consumer"] = {"S": f"{choice.consumer}#"}
+        values[":consumer"] = {"S": f"{record_filter.consumer}#"}
     return condition, values
 
 

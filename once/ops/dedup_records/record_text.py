@@ -1,12 +1,12 @@
-"""A dedup record in words: what was committed, or what became of its effect so far."""
+"""Text of a dedup record: its commit, or the state of its pending effect."""
 
 from datetime import datetime
 
 from once.commit.dedup_record import StoredRecord
 from once.handlers.intent import Intent
 from once.ops.dedup_records.dedup_table import Item
-from once.ops.dedup_records.stored_record import Unreadable, stored, text_of
-from once.ops.terminal.formatting import NOT_READABLE, shown_seconds
+from once.ops.dedup_records.stored_record import UnreadableRecord, read_record, text_attribute
+from once.ops.terminal.formatting import NOT_READABLE, format_epoch_seconds
 from once.schema import Outcome, Record, Standing
 
 _STANDINGS = {
@@ -16,43 +16,45 @@ _STANDINGS = {
 }
 
 
-def record_words(record: Item, now: datetime) -> list[str]:
-    """Return what a record says, one line each."""
+def record_lines(record: Item, now: datetime) -> list[str]:
+    """Return a description of a record, as lines."""
     try:
-        found = stored(record)
-    except Unreadable as error:
+        found = read_record(record)
+    except UnreadableRecord as error:
         return [f"{NOT_READABLE}: {error}"]
     return _done(record, found) if found.intent is None else _pending(found, found.intent, now)
 
 
-def written_at(record: StoredRecord) -> str:
-    """Return when a record was written last, as it is shown."""
-    return shown_seconds(record.committed_at / 1000)
+def format_written_at(record: StoredRecord) -> str:
+    """Return the time of a record's last write as text."""
+    return format_epoch_seconds(record.committed_at / 1000)
 
 
 def _done(item: Item, found: StoredRecord) -> list[str]:
-    lines = [f"{_outcome(item)}, committed at {written_at(found)}"]
-    if effect := text_of(item, Record.EFFECT):
-        key = text_of(item, Record.PROVIDER_KEY)
+    lines = [f"{_outcome(item)}, committed at {format_written_at(found)}"]
+    if effect := text_attribute(item, Record.EFFECT):
+        key = text_attribute(item, Record.PROVIDER_KEY)
         lines.append(f"effect {effect!r} has an outcome; key at the provider: {key}")
     if found.expires_at is None:
         return [*lines, "remembered without end"]
-    return [*lines, f"remembered until {shown_seconds(found.expires_at)}"]
+    return [*lines, f"remembered until {format_epoch_seconds(found.expires_at)}"]
 
 
 def _outcome(item: Item) -> str:
-    outcome = text_of(item, Record.OUTCOME) or Outcome.ACCEPTED
-    refusal = text_of(item, Record.REFUSAL)
+    outcome = text_attribute(item, Record.OUTCOME) or Outcome.ACCEPTED
+    refusal = text_attribute(item, Record.REFUSAL)
     return f"{outcome} ({refusal})" if refusal else str(outcome)
 
 
 def _pending(record: StoredRecord, intent: Intent, now: datetime) -> list[str]:
     expiry, lease = intent.key_expires_at, intent.lease_until / 1000
-    remembered = f"may be forgotten from {shown_seconds(expiry)}" if expiry else "not remembered"
+    remembered = (
+        f"may be forgotten from {format_epoch_seconds(expiry)}" if expiry else "not remembered"
+    )
     over = "over" if lease <= now.timestamp() else "running: its owner may be at it"
     return [
-        f"pending since {written_at(record)}, remembered without end",
+        f"pending since {format_written_at(record)}, remembered without end",
         f"effect {intent.effect!r}: {_STANDINGS[intent.standing]}",
         f"key at the provider: {intent.provider_key} ({remembered})",
-        f"lease until {shown_seconds(lease)} ({over})",
+        f"lease until {format_epoch_seconds(lease)} ({over})",
     ]

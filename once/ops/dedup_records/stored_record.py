@@ -1,4 +1,4 @@
-"""A dedup record as it lies in the table: read whole, or attribute by attribute."""
+"""Stored dedup record: read whole, or attribute by attribute."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Any
 from once.commit.dedup_record import StoredRecord
 from once.ops.dedup_records.dedup_table import Item
 from once.ops.terminal.formatting import NOT_READABLE
-from once.ops.terminal.timestamps import from_seconds
+from once.ops.terminal.timestamps import from_epoch_seconds
 from once.schema import Record
 
 _UNITS = {
@@ -16,42 +16,42 @@ _UNITS = {
     Record.LEASE_UNTIL: 1000,
     Record.KEY_EXPIRES_AT: 1,
 }
-"""The attributes that are points in time: how many of their units are a second."""
+"""Attributes that are times, with their units per second."""
 
 
-class Unreadable(Exception):
-    """A record that this version of `once` did not write; the text says how that shows."""
+class UnreadableRecord(Exception):
+    """A record that this version of `once` cannot read; the text says why."""
 
 
-def stored(item: Item) -> StoredRecord:
-    """Read a whole record; a calendar holds all of its points in time.
+def read_record(item: Item) -> StoredRecord:
+    """Read a whole record, with all of its times in range.
 
     Raises:
-        Unreadable: an attribute is missing, or has no form in which it is written.
+        UnreadableRecord: an attribute is missing, or its value is invalid.
     """
-    if names := unreadable_points(item):
-        raise Unreadable(f"{', '.join(names)}: no point in time")
+    if names := unreadable_times(item):
+        raise UnreadableRecord(f"{', '.join(names)}: no point in time")
     try:
         return StoredRecord.read(item)
     except KeyError as error:
-        raise Unreadable(f"{error} is missing, or of another type") from None
+        raise UnreadableRecord(f"{error} is missing, or of another type") from None
     except ValueError as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableRecord(str(error)) from None
 
 
-def text_of(item: Item, name: str) -> str | None:
-    """Return an attribute that is a text, `NOT_READABLE` for another; None where there is none."""
+def text_attribute(item: Item, name: str) -> str | None:
+    """Return a text attribute; `NOT_READABLE` if it is not a text, None if missing."""
     value: dict[str, Any] | None = item.get(name)
     return None if value is None else value.get("S", NOT_READABLE)
 
 
-def moment_of(item: Item, name: str) -> datetime | None:
-    """Return an attribute that is a point in time; None where it is none, or not there."""
+def time_attribute(item: Item, name: str) -> datetime | None:
+    """Return a time attribute; None if it is not readable, or missing."""
     with suppress(KeyError, ValueError):
-        return from_seconds(int(item[name]["N"]) / _UNITS[name])
+        return from_epoch_seconds(int(item[name]["N"]) / _UNITS[name])
     return None
 
 
-def unreadable_points(item: Item) -> list[str]:
-    """Return the names of the attributes that should be points in time, and are none."""
-    return [name for name in _UNITS if name in item and moment_of(item, name) is None]
+def unreadable_times(item: Item) -> list[str]:
+    """Return the names of the time attributes that cannot be read."""
+    return [name for name in _UNITS if name in item and time_attribute(item, name) is None]

@@ -1,5 +1,5 @@
 """The commands `once dlq list|show|redrive|purge`.
 
-In: an operator's choice of dead letters. Out: tables, JSON, and letters that are sent back or
-deleted. Used by `once.ops.__main__`.
+In: message ids, or a filter. Out: tables, JSON, a file of exported letters; redriven or
+deleted letters. Used by `once.ops.__main__`.
 """

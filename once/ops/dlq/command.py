@@ -1,4 +1,4 @@
-"""`dlq`: what was given up, why, whether it is safe to send again, and doing so."""
+"""The commands `dlq list` and `dlq show`, and the group of all `dlq` commands."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -7,58 +7,60 @@ import typer
 
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.letter import Letter, boxes
-from once.ops.dead_letters.redrive_safety import judge_all
+from once.ops.dead_letters.letter import Letter, dead_letter_queues
+from once.ops.dead_letters.redrive_safety import assess_letters
 from once.ops.dedup_records.dedup_table import DedupTable
-from once.ops.dlq.letter_json import letter_json
-from once.ops.dlq.letter_list import groups_table
-from once.ops.dlq.letter_text import body_text, letter_table
-from once.ops.dlq.options import (
-    MOST,
-    Choice,
+from once.ops.dlq._letter_json import letter_json
+from once.ops.dlq._letter_list import groups_table
+from once.ops.dlq._letter_text import body_text, letter_table
+from once.ops.dlq._options import (
+    DEFAULT_LIMIT,
+    ConsumerOption,
     KeyOption,
-    Limit,
-    MessageId,
-    Older,
-    Owner,
+    LetterFilter,
+    LimitOption,
+    MessageIdArgument,
+    OlderThanOption,
     ReasonOption,
-    Younger,
+    YoungerThanOption,
 )
-from once.ops.dlq.purge import purge
-from once.ops.dlq.redrive import redrive
-from once.ops.dlq.selection import approximate_number, looked_at, named, walking
-from once.ops.terminal.console import Service, commands, console
+from once.ops.dlq._purge import purge
+from once.ops.dlq._redrive import redrive
+from once.ops.dlq._selection import approximate_number, letters_by_id, open_walk, progress_text
+from once.ops.terminal.console import ServiceOption, command_group, console
 from once.ops.terminal.formatting import json_text
 
-app = commands(help="The messages that consumers gave up: their dead letters.")
+app = command_group(help="Dead letters: list, show, redrive, purge.")
 
 
 @app.command("list")
 def list_command(
-    consumer: Owner = None,
+    consumer: ConsumerOption = None,
     reason: ReasonOption = None,
     key: KeyOption = None,
-    older_than: Older = None,
-    younger_than: Younger = None,
-    limit: Limit = MOST,
+    older_than: OlderThanOption = None,
+    younger_than: YoungerThanOption = None,
+    limit: LimitOption = DEFAULT_LIMIT,
     as_json: Annotated[
         bool, typer.Option("--json", help="Every letter as JSON, without its body.")
     ] = False,
-    service: Service = "once",
+    service: ServiceOption = "once",
 ) -> None:
     """Show the dead letters by consumer, reason and age. They stay where they are."""
-    choice = Choice.of(reason, key, older_than, younger_than)
+    letter_filter = LetterFilter.parse(reason, key, older_than, younger_than)
     deployment = Deployment.find(service)
-    sqs, places = client("sqs"), boxes(deployment, consumer)
+    sqs, places = client("sqs"), dead_letter_queues(deployment, consumer)
     about = approximate_number(sqs, places)
-    with walking(sqs, places, limit) as walk:
-        letters = [letter for page in walk.pages() for letter in page if choice.takes(letter)]
+    with open_walk(sqs, places, limit) as walk:
+        letters = [
+            letter for page in walk.pages() for letter in page if letter_filter.matches(letter)
+        ]
     if as_json:
         found = {"looked_at": walk.looked_at, "approximate_number": about}
         typer.echo(json_text({**found, "letters": list(map(letter_json, letters))}))
     else:
         _show_groups(letters)
-        console.print(looked_at(walk, about))
+        console.print(progress_text(walk, about))
 
 
 def _show_groups(letters: list[Letter]) -> None:
@@ -70,15 +72,18 @@ def _show_groups(letters: list[Letter]) -> None:
 
 @app.command()
 def show(
-    message_id: MessageId, consumer: Owner = None, limit: Limit = MOST, service: Service = "once"
+    message_id: MessageIdArgument,
+    consumer: ConsumerOption = None,
+    limit: LimitOption = DEFAULT_LIMIT,
+    service: ServiceOption = "once",
 ) -> None:
     """Show one dead letter whole, its dedup record, and whether it is safe to send it back."""
     deployment = Deployment.find(service)
     sqs = client("sqs")
-    with walking(sqs, boxes(deployment, consumer), limit) as walk:
-        [letter] = named(walk, [message_id])
-    [judged] = judge_all(DedupTable(client("dynamodb"), deployment.dedup_table), [letter])
-    console.print(letter_table(judged, datetime.now(UTC)))
+    with open_walk(sqs, dead_letter_queues(deployment, consumer), limit) as walk:
+        [letter] = letters_by_id(walk, [message_id])
+    [assessed] = assess_letters(DedupTable(client("dynamodb"), deployment.dedup_table), [letter])
+    console.print(letter_table(assessed, datetime.now(UTC)))
     console.print()
     console.print(body_text(letter), soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""`outbox republish`: brings events out that the relay never published."""
+"""The command `once outbox republish`: publishes committed events again."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -8,21 +8,27 @@ from typer import BadParameter, Option
 
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dedup_records.outbox_scan import Choice, approximate_count, with_outbox
+from once.ops.dedup_records.outbox_scan import RecordFilter, approximate_count, scan_outboxes
 from once.ops.errors import OpsError
-from once.ops.outbox.direct_delivery import Send, ToConsumer, sender
-from once.ops.outbox.relay_invocation import LONGEST_SECONDS, RelayFunction
-from once.ops.outbox.republish import Relay, Result, count_only, patiently, republish
-from once.ops.terminal.console import Service, commands, console, progress
-from once.ops.terminal.timestamps import FORMS, read_when
+from once.ops.outbox._direct_delivery import DirectDelivery, SendEvents, queue_sender
+from once.ops.outbox.relay_invocation import MAX_FUNCTION_SECONDS, RelayFunction
+from once.ops.outbox.republish import (
+    RelayCall,
+    RepublishResult,
+    count_only,
+    republish,
+    with_retries,
+)
+from once.ops.terminal.console import ServiceOption, command_group, console, progress
+from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
 from once.schema import RELAY
 
-app = commands(help="The events that consumers commit with their state.")
+app = command_group(help="The events that consumers commit with their state.")
 
 
 @app.command("republish")
 def republish_command(
-    since: Annotated[str, Option(metavar="WHEN", help=f"Committed since then: {FORMS}.")],
+    since: Annotated[str, Option(metavar="WHEN", help=f"Committed since then: {TIME_FORMATS}.")],
     until: Annotated[
         str | None, Option(metavar="WHEN", help="Committed before then; up to now without it.")
     ] = None,
@@ -32,7 +38,7 @@ def republish_command(
         Option(metavar="CONSUMER", help="Send events of its types to its queue, and to no other."),
     ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Publish nothing, only count.")] = False,
-    service: Service = "once",
+    service: ServiceOption = "once",
 ) -> None:
     """Publish committed events again: after a stream outage of over 24 h, or lost by the relay.
 
@@ -44,53 +50,53 @@ def republish_command(
 
     A consumer that was deployed later gets the events of its types with --to.
     """
-    choice = _choice(since, until, consumer)
+    record_filter = _record_filter(since, until, consumer)
     deployment = Deployment.find(service)
     if consumer:
         deployment.consumer(consumer)
-    relay = _to_consumer(deployment, to, dry_run) if to else _relay(deployment, dry_run)
-    result = _walk(deployment.dedup_table, choice, relay)
+    relay = _direct_delivery(deployment, to, dry_run) if to else _relay(deployment, dry_run)
+    result = _republish(deployment.dedup_table, record_filter, relay)
     console.print(_summary(result, dry_run=dry_run))
     if result.refused or result.unreadable:
-        raise OpsError(_left_over(result, by_relay=not (dry_run or to)))
+        raise OpsError(_failure_text(result, by_relay=not (dry_run or to)))
 
 
-def _choice(since: str, until: str | None, consumer: str | None) -> Choice:
+def _record_filter(since: str, until: str | None, consumer: str | None) -> RecordFilter:
     now = datetime.now(UTC)
-    start = read_when(since, now=now, option="--since")
-    end = read_when(until, now=now, option="--until") if until else None
+    start = parse_time_option(since, now=now, option="--since")
+    end = parse_time_option(until, now=now, option="--until") if until else None
     if start >= (end or now):
         raise BadParameter(
             f"{start.isoformat()} is not before {'--until' if end else 'now'}: nothing was "
             "committed in between",
             param_hint="--since",
         )
-    return Choice(since=start, until=end, consumer=consumer)
+    return RecordFilter(since=start, until=end, consumer=consumer)
 
 
-def _relay(deployment: Deployment, dry_run: bool) -> Relay:
+def _relay(deployment: Deployment, dry_run: bool) -> RelayCall:
     if dry_run:
         return count_only
-    lambda_ = client("lambda", read_timeout_seconds=LONGEST_SECONDS)
-    return patiently(RelayFunction(lambda_, deployment.relay_function_name))
+    lambda_ = client("lambda", read_timeout_seconds=MAX_FUNCTION_SECONDS)
+    return with_retries(RelayFunction(lambda_, deployment.relay_function_name))
 
 
-def _to_consumer(deployment: Deployment, name: str, dry_run: bool) -> Relay:
+def _direct_delivery(deployment: Deployment, name: str, dry_run: bool) -> RelayCall:
     consumer = deployment.consumer(name)
-    send: Send = (lambda _: None) if dry_run else sender(client("sqs"), consumer)
-    return ToConsumer(consumer, send)
+    send: SendEvents = (lambda _: None) if dry_run else queue_sender(client("sqs"), consumer)
+    return DirectDelivery(consumer, send)
 
 
-def _walk(table: str, choice: Choice, relay: Relay) -> Result:
+def _republish(table: str, record_filter: RecordFilter, relay: RelayCall) -> RepublishResult:
     dynamodb = client("dynamodb")
-    pages = with_outbox(dynamodb, table, choice)
+    pages = scan_outboxes(dynamodb, table, record_filter)
     with progress() as bar:
         total = approximate_count(dynamodb, table) or None  # a new table does not know it yet
         task = bar.add_task("records looked at", total=total)
         return republish(pages, relay, lambda count: bar.advance(task, count))
 
 
-def _summary(result: Result, *, dry_run: bool) -> Table:
+def _summary(result: RepublishResult, *, dry_run: bool) -> Table:
     table = Table("only counted" if dry_run else "published")
     table.add_column("number", justify="right")
     table.add_row("records read", str(result.records))
@@ -103,10 +109,10 @@ def _summary(result: Result, *, dry_run: bool) -> Table:
     return table
 
 
-def _left_over(result: Result, *, by_relay: bool) -> str:
+def _failure_text(result: RepublishResult, *, by_relay: bool) -> str:
     refused = (
-        f"these records have events that cannot be published, and all others are done; `dlq list "
-        f"--consumer {RELAY}` says why"
+        f"these records have events that cannot be published, and all others are done; `once "
+        f"dlq list --consumer {RELAY}` says why"
         if by_relay
         else "the outbox of these records cannot be read, or is not what its consumer writes"
     )
@@ -115,9 +121,9 @@ def _left_over(result: Result, *, by_relay: bool) -> str:
         "events; they were left out"
     )
     parts = ((refused, result.refused), (unreadable, result.unreadable))
-    return "\n".join(_named(what, hashes) for what, hashes in parts if hashes)
+    return "\n".join(_hash_lines(what, hashes) for what, hashes in parts if hashes)
 
 
-def _named(what: str, hashes: list[str]) -> str:
+def _hash_lines(what: str, hashes: list[str]) -> str:
     lines = "\n".join(f"  {name}" for name in hashes)
     return f"{what}. They are named by the SHA-256 of their key, as in logs:\n{lines}"

@@ -1,4 +1,4 @@
-"""The deployed relay, invoked with records of an operator's choice."""
+"""The deployed relay, invoked with records of an operator's record_filter."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
 
     from once.outbox.stream_relay import Relayed
 
-LONGEST_SECONDS = 15 * 60
-"""No function runs for longer: an answer that is not there by then does not come."""
+MAX_FUNCTION_SECONDS = 15 * 60
+"""Largest timeout of a Lambda function."""
 
 
 class RelayFailed(Exception):
-    """The relay has not published all of a batch; what it did publish may be published again."""
+    """The relay has not published all events of a batch; some may have been published."""
 
 
 class RelayFunction:
-    """Invokes the function, and waits for its answer.
+    """Invokes the function, and waits for its response.
 
     Args:
-        client: a Lambda client that waits for `LONGEST_SECONDS`.
+        client: a Lambda client that waits for `MAX_FUNCTION_SECONDS`.
         name: the function's name.
     """
 
@@ -30,10 +30,10 @@ class RelayFunction:
         self._name = name
 
     def __call__(self, records: Sequence[Mapping[str, Any]]) -> "Relayed":
-        """Have the events of these records published.
+        """Let the relay publish the events of records.
 
         Raises:
-            RelayFailed: the function raised, or was ended.
+            RelayFailed: the function raised an exception, or was terminated.
             botocore.exceptions.BotoCoreError, ClientError: it cannot be invoked.
         """
         answer = self._client.invoke(

@@ -1,8 +1,7 @@
-"""Has the relay publish the events of dedup records again.
+"""Republish: lets the relay publish the events of dedup records again.
 
-Only the relay may publish to the topic of events: it is invoked with the records as the table's
-stream would hand them to it, and checks them in the same way. Consumers deduplicate by the events'
-ids.
+Only the relay may publish to the events topic. It is invoked with records in the form of the
+table's stream, and checks them in the same way. Consumers deduplicate by the events' ids.
 """
 
 import json
@@ -20,7 +19,7 @@ from once.events.dedup_key import key_hash
 from once.events.outgoing import events_in
 from once.ops.aws.batch_calls import ATTEMPTS, BACKOFF_SECONDS
 from once.ops.aws.clients import THREADS
-from once.ops.dedup_records.outbox_scan import Page
+from once.ops.dedup_records.outbox_scan import OutboxPage
 from once.ops.errors import OpsError
 from once.ops.outbox.relay_invocation import RelayFailed
 from once.schema import Record
@@ -29,22 +28,25 @@ if TYPE_CHECKING:
     from once.outbox.stream_relay import Relayed
 
 StreamRecord = Mapping[str, Any]
-Relay = Callable[[Sequence[StreamRecord]], "Relayed"]
-"""Publishes the events of some records, and counts them; raises RelayFailed if not all are done."""
+RelayCall = Callable[[Sequence[StreamRecord]], "Relayed"]
+"""Publishes the events of records, and counts them; raises RelayFailed if one is not published."""
 
 BATCH_RECORDS = 100
-"""As many as the stream hands over at once: the relay's timeout is made for them."""
-BATCH_BYTES = 5 * 1024 * 1024
-"""Lambda takes requests of 6 MB."""
+"""Batch size of the stream, for which the relay's timeout is set."""
+_BATCH_BYTES = 5 * 1024 * 1024
+"""Below Lambda's limit of 6 MB for a request."""
 
 
 @dataclass(slots=True)
-class Result:
-    """What was published: records that were read, and events by type; and what was not.
+class RepublishResult:
+    """Result of a republish.
 
-    `too_old` counts records whose consumers may soon have forgotten their events. `refused` are the
-    hashes of the keys of those records of which an event cannot be published, `unreadable` those of
-    records whose expiry cannot be read, so that consumers may have forgotten their events.
+    Attributes:
+        records: number of records read.
+        too_old: number of records that expire too soon.
+        events: number of published events by type.
+        refused: key hashes of records with an event that cannot be published.
+        unreadable: key hashes of records whose expiry cannot be read.
     """
 
     records: int = 0
@@ -54,33 +56,35 @@ class Result:
     unreadable: list[str] = field(default_factory=list)
 
     def add(self, answer: "Relayed") -> None:
-        """Count what the relay did."""
+        """Add the relay's response for a batch."""
         self.events.update(answer["published"])
         self.refused = [*dict.fromkeys((*self.refused, *answer["dead_lettered"]))]
 
 
-def republish(pages: Iterable[Page], relay: Relay, seen: Callable[[int], object]) -> Result:
-    """Have the events of every record published, several batches at the same time.
+def republish(
+    pages: Iterable[OutboxPage], relay: RelayCall, seen: Callable[[int], object]
+) -> RepublishResult:
+    """Publish the events of every record, several batches in parallel.
 
     Args:
         pages: the records.
         relay: publishes a batch.
-        seen: told after each page how many records were looked at.
+        seen: called after each page with the number of records scanned.
 
     Raises:
-        OpsError: a batch failed again and again.
+        OpsError: a batch failed in every attempt.
         botocore.exceptions.BotoCoreError, ClientError: the records cannot be read, or the relay
             cannot be invoked.
     """
-    result = Result()
+    result = RepublishResult()
     with ThreadPoolExecutor(THREADS) as pool:
         for page in pages:
-            for answer in pool.map(relay, [*batches(page.items)]):
+            for answer in pool.map(relay, [*stream_batches(page.items)]):
                 result.add(answer)
             result.records += len(page.items)
             result.too_old += page.too_old
             result.unreadable += [key_hash(item[Record.PK]["S"]) for item in page.unreadable]
-            seen(page.looked_at)
+            seen(page.scanned)
     return result
 
 
@@ -97,10 +101,10 @@ def count_only(records: Sequence[StreamRecord]) -> "Relayed":
     return {"published": dict(published), "dead_lettered": unreadable}
 
 
-def patiently(relay: Relay) -> Relay:
-    """Return a relay that is tried again where it fails.
+def with_retries(relay: RelayCall) -> RelayCall:
+    """Return a relay that retries a failed batch.
 
-    It raises OpsError if a batch is not done in several attempts.
+    It raises OpsError if a batch fails in every attempt.
     """
 
     def publish(records: Sequence[StreamRecord]) -> "Relayed":
@@ -120,13 +124,13 @@ def patiently(relay: Relay) -> Relay:
     return publish
 
 
-def batches(items: Iterable[Mapping[str, Any]]) -> Iterator[list[StreamRecord]]:
-    """Yield dedup records as records of the stream, as many at once as one request may hold."""
+def stream_batches(items: Iterable[Mapping[str, Any]]) -> Iterator[list[StreamRecord]]:
+    """Yield dedup records as records of the stream, in batches of one request."""
     batch: list[StreamRecord] = []
     size = 0
     for record in map(_inserted, items):
         more = len(json.dumps(record))
-        if len(batch) == BATCH_RECORDS or (batch and size + more > BATCH_BYTES):
+        if len(batch) == BATCH_RECORDS or (batch and size + more > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(record)
@@ -136,7 +140,7 @@ def batches(items: Iterable[Mapping[str, Any]]) -> Iterator[list[StreamRecord]]:
 
 
 def _inserted(item: Mapping[str, Any]) -> StreamRecord:
-    """Without the time of the commit: its age is no lag of the relay's."""
+    """Return an item as a stream record; without its time, which the relay would report as lag."""
     names = (Record.PK, Record.COMMIT, Record.OUTBOX)
     image = {name: _as_json(item[name]) for name in names if name in item}
     images = {"Keys": {Record.PK: item[Record.PK]}, "NewImage": image}
@@ -144,5 +148,5 @@ def _inserted(item: Mapping[str, Any]) -> StreamRecord:
 
 
 def _as_json(value: Any) -> Any:
-    """Bytes, which an outbox has none of, as the stream hands them over."""
+    """Return a value with bytes in Base64, as in a stream record."""
     return json.loads(json.dumps(value, default=lambda raw: b64encode(raw).decode()))

@@ -1,4 +1,5 @@
-"""The console that all commands share, and how values are shown and read there.
+"""Terminal: the console of all commands, formatting of values, parsing of times.
 
-In: values and an operator's texts. Out: escaped texts, points in time. Used by every command.
+In: values, and texts that an operator or a producer wrote. Out: escaped texts, points in time. Used
+by `dedup_records`, `dead_letters` and every command.
 """

@@ -1,4 +1,4 @@
-"""What the commands share: options, the console, and how a failure is told."""
+"""Console, common option and error handling of all commands."""
 
 from typing import Annotated, Any
 
@@ -9,15 +9,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 from typer.core import TyperGroup
 
-from once.ops.errors import OpsError, explained
-from once.ops.terminal.formatting import harmless
+from once.ops.errors import OpsError, error_with_remedy
+from once.ops.terminal.formatting import escape_controls
 
 
-class PlainConsole(Console):
-    """A console that shows texts as they are, and never what a terminal would obey.
+class _EscapingConsole(Console):
+    """A console that escapes control characters, so that a text cannot control the terminal.
 
-    A text is no markup, has no emoji codes, and is escaped before its width is measured. A
-    `rich.text.Text` is not: see `once.ops.terminal.formatting.harmless`.
+    A text is escaped before its width is measured; markup and emoji codes are off. A
+    `rich.text.Text` is not escaped: see `once.ops.terminal.formatting.escape_controls`.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
@@ -25,35 +25,35 @@ class PlainConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return the text as rich shows it."""
-        return super().render_str(harmless(text), **options)
+        return super().render_str(escape_controls(text), **options)
 
 
-console = PlainConsole()
-aside = PlainConsole(stderr=True)
+console = _EscapingConsole()
+error_console = _EscapingConsole(stderr=True)
 
-Service = Annotated[
-    str, typer.Option("--service", help="The deployment's name: `service` in cdk.json.")
+ServiceOption = Annotated[
+    str, typer.Option("--service", help="The deployment's name; its stacks' names begin with it.")
 ]
 
 
 class _Group(TyperGroup):
-    """Tells what went wrong, and the remedy, in place of a traceback."""
+    """Prints an error and its remedy in place of a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except (OpsError, BotoCoreError, ClientError) as error:
-            aside.print(f"error: {explained(error)}", soft_wrap=True)
+            error_console.print(f"error: {error_with_remedy(error)}", soft_wrap=True)
             raise typer.Exit(1) from error
 
 
-def commands(*, help: str | None = None) -> typer.Typer:  # noqa: A002, the name that typer gives it
+def command_group(*, help: str | None = None) -> typer.Typer:  # noqa: A002, the name that typer gives it
     """Return an empty group of commands."""
     return typer.Typer(cls=_Group, help=help, no_args_is_help=True, add_completion=False)
 
 
 def progress() -> Progress:
-    """Return a progress bar; where the output is no terminal, only its last state is printed."""
+    """Return a progress bar; without a terminal, only its last state is printed."""
     return Progress(
         TextColumn("{task.description:<24}", markup=False),
         BarColumn(),

@@ -1,4 +1,4 @@
-"""Points in time: as an operator writes them (a date, a date-time, an age), and as events do."""
+"""Timestamps: parsing of times in options (a date, a date-time, an age), events and records."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from typer import BadParameter
 
 from once.events.cloud_event import CloudEvent
 
-FORMS = (
+TIME_FORMATS = (
     "a date (2026-07-30), a date-time (2026-07-30T14:00, in UTC unless it has an offset), or an "
     "age (90m, 26h, 2d)"
 )
@@ -16,17 +16,16 @@ _AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[mhd])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
-def made_at(event: CloudEvent) -> datetime | None:
-    """Return when an event was made, as its producer says; None where it says nothing readable."""
-    return read_moment(event.time or "")
+def event_time(event: CloudEvent) -> datetime | None:
+    """Return the time of an event, set by its producer; None if missing or not readable."""
+    return parse_timestamp(event.time or "")
 
 
-def read_moment(text: str) -> datetime | None:
+def parse_timestamp(text: str) -> datetime | None:
     """Return the point in time of an ISO 8601 date-time, in UTC unless it has an offset.
 
     Returns:
-        The point in time in UTC; None where there is none in the text, or where it is before or
-        after all that a calendar holds in UTC.
+        The point in time in UTC; None if the text is not a date-time, or not a year from 1 to 9999.
     """
     try:
         return _in_utc(datetime.fromisoformat(text))
@@ -34,30 +33,30 @@ def read_moment(text: str) -> datetime | None:
         return None
 
 
-def from_seconds(seconds: float) -> datetime | None:
-    """Return the point in time so many seconds after the epoch; None where no calendar holds it."""
+def from_epoch_seconds(seconds: float) -> datetime | None:
+    """Return the point in time of seconds since the epoch; None if out of range."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def read_when(text: str, *, now: datetime, option: str) -> datetime:
-    """Return the point in time that is meant, with its offset from UTC.
+def parse_time_option(text: str, *, now: datetime, option: str) -> datetime:
+    """Return the point in time of an option, with its offset from UTC.
 
     Args:
         text: an ISO 8601 date or date-time, in UTC unless it has an offset; or an age, in minutes,
             hours or days.
-        now: what an age counts back from.
-        option: what the text was given to, such as `--since`.
+        now: the time that an age counts back from.
+        option: the option's name for the error, such as `--since`.
 
     Raises:
-        typer.BadParameter: it is neither, or before or after all that a calendar holds.
+        typer.BadParameter: the text is neither, or out of range.
     """
     try:
         return _read(text.strip(), now)
     except (ValueError, OverflowError):
-        message = f"{text!r} is no point in time: give {FORMS}"
+        message = f"{text!r} is no point in time: give {TIME_FORMATS}"
         raise BadParameter(message, param_hint=option) from None
 
 

@@ -1,5 +1,5 @@
 """The command `once trace`.
 
-In: a key. Out: a timeline of what every consumer did with the event, and with those that it
-caused. Used by `once.ops.__main__`.
+In: a key. Out: a timeline of the consumers' actions on the event, and on the events that it caused,
+as a table or JSON. Used by `once.ops.__main__`.
 """

@@ -1,4 +1,4 @@
-"""`trace`: what every consumer did with an event, and with what it caused."""
+"""The command `trace`: every consumer's actions on an event, and on the events that it caused."""
 
 import re
 from datetime import UTC, datetime
@@ -12,24 +12,24 @@ from once.events.dedup_key import key_hash
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.queue_depth import depth
-from once.ops.dead_letters.letter import Letter, boxes
-from once.ops.dead_letters.queue_walk import Walk
+from once.ops.dead_letters.letter import Letter, dead_letter_queues
+from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dedup_records.dedup_table import DedupTable, Item
 from once.ops.dedup_records.outbox_scan import approximate_count
 from once.ops.errors import OpsError
-from once.ops.terminal.console import Service, aside, commands, console
-from once.ops.trace.event_graph import Follower, Story
-from once.ops.trace.log_entries import Logs
-from once.ops.trace.timeline import log_lines, timeline
-from once.ops.trace.timeline_entries import Moment
-from once.ops.trace.view import as_json, as_table
+from once.ops.terminal.console import ServiceOption, command_group, console, error_console
+from once.ops.trace._event_graph import EventGraph, EventGraphBuilder
+from once.ops.trace._log_entries import ConsumerLogs
+from once.ops.trace._timeline import read_log_entries, timeline
+from once.ops.trace._timeline_entries import TimelineEntry
+from once.ops.trace._view import timeline_json, timeline_table
 
 MOST_LETTERS = 10_000
-"""How many dead letters are looked at: some 20 seconds of a person's time."""
+"""Most dead letters that are read, which takes about 20 seconds."""
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 
-app = commands()
+app = command_group()
 
 
 @app.command()
@@ -52,7 +52,7 @@ def trace(
         bool, typer.Option("--no-logs", help="Leave the logs alone: no duplicates, no retries.")
     ] = False,
     json_only: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
-    service: Service = "once",
+    service: ServiceOption = "once",
 ) -> None:
     """Show what every consumer did with an event, and with what it caused.
 
@@ -67,11 +67,11 @@ def trace(
     deployment = Deployment.find(service)
     search = _Search(deployment, _checked(key, deployment, no_scan=no_scan))
     letters = [] if no_dead_letters else search.letters()
-    story = search.story(letters, scan=not no_scan)
-    moments = search.timeline(story, logs=not no_logs)
+    graph = search.graph(letters, scan=not no_scan)
+    moments = search.timeline(graph, logs=not no_logs)
     if not moments:
-        raise OpsError(search.in_vain())
-    search.note_open(story)
+        raise OpsError(search.not_found_text())
+    search.note_open(graph)
     _show(key, moments, search.notes, json_only=json_only)
 
 
@@ -93,17 +93,21 @@ def _is_whole(key: str, deployment: Deployment) -> bool:
     return bool(mark) and consumer in deployment.consumers
 
 
-def _show(key: str, moments: list[Moment], notes: list[str], *, json_only: bool) -> None:
+def _show(key: str, moments: list[TimelineEntry], notes: list[str], *, json_only: bool) -> None:
     if json_only:
-        typer.echo(as_json(key, moments, notes))
+        typer.echo(timeline_json(key, moments, notes))
         return
-    console.print(as_table(key, moments))
+    console.print(timeline_table(key, moments))
     for note in notes:
         console.print(f"note: {note}", soft_wrap=True)
 
 
 class _Search:
-    """Looks for one key, and remembers where it has looked."""
+    """Search for one key; records which places were searched.
+
+    Attributes:
+        notes: remarks on the result.
+    """
 
     def __init__(self, deployment: Deployment, key: str) -> None:
         self._deployment = deployment
@@ -112,65 +116,65 @@ class _Search:
         self.notes: list[str] = []
 
     def letters(self) -> list[Letter]:
-        """Look at every dead letter, and give them back."""
-        sqs, places = client("sqs"), boxes(self._deployment)
-        if hidden := sum(depth(sqs, box.url).in_flight for box in places):
+        """Read every dead letter, and make it visible again."""
+        sqs, places = client("sqs"), dead_letter_queues(self._deployment)
+        if hidden := sum(depth(sqs, queue.url).in_flight for queue in places):
             self.notes.append(f"{hidden} dead letters are hidden: someone is looking at them")
-        with Walk(sqs, places, MOST_LETTERS) as walk:
+        with QueueWalk(sqs, places, MOST_LETTERS) as walk:
             found = [letter for page in walk.pages() for letter in page]
         if len(found) == MOST_LETTERS:
             self.notes.append(f"only {MOST_LETTERS} dead letters were looked at: there are more")
         self._searched.append(f"{len(found)} dead letters in {len(places)} queues")
         return found
 
-    def story(self, letters: list[Letter], *, scan: bool) -> Story:
-        """Find what the key names, and follow it."""
+    def graph(self, letters: list[Letter], *, scan: bool) -> EventGraph:
+        """Return the graph of the events and records that the key identifies."""
         table = DedupTable(client("dynamodb"), self._deployment.dedup_table)
-        follower = Follower([*self._deployment.consumers], table.get, letters)
+        builder = EventGraphBuilder([*self._deployment.consumers], table.get, letters)
         records = table.get([self._key]) if _is_whole(self._key, self._deployment) else []
         if scan and not records:
             records = self._scan(table)
-        return follower.follow(records, follower.mentioning(self._key))
+        return builder.follow(records, builder.letters_with_key(self._key))
 
-    def timeline(self, story: Story, *, logs: bool) -> list[Moment]:
-        """Return what there is to tell."""
+    def timeline(self, graph: EventGraph, *, logs: bool) -> list[TimelineEntry]:
+        """Return the timeline of a graph."""
         now = datetime.now(UTC)
         if not logs:
-            return timeline(story, [], now)
+            return timeline(graph, [], now)
         hashes = {self._key} if _HASH.fullmatch(self._key) else set()
         if _is_whole(self._key, self._deployment):
             hashes = {key_hash(self._key)}
         consumers = [*self._deployment.consumers]
-        service = Logs(client("logs"), self._deployment.service)
-        lines, fault = log_lines(story, service, hashes, consumers)
+        service = ConsumerLogs(client("logs"), self._deployment.service)
+        lines, fault = read_log_entries(graph, service, hashes, consumers)
         self.notes += [fault] if fault else []
         self._searched.append(fault or f"the logs of {', '.join(consumers)}")
-        return timeline(story, lines, now)
+        return timeline(graph, lines, now)
 
-    def note_open(self, story: Story) -> None:
-        """Note the events that nobody has worked off."""
+    def note_open(self, graph: EventGraph) -> None:
+        """Note the events without a dedup record or a dead letter."""
         self.notes += [
             f"{event.type} ({event.id}) has no record and no dead letter: it is on its way, is "
             "tried again, or no consumer subscribes to it"
-            for event, _ in story.open_events()
+            for event, _ in graph.open_events()
         ]
 
-    def in_vain(self) -> str:
-        """Tell where the key was looked for, and what else to try."""
+    def not_found_text(self) -> str:
+        """Return the error text for a key that was not found."""
         searched = "".join(f"\n  {place}" for place in self._searched)
         return (
             f"nothing is known of {self._key!r}. Searched:{searched}\n"
             "Try the event's own id, or its key's SHA-256 from a log line or a dead letter. An "
-            "event that is still on its way has left nothing yet (`status` shows the queues), and "
-            "a record goes when its time is over"
+            "event that is still on its way has left nothing yet (`once status` shows the queues), "
+            "and a record goes when its time is over"
         )
 
     def _scan(self, table: DedupTable) -> list[Item]:
         about = approximate_count(table.dynamodb, table.name)
         many = f", about {about} records" if about else ""  # a new table does not know it yet
-        aside.print(f"reading the whole table {table.name}{many}")
-        find = table.hashed if _HASH.fullmatch(self._key) else table.mentioning
-        with Progress(console=aside) as bar:
+        error_console.print(f"reading the whole table {table.name}{many}")
+        find = table.scan_for_hash if _HASH.fullmatch(self._key) else table.scan_for_key
+        with Progress(console=error_console) as bar:
             task = bar.add_task("records", total=about or None)
             found = find(self._key, lambda count: bar.advance(task, count))
         self._searched.append(f"{bar.tasks[task].completed:.0f} records in {table.name}")

@@ -12,12 +12,12 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.failures.quarantine import carried, size_of
 from once.intake.original_message import MOVED, OriginalMessage
-from once.ops.dead_letters.decompression import LARGEST, opened
+from once.ops.dead_letters.decompression import MAX_BYTES, decompressed
 from once.schema import DeadLetter, Limits
 from proof.fuzz import messages
 from proof.fuzz.target import Target, claim
 
-MOST_MEMORY = 8 * LARGEST
+MOST_MEMORY = 8 * MAX_BYTES
 """What one message may take while it is read, in bytes: its text several times over."""
 _WORTH_MEASURING = 10_000
 
@@ -28,10 +28,10 @@ def check(message: messages.Message) -> None:
     packed = record["messageAttributes"].get(DeadLetter.ORIGINAL_GZIP, {}).get("binaryValue", "")
     original, memory = _opened(record) if len(packed) < _WORTH_MEASURING else _measured(record)
     claim(memory <= MOST_MEMORY, "a bomb does not go off")
-    claim(len(original.body) <= LARGEST, "what is inflated has a limit")
+    claim(len(original.body) <= MAX_BYTES, "what is inflated has a limit")
     _check_letter(record)
     kept = record | {"body": MOVED, "messageAttributes": _gzip(original)}
-    again = opened(OriginalMessage.of(SQSRecord(kept)))
+    again = decompressed(OriginalMessage.of(SQSRecord(kept)))
     same = (again.body, again.attributes) == (original.body, original.attributes)
     claim(same, "an original is opened as it was")
 
@@ -49,7 +49,7 @@ def _check_letter(record: dict[str, Any]) -> None:
 
 def _opened(record: dict[str, Any]) -> tuple[OriginalMessage, int]:
     """As an operator sees a message, or one of which everything but the attributes is gone."""
-    return opened(OriginalMessage.of(SQSRecord(record | {"body": MOVED}))), 0
+    return decompressed(OriginalMessage.of(SQSRecord(record | {"body": MOVED}))), 0
 
 
 def _measured(record: dict[str, Any]) -> tuple[OriginalMessage, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import boto3
 
-from demo.audit import Findings, Place, audit
+from demo.audit import Evidence, Findings, audit
 from tests.demo.audit.dedup import dedup_record, record_name
 from tests.demo.audit.sample import (
     BAD_BODY,
@@ -131,8 +131,8 @@ class World:
         events = [{"timestamp": now, "message": line} for line in lines]
         self.logs.put_log_events(**group, logStreamName="stream", logEvents=events)
 
-    def place(self) -> Place:
-        return Place(
+    def place(self) -> Evidence:
+        return Evidence(
             dynamodb=self.dynamodb,
             sqs=self.sqs,
             logs=self.logs,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from demo.audit import Findings, Place
+from demo.audit import Evidence, Findings
 from demo.audit.payments import audit_payments
 from demo.payment_sandbox import PaymentSandbox, payment_sandbox
 from functions.payments import provider
@@ -100,7 +100,7 @@ def audited(aws: FakeAws, sandbox: PaymentSandbox) -> Findings:
     """Return what the audit finds of three orders that were all to be paid."""
     names = [{"order_id": f"o-{n}", "total": 700} for n in (1, 2, 3)]
     orders = [{**name, "refused": False, "declined": False} for name in names]
-    place = Place(
+    place = Evidence(
         dynamodb=aws.dynamodb,
         sqs=aws.sqs,
         logs=None,

@@ -10,7 +10,7 @@ import stripe
 from msgspec import convert, json
 
 from demo.audit import Findings
-from demo.payment_sandbox import Fault, Faults, PaymentSandbox, payment_sandbox
+from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
 from demo.quiescence import wait_until
 from functions.payments import provider
 from functions.payments.handler import KEY_LIFETIME_SECONDS, StockReserved, consumer
@@ -49,18 +49,18 @@ def aws(sandbox: PaymentSandbox) -> Iterator[FakeAws]:
 
 
 FAULTS = [
-    Fault.DROP,
-    Fault.DROP_BEFORE,
-    Fault.ERROR_BEFORE,
-    Fault.ERROR_AFTER,
-    Fault.UNAVAILABLE,
-    Fault.RATE_LIMITED,
+    PaymentFault.DROP,
+    PaymentFault.DROP_BEFORE,
+    PaymentFault.ERROR_BEFORE,
+    PaymentFault.ERROR_AFTER,
+    PaymentFault.UNAVAILABLE,
+    PaymentFault.RATE_LIMITED,
 ]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_x1_whatever_one_attempt_meets_the_order_is_charged_once(
-    aws: FakeAws, sandbox: PaymentSandbox, fault: Fault
+    aws: FakeAws, sandbox: PaymentSandbox, fault: PaymentFault
 ) -> None:
     sandbox.script(fault)
     assert is_done(aws, reserved())
@@ -73,7 +73,7 @@ def test_x1_whatever_one_attempt_meets_the_order_is_charged_once(
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_x1_where_every_attempt_of_a_delivery_fails_the_next_one_goes_on(
-    aws: FakeAws, sandbox: PaymentSandbox, fault: Fault
+    aws: FakeAws, sandbox: PaymentSandbox, fault: PaymentFault
 ) -> None:
     sandbox.script(*[fault] * 3)
     until_done(aws, reserved())
@@ -83,7 +83,7 @@ def test_x1_where_every_attempt_of_a_delivery_fails_the_next_one_goes_on(
 
 @pytest.mark.parametrize("fault", [None, *FAULTS])
 def test_a_declined_card_is_an_outcome_whatever_happens_on_the_way(
-    aws: FakeAws, sandbox: PaymentSandbox, fault: Fault | None
+    aws: FakeAws, sandbox: PaymentSandbox, fault: PaymentFault | None
 ) -> None:
     sandbox.script(fault)
     until_done(aws, reserved(card=DECLINED))
@@ -92,9 +92,9 @@ def test_a_declined_card_is_an_outcome_whatever_happens_on_the_way(
     assert (payment["status"], payment["decline_code"]) == ("declined", "card_declined")
 
 
-@pytest.mark.parametrize("fault", [Fault.DROP, Fault.DROP_BEFORE])
+@pytest.mark.parametrize("fault", [PaymentFault.DROP, PaymentFault.DROP_BEFORE])
 def test_x1_every_attempt_is_made_under_one_key(
-    aws: FakeAws, sandbox: PaymentSandbox, fault: Fault
+    aws: FakeAws, sandbox: PaymentSandbox, fault: PaymentFault
 ) -> None:
     sandbox.script(fault)
     until_done(aws, reserved())
@@ -109,8 +109,8 @@ def test_x2_a_charge_that_takes_longer_than_the_call_is_waited_for_and_not_repea
     aws.runtime = replace(
         aws.runtime, settings=replace(aws.runtime.settings, effect_timeout_seconds=1)
     )
-    sandbox.faults = Faults(delay_seconds=3600)
-    sandbox.script(Fault.DELAY)
+    sandbox.faults = FaultRates(delay_seconds=3600)
+    sandbox.script(PaymentFault.DELAY)
     event = reserved()
     aws.deliver(event)  # the first attempt gets no answer, the others a 409
     [record] = aws.items("dedup")
@@ -126,7 +126,7 @@ def test_x2_a_charge_that_takes_longer_than_the_call_is_waited_for_and_not_repea
 def test_x3_a_saved_error_before_the_charge_is_followed_by_one_under_a_new_key(
     aws: FakeAws, sandbox: PaymentSandbox
 ) -> None:
-    sandbox.script(Fault.ERROR_BEFORE)
+    sandbox.script(PaymentFault.ERROR_BEFORE)
     until_done(aws, reserved())
     [charge] = sandbox.charges()
     assert charge["idempotency_key"].endswith("-charge-2")
@@ -135,7 +135,7 @@ def test_x3_a_saved_error_before_the_charge_is_followed_by_one_under_a_new_key(
 def test_x3_a_saved_error_after_the_charge_is_looked_behind(
     aws: FakeAws, sandbox: PaymentSandbox
 ) -> None:
-    sandbox.script(Fault.ERROR_AFTER)
+    sandbox.script(PaymentFault.ERROR_AFTER)
     until_done(aws, reserved())
     [charge], [payment] = sandbox.charges(), aws.items("payments")
     assert charge["idempotency_key"].endswith("-charge-1")
@@ -222,7 +222,7 @@ def call_at_once(
 
 def bad_traffic(aws: FakeAws, sandbox: PaymentSandbox) -> Findings:
     """Order `o-1` loses an answer, in `o-2` the function is killed; return what an audit finds."""
-    sandbox.script(Fault.DROP)
+    sandbox.script(PaymentFault.DROP)
     until_done(aws, reserved("o-1"))
     with killed_after_the_charge():
         until_done(aws, reserved("o-2"))

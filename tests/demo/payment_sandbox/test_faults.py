@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import stripe
 
-from demo.payment_sandbox import Fault, Faults, PaymentSandbox, payment_sandbox
+from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
 from demo.quiescence import wait_until
 from tests.demo.payment_sandbox.customer import DECLINED, Customer, customer_of
 
@@ -18,18 +18,18 @@ Outcome = tuple[type[Exception], int | None]
 LOST: Outcome = (stripe.APIConnectionError, None)
 FAILED: Outcome = (stripe.APIError, 500)
 # What the client sees, how many charges there are, and what the next request comes to.
-FAULTS: dict[Fault, tuple[Outcome | None, int, Outcome | str]] = {
-    Fault.DROP: (LOST, 1, "replayed"),
-    Fault.DROP_BEFORE: (LOST, 0, "new"),
-    Fault.DELAY: (None, 1, "replayed"),
-    Fault.ERROR_BEFORE: (FAILED, 0, FAILED),
-    Fault.ERROR_AFTER: (FAILED, 1, FAILED),
-    Fault.UNAVAILABLE: ((stripe.APIError, 503), 0, "new"),
-    Fault.RATE_LIMITED: ((stripe.RateLimitError, 429), 0, "new"),
-    Fault.HOLD_BEFORE: (None, 1, "replayed"),
-    Fault.HOLD_AFTER: (None, 1, "replayed"),
+FAULTS: dict[PaymentFault, tuple[Outcome | None, int, Outcome | str]] = {
+    PaymentFault.DROP: (LOST, 1, "replayed"),
+    PaymentFault.DROP_BEFORE: (LOST, 0, "new"),
+    PaymentFault.DELAY: (None, 1, "replayed"),
+    PaymentFault.ERROR_BEFORE: (FAILED, 0, FAILED),
+    PaymentFault.ERROR_AFTER: (FAILED, 1, FAILED),
+    PaymentFault.UNAVAILABLE: ((stripe.APIError, 503), 0, "new"),
+    PaymentFault.RATE_LIMITED: ((stripe.RateLimitError, 429), 0, "new"),
+    PaymentFault.HOLD_BEFORE: (None, 1, "replayed"),
+    PaymentFault.HOLD_AFTER: (None, 1, "replayed"),
 }
-AT_ONCE = Faults(delay_seconds=0, hold_seconds=0)
+AT_ONCE = FaultRates(delay_seconds=0, hold_seconds=0)
 
 
 @pytest.fixture
@@ -53,12 +53,12 @@ def statuses(sandbox: PaymentSandbox) -> list[str]:
 
 
 def test_every_fault_is_tested() -> None:
-    assert set(FAULTS) == set(Fault)
+    assert set(FAULTS) == set(PaymentFault)
 
 
-@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("fault", PaymentFault)
 def test_a_fault_and_the_request_after_it(
-    sandbox: PaymentSandbox, customer: Customer, fault: Fault
+    sandbox: PaymentSandbox, customer: Customer, fault: PaymentFault
 ) -> None:
     seen, charges, after = FAULTS[fault]
     sandbox.script(fault)
@@ -72,21 +72,21 @@ def test_a_fault_and_the_request_after_it(
 def test_a_decline_whose_answer_is_lost_is_saved(
     sandbox: PaymentSandbox, customer: Customer
 ) -> None:
-    sandbox.script(Fault.DROP)
+    sandbox.script(PaymentFault.DROP)
     assert outcome(customer, payment_method=DECLINED) == LOST
     assert outcome(customer, payment_method=DECLINED) == (stripe.CardError, 402)
     assert statuses(sandbox) == ["failed"]
 
 
 def test_a_dropped_connection_is_seen_at_once(sandbox: PaymentSandbox, customer: Customer) -> None:
-    for number, fault in enumerate((Fault.DROP, Fault.DROP_BEFORE)):
+    for number, fault in enumerate((PaymentFault.DROP, PaymentFault.DROP_BEFORE)):
         sandbox.script(fault)
         with pytest.raises(stripe.APIConnectionError, match="Remote end closed connection without"):
             customer.pay(f"key-{number}")
 
 
 def test_a_delay_outlasts_an_impatient_client() -> None:
-    faults = Faults(shares={Fault.DELAY: 1}, delay_seconds=FOREVER)
+    faults = FaultRates(shares={PaymentFault.DELAY: 1}, delay_seconds=FOREVER)
     with payment_sandbox(faults) as sandbox:
         with customer_of(sandbox, timeout=0.1) as hasty:
             assert outcome(hasty) == LOST
@@ -94,14 +94,14 @@ def test_a_delay_outlasts_an_impatient_client() -> None:
         with customer_of(sandbox) as patient:
             assert outcome(patient) == (stripe.APIError, 409)
         assert statuses(sandbox) == ["succeeded"]
-    assert sandbox.fired == Counter({Fault.DELAY: 1})
+    assert sandbox.fired == Counter({PaymentFault.DELAY: 1})
 
 
 def test_a_script_comes_in_its_order_and_before_chance(
     sandbox: PaymentSandbox, customer: Customer
 ) -> None:
-    sandbox.faults = Faults(shares={Fault.RATE_LIMITED: 1})
-    sandbox.script(Fault.UNAVAILABLE, None)
+    sandbox.faults = FaultRates(shares={PaymentFault.RATE_LIMITED: 1})
+    sandbox.script(PaymentFault.UNAVAILABLE, None)
     seen = [outcome(customer, key) for key in "abc"]
     assert seen == [(stripe.APIError, 503), "new", (stripe.RateLimitError, 429)]
 
@@ -110,7 +110,7 @@ def test_a_script_waits_for_requests_that_execute(
     sandbox: PaymentSandbox, customer: Customer
 ) -> None:
     customer.pay("a")
-    sandbox.script(Fault.DROP)
+    sandbox.script(PaymentFault.DROP)
     assert outcome(customer, "a") == "replayed"
     assert outcome(customer, "a", amount=1) == (stripe.IdempotencyError, 400)
     assert outcome(customer, "b", amount=0) == (stripe.InvalidRequestError, 400)
@@ -119,46 +119,48 @@ def test_a_script_waits_for_requests_that_execute(
 
 
 def test_there_are_at_most_so_many(sandbox: PaymentSandbox, customer: Customer) -> None:
-    sandbox.faults = Faults(shares={Fault.UNAVAILABLE: 1}, most={Fault.UNAVAILABLE: 2})
+    sandbox.faults = FaultRates(
+        shares={PaymentFault.UNAVAILABLE: 1}, limits={PaymentFault.UNAVAILABLE: 2}
+    )
     seen = [outcome(customer) for _ in range(3)]
     assert seen == [(stripe.APIError, 503), (stripe.APIError, 503), "new"]
-    assert sandbox.fired == Counter({Fault.UNAVAILABLE: 2})
+    assert sandbox.fired == Counter({PaymentFault.UNAVAILABLE: 2})
 
 
 def test_faults_may_be_replaced(sandbox: PaymentSandbox, customer: Customer) -> None:
-    sandbox.faults = Faults(shares={Fault.DROP_BEFORE: 1})
+    sandbox.faults = FaultRates(shares={PaymentFault.DROP_BEFORE: 1})
     assert outcome(customer) == LOST
-    sandbox.faults = Faults()
+    sandbox.faults = FaultRates()
     assert outcome(customer) == "new"
 
 
 def test_what_was_counted_is_a_copy(sandbox: PaymentSandbox) -> None:
-    sandbox.fired[Fault.DROP] += 1
+    sandbox.fired[PaymentFault.DROP] += 1
     assert not sandbox.fired
 
 
-def drawn(faults: Faults, keys: list[str]) -> dict[str, list[Fault | None]]:
-    return {key: [faults.drawn(key, nth) for nth in (1, 2)] for key in keys}
+def drawn(faults: FaultRates, keys: list[str]) -> dict[str, list[PaymentFault | None]]:
+    return {key: [faults.draw(key, nth) for nth in (1, 2)] for key in keys}
 
 
 def test_chance_depends_on_seed_key_and_number() -> None:
     keys = [f"key-{number}" for number in range(200)]
-    faults = Faults(seed=7, shares={Fault.DROP: 0.25, Fault.DELAY: 0.5})
-    same = Faults(seed=7, shares={Fault.DELAY: 0.5, Fault.DROP: 0.25})
+    faults = FaultRates(seed=7, shares={PaymentFault.DROP: 0.25, PaymentFault.DELAY: 0.5})
+    same = FaultRates(seed=7, shares={PaymentFault.DELAY: 0.5, PaymentFault.DROP: 0.25})
     draws = drawn(faults, keys)
     assert draws == drawn(same, keys[::-1])
-    assert draws != drawn(Faults(seed=8, shares=faults.shares), keys)
+    assert draws != drawn(FaultRates(seed=8, shares=faults.shares), keys)
     assert any(first != second for first, second in draws.values())
     counted = Counter(first for first, _ in draws.values())
-    assert counted.keys() == {Fault.DROP, Fault.DELAY, None}
-    assert 30 < counted[Fault.DROP] < 70 < counted[Fault.DELAY] < 130
+    assert counted.keys() == {PaymentFault.DROP, PaymentFault.DELAY, None}
+    assert 30 < counted[PaymentFault.DROP] < 70 < counted[PaymentFault.DELAY] < 130
 
 
 def test_the_order_of_the_requests_does_not_change_what_a_key_meets() -> None:
     keys = [f"key-{number}" for number in range(20)]
 
     def seen(order: list[str]) -> Mapping[str, Any]:
-        faults = Faults(seed=1, shares={Fault.UNAVAILABLE: 0.5})
+        faults = FaultRates(seed=1, shares={PaymentFault.UNAVAILABLE: 0.5})
         with payment_sandbox(faults) as sandbox, customer_of(sandbox) as customer:
             return {key: [outcome(customer, key) for _ in "12"] for key in order}
 
@@ -171,12 +173,15 @@ def test_the_order_of_the_requests_does_not_change_what_a_key_meets() -> None:
     ("wrong", "message"),
     [
         ({"shares": {"drip": 0.5}}, "shares: no such fault: drip; there are drop, drop_before"),
-        ({"shares": {Fault.DROP: 1.5}}, r"shares: drop is 1\.5"),
-        ({"shares": {Fault.DROP: -0.1}}, r"shares: drop is -0\.1"),
-        ({"shares": {Fault.DROP: math.nan}}, "shares: drop is nan"),
-        ({"shares": {Fault.DROP: 0.6, Fault.DELAY: 0.6}}, r"shares: they are 1\.2 together"),
-        ({"most": {"drip": 1}}, "most: no such fault: drip"),
-        ({"most": {Fault.DROP: -1}}, "most: drop is -1"),
+        ({"shares": {PaymentFault.DROP: 1.5}}, r"shares: drop is 1\.5"),
+        ({"shares": {PaymentFault.DROP: -0.1}}, r"shares: drop is -0\.1"),
+        ({"shares": {PaymentFault.DROP: math.nan}}, "shares: drop is nan"),
+        (
+            {"shares": {PaymentFault.DROP: 0.6, PaymentFault.DELAY: 0.6}},
+            r"shares: they are 1\.2 together",
+        ),
+        ({"limits": {"drip": 1}}, "limits: no such fault: drip"),
+        ({"limits": {PaymentFault.DROP: -1}}, "limits: drop is -1"),
         ({"delay_seconds": -1}, "delay_seconds is -1"),
         ({"delay_seconds": math.inf}, "delay_seconds is inf"),
         ({"hold_seconds": math.nan}, "hold_seconds is nan"),
@@ -184,9 +189,9 @@ def test_the_order_of_the_requests_does_not_change_what_a_key_meets() -> None:
 )
 def test_faults_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Faults(**wrong)
+        FaultRates(**wrong)
 
 
 def test_shares_may_be_all_there_is() -> None:
-    faults = Faults(shares={fault: 1 / len(Fault) for fault in Fault})
-    assert None not in {faults.drawn(str(number), 1) for number in range(100)}
+    faults = FaultRates(shares={fault: 1 / len(PaymentFault) for fault in PaymentFault})
+    assert None not in {faults.draw(str(number), 1) for number in range(100)}

@@ -14,8 +14,8 @@ import psutil
 import pytest
 import stripe
 
-from demo.payment_sandbox import Fault, Faults, PaymentSandbox, payment_sandbox
-from demo.payment_sandbox.held_requests import Held
+from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
+from demo.payment_sandbox.held_requests import HeldRequest
 from demo.quiescence import wait_until
 from tests.demo.payment_sandbox.customer import PARAMETERS, customer_of
 
@@ -35,7 +35,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 @pytest.fixture
 def sandbox(pool: ThreadPoolExecutor) -> Iterator[PaymentSandbox]:
     # It ends before the pool does, some of whose threads may wait for it.
-    with payment_sandbox(Faults(hold_seconds=LONG_SECONDS)) as running:
+    with payment_sandbox(FaultRates(hold_seconds=LONG_SECONDS)) as running:
         yield running
 
 
@@ -66,19 +66,19 @@ def sent(sandbox: PaymentSandbox, body: bytes = BODY) -> socket.socket:
 
 
 def held(
-    sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: Fault
-) -> tuple[Held, Future[str]]:
+    sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: PaymentFault
+) -> tuple[HeldRequest, Future[str]]:
     sandbox.script(fault)
     paying = pool.submit(pay, sandbox)
     return sandbox.held.get(timeout=PATIENCE_SECONDS), paying
 
 
-@pytest.mark.parametrize("fault", [Fault.HOLD_BEFORE, Fault.HOLD_AFTER])
+@pytest.mark.parametrize("fault", [PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER])
 def test_a_held_request_goes_on_when_it_is_released(
-    sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: Fault
+    sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: PaymentFault
 ) -> None:
     request, paying = held(sandbox, pool, fault)
-    assert request.charged is (fault is Fault.HOLD_AFTER)
+    assert request.charged is (fault is PaymentFault.HOLD_AFTER)
     assert len(sandbox.charges()) == request.charged
     assert request.metadata == PARAMETERS["metadata"]
     assert not paying.done()
@@ -87,9 +87,9 @@ def test_a_held_request_goes_on_when_it_is_released(
     assert len(sandbox.charges()) == 1
 
 
-@pytest.mark.parametrize("fault", [Fault.HOLD_BEFORE, Fault.HOLD_AFTER])
+@pytest.mark.parametrize("fault", [PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER])
 def test_while_a_key_executes_others_are_told_to_wait(
-    sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: Fault
+    sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: PaymentFault
 ) -> None:
     request, paying = held(sandbox, pool, fault)
     assert pay(sandbox) == "409 idempotency_key_in_use"
@@ -118,25 +118,25 @@ def test_of_many_at_once_under_one_key_one_charges(
 
 
 def test_a_held_request_is_released_by_itself(pool: ThreadPoolExecutor) -> None:
-    with payment_sandbox(Faults(hold_seconds=0.01)) as sandbox:
-        sandbox.script(Fault.HOLD_BEFORE)
+    with payment_sandbox(FaultRates(hold_seconds=0.01)) as sandbox:
+        sandbox.script(PaymentFault.HOLD_BEFORE)
         assert pay(sandbox) == "succeeded"
         assert sandbox.held.empty()
 
 
 def test_the_client_of_a_held_request_is_found_by_its_port(sandbox: PaymentSandbox) -> None:
-    sandbox.script(Fault.HOLD_BEFORE)
+    sandbox.script(PaymentFault.HOLD_BEFORE)
     with sent(sandbox) as connection:
         request = sandbox.held.get(timeout=PATIENCE_SECONDS)
         assert request.metadata == {"order_id": "7"}
         assert request.client_port == connection.getsockname()[1]
 
 
-@pytest.mark.parametrize("fault", [Fault.HOLD_BEFORE, Fault.HOLD_AFTER])
+@pytest.mark.parametrize("fault", [PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER])
 def test_a_client_that_died_is_charged_all_the_same(
-    fault: Fault, capfd: pytest.CaptureFixture[str]
+    fault: PaymentFault, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with payment_sandbox(Faults(hold_seconds=LONG_SECONDS)) as sandbox:
+    with payment_sandbox(FaultRates(hold_seconds=LONG_SECONDS)) as sandbox:
         sandbox.script(fault)
         with sent(sandbox):
             request = sandbox.held.get(timeout=PATIENCE_SECONDS)
@@ -176,10 +176,12 @@ def sockets_on(port: int) -> list[object]:
     return [one for one in connections if one.laddr and one.laddr.port == port]
 
 
-@pytest.mark.parametrize("fault", [Fault.HOLD_BEFORE, Fault.HOLD_AFTER, Fault.DELAY])
-def test_nothing_is_left(fault: Fault) -> None:
+@pytest.mark.parametrize(
+    "fault", [PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER, PaymentFault.DELAY]
+)
+def test_nothing_is_left(fault: PaymentFault) -> None:
     before = set(threading.enumerate())
-    faults = Faults(hold_seconds=LONG_SECONDS, delay_seconds=LONG_SECONDS)
+    faults = FaultRates(hold_seconds=LONG_SECONDS, delay_seconds=LONG_SECONDS)
     with ExitStack() as clients, payment_sandbox(faults) as sandbox:
         pool = clients.enter_context(ThreadPoolExecutor())
         idle = clients.enter_context(

@@ -10,8 +10,9 @@ import pytest
 from typer.testing import Result
 
 from demo.__main__ import app
-from demo.traffic.options import read_duplicates
-from demo.traffic.order_plan import CARD, DECLINED_CARD, PLENTY, plan
+from demo.traffic.options import parse_duplicates
+from demo.traffic.sample_order import CARD, DECLINED_CARD
+from demo.traffic.traffic_plan import INITIAL_STOCK, plan_traffic
 from tests.ops.support import OK, Cloud, answer_with, run
 
 FAULTS = ("--duplicates=50%", "--conflicts=3", "--malformed=4", "--refusals=5", "--declines=3")
@@ -79,9 +80,9 @@ def test_manifest_adds_up(at_work: Cloud, tmp_path: Path) -> None:
 def test_late_messages_wait_until_the_others_are_worked_off(at_work: Cloud, tmp_path: Path) -> None:
     sent_with_faults(at_work, tmp_path)
     numbers = {"duplicates": 15, "conflicts": 3, "malformed": 4, "refusals": 5, "declines": 3}
-    planned = plan(count=30, **numbers, seed=5)
+    planned = plan_traffic(count=30, **numbers, seed=5)
     late = Counter(order.body for order in planned.late)
-    late += Counter(order.in_conflict().body for order in planned.conflicts)
+    late += Counter(order.conflicting().body for order in planned.conflicts)
     assert at_work.worked_off["orders"].total() == planned.messages - late.total()
     assert at_work.take("orders") == late
 
@@ -96,7 +97,7 @@ def test_articles_are_on_the_shelf_before_anything_is_sent(cloud: Cloud) -> None
     faults = ("--refusals", 1, "--declines", 1)
     assert run_demo("send", "--count", 4, *faults, "--seed", 5).exit_code == 0
     numbers = {"duplicates": 0, "conflicts": 0, "malformed": 0, "refusals": 1, "declines": 1}
-    assert found == [plan(count=4, **numbers, seed=5).stock]
+    assert found == [plan_traffic(count=4, **numbers, seed=5).stock]
 
 
 def test_article_that_is_on_the_shelf_keeps_its_stock(cloud: Cloud) -> None:
@@ -104,7 +105,7 @@ def test_article_that_is_on_the_shelf_keeps_its_stock(cloud: Cloud) -> None:
     cloud.dynamodb.put_item(TableName="physical-stock", Item=item)
     assert run_demo("send", "--count", 2, "--seed", 5).exit_code == 0
     assert cloud.stock()["own-5-1"] == 7
-    assert cloud.stock()["own-5-2"] == PLENTY
+    assert cloud.stock()["own-5-2"] == INITIAL_STOCK
 
 
 def test_no_stock_writes_none(cloud: Cloud) -> None:
@@ -148,7 +149,7 @@ def test_summary_names_the_seed_and_the_numbers(at_work: Cloud) -> None:
     ("text", "number"), [("30%", 60), ("0", 0), ("45", 45), ("2.5%", 5), (" 300% ", 600)]
 )
 def test_duplicates_are_a_share_or_a_count(text: str, number: int) -> None:
-    assert read_duplicates(text, 200) == number
+    assert parse_duplicates(text, 200) == number
 
 
 @pytest.mark.parametrize("text", ["many", "", "%", "-3", "30 %%", "0x10", "1e3", "nan%", "٣"])

@@ -41,9 +41,9 @@ REFUSED = {"Code": "InvalidParameter", "Message": "too long", "SenderFault": Tru
 UNMENTIONED: dict[str, Any] = {}
 
 
-def send(service: publish.Call, *batches: tuple[str, ...]) -> list[int]:
+def send(service: publish.PublishCall, *batches: tuple[str, ...]) -> list[int]:
     sent: list[int] = []
-    publish.send(service, batches, sent.append)
+    publish.send_batches(service, batches, sent.append)
     return sent
 
 

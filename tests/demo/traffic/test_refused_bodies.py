@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from demo.traffic.malformed_bodies import KINDS, malformed_bodies
-from demo.traffic.order_plan import CARD, DECLINED_CARD, plan
+from demo.traffic.sample_order import CARD, DECLINED_CARD
+from demo.traffic.traffic_plan import plan_traffic
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.schema import DeadLetter
@@ -148,5 +149,5 @@ def test_a_few_malformed_bodies_already_show_several_reasons() -> None:
 
 def plan_of_one_event() -> dict[str, Any]:
     nothing = {"duplicates": 0, "conflicts": 0, "malformed": 0, "refusals": 0, "declines": 0}
-    [order] = plan(count=1, **nothing, seed=1).orders
+    [order] = plan_traffic(count=1, **nothing, seed=1).orders
     return order.event

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from once.ops.aws.deployment import Consumer, Deployment
+from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from tests.ops.support import Cloud, answer_with, refusal, run
 
@@ -12,7 +12,7 @@ from tests.ops.support import Cloud, answer_with, refusal, run
 def test_consumers_are_found_by_name(cloud: Cloud) -> None:
     found = Deployment.find()
     assert list(found.consumers) == ["inventory", "orders"]
-    assert found.consumer("orders") == Consumer(
+    assert found.consumer("orders") == DeployedConsumer(
         name="orders",
         queue_url=cloud.outputs["once-service"]["QueueOrders"],
         dead_letter_url=cloud.outputs["once-service"]["DeadLettersOrders"],

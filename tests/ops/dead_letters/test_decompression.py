@@ -12,14 +12,14 @@ import pytest
 
 from once.failures.quarantine import carried, text
 from once.intake.original_message import MOVED, OriginalMessage
-from once.ops.dead_letters.decompression import LARGEST, opened
-from once.ops.dead_letters.letter import Box, Letter
-from once.ops.dead_letters.redriven_message import sent_back
+from once.ops.dead_letters.decompression import MAX_BYTES, decompressed
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
+from once.ops.dead_letters.redriven_message import redriven_message
 from once.schema import DeadLetter, Limits
 
 NOW = datetime(2027, 1, 16, tzinfo=UTC)
 TENANT = {"tenant": {"stringValue": "é", "dataType": "String"}}
-BOX = Box("notes", "https://sqs/1/notes-dead-letters", "https://sqs/1/notes")
+BOX = DeadLetterQueue("notes", "https://sqs/1/notes-dead-letters", "https://sqs/1/notes")
 
 
 def compressed(content: Any) -> bytes:
@@ -51,7 +51,7 @@ def test_what_a_consumer_compressed_is_opened_and_sent_back_as_it_was(
     body = "é" * (Limits.MESSAGE_BYTES // 2 - 20)
     found = buried(OriginalMessage(body, attributes))
     assert (found.original.body, found.original.attributes) == (body, attributes)
-    back = sent_back(found, NOW)
+    back = redriven_message(found, NOW)
     assert back.body == body
     assert DeadLetter.ORIGINAL_GZIP not in back.attributes
     assert back.size <= Limits.MESSAGE_BYTES
@@ -70,7 +70,7 @@ FORGED: dict[str, bytes] = {
         {"body": "x", "attributes": {"a": {"stringValue": "x"}}}
     ),
     "nested": compressed(b"[" * 200_000),
-    "bomb": compressed({"body": "x" * LARGEST, "attributes": {}}),
+    "bomb": compressed({"body": "x" * MAX_BYTES, "attributes": {}}),
     "many arrays": compressed(b'{"body":"","attributes":' + b"[" + b"[]," * 900_000 + b"[]]}"),
 }
 
@@ -80,8 +80,8 @@ def test_what_no_consumer_wrote_is_shown_as_it_is(packed: bytes) -> None:
     original = OriginalMessage(MOVED, {}, packed)
     tracemalloc.start()
     try:
-        assert opened(original) == original
-        assert tracemalloc.get_traced_memory()[1] < 4 * LARGEST
+        assert decompressed(original) == original
+        assert tracemalloc.get_traced_memory()[1] < 4 * MAX_BYTES
     finally:
         tracemalloc.stop()
 
@@ -96,7 +96,7 @@ def test_attributes_that_do_not_fit_as_json_go_back_as_they_were_sent() -> None:
     attributes = {"quotes": {"stringValue": quotes, "dataType": "String"}}
     found = buried(OriginalMessage("{", attributes))
     assert found.original.attributes == attributes
-    back = sent_back(found, NOW)
+    back = redriven_message(found, NOW)
     assert dict(back.attributes) == {"quotes": text(quotes)}
     assert back.size <= Limits.MESSAGE_BYTES
 

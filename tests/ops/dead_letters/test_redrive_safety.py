@@ -9,10 +9,11 @@ import pytest
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.fingerprint import fingerprint
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.letter import boxes
-from once.ops.dead_letters.queue_walk import Walk
-from once.ops.dead_letters.redrive_safety import Prospect, judge_all
-from once.ops.dead_letters.remedies import remedy
+from once.ops.dead_letters._remedies import remedy
+from once.ops.dead_letters.letter import dead_letter_queues
+from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters.redrive_safety import assess_letters
+from once.ops.dead_letters.redrive_verdict import RedriveOutcome
 from once.ops.dedup_records.dedup_table import DedupTable
 from once.schema import RELAY, Limits, Reason
 from tests.ops.letters import DAY, Shop, note
@@ -23,7 +24,7 @@ WINDOW = 28 * DAY
 def test_what_has_no_record_is_worked_on(shop: Shop) -> None:
     shop.give_up(note("a"), error=ValueError())
     verdict = shop.verdict()
-    assert verdict.prospect is Prospect.WORKED_ON
+    assert verdict.outcome is RedriveOutcome.PROCESSED
     assert "no record of it was found" in verdict.why
     assert "see to what the error names" in verdict.why
     assert shop.send_back() == []
@@ -38,7 +39,7 @@ def test_what_was_committed_is_a_duplicate_under_every_kind_of_key(
     shop.send(note("a", event_type))
     shop.work_off()
     verdict = shop.verdict()
-    assert verdict.prospect is Prospect.DUPLICATE
+    assert verdict.outcome is RedriveOutcome.DUPLICATE
     assert "will be acknowledged as a duplicate" in verdict.why
     assert shop.send_back() == []
     assert shop.counted() == {"a": 1}
@@ -49,10 +50,10 @@ def test_a_letter_that_names_no_key_is_looked_up_under_every_key_it_may_have(
     shop: Shop, event_type: str
 ) -> None:
     shop.move(note("a", event_type))
-    assert shop.verdict().prospect is Prospect.WORKED_ON
+    assert shop.verdict().outcome is RedriveOutcome.PROCESSED
     shop.send(note("a", event_type))
     shop.work_off()
-    assert shop.verdict().prospect is Prospect.DUPLICATE
+    assert shop.verdict().outcome is RedriveOutcome.DUPLICATE
 
 
 def test_a_conflict_whose_other_side_is_forgotten_is_not_safe(shop: Shop) -> None:
@@ -61,22 +62,22 @@ def test_a_conflict_whose_other_side_is_forgotten_is_not_safe(shop: Shop) -> Non
     shop.give_up(note("a", data={"amount": 9}))
     shop.forget()
     verdict = shop.verdict()
-    assert verdict.prospect is Prospect.UNSAFE
+    assert verdict.outcome is RedriveOutcome.UNSAFE
     assert "that record is gone" in verdict.why
 
 
 def test_a_late_copy_of_an_old_event_without_a_record_is_not_safe(shop: Shop) -> None:
     shop.give_up({**note("a"), "time": "2020-01-01T00:00:00Z"}, error=ValueError())
     verdict = shop.verdict()
-    assert verdict.prospect is Prospect.UNSAFE
+    assert verdict.outcome is RedriveOutcome.UNSAFE
     assert "its producer made it at" in verdict.why
 
 
 def test_a_record_that_cannot_be_read_holds_up_no_other_letter(shop: Shop) -> None:
     shop.give_up(note("a"), note("b"), error=ValueError())
-    [pk] = [judged.case.pk for judged in shop.judged() if "id-a" in str(judged.case.pk)]
+    [pk] = [judged.context.pk for judged in shop.judged() if "id-a" in str(judged.context.pk)]
     shop.aws.put("dedup", {"pk": pk, "state": "done"})
-    found = {str(judged.case.pk): judged.verdict for judged in shop.judged()}
+    found = {str(judged.context.pk): judged.verdict for judged in shop.judged()}
     assert [verdict.safe for key, verdict in sorted(found.items())] == [False, True]
 
 
@@ -88,7 +89,7 @@ def test_fields_that_a_handler_leaves_out_make_no_other_content(
     shop.send(note("a", event_type, data={"sent": "early"}))
     shop.work_off()
     verdict = shop.verdict()
-    assert verdict.prospect is Prospect.RETURNS
+    assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
     assert "as key-conflict, unless its handler declares sent volatile" in verdict.why
     assert shop.send_back() == []
     assert shop.counted() == {"a": 1}
@@ -111,7 +112,7 @@ def test_other_content_under_the_key_comes_back_as_a_conflict(shop: Shop, event_
     shop.send(note("a", event_type, data={"amount": 1}))
     shop.work_off()
     verdict = shop.verdict()
-    assert verdict.prospect is Prospect.RETURNS
+    assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
     assert "as key-conflict: other content" in verdict.why
     assert "a new event, with an id of its own" in verdict.why
     assert shop.send_back() == ["key-conflict"]
@@ -135,7 +136,7 @@ REFUSED: dict[str, Any] = {
 def test_what_nobody_can_read_comes_back(shop: Shop, reason: str) -> None:
     shop.give_up(UNREADABLE[reason])
     verdict = shop.verdict()
-    assert verdict.prospect is Prospect.RETURNS
+    assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
     assert f"no consumer can read it ({reason}: " in verdict.why
     assert "redrive --edit" in verdict.why
     assert shop.send_back() == [reason]
@@ -147,7 +148,7 @@ def test_what_was_refused_before_any_record_comes_back_with_its_remedy(
 ) -> None:
     shop.give_up(REFUSED[reason])
     verdict = shop.verdict()
-    assert verdict.prospect is Prospect.RETURNS
+    assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
     assert f"as {reason}, unless this was done: {remedy(reason)}" in verdict.why
     assert shop.send_back() == [reason]
 
@@ -159,7 +160,7 @@ def test_a_late_duplicate_that_a_changed_model_does_not_read_is_a_duplicate(shop
     shop.work_off()
     [item] = shop.aws.items("dedup")
     shop.aws.put("dedup", item | {"fingerprint": fingerprint(event(late))})
-    assert shop.verdict().prospect is Prospect.DUPLICATE
+    assert shop.verdict().outcome is RedriveOutcome.DUPLICATE
     assert shop.send_back() == []
 
 
@@ -192,20 +193,20 @@ def test_no_record_says_nothing_of_what_is_older_than_records_become(
 def test_a_key_that_cannot_be_computed_is_said_to_be_unknown(shop: Shop) -> None:
     shop.give_up(note("a"), error=ValueError())
     letter = shop.letter()
-    strange = replace(letter, facts=replace(letter.facts, key_hash="0" * 64))
-    [found] = judge_all(DedupTable(shop.aws.dynamodb, "dedup"), [strange])
+    strange = replace(letter, attributes=replace(letter.attributes, key_hash="0" * 64))
+    [found] = assess_letters(DedupTable(shop.aws.dynamodb, "dedup"), [strange])
     assert not found.verdict.safe
-    assert f"ops trace {'0' * 64}" in found.verdict.why
+    assert f"once trace {'0' * 64}" in found.verdict.why
 
 
 def test_what_the_relay_gave_up_has_no_queue_to_go_back_to(shop: Shop) -> None:
-    [relay] = boxes(Deployment.find(), RELAY)
+    [relay] = dead_letter_queues(Deployment.find(), RELAY)
     shop.sqs.send_message(QueueUrl=relay.url, MessageBody=json.dumps(note()))
-    with Walk(shop.sqs, [relay], limit=1) as walk:
+    with QueueWalk(shop.sqs, [relay], limit=1) as walk:
         [[letter]] = walk.pages()
-    [found] = judge_all(DedupTable(shop.aws.dynamodb, "dedup"), [letter])
+    [found] = assess_letters(DedupTable(shop.aws.dynamodb, "dedup"), [letter])
     assert not found.verdict.safe
-    assert "`outbox republish` publishes it again" in found.verdict.why
+    assert "`once outbox republish` publishes it again" in found.verdict.why
 
 
 @pytest.mark.parametrize("reason", [one for one in Reason if one is not Reason.NOT_TRIED])

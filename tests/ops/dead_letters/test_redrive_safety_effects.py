@@ -10,7 +10,8 @@ import pytest
 from once.errors import NotDone
 from once.handlers.effect_declaration import Policy
 from once.intake.original_message import OriginalMessage
-from once.ops.dead_letters.redrive_safety import Prospect, judge_all
+from once.ops.dead_letters.redrive_safety import assess_letters
+from once.ops.dead_letters.redrive_verdict import RedriveOutcome
 from once.ops.dedup_records.dedup_table import DedupTable
 from once.schema import CLOCK_MARGIN_SECONDS
 from tests.ops.letters import HOUR, KEY_LIFETIME, Shop, note
@@ -38,7 +39,7 @@ def test_an_effect_that_is_certainly_not_done_goes_on(paying: Callable[[Policy],
     shop.outside.answers = [NotDone()] * 3
     shop.give_up(note())
     verdict = shop.verdict(in_seconds=KEY_LIFETIME + HOUR)
-    assert verdict.prospect is Prospect.WORKED_ON
+    assert verdict.outcome is RedriveOutcome.PROCESSED
     assert "has certainly not been done" in verdict.why
     assert shop.send_back() == []
     assert shop.counted() == {"a": 1}
@@ -52,7 +53,7 @@ def test_an_effect_that_may_be_done_goes_on_under_its_key_while_the_provider_kno
     shop.give_up(note())
     [key] = set(shop.outside.calls)
     verdict = shop.verdict(in_seconds=KEY_LIFETIME - HOUR)
-    assert verdict.prospect is Prospect.WORKED_ON
+    assert verdict.outcome is RedriveOutcome.PROCESSED
     assert f"goes on under the same key {key}" in verdict.why
     assert shop.send_back() == []
     assert set(shop.outside.calls) == {key}
@@ -107,9 +108,9 @@ def test_a_conflict_with_a_pending_effect_comes_back(paying: Callable[[Policy], 
     shop.send(note(data={"amount": 1}))
     shop.work_off()
     shop.give_up(note(data={"amount": 9}))
-    unknown, conflict = judge_all(DedupTable(shop.aws.dynamodb, "dedup"), shop.letters())
-    assert unknown.verdict.prospect is Prospect.UNSAFE
-    assert conflict.verdict.prospect is Prospect.RETURNS
+    unknown, conflict = assess_letters(DedupTable(shop.aws.dynamodb, "dedup"), shop.letters())
+    assert unknown.verdict.outcome is RedriveOutcome.UNSAFE
+    assert conflict.verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
     assert "as key-conflict: other content" in conflict.verdict.why
 
 
@@ -121,5 +122,5 @@ def test_an_open_effect_is_not_risked_where_content_only_seems_to_differ(
     shop.give_up(note(data={"amount": 1}))
     letter = shop.letter()
     other = replace(letter, original=OriginalMessage(json.dumps(note(data={"amount": 9})), {}))
-    [found] = judge_all(DedupTable(shop.aws.dynamodb, "dedup"), [other])
-    assert found.verdict.prospect is Prospect.UNSAFE
+    [found] = assess_letters(DedupTable(shop.aws.dynamodb, "dedup"), [other])
+    assert found.verdict.outcome is RedriveOutcome.UNSAFE

@@ -8,7 +8,7 @@ import pytest
 from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import Key, key_hash
 from once.events.fingerprint import fingerprint
-from once.ops.dedup_records.key_candidates import candidates, key_of
+from once.ops.dedup_records.key_candidates import candidate_keys, candidate_with_hash
 
 DATA = {
     "order_id": "o-1",
@@ -45,17 +45,17 @@ def event(data: Any = DATA, **attributes: Any) -> CloudEvent:
 )
 def test_the_key_of_every_rule_is_found_by_its_hash(rule: Key) -> None:
     key = rule.of(event(), fingerprint=fingerprint(event()), consumer="orders")
-    assert key_of(event(), "orders", key_hash(key)) == key
+    assert candidate_with_hash(event(), "orders", key_hash(key)) == key
 
 
 def test_a_key_that_no_rule_makes_is_not_found() -> None:
     key = Key.event().of(event(), fingerprint="f", consumer="orders")
-    assert key_of(event(), "inventory", key_hash(key)) is None
-    assert key_of(event(id="e-2"), "orders", key_hash(key)) is None
+    assert candidate_with_hash(event(), "inventory", key_hash(key)) is None
+    assert candidate_with_hash(event(id="e-2"), "orders", key_hash(key)) is None
 
 
 def test_likely_keys_come_first() -> None:
-    assert list(islice(candidates(event(), "orders"), 9)) == [
+    assert list(islice(candidate_keys(event(), "orders"), 9)) == [
         "orders#event#/shop#e-1",
         "orders#attribute#/shop#subject#str:o-1",
         "orders#attribute#/shop#delivery#str:d-1",
@@ -69,31 +69,31 @@ def test_likely_keys_come_first() -> None:
 
 
 def test_no_candidate_comes_twice() -> None:
-    found = list(candidates(event(), "orders"))
+    found = list(candidate_keys(event(), "orders"))
     assert len(found) == len(set(found)) == 5 + 4 + 4 * 3 + 4 * 3 * 2
 
 
 @pytest.mark.parametrize("data", [None, [], ["x"], "x", 7, {}, {"a.b": 1}, {"a": [1]}])
 def test_data_without_fields_leaves_the_other_rules(data: Any) -> None:
-    assert len(list(candidates(event(data), "orders"))) == 5
+    assert len(list(candidate_keys(event(data), "orders"))) == 5
 
 
 def test_a_key_that_dynamodb_does_not_take_is_no_candidate() -> None:
-    found = list(candidates(event({"text": "x" * 3000}), "orders"))
+    found = list(candidate_keys(event({"text": "x" * 3000}), "orders"))
     assert len(found) == 5
 
 
 def test_an_event_without_a_canonical_form_has_no_candidates() -> None:
-    assert list(candidates(event({"caf\u00e9": 1, "cafe\u0301": 2}), "orders")) == []
+    assert list(candidate_keys(event({"caf\u00e9": 1, "cafe\u0301": 2}), "orders")) == []
 
 
 def test_of_broad_data_all_fields_come_first_and_not_all_are_combined() -> None:
     data = {f"field_{number}": number for number in range(60)}
-    found = list(candidates(event(data), "orders"))
+    found = list(candidate_keys(event(data), "orders"))
     assert "orders#field#order.placed#field_59#int:59" in found[: 5 + 60]
     assert len(found) == 5 + 60 + 40 * 39 + 40 * 39 * 38
 
 
 def test_a_name_with_a_dot_is_not_taken_for_a_path() -> None:
-    found = list(candidates(event({"a.b": 1, "a": {"b": 2}}), "orders"))
+    found = list(candidate_keys(event({"a.b": 1, "a": {"b": 2}}), "orders"))
     assert found[5:] == ["orders#field#order.placed#a.b#int:2"]

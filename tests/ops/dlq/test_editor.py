@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from once.ops.dlq.redrive import EDIT_SECONDS
+from once.ops.dlq._redrive import EDIT_HOLD_SECONDS
 from tests.ops.editing import Editor, edit, refused
 from tests.ops.letters import Shop, note
 from tests.ops.support import answer_with
@@ -88,4 +88,4 @@ def test_the_letter_is_held_for_as_long_as_an_edit_takes(shop: Shop, editor: Edi
     editor.writes(note("a", data={"amount": 3}))
     edit(shop)
     assert len(asked) == 1
-    assert f'"VisibilityTimeout": {EDIT_SECONDS}' in str(asked[0])
+    assert f'"VisibilityTimeout": {EDIT_HOLD_SECONDS}' in str(asked[0])

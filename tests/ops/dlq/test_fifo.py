@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from once.ops.dead_letters import redrive
-from once.ops.dead_letters.letter import Box
-from once.ops.dead_letters.queue_walk import Walk
-from once.ops.dead_letters.redrive import Pace, Redriver
+from once.ops.dead_letters.letter import DeadLetterQueue
+from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters.redrive import RateLimiter, Redriver
 from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud
 
@@ -20,7 +20,7 @@ REASON = {"once-reason": {"DataType": "String", "StringValue": "permanent"}}
 @dataclass
 class Queues:
     sqs: Any
-    box: Box
+    box: DeadLetterQueue
 
     def add(self, name: str, group: str) -> None:
         self.sqs.send_message(
@@ -32,15 +32,15 @@ class Queues:
         )
 
     def redrive(self) -> None:
-        with Walk(self.sqs, [self.box], limit=100) as walk:
-            redriver = Redriver(self.sqs, Pace(1000), walk.taken)
+        with QueueWalk(self.sqs, [self.box], limit=100) as walk:
+            redriver = Redriver(self.sqs, RateLimiter(1000), walk.forget)
             for page in walk.pages():
                 redriver.send(page)
 
     def arrived(self) -> list[tuple[str, str]]:
         """What is in the queue: groups and names."""
         answer = self.sqs.receive_message(
-            QueueUrl=self.box.queue_url, MaxNumberOfMessages=10, AttributeNames=["All"]
+            QueueUrl=self.box.source_url, MaxNumberOfMessages=10, AttributeNames=["All"]
         )
         return [
             (message["Attributes"]["MessageGroupId"], json.loads(message["Body"])["data"]["name"])
@@ -55,7 +55,7 @@ def queues(cloud: Cloud) -> Iterator[Queues]:
             shop.sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
             for name in ("orders.fifo", "orders-dead.fifo")
         )
-        yield Queues(shop.sqs, Box("orders", dead, url))
+        yield Queues(shop.sqs, DeadLetterQueue("orders", dead, url))
 
 
 def test_letters_go_back_in_their_groups_and_in_their_order(queues: Queues) -> None:
@@ -91,7 +91,9 @@ def test_a_letter_that_is_sent_twice_is_taken_once_by_sqs_already(
 ) -> None:
     queues.add("a", "g")
     with monkeypatch.context() as patch:
-        patch.setattr(redrive, "delete", lambda sqs, letters: {letters[0].message_id: "killed"})
+        patch.setattr(
+            redrive, "delete_letters", lambda sqs, letters: {letters[0].message_id: "killed"}
+        )
         queues.redrive()
     queues.redrive()
     assert queues.arrived() == [("g", "a")]

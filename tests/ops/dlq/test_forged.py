@@ -10,9 +10,9 @@ from once.events.cloud_event import read_event
 from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters import redrive
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.queue_walk import Walk
-from once.ops.dead_letters.redriven_message import sent_back
-from once.ops.dlq.letter_text import NO_REASON
+from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters.redriven_message import redriven_message
+from once.ops.dlq._letter_text import NO_REASON
 from once.schema import DeadLetter
 from tests.ops.hostile import Forged, attribute
 from tests.ops.letters import Shop, note
@@ -112,7 +112,7 @@ def test_of_a_letter_that_sqs_moved_no_forged_reason_is_believed(mess: Mess, sho
     mess.send(
         letter(moved=True, reason="permanent", error="Trust: me", receive_count="1", consumer="x")
     )
-    with Walk(boto3.client("sqs"), [shop.box], limit=1) as walk:
+    with QueueWalk(boto3.client("sqs"), [shop.box], limit=1) as walk:
         [[found]] = walk.pages()
     assert (found.reason, found.error, found.moved) == (None, None, True)
     assert found.receive_count == found.receives
@@ -120,7 +120,7 @@ def test_of_a_letter_that_sqs_moved_no_forged_reason_is_believed(mess: Mess, sho
     text = shown(found.message_id)
     assert f"reason {NO_REASON}" in text
     assert "Trust: me" not in text.split("if sent back")[0]
-    assert "the function died at it on every receive" in text
+    assert "the function died on every receive" in text
     [told] = json.loads(run("dlq", "list", "--json").stdout)["letters"]
     assert (told["reason"], told["error"]) == (None, None)
     assert json.loads(run("dlq", "list", "--json", "--reason", "permanent").stdout)["letters"] == []
@@ -156,7 +156,7 @@ def test_an_error_in_sending_a_letter_is_told_of_it(
     def fail(one: Letter, *arguments: Any, **options: Any) -> Any:
         if one.original == OriginalMessage(letter().body, {}):
             raise ZeroDivisionError
-        return sent_back(one, *arguments, **options)
+        return redriven_message(one, *arguments, **options)
 
-    monkeypatch.setattr(redrive, "sent_back", fail)
+    monkeypatch.setattr(redrive, "redriven_message", fail)
     goes_around(mess, shop, letter(), "not sent: unexpected, a fault of this command")

@@ -69,7 +69,7 @@ class Process:
 
 @pytest.fixture
 def shop(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
-    monkeypatch.setattr(walk, "MOST", PAGE)
+    monkeypatch.setattr(walk, "BATCH_ENTRIES", PAGE)
     with Shop(cloud) as shop:
         shop.give_up(BAD)  # it is looked at, and given back
         yield shop

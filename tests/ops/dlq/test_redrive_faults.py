@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from once.ops.aws.batch_calls import ATTEMPTS
-from once.ops.dead_letters.redrive import Pace
+from once.ops.dead_letters.redrive import RateLimiter
 from tests.ops.letters import Shop, note
 from tests.ops.support import OK, answer_with, refusal, run
 
@@ -121,9 +121,9 @@ def test_messages_leave_no_faster_than_they_may(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(time, "sleep", sleep)
-    pace = Pace(2)
+    pace = RateLimiter(2)
     for _ in range(4):
-        pace.wait(pace.at_once)
+        pace.wait(pace.max_per_call)
         now[0] += 0.25
     assert slept == [0.75] * 3
-    assert [Pace(rate).at_once for rate in (0.1, 3, 10, 500)] == [1, 3, 10, 10]
+    assert [RateLimiter(rate).max_per_call for rate in (0.1, 3, 10, 500)] == [1, 3, 10, 10]

@@ -10,8 +10,8 @@ import pytest
 from once.errors import PermanentError
 from once.handlers.effect_declaration import Policy
 from once.ops.dead_letters import queue_walk as walk
-from once.ops.dlq.letter_text import body_text
-from once.ops.terminal.formatting import harmless
+from once.ops.dlq._letter_text import body_text
+from once.ops.terminal.formatting import escape_controls
 from tests.ops.letters import Shop, note
 from tests.ops.support import Cloud, answer_with, run
 
@@ -92,7 +92,7 @@ def test_what_a_terminal_could_obey_is_shown_as_an_escape(shop: Shop) -> None:
     shop.work_off()
     text = shown(shop)
     assert "\\x85[31m{\\u202e [bold]" in text
-    assert harmless("a\x1b[0m\tb\n\x07é") == "a\\x1b[0m\tb\n\\x07é"
+    assert escape_controls("a\x1b[0m\tb\n\x07é") == "a\\x1b[0m\tb\n\\x07é"
 
 
 def test_the_beginning_of_an_id_is_enough(shop: Shop) -> None:
@@ -106,7 +106,7 @@ def test_the_beginning_of_an_id_is_enough(shop: Shop) -> None:
 def test_a_beginning_that_several_share_is_refused_with_their_ids(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walk, "MOST", 1)  # whatever is on the first page is not all
+    monkeypatch.setattr(walk, "BATCH_ENTRIES", 1)  # whatever is on the first page is not all
     for _ in range(17):  # one more than there are first digits
         shop.sqs.send_message(QueueUrl=shop.box.url, MessageBody="{")
     ids = [letter.message_id for letter in shop.letters()]
@@ -126,7 +126,7 @@ def test_a_letter_that_is_not_there_says_where_to_look(shop: Shop) -> None:
     shop.give_up("{")
     result = run("dlq", "show", uuid4())
     assert result.exit_code == 1
-    assert "`dlq list` shows" in result.stderr
+    assert "`once dlq list` shows" in result.stderr
     assert shop.hidden() == 0
 
 

@@ -112,7 +112,7 @@ def test_s3_an_event_that_a_consumer_takes_is_published_with_its_own_type(yard: 
     yard.publish(event(LOST))
     result = redrive()
     assert result.exit_code == 1
-    assert "add it to `external=` of a consumer's line and deploy" in result.stderr
+    assert "add it to `external=` of a consumer and deploy" in result.stderr
     for consumer in ("orders", "inventory"):  # whose filter policies select by the attribute
         assert yard.cloud.take(consumer) == {body: 1}
     assert [letter["event_type"] for letter in listed()] == [LOST]

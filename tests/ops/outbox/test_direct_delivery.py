@@ -9,7 +9,7 @@ import pytest
 from once.events.outgoing import OutgoingEvent
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.outbox.direct_delivery import sender
+from once.ops.outbox._direct_delivery import queue_sender
 from once.schema import EVENT_TYPE_ATTRIBUTE
 from tests.ops.outboxes import event, numbers
 from tests.ops.support import OK, Cloud, answer_with, run
@@ -81,7 +81,7 @@ def test_large_events_are_sent_in_several_calls(cloud: Cloud) -> None:
         sizes.append(sum(len(entry["MessageBody"]) for entry in sent))
 
     answer_with("sqs.SendMessageBatch", measured)
-    sender(client("sqs"), Deployment.find().consumer("inventory"))(events)
+    queue_sender(client("sqs"), Deployment.find().consumer("inventory"))(events)
     assert cloud.take("inventory") == Counter(event.body for event in events)
     assert sizes == [4 * 240_000, 2 * 240_000]
 

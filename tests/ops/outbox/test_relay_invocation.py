@@ -8,7 +8,7 @@ from typing import Any
 
 from once.events.dedup_key import key_hash
 from once.ops.aws.batch_calls import ATTEMPTS
-from once.ops.outbox.republish import BATCH_RECORDS, batches
+from once.ops.outbox.republish import BATCH_RECORDS, stream_batches
 from tests.ops.outboxes import REPUBLISH, event, ids, numbers, published
 from tests.ops.support import OK, Cloud, answer_with, refusal, run
 
@@ -28,7 +28,7 @@ def test_unreadable_outbox_is_told_by_the_keys_hash_after_all_others_were_publis
     assert published(cloud) == ids(*pks)
     assert numbers(result.stdout)["events"] == "5"
     assert f"  {key_hash('orders#customer-7')}\n" in result.stderr
-    assert "`dlq list --consumer outbox_relay` says why" in result.stderr
+    assert "`once dlq list --consumer outbox_relay` says why" in result.stderr
     assert "customer-7" not in result.output
     [letter] = cloud.relay_dead_letters()
     assert letter["MessageAttributes"]["once-reason"]["StringValue"] == "unpublishable"
@@ -119,14 +119,14 @@ def test_many_records_are_handed_over_in_batches_that_lambda_takes(
 def test_a_batch_ends_where_its_request_would_be_too_large() -> None:
     # Escaped as JSON, an outbox takes up to twice its size.
     item = {"pk": {"S": "orders#a"}, "commit": {"S": "c"}, "outbox": {"S": '"' * 390_000}}
-    found = [*batches([item] * 20)]
+    found = [*stream_batches([item] * 20)]
     assert [len(batch) for batch in found] == [6, 6, 6, 2]
     assert all(len(json.dumps({"Records": batch})) < 6 * 1024 * 1024 for batch in found)
 
 
 def test_an_outbox_of_bytes_is_handed_over_as_the_stream_does() -> None:
     item = {"pk": {"S": "orders#a"}, "commit": {"S": "c"}, "outbox": {"B": b"x"}}
-    [[record]] = batches([item])
+    [[record]] = stream_batches([item])
     assert record["dynamodb"]["NewImage"]["outbox"] == {"B": "eA=="}
 
 

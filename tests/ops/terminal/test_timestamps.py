@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 import pytest
 from typer import BadParameter
 
-from once.ops.terminal.timestamps import read_when
+from once.ops.terminal.timestamps import parse_time_option
 
 NOW = datetime(2026, 7, 30, 12, tzinfo=UTC)
 
 
 def read(text: str) -> str:
-    return read_when(text, now=NOW, option="--since").astimezone(UTC).isoformat()
+    return parse_time_option(text, now=NOW, option="--since").astimezone(UTC).isoformat()
 
 
 @pytest.mark.parametrize(

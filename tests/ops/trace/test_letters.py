@@ -4,8 +4,8 @@ import pytest
 
 from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import Key, key_hash
+from once.ops.trace import _event_graph as story
 from once.ops.trace import command as trace
-from once.ops.trace import event_graph as story
 from once.schema import Reason
 from tests.ops.support import run
 from tests.ops.tracing import Saga, body, moments, placed, told, words
@@ -77,7 +77,7 @@ def test_an_event_is_followed_once_however_often_it_was_given_up(
         asked.append(consumer)
         return ()
 
-    monkeypatch.setattr(story, "candidates", none)
+    monkeypatch.setattr(story, "candidate_keys", none)
     for consumer in ("orders", "orders", "inventory"):
         saga.bury(consumer, body(placed("o-1")))
     assert len(moments("o-1")) == 3

@@ -1,0 +1,102 @@
+"""The command `run`: deploys the shop, runs one scenario, and leaves it running on request."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from demo.console import console, print_failure, step
+from demo.deployed_shop import deploy_service
+from demo.payment_sandbox import PaymentSandbox, payment_sandbox
+from demo.scenarios.faults import faults
+from demo.scenarios.hostile import APP, hostile
+from demo.scenarios.outage import outage
+from emulator.child_processes import ProcessFailed
+from emulator.embedded_aws import EmbeddedAws, embedded_aws
+from once.ops.aws.deployment import Deployment
+from once.ops.terminal.console import command_group
+
+app = command_group()
+
+ScenarioFunction = Callable[[EmbeddedAws, PaymentSandbox, Deployment, float], bool]
+"""Runs a scenario; the number is the duration of the deployment in seconds, for the report."""
+
+
+class Scenario(StrEnum):
+    """A set of faults."""
+
+    FAULTS = "faults"
+    """A few of each: duplicates, lost answers, killed functions."""
+    OUTAGE = "outage"
+    """The payment provider is down until messages are dead-lettered; then they are redriven."""
+    HOSTILE = "hostile"
+    """Poison, bombs, forgeries and fatal messages ahead of healthy ones."""
+
+
+_FUNCTIONS: dict[Scenario, ScenarioFunction] = {
+    Scenario.FAULTS: faults,
+    Scenario.OUTAGE: outage,
+    Scenario.HOSTILE: hostile,
+}
+
+
+@app.command()
+def run(
+    scenario: Annotated[Scenario, typer.Option(envvar="SCENARIO")] = Scenario.FAULTS,
+    keep: Annotated[bool, typer.Option(envvar="KEEP")] = False,
+) -> None:
+    """Deploy, send orders while faults occur, and audit; --keep leaves it running."""
+    raise typer.Exit(run_scenario(scenario, keep=keep))
+
+
+def run_scenario(scenario: Scenario, *, keep: bool) -> int:
+    """Run a scenario against an embedded AWS of its own.
+
+    Args:
+        scenario: the faults.
+        keep: leave the embedded AWS running afterwards, until Ctrl-C.
+
+    Returns:
+        The exit status: 0 if the audit is clean and enough faults occurred.
+    """
+    with payment_sandbox() as sandbox, embedded_aws() as aws:
+        try:
+            passed = _deploy_and_run(aws, sandbox, scenario)
+        except (subprocess.CalledProcessError, ProcessFailed) as error:
+            print_failure(aws, error)
+            return 1
+        if keep:
+            _keep_running(aws)
+    return 0 if passed else 1
+
+
+def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: Scenario) -> bool:
+    cdk_app = APP if scenario is Scenario.HOSTILE else None
+    with step("deploying: cdk bootstrap, cdk deploy"):
+        started = time.monotonic()
+        deployment = deploy_service(aws, sandbox.url, app=cdk_app)
+        seconds = time.monotonic() - started
+    return _FUNCTIONS[scenario](aws, sandbox, deployment, seconds)
+
+
+def _keep_running(aws: EmbeddedAws) -> None:
+    script = aws.state_dir / "aws.sh"
+    script.write_text("".join(f"export {n}='{v}'\n" for n, v in aws.environment().items()))
+    aws_cli = f"aws --endpoint-url {aws.endpoint}"
+    console.print(f"\nIt is still running. In another shell:\n  source {script}", highlight=False)
+    for example in (
+        ".venv/bin/once status",
+        ".venv/bin/once outbox republish --since 1h --dry-run",
+        f"{aws_cli} sqs list-queues",
+        f"{aws_cli} dynamodb list-tables",
+        f"{aws_cli} logs tail /aws/lambda/once-payments",
+    ):
+        console.print(f"  {example}", highlight=False, soft_wrap=True)
+    console.print("Ctrl-C ends it.")
+    try:
+        aws.wait()
+    except KeyboardInterrupt:
+        console.print("ended")

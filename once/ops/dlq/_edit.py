@@ -1,0 +1,152 @@
+"""Edit: a dead letter's body in the operator's editor; the event's key must not change."""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import typer
+
+from once.errors import OnceError
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import key_hash
+from once.events.fingerprint import fingerprint
+from once.failures.quarantine import allowed
+from once.intake.original_message import OriginalMessage
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.letter_context import LetterContext
+from once.ops.dedup_records.key_candidates import candidate_keys, candidate_with_hash
+from once.ops.dedup_records.record_text import format_written_at
+from once.ops.dedup_records.stored_record import UnreadableRecord, read_record
+from once.ops.dlq._letter_text import body_text
+from once.ops.errors import OpsError
+from once.ops.terminal.formatting import escape_controls
+from once.schema import Reason
+
+_NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"
+
+_ReadContext = Callable[[Letter], LetterContext]
+
+
+def edit_letter(context: LetterContext, look: _ReadContext) -> Letter:
+    """Let the operator edit a letter's body until it can be sent.
+
+    Args:
+        context: the letter with its event and record.
+        look: reads the context of the edited letter.
+
+    Returns:
+        The letter with its new body.
+
+    Raises:
+        OpsError: there is no editor, the body is unchanged, or the operator stops.
+    """
+    before = text = allowed(body_text(context.letter))
+    while True:
+        text = _in_editor(text).strip()
+        if text == before.strip():
+            raise OpsError("the body was not changed, and nothing is sent: leave --edit out")
+        original = OriginalMessage(text, context.letter.original.attributes)
+        letter = replace(context.letter, original=original)
+        fault = _edit_error(context, look(letter))
+        if fault is None:
+            return letter
+        typer.echo(f"it cannot be sent so: {escape_controls(fault)}", err=True)
+        if not typer.confirm("edit again?", default=True, err=True):
+            raise OpsError("nothing was sent: the dead letter is as it was")
+
+
+def _edit_error(before: LetterContext, after: LetterContext) -> str | None:
+    """Return why a letter may not be sent with its new body; None if it may."""
+    if isinstance(after.event, OnceError):
+        return f"no consumer could read it, {after.event.reason}: {after.event}"
+    return _key_error(before, after.event) or _record_error(after, after.event)
+
+
+def _key_error(before: LetterContext, event: CloudEvent) -> str | None:
+    """Return why the key would change; a changed key would process the event a second time."""
+    letter, was = before.letter, before.event
+    consumer = letter.queue.owner
+    if isinstance(was, OnceError):
+        return None  # no consumer could compute a key
+    if event.type != was.type and letter.reason != Reason.UNKNOWN_TYPE:
+        return f"its type would change, and with it the handler that makes its key: {_NEW_EVENT}"
+    if before.pk is not None:
+        if candidate_with_hash(event, consumer, key_hash(before.pk)):
+            return None
+        return _changed(before.pk, _nearest(event, consumer, before.pk))
+    if letter.key_hash is not None:
+        return f"its key cannot be computed, so that nothing tells whether it stays: {_NEW_EVENT}"
+    if _name(event) != _name(was):
+        return _changed(_name(was), _name(event))
+    if _keys_by_fields(was, consumer) - _keys_by_fields(event, consumer):
+        return f"nothing tells which of its fields are its key, and one would change: {_NEW_EVENT}"
+    return None
+
+
+def _keys_by_fields(event: CloudEvent, consumer: str) -> set[str]:
+    """Return the candidate keys except those by content, which every edit changes."""
+    return {
+        key for key in candidate_keys(event, consumer) if not key.startswith(f"{consumer}#content#")
+    }
+
+
+def _record_error(context: LetterContext, event: CloudEvent) -> str | None:
+    """Return why the record forbids the body; no field counts as volatile."""
+    if context.record is None:
+        return None
+    try:
+        record = read_record(context.record)
+    except UnreadableRecord as error:
+        return (
+            f"the record under its key {context.pk} cannot be read, and may say otherwise: {error}"
+        )
+    if record.fingerprint == fingerprint(event):
+        return None
+    return (
+        f"other content was committed under its key {context.pk} at {format_written_at(record)}: "
+        f"it would come back as key-conflict; {_NEW_EVENT}"
+    )
+
+
+def _changed(was: str, would_be: str) -> str:
+    return (
+        f"the event's key would change, from {was} to {would_be}: put it back as it was, or "
+        f"{_NEW_EVENT}"
+    )
+
+
+def _nearest(event: CloudEvent, consumer: str, key: str) -> str:
+    """Return the candidate key that differs in the fewest parts, probably of the same rule."""
+    parts = key.split("#")
+
+    def distance(candidate: str) -> int:
+        others = candidate.split("#")
+        different = sum(a != b for a, b in zip(parts, others, strict=False))
+        return different + 2 * abs(len(parts) - len(others))
+
+    return min(candidate_keys(event, consumer), key=distance)
+
+
+def _name(event: CloudEvent) -> str:
+    return f"source {event.source!r} and id {event.id!r}"
+
+
+def _in_editor(text: str) -> str:
+    editor = os.environ.get("EDITOR") or os.environ.get("VISUAL")
+    if not editor:
+        raise OpsError("there is no editor: set EDITOR, such as EDITOR=vi")
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "body.json"
+        file.write_text(text, encoding="utf-8")
+        try:
+            # The command is the operator's own, and runs with the operator's rights.
+            done = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603
+        except OSError as error:
+            raise OpsError(f"EDITOR={editor} cannot be started ({error}): set another") from None
+        if done.returncode:
+            raise OpsError(f"EDITOR={editor} ended with {done.returncode}: nothing is sent")
+        return file.read_text(encoding="utf-8")

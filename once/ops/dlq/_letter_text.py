@@ -1,0 +1,115 @@
+"""Text of a dead letter: its metadata, its event, its dedup record and its verdict."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+
+from rich.table import Table
+from rich.text import Text
+
+from once.errors import OnceError
+from once.events.cloud_event import CloudEvent
+from once.events.strict_json import parse
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.letter_context import LetterContext
+from once.ops.dead_letters.queue_history import QueueStay
+from once.ops.dead_letters.redrive_safety import AssessedLetter
+from once.ops.dead_letters.redrive_verdict import RedriveVerdict
+from once.ops.dedup_records.record_text import record_lines
+from once.ops.terminal.formatting import (
+    NOT_READABLE,
+    escape_controls,
+    format_age,
+    format_time,
+    single_line,
+)
+from once.schema import Limits
+
+NO_REASON = "no reason recorded: the function died"
+
+
+def reason_text(reason: str | None) -> str:
+    """Return a letter's reason as text."""
+    return reason or NO_REASON
+
+
+def verdict_style(verdict: RedriveVerdict) -> str:
+    """Return the style of a verdict."""
+    return "green" if verdict.safe else "bold red"
+
+
+def letter_table(assessed: AssessedLetter, now: datetime) -> Table:
+    """Return a table of a letter without its body."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in _rows(assessed.context, now):
+        table.add_row(Text(name, "dim"), value)
+    table.add_row(
+        Text("if sent back", "dim"),
+        Text(escape_controls(str(assessed.verdict)), verdict_style(assessed.verdict)),
+    )
+    return table
+
+
+def body_text(letter: Letter) -> str:
+    """Return a letter's body: indented if it is valid JSON, unchanged if not."""
+    body = letter.original.body
+    try:
+        tree = parse(body, max_bytes=Limits.MESSAGE_BYTES)
+    except OnceError:
+        return body
+    return json.dumps(tree, indent=2, ensure_ascii=False)
+
+
+def _rows(context: LetterContext, now: datetime) -> Iterator[tuple[str, str]]:
+    letter = context.letter
+    yield "message", letter.message_id
+    yield "consumer", letter.queue.owner
+    yield "reason", reason_text(letter.reason)
+    if letter.error:
+        yield "error", single_line(letter.error)
+    yield "dead-lettered", _moment(letter.sent_at, now)
+    yield "first seen", _moment(letter.first_seen, now)
+    if letter.unreadable:
+        yield NOT_READABLE, ", ".join(letter.unreadable)
+    yield "receives", _receives(letter)
+    yield "lineage", "\n".join(map(_stay, letter.lineage)) or "none recorded"
+    if letter.group is not None:
+        yield "message group", letter.group
+    if isinstance(context.event, CloudEvent):
+        yield from _event_rows(context.event)
+    if letter.original.attributes:
+        yield "attributes", json.dumps(letter.original.attributes, ensure_ascii=False)
+    if letter.left_out:
+        yield "left out", f"{letter.left_out}: the letter would have been over SQS's limit"
+    yield "dedup key", _key(context)
+    yield (
+        "dedup record",
+        "\n".join(record_lines(context.record, now) if context.record else ["none"]),
+    )
+
+
+def _receives(letter: Letter) -> str:
+    more = " at most: looks at it here count as well" if letter.moved else ""
+    return f"{letter.receive_count}{more}"
+
+
+def _event_rows(event: CloudEvent) -> Iterator[tuple[str, str]]:
+    yield "event", single_line(f"{event.type}, id {event.id}, source {event.source}")
+    if event.time:
+        yield "event's time", single_line(event.time)
+
+
+def _key(context: LetterContext) -> str:
+    key = context.pk or "not known"
+    return f"{key}\nSHA-256 {context.letter.key_hash}" if context.letter.key_hash else key
+
+
+def _stay(stay: QueueStay) -> str:
+    if stay.reason is None:
+        return stay.message_id
+    edited = ", edited" if stay.edited else ""
+    return f"{stay.message_id}: {stay.reason}, sent back at {stay.sent_back}{edited}"
+
+
+def _moment(moment: datetime, now: datetime) -> str:
+    return f"{format_time(moment)} ({format_age(now - moment)} ago)"

@@ -1,0 +1,129 @@
+"""The command `dlq purge`: exports dead letters to a file, and deletes them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Option
+
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.letter import Letter, dead_letter_queues
+from once.ops.dead_letters.queue_walk import QueueWalk, batches_by_queue
+from once.ops.dead_letters.redrive import delete_letters
+from once.ops.dlq._export import export
+from once.ops.dlq._letter_list import groups_table
+from once.ops.dlq._options import (
+    DEFAULT_LIMIT,
+    ConsumerOption,
+    KeyOption,
+    LetterFilter,
+    LimitOption,
+    MessageIdsArgument,
+    OlderThanOption,
+    ReasonOption,
+    YoungerThanOption,
+    check_ids_or_filter,
+)
+from once.ops.dlq._selection import approximate_number, open_walk, progress_text, selected_letters
+from once.ops.errors import OpsError
+from once.ops.terminal.console import ServiceOption, console, progress
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+_YesOption = Annotated[bool, Option("--yes", help="Do not ask.")]
+_DryRunOption = Annotated[
+    bool, Option("--dry-run", help="Delete nothing, show what would be deleted.")
+]
+_ExportOption = Annotated[
+    Path | None,
+    Option(
+        "--export",
+        dir_okay=False,
+        help="The file they are written to; without it, dlq-<consumer>-<time>.jsonl here.",
+    ),
+]
+
+
+def purge(
+    message_ids: MessageIdsArgument = None,
+    consumer: ConsumerOption = None,
+    reason: ReasonOption = None,
+    key: KeyOption = None,
+    older_than: OlderThanOption = None,
+    younger_than: YoungerThanOption = None,
+    limit: LimitOption = DEFAULT_LIMIT,
+    export_file: _ExportOption = None,
+    yes: _YesOption = False,
+    dry_run: _DryRunOption = False,
+    service: ServiceOption = "once",
+) -> None:
+    """Delete dead letters for good, once a file holds all that it takes to send them again."""
+    letter_filter = LetterFilter.parse(reason, key, older_than, younger_than)
+    names = message_ids or []
+    check_ids_or_filter(names, letter_filter)
+    deployment = Deployment.find(service)
+    sqs, places = client("sqs"), dead_letter_queues(deployment, consumer)
+    about = approximate_number(sqs, places)
+    with open_walk(sqs, places, limit) as walk:
+        letters = [
+            letter for page in selected_letters(walk, names, letter_filter) for letter in page
+        ]
+        console.print(groups_table(letters, datetime.now(UTC)))
+        console.print(progress_text(walk, about))
+        if dry_run or not letters:
+            return
+        if not yes:
+            typer.confirm(f"delete {len(letters)} dead letters?", abort=True)
+        faults = _export(letters, export_file)
+        written = [letter for letter in letters if letter.message_id not in faults]
+        refused = _delete(sqs, walk, written)
+    if faults or refused:
+        raise OpsError(_failure_text(faults, refused))
+
+
+def _export(letters: Sequence[Letter], path: Path | None) -> dict[str, str]:
+    now = datetime.now(UTC)
+    faults: dict[str, str] = {}
+    for file, some in _files(letters, path, now).items():
+        failed = export(file, some, now)
+        console.print(f"{len(some) - len(failed)} written to {file}", soft_wrap=True)
+        faults |= failed
+    return faults
+
+
+def _files(
+    letters: Sequence[Letter], path: Path | None, now: datetime
+) -> Mapping[Path, Sequence[Letter]]:
+    if path:
+        return {path: letters}
+    owners = dict.fromkeys(letter.queue.owner for letter in letters)
+    return {
+        Path(f"dlq-{owner}-{now:%Y%m%dT%H%M%SZ}.jsonl"): [
+            letter for letter in letters if letter.queue.owner == owner
+        ]
+        for owner in owners
+    }
+
+
+def _delete(sqs: "SQSClient", walk: QueueWalk, letters: Sequence[Letter]) -> dict[str, str]:
+    refused: dict[str, str] = {}
+    with progress() as bar:
+        task = bar.add_task("deleted", total=len(letters))
+        for some in batches_by_queue(letters):
+            failed = delete_letters(sqs, some)
+            walk.forget(letter for letter in some if letter.message_id not in failed)
+            refused |= failed
+            bar.advance(task, len(some) - len(failed))
+    return refused
+
+
+def _failure_text(faults: Mapping[str, str], refused: Mapping[str, str]) -> str:
+    lines = "".join(f"\n  {name}: {said}" for name, said in {**faults, **refused}.items())
+    return (
+        f"{len(faults) + len(refused)} dead letters were not deleted, of which {len(refused)} "
+        f"stand in the file, and can be deleted with the same command again:{lines}"
+    )

@@ -1,0 +1,159 @@
+"""The command `dlq redrive`: sends safe dead letters back to their consumer's queue."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Annotated
+
+from rich.table import Table
+from typer import BadParameter, Option
+
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_queues
+from once.ops.dead_letters.letter_context import LetterContext
+from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters.redrive import RateLimiter, Redriver
+from once.ops.dead_letters.redrive_safety import AssessedLetter, assess_letters
+from once.ops.dead_letters.safe_redrive import Assess, SafeRedrive
+from once.ops.dedup_records.dedup_table import DedupTable
+from once.ops.dlq._edit import edit_letter
+from once.ops.dlq._letter_list import verdict_lines
+from once.ops.dlq._options import (
+    DEFAULT_LIMIT,
+    ConsumerOption,
+    KeyOption,
+    LetterFilter,
+    LimitOption,
+    MessageIdsArgument,
+    OlderThanOption,
+    ReasonOption,
+    YoungerThanOption,
+    check_ids_or_filter,
+)
+from once.ops.dlq._selection import approximate_number, open_walk, progress_text, selected_letters
+from once.ops.errors import OpsError
+from once.ops.terminal.console import ServiceOption, console, progress
+from once.ops.terminal.formatting import single_line
+from once.schema import RELAY
+
+EDIT_HOLD_SECONDS = 60 * 60
+"""How long a letter stays hidden while it is edited."""
+
+_MAX_FAILURE_LINES = 20
+
+_Pages = Iterable[Sequence[Letter]]
+
+_DryRunOption = Annotated[bool, Option("--dry-run", help="Send nothing, tell what would be sent.")]
+_EditOption = Annotated[
+    bool, Option("--edit", help="Change the body of the one that is named first.")
+]
+_UnsafeOption = Annotated[
+    bool, Option("--unsafe", help="Send those that are named although they are not safe.")
+]
+_RateOption = Annotated[float, Option(min=0.1, help="Messages a second, at most.")]
+
+
+def redrive(
+    message_ids: MessageIdsArgument = None,
+    consumer: ConsumerOption = None,
+    reason: ReasonOption = None,
+    key: KeyOption = None,
+    older_than: OlderThanOption = None,
+    younger_than: YoungerThanOption = None,
+    limit: LimitOption = DEFAULT_LIMIT,
+    dry_run: _DryRunOption = False,
+    edit: _EditOption = False,
+    unsafe: _UnsafeOption = False,
+    rate: _RateOption = 10,
+    service: ServiceOption = "once",
+) -> None:
+    """Send dead letters back to the queue of their consumer, with their key and their history.
+
+    What is not safe to send stays. A message is sent first and deleted then, so
+    that this can be stopped at any time, and run again: what was sent twice is a
+    duplicate to its consumer.
+    """
+    letter_filter = LetterFilter.parse(reason, key, older_than, younger_than)
+    names = message_ids or []
+    _check(names, letter_filter, edit=edit, unsafe=unsafe)
+    deployment = Deployment.find(service)
+    sqs, places = client("sqs"), _source_queues(deployment, consumer)
+    assess = partial(assess_letters, DedupTable(client("dynamodb"), deployment.dedup_table))
+    about = approximate_number(sqs, places)
+    with open_walk(sqs, places, limit) as walk:
+        pages: _Pages = selected_letters(walk, names, letter_filter)
+        if edit:
+            pages = [[_edited(walk, letter, assess) for page in pages for letter in page]]
+        if dry_run:
+            _show_verdicts([one for page in pages for one in assess(page)])
+        else:
+            redriver = Redriver(sqs, RateLimiter(rate), walk.forget)
+            _run(SafeRedrive(assess, redriver, unsafe, edit), pages, walk, about)
+    console.print(progress_text(walk, about))
+
+
+def _check(names: Sequence[str], letter_filter: LetterFilter, *, edit: bool, unsafe: bool) -> None:
+    check_ids_or_filter(names, letter_filter)
+    if edit and len(names) != 1:
+        raise BadParameter("changes one dead letter: name it", param_hint="--edit")
+    if unsafe and not names:
+        raise BadParameter("is for dead letters that are named", param_hint="--unsafe")
+
+
+def _source_queues(deployment: Deployment, consumer: str | None) -> list[DeadLetterQueue]:
+    if consumer == RELAY:
+        raise OpsError("the relay has no queue: `once outbox republish` publishes its events again")
+    return [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
+
+
+def _edited(walk: QueueWalk, letter: Letter, assess: Assess) -> Letter:
+    def look(changed: Letter) -> LetterContext:
+        return assess([changed])[0].context
+
+    walk.hold(letter, EDIT_HOLD_SECONDS)
+    return edit_letter(look(letter), look)
+
+
+def _show_verdicts(assessed: Sequence[AssessedLetter]) -> None:
+    console.print(*verdict_lines(assessed), sep="\n")
+    safe = sum(one.verdict.safe for one in assessed)
+    console.print(f"would be sent: {safe}; not safe to send: {len(assessed) - safe}")
+
+
+def _run(job: SafeRedrive, pages: _Pages, walk: QueueWalk, about: int) -> None:
+    try:
+        with progress() as bar:
+            task = bar.add_task("dead letters looked at", total=about)
+            for page in pages:
+                job.send(page)
+                bar.update(task, completed=walk.looked_at)
+    finally:
+        console.print(_summary(job))
+    if job.refused or job.redriver.result.failed:
+        raise OpsError(_failure_text(job))
+
+
+def _summary(job: SafeRedrive) -> Table:
+    result = job.redriver.result
+    table = Table("dead letters")
+    table.add_column("number", justify="right")
+    table.add_row("sent back", str(len(result.sent)))
+    table.add_row("of these, will come back unless mended", str(job.returning))
+    table.add_row("skipped, as not safe", str(len(job.refused)))
+    table.add_row("failed", str(len(result.failed)))
+    if job.came_back:
+        table.add_row("sent back, and here again", str(job.came_back))
+    return table
+
+
+def _failure_text(job: SafeRedrive) -> str:
+    refused = [f"{one.context.letter.message_id}: {one.verdict}" for one in job.refused]
+    lines = [*job.redriver.result.failed, *refused]
+    more = (
+        f"\n  and {len(lines) - _MAX_FAILURE_LINES} more" if len(lines) > _MAX_FAILURE_LINES else ""
+    )
+    told = "".join(f"\n  {single_line(line)}" for line in lines[:_MAX_FAILURE_LINES])
+    return (
+        f"{len(lines)} dead letters are still here; those that are not safe are sent by "
+        f"`once dlq redrive MESSAGE_ID --unsafe` alone, after a look outside:{told}{more}"
+    )

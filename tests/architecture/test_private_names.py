@@ -1,0 +1,74 @@
+"""A module or name with a leading underscore is imported by its own package alone."""
+
+import pytest
+
+from tests.architecture.imports import ROOT, imported, sources, targets
+from tests.architecture.test_imports import ONCE
+
+PACKAGES = ("once", "functions", "stacks", "demo", "emulator", "benchmarks")
+"""The packages that keep the rule. Tests and `proof` may import what is private."""
+
+
+def foreign_privates(source: str, module: str) -> list[str]:
+    """Return the private modules and names of other packages that `module` imports."""
+    return sorted(
+        name
+        for name in targets(source, module)
+        if (owner := _owner(name)) and not f"{module}.".startswith(f"{owner}.")
+    )
+
+
+def _owner(name: str) -> str | None:
+    """Return the package that a private name belongs to; None for a public name."""
+    parts = name.split(".")
+    private = [n for n, part in enumerate(parts) if part[0] == "_" and not part.startswith("__")]
+    if not private:
+        return None
+    holder = parts[: private[0]]
+    return ".".join(holder if ROOT.joinpath(*holder).is_dir() else holder[:-1])
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_private_modules_and_names_stay_in_their_package(package: str) -> None:
+    found = {module: foreign_privates(text, module) for module, text in sources(package)}
+    assert {module: names for module, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "private"),
+    [
+        ("once.ops.trace.command", "from once.ops.dlq._edit import edit_letter", True),
+        ("once.ops.trace.command", "from once.ops.dlq import _edit", True),
+        ("once.ops.trace.command", "from once.ops.dead_letters.letter import _original", True),
+        ("once.batch.processor", "import once.commit._cancellation", True),
+        ("once.batch.processor", "from once.commit.committer import _classify", True),
+        (
+            "once.batch.processor",
+            "from importlib import import_module\nimport_module('once.commit._cancellation')",
+            True,
+        ),
+        ("once.commit.request", "from once.commit import _cancellation", False),
+        ("once.ops.dlq.command", "from once.ops.dlq._edit import edit_letter", False),
+        ("once.ops.dlq.command", "from once.ops.dlq._edit import _in_editor", False),
+        ("once.ops.trace.command", "from once.ops.dead_letters.letter import Letter", False),
+    ],
+)
+def test_an_import_of_a_private_name_is_found(module: str, source: str, *, private: bool) -> None:
+    assert bool(foreign_privates(source, module)) is private
+
+
+def test_every_public_module_of_the_library_is_imported_by_another_package() -> None:
+    public = {
+        f"once.{room}.{path.stem}"
+        for room in ONCE
+        for path in (ROOT / "once" / room).glob("[!_]*.py")
+        if room != "testing"
+    }
+    used = {
+        name
+        for package in ("once", "functions", "stacks", "demo", "benchmarks")
+        for module, text in sources(package)
+        for name in imported(text, module)
+        if not f"{module}.".startswith(".".join(name.split(".")[:2]) + ".")
+    }
+    assert public - used == set()

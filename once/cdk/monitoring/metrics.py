@@ -18,7 +18,7 @@ SERVICE = "service"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class MonitoredConsumer:
     """A consumer: its name, its function's full name, and the parts to watch.
 
     `has_effects` says that it calls the outside world, and may leave a call without an outcome.

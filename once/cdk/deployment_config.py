@@ -94,7 +94,7 @@ class DeploymentConfig:
 
     @property
     def dedup_window_seconds(self) -> int:
-        """How long a committed key is remembered, in seconds."""
+        """The time for which a committed key is remembered, in seconds."""
         return self.dedup_window_days * DAY_SECONDS
 
     @property
@@ -110,17 +110,17 @@ class DeploymentConfig:
 
     @property
     def lease_margin_seconds(self) -> int:
-        """How far the clocks of two functions may differ; on the embedded AWS they share one."""
+        """The most by which clocks of two functions differ; the embedded AWS has one clock."""
         return 0 if self.local else CLOCK_MARGIN_SECONDS
 
     @property
     def relay_timeout_seconds(self) -> int:
-        """How long the outbox relay may take over one batch."""
+        """Timeout of the outbox relay's function."""
         return 10 if self.local else 60
 
     @property
     def sweep_timeout_seconds(self) -> int:
-        """How long the function that finds unrouted events may take over one batch."""
+        """Timeout of the function that finds unrouted events."""
         return 5 if self.local else 30
 
     @property

@@ -55,7 +55,7 @@ _SHARES = (
     ),
 )
 """Alarm, what is counted, of what, the runbook's entry, what it means. What is redriven twice is an
-operator's doing, and alarms nobody."""
+operator's doing, and raises no alarm."""
 
 
 def add_consumer_alarms(scope: Construct, consumer: MonitoredConsumer, *, local: bool) -> None:

@@ -1,4 +1,4 @@
-"""What alarms and the dashboard share: whom they watch, and by which metrics."""
+"""Metrics of alarms and dashboard, and the parts of a consumer that they monitor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -9,6 +9,7 @@ BIN := $(abspath $(VENV))/bin
 PY := $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
+RUNTIME_LOCK := once/cdk/packaging/requirements.txt
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 
 # Node, npm and the CDK come from the virtual environment, before whatever the machine has.
@@ -68,21 +69,24 @@ deploy: setup ## into the AWS account your credentials name
 	cdk deploy --all
 
 lock: setup ## resolve the requirements anew, and lock them with hashes
-	@$(LOCK) functions/requirements.in -o functions/requirements.txt
+	@$(LOCK) pyproject.toml -o $(RUNTIME_LOCK)
 	@for own in functions/*/requirements.in; do $(LOCK) $$own -o $${own%.in}.txt; done
-	@$(LOCK) requirements.in -c functions/requirements.txt -o requirements.txt
-	@$(LOCK) requirements-dev.in -c requirements.txt -o requirements-dev.txt
+	@$(LOCK) pyproject.toml --extra cdk --extra ops functions/*/requirements.in \
+		-c $(RUNTIME_LOCK) -o requirements.txt
+	@$(LOCK) pyproject.toml --all-extras functions/*/requirements.in requirements-dev.in \
+		-c requirements.txt -o requirements-dev.txt
 	@$(LOCK) emulator/requirements.in -o emulator/requirements.txt
 	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
 
 clean: ## everything that was generated
 	rm -rf $(VENV) $(AWS_VENV) node_modules .cache build cdk.out reports
 
-$(VENV)/.ready: requirements-dev.txt
+$(VENV)/.ready: requirements-dev.txt pyproject.toml
 	@echo "installing Python packages ($(VENV))"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Once needs Python 3.11 or newer: make PYTHON=python3.x")'
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(PY) $(PIP_INSTALL) -r requirements-dev.txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(AWS_VENV)/.ready: emulator/requirements.txt

@@ -4,7 +4,7 @@ import sys
 
 import aws_cdk as cdk
 
-from once.cdk.errors import SynthError
+from once.cdk import SynthError
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
 

@@ -6,16 +6,15 @@ from pathlib import Path
 import aws_cdk as cdk
 
 from benchmarks.deployed.names import NAMES
-from once.cdk.errors import SynthError
-from once.cdk.props import Consumer
+from once.cdk import ConsumerProps, SynthError
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS, ORDERS
 
 SOURCE = Path(__file__).resolve().parent / "deployed"
 
 
-def _consumer(name: str) -> Consumer:
-    return Consumer(name, external=("order.placed",), tables=(ORDERS,), folder=SOURCE)
+def _consumer(name: str) -> ConsumerProps:
+    return ConsumerProps(name, external=("order.placed",), tables=(ORDERS,), folder=SOURCE)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from once.cdk.config import Config
+from once.cdk import ConsumerProps, DeploymentConfig, event_sources, functions
 from once.cdk.packaging.function_package import package
-from once.cdk.props import FUNCTIONS, Consumer, sources_of
 from once.schema import RELAY
 from once.settings import RelaySettings, Settings, TableSettings
 from stacks.consumers import CONSUMERS
+from stacks.folders import handler_folder
 
 BOTO3 = "boto3 and a client"
 
@@ -80,10 +80,13 @@ def measure(repeats: int = 7) -> list[dict[str, Any]]:
 
 
 def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
-    sources = {**{line.name: line.source for line in CONSUMERS}, RELAY: FUNCTIONS / RELAY}
+    sources = {
+        **{line.name: handler_folder(line) for line in CONSUMERS},
+        RELAY: functions.FOLDER / RELAY,
+    }
     told = {**{line.name: _settings(line) for line in CONSUMERS}, RELAY: _RELAY}
     for number, (name, source) in enumerate(sources.items()):
-        folder = package(name, source, Config(local=True))
+        folder = package(name, source, DeploymentConfig(local=True))
         if not bytecode:
             bare = shutil.ignore_patterns("__pycache__")
             folder = shutil.copytree(folder, scratch / name, ignore=bare)
@@ -93,17 +96,17 @@ def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
         yield Contender(name, imports, folder, bytecode, told[name].to_env())
 
 
-def _settings(line: Consumer) -> Settings:
+def _settings(line: ConsumerProps) -> Settings:
     """What a consumer is told when it is deployed, with names of nothing that exists."""
     return Settings(
         consumer=line.name,
         event_types=line.event_types,
-        sources=sources_of(line, CONSUMERS),
+        sources=event_sources(line, CONSUMERS),
         queue_url=_NOWHERE,
         dead_letter_url=_NOWHERE,
         dedup_table="dedup",
         tables={table.name: TableSettings(table.name, table.keys) for table in line.tables},
-        dedup_window_seconds=Config().dedup_window_seconds,
+        dedup_window_seconds=DeploymentConfig().dedup_window_seconds,
         publishes=line.publishes,
         effect_timeout_seconds=line.effect_timeout_seconds,
     )

@@ -8,6 +8,7 @@ from benchmarks.contenders import GROUPED, GROUPED_THREADS, UNGROUPED
 from benchmarks.latency import MODEL
 from benchmarks.rows import Row, select
 from stacks.consumers import CONSUMERS
+from stacks.folders import handler_folder
 
 LIBRARY = (UNGROUPED, GROUPED, GROUPED_THREADS)
 _BEST_GROUPED = (GROUPED, GROUPED_THREADS)
@@ -107,7 +108,7 @@ def _never_worse(rows: Sequence[Row]) -> Iterator[Goal]:
 
 def _imports(imports: Sequence[Row]) -> Iterator[Goal]:
     """The worst of the consumers as they are packaged, with and without libraries of their own."""
-    own = {line.name for line in CONSUMERS if (line.source / "requirements.txt").exists()}
+    own = {line.name for line in CONSUMERS if (handler_folder(line) / "requirements.txt").exists()}
     plain = {line.name for line in CONSUMERS} - own
     for names, which in ((plain, "a consumer"), (own, "a consumer with libraries of its own")):
         found = (row for row in imports if row["contender"] in names and row["bytecode"])

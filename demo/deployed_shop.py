@@ -11,7 +11,7 @@ from typing import Any
 from demo.audit import Evidence
 from emulator.cdk_cli import Outputs, bootstrap, deploy
 from emulator.embedded_aws import EmbeddedAws
-from once.cdk.props import Consumer
+from once.cdk import ConsumerProps
 from once.ops.aws.deployment import Deployment
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
@@ -65,7 +65,7 @@ def collect_evidence(aws: EmbeddedAws, deployment: Deployment, payment_api: str)
     )
 
 
-def subscribers(consumers: Iterable[Consumer]) -> dict[str, list[str]]:
+def subscribers(consumers: Iterable[ConsumerProps]) -> dict[str, list[str]]:
     """Return the names of the consumers that subscribe to each event type."""
     found: dict[str, list[str]] = defaultdict(list)
     for consumer in consumers:

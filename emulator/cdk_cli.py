@@ -31,6 +31,7 @@ def deploy(
     aws: EmbeddedAws,
     *,
     app: str | None = None,
+    cwd: Path = ROOT,
     context: Mapping[str, str] | None = None,
     outputs: Path,
 ) -> Outputs:
@@ -38,7 +39,8 @@ def deploy(
 
     Args:
         aws: Where to; it must have been bootstrapped.
-        app: Command that synthesizes, run in the project's root. The default is the project's own.
+        app: Command that synthesizes. The default is the project's own.
+        cwd: Folder in which that command runs.
         context: Further context values for the app.
         outputs: File to write the stacks' outputs to, as JSON.
 
@@ -56,7 +58,7 @@ def deploy(
     arguments += ["--output", str(folder / "cdk.out"), "--progress", "events"]
     arguments += [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
     arguments += ["--app", app] if app else []
-    _cdk(aws, folder, ROOT, "deploy", *arguments)
+    _cdk(aws, folder, cwd, "deploy", *arguments)
     stacks: Outputs = json.loads(outputs.read_text())
     return stacks
 

@@ -1,1 +1,1 @@
-"""What is deployed: a stack of state, and a stack of consumers built from a registry."""
+"""The stacks of the example shop: one of state, and one of the consumers in its registry."""

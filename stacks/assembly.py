@@ -1,6 +1,7 @@
-"""Puts the app together: checks the registry, builds both stacks, checks the tree."""
+"""Assembly of the shop's app: checks of the registry, both stacks, checks of the tree."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import jsii
@@ -8,18 +9,16 @@ from aws_cdk import App
 from aws_cdk.cx_api import CloudAssembly
 from constructs import IValidation
 
-from once.cdk.checks.registry import faults_of
-from once.cdk.checks.unmanaged_mappings import strays_in
-from once.cdk.config import Config
-from once.cdk.errors import SynthError
-from once.cdk.props import FUNCTIONS, Consumer
+from once.cdk import ConsumerProps, DeploymentConfig, SynthError, unmanaged_mapping_faults
+from stacks.folders import FUNCTIONS, handler_folder
+from stacks.registry_checks import registry_faults
 from stacks.service import ServiceStack
 from stacks.state import StateStack
 
 
 @jsii.implements(IValidation)
-class Faults:
-    """What the CDK asks at synthesis: the faults of the registry and those of the finished tree."""
+class AppValidation:
+    """Validation of the app at synthesis: the faults of the registry and of the finished tree."""
 
     def __init__(self, app: App, registry: Sequence[str]) -> None:
         self._app = app
@@ -27,25 +26,26 @@ class Faults:
 
     def validate(self) -> list[str]:
         """Return every fault."""
-        return [*self._registry, *strays_in(self._app.node.find_all())]
+        return [*self._registry, *unmanaged_mapping_faults(self._app.node.find_all())]
 
 
 def assemble(
-    app: App, consumers: Sequence[Consumer], functions: Path = FUNCTIONS
+    app: App, consumers: Sequence[ConsumerProps], functions: Path = FUNCTIONS
 ) -> Sequence[ServiceStack]:
-    """Add both stacks to the app, as its context says; none if the registry is at fault.
+    """Add both stacks to the app, as its context says; none if the registry has faults.
 
     The faults themselves come at synthesis, together with those of whatever else the app holds.
 
     Raises:
         SynthError: a function's package cannot be built.
     """
-    asked = (name for consumer in consumers for name in consumer.parameters)
-    config = Config.from_context(app.node, asked)
-    faults = faults_of(consumers, config, functions)
-    app.node.add_validation(Faults(app, faults))
+    parameters = (name for consumer in consumers for name in consumer.parameters)
+    config = DeploymentConfig.from_context(app.node, parameters)
+    faults = registry_faults(consumers, config, functions)
+    app.node.add_validation(AppValidation(app, faults))
     if faults:
         return []
+    consumers = [replace(each, folder=handler_folder(each, functions)) for each in consumers]
     state = StateStack(app, f"{config.service}-state", consumers, config)
     name = f"{config.service}-service"
     return [ServiceStack(app, name, consumers, config=config, state=state)]
@@ -59,7 +59,7 @@ def synthesize(app: App) -> CloudAssembly:
     """
     try:
         return app.synth()
-    except RuntimeError as error:  # what the CDK raises arrives as this, with a text that counts
+    except RuntimeError as error:  # the CDK's error arrives as this, with the faults in its text
         _, failed, listed = str(error).partition("Validation failed with the following errors:")
         if not failed:
             raise

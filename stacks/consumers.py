@@ -1,29 +1,29 @@
 """The registry. One line here and one folder in `functions/` make a consumer."""
 
-from once.cdk.props import Consumer, Table
+from once.cdk import ConsumerProps, TableProps
 
-ORDERS = Table("orders", "order_id")
-CUSTOMERS = Table("customers", "customer_id")
-STOCK = Table("stock", "sku")
-RESERVATIONS = Table("reservations", "order_id")
-PAYMENTS = Table("payments", "order_id")
-NOTIFICATIONS = Table("notifications", "order_id")
+ORDERS = TableProps("orders", "order_id")
+CUSTOMERS = TableProps("customers", "customer_id")
+STOCK = TableProps("stock", "sku")
+RESERVATIONS = TableProps("reservations", "order_id")
+PAYMENTS = TableProps("payments", "order_id")
+NOTIFICATIONS = TableProps("notifications", "order_id")
 
 CONSUMERS = (
-    Consumer(
+    ConsumerProps(
         "orders",
         external=("order.placed",),
         events=("stock.refused", "payment.captured", "payment.declined"),
         tables=(ORDERS, CUSTOMERS),
     ),
-    Consumer(
+    ConsumerProps(
         "inventory",
         external=("order.placed",),
         events=("payment.captured", "payment.declined"),
         tables=(STOCK, RESERVATIONS),
         publishes=("stock.reserved", "stock.refused"),
     ),
-    Consumer(
+    ConsumerProps(
         "payments",
         events=("stock.reserved",),
         tables=(PAYMENTS,),
@@ -35,7 +35,7 @@ CONSUMERS = (
         secrets=("stripe_key",),
         parameters=("payment_api",),
     ),
-    Consumer(
+    ConsumerProps(
         "notifications",
         events=("payment.captured", "payment.declined", "stock.refused"),
         tables=(NOTIFICATIONS,),

@@ -1,4 +1,4 @@
-"""The stack of consumers: it holds no data, and can be thrown away and deployed again."""
+"""The stack of consumers: it holds no data, and can be deleted and deployed again."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -8,20 +8,25 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
-from once.cdk.config import Config
-from once.cdk.idempotent_consumer import IdempotentConsumer
-from once.cdk.monitoring.alarm_topic import make_alarm_topic, notify
-from once.cdk.monitoring.alarms import add_table_alarms
-from once.cdk.monitoring.dashboard import tables_row
-from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.props import Consumer, sources_of, words
-from once.cdk.topics import Topics, only_publisher
-from once.cdk.unrouted_events import Unrouted
+from once.cdk import (
+    ConsumerProps,
+    DeploymentConfig,
+    IdempotentConsumer,
+    OutboxRelay,
+    Topics,
+    UnroutedEvents,
+    add_table_alarms,
+    event_sources,
+    make_alarm_topic,
+    notify,
+    output_key,
+    tables_row,
+)
 from stacks.state import DEDUP, StateStack
 
 
 class ServiceStack(Stack):
-    """Two topics, an `IdempotentConsumer` per line of the registry, the relay, alarms, dashboard.
+    """Two topics, an `IdempotentConsumer` for each line of the registry, relay, alarms, dashboard.
 
     Args:
         scope: the app.
@@ -38,38 +43,39 @@ class ServiceStack(Stack):
         self,
         scope: Construct,
         name: str,
-        consumers: Iterable[Consumer],
+        consumers: Iterable[ConsumerProps],
         *,
-        config: Config,
+        config: DeploymentConfig,
         state: StateStack,
     ) -> None:
         super().__init__(scope, name, description="Once: topics, queues and functions")
-        lines = list(consumers)
+        registry = list(consumers)
         self.topics = Topics.make(self)
-        self.unrouted = Unrouted(self, config=config, topics=self.topics, lines=lines)
-        self.consumers = [
-            IdempotentConsumer(
-                self,
-                line,
-                config=config,
-                topics=self.topics,
-                unrouted=self.unrouted.queue,
-                sources=sources_of(line, lines),
-                dedup_table=state.dedup_table,
-                tables=state.tables_of(line),
-                secrets=state.secrets_of(line),
-            )
-            for line in lines
-        ]
+        self.unrouted = UnroutedEvents(self, config=config, topics=self.topics, consumers=registry)
         self.relay = OutboxRelay(
             self,
             config=config,
             topic=self.topics.events,
-            publishes={line.name: line.publishes for line in lines if line.publishes},
+            publishes={props.name: props.publishes for props in registry if props.publishes},
             dedup_table=state.dedup_table,
             failures=state.relay_failures,
         )
-        only_publisher(self.topics.events, self.relay.role, local=config.local)
+        self.topics.restrict_events_to(self.relay.role, local=config.local)
+        self.consumers = [
+            IdempotentConsumer(
+                self,
+                props,
+                config=config,
+                topics=self.topics,
+                unrouted=self.unrouted.queue,
+                relay=self.relay,
+                sources=event_sources(props, registry),
+                dedup_table=state.dedup_table,
+                tables=state.tables_of(props),
+                secrets=state.secrets_of(props),
+            )
+            for props in registry
+        ]
         for consumer in self.consumers:
             self._add_outputs(consumer)
         # Not `Function…`: each output of that name is a consumer's.
@@ -83,13 +89,13 @@ class ServiceStack(Stack):
             self._add_dashboard(config.service, state.tables)
 
     def _add_outputs(self, consumer: IdempotentConsumer) -> None:
-        name = words(consumer.line.name)
+        name = output_key(consumer.props.name)
         CfnOutput(self, f"Queue{name}", value=consumer.queue.queue_url)
         if consumer.isolation is not None:
             CfnOutput(self, f"Isolation{name}", value=consumer.isolation.queue_url)
         CfnOutput(self, f"DeadLetters{name}", value=consumer.dead_letters.queue_url)
         CfnOutput(self, f"Function{name}", value=consumer.function.function_name)
-        takes = {"external": consumer.line.external, "events": consumer.line.events}
+        takes = {"external": consumer.props.external, "events": consumer.props.events}
         CfnOutput(self, f"Takes{name}", value=json.dumps(takes))
 
     def _add_alarm_topic(self) -> None:

@@ -1,19 +1,23 @@
 """The stack of state: what must survive any deployment of code."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from aws_cdk import CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_ses as ses
 from constructs import Construct
 
-from once.cdk.config import Config
-from once.cdk.nag import acknowledge
-from once.cdk.props import Consumer, words
-from once.schema import Record
+from once.cdk import (
+    ConsumerProps,
+    DedupTable,
+    DeploymentConfig,
+    RelayFailures,
+    RetainedTable,
+    acknowledge_finding,
+    output_key,
+)
 
 T = TypeVar("T")
 
@@ -25,9 +29,7 @@ makes CloudFormation put an empty table in the place of the full one."""
 class StateStack(Stack):
     """The dedup table, and the registry's tables, secrets and sender of e-mail.
 
-    Tables are on demand, retained, protected from deletion and recoverable to any second of the
-    last 35 days. Their physical names are generated, so that a restored table can take the place
-    of a damaged one. `relay_failures` is the bucket for what the relay has given up.
+    `relay_failures` is the bucket for batches that the relay has given up.
 
     Args:
         scope: the app.
@@ -37,28 +39,27 @@ class StateStack(Stack):
     """
 
     def __init__(
-        self, scope: Construct, name: str, consumers: Sequence[Consumer], config: Config
+        self,
+        scope: Construct,
+        name: str,
+        consumers: Sequence[ConsumerProps],
+        config: DeploymentConfig,
     ) -> None:
         super().__init__(scope, name, description="Once: dedup records, business tables, secrets")
-        self.dedup_table = self._make_table(
-            DEDUP,
-            (Record.PK,),
-            time_to_live_attribute=Record.EXPIRES_AT,
-            # The relay tells a commit from a mere update by what stood there before.
-            stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-        )
+        self.dedup_table = DedupTable(self, DEDUP)
         CfnOutput(self, "DedupTable", value=self.dedup_table.table_name)
         self._tables = {
-            table.name: self._make_table(table.name, table.keys)
+            table.name: RetainedTable(self, table.name, table)
             for table in _union(consumer.tables for consumer in consumers)
         }
         for table_name, table in self._tables.items():
-            CfnOutput(self, f"Table{words(table_name)}", value=table.table_name)
+            CfnOutput(self, f"Table{output_key(table_name)}", value=table.table_name)
         self._secrets = {
             secret: self._make_secret(secret)
             for secret in _union(consumer.secrets for consumer in consumers)
         }
-        self.relay_failures = self._make_failures()
+        self.relay_failures = RelayFailures(self, "relay-failures")
+        CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
         if any(consumer.sends_email for consumer in consumers):
             self._make_sender(config.email_sender)
 
@@ -67,32 +68,13 @@ class StateStack(Stack):
         """Every table by its name, the dedup table first."""
         return {DEDUP: self.dedup_table, **self._tables}
 
-    def tables_of(self, consumer: Consumer) -> Mapping[str, dynamodb.ITable]:
+    def tables_of(self, consumer: ConsumerProps) -> Mapping[str, dynamodb.ITable]:
         """Return the tables that this consumer writes, by the name its handlers use."""
         return {table.name: self._tables[table.name] for table in consumer.tables}
 
-    def secrets_of(self, consumer: Consumer) -> Mapping[str, str]:
+    def secrets_of(self, consumer: ConsumerProps) -> Mapping[str, str]:
         """Return the ARNs of the secrets that this consumer reads, by the name its line uses."""
         return {name: self._secrets[name] for name in consumer.secrets}
-
-    def _make_table(self, name: str, keys: tuple[str, ...], **extra: Any) -> dynamodb.Table:
-        partition, *sort = (
-            dynamodb.Attribute(name=key, type=dynamodb.AttributeType.STRING) for key in keys
-        )
-        return dynamodb.Table(
-            self,
-            name,
-            partition_key=partition,
-            sort_key=sort[0] if sort else None,
-            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-            encryption=dynamodb.TableEncryption.AWS_MANAGED,
-            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
-                point_in_time_recovery_enabled=True
-            ),
-            deletion_protection=True,
-            removal_policy=RemovalPolicy.RETAIN,
-            **extra,
-        )
 
     def _make_secret(self, name: str) -> str:
         secret = secretsmanager.Secret(
@@ -102,32 +84,15 @@ class StateStack(Stack):
             description="Once: set its value with `aws secretsmanager put-secret-value`",
             removal_policy=RemovalPolicy.RETAIN,
         )
-        acknowledge(
+        acknowledge_finding(
             secret,
             "AwsSolutions-SMG4",
             "Its value is a provider's key, which only the owner of that account can exchange.",
         )
         # `Id` is the ARN on the embedded AWS too, where a `Ref` is the name.
         arn = cast(secretsmanager.CfnSecret, secret.node.default_child).attr_id
-        CfnOutput(self, f"Secret{words(name)}", value=arn)
+        CfnOutput(self, f"Secret{output_key(name)}", value=arn)
         return arn
-
-    def _make_failures(self) -> s3.Bucket:
-        bucket = s3.Bucket(
-            self,
-            "relay-failures",
-            encryption=s3.BucketEncryption.S3_MANAGED,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            enforce_ssl=True,
-            removal_policy=RemovalPolicy.RETAIN,
-        )
-        acknowledge(
-            bucket,
-            "AwsSolutions-S1",
-            "Only Lambda writes there and only an operator reads: a log of it would tell nothing.",
-        )
-        CfnOutput(self, "RelayFailures", value=bucket.bucket_name)
-        return bucket
 
     def _make_sender(self, address: str) -> None:
         # An address is verified by a person once; made anew it would have to be verified again.

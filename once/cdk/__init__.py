@@ -1,4 +1,79 @@
-"""AWS CDK constructs: what a stack needs for consumers, relay, alarms and dashboard.
+"""AWS CDK constructs: queues, functions, roles, relay and alarms of idempotent consumers.
 
-In: `ConsumerProps` and `Config`. Out: CloudFormation resources. Used by the stacks of an app.
+In: `ConsumerProps` and `DeploymentConfig`. Out: CloudFormation resources. Used by CDK apps. The
+names below are the whole public interface. They load on first use, because importing the CDK takes
+seconds.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
+    from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
+    from once.cdk.deployment_config import DeploymentConfig
+    from once.cdk.errors import SynthError
+    from once.cdk.idempotent_consumer import IdempotentConsumer
+    from once.cdk.monitoring.alarm_topic import make_alarm_topic, notify
+    from once.cdk.monitoring.alarms import add_table_alarms
+    from once.cdk.monitoring.dashboard import tables_row
+    from once.cdk.nag import acknowledge_finding
+    from once.cdk.outbox_relay import OutboxRelay, RelayFailures
+    from once.cdk.props import ConsumerProps, TableProps, event_sources, output_key
+    from once.cdk.tables import DedupTable, RetainedTable
+    from once.cdk.topics import Topics
+    from once.cdk.unrouted_events import UnroutedEvents
+
+__all__ = [
+    "ConsumerProps",
+    "DedupTable",
+    "DeploymentConfig",
+    "IdempotentConsumer",
+    "OutboxRelay",
+    "RelayFailures",
+    "RetainedTable",
+    "SynthError",
+    "TableProps",
+    "Topics",
+    "UnroutedEvents",
+    "acknowledge_finding",
+    "add_table_alarms",
+    "consumer_set_faults",
+    "deployment_faults",
+    "event_sources",
+    "make_alarm_topic",
+    "notify",
+    "output_key",
+    "tables_row",
+    "unmanaged_mapping_faults",
+]
+
+_MODULES = {
+    "ConsumerProps": "props",
+    "DedupTable": "tables",
+    "DeploymentConfig": "deployment_config",
+    "IdempotentConsumer": "idempotent_consumer",
+    "OutboxRelay": "outbox_relay",
+    "RelayFailures": "outbox_relay",
+    "RetainedTable": "tables",
+    "SynthError": "errors",
+    "TableProps": "props",
+    "Topics": "topics",
+    "UnroutedEvents": "unrouted_events",
+    "acknowledge_finding": "nag",
+    "add_table_alarms": "monitoring.alarms",
+    "consumer_set_faults": "checks.consumer_set",
+    "deployment_faults": "checks.consumer_set",
+    "event_sources": "props",
+    "make_alarm_topic": "monitoring.alarm_topic",
+    "notify": "monitoring.alarm_topic",
+    "output_key": "props",
+    "tables_row": "monitoring.dashboard",
+    "unmanaged_mapping_faults": "checks.unmanaged_mappings",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'once.cdk' has no attribute {name!r}")
+    return getattr(import_module(f"once.cdk.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""What ends a synthesis with a text for people instead of a trace."""
+"""The error that ends a synthesis with a readable text."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,8 @@ class SynthError(Exception):
     """The app cannot be synthesized.
 
     Args:
-        heading: what was being done.
-        faults: one sentence each, naming the culprit and the remedy.
+        heading: the thing that cannot be made.
+        faults: one sentence each, with the mistake and its remedy.
     """
 
     def __init__(self, heading: str, faults: Sequence[str]) -> None:

@@ -1,9 +1,9 @@
-"""How a finding of cdk-nag is answered that is meant to be so."""
+"""Findings of cdk-nag that are accepted, each with its reason."""
 
 from aws_cdk import Acknowledgment, Validations
 from constructs import Construct
 
 
-def acknowledge(construct: Construct, rule: str, reason: str) -> None:
-    """Accept one finding of `rule` at this construct, and say why in the template's report."""
+def acknowledge_finding(construct: Construct, rule: str, reason: str) -> None:
+    """Accept one finding of `rule` at this construct; the template's report states the reason."""
     Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))

@@ -1,10 +1,10 @@
-"""The construct that publishes what consumers have committed to their outboxes."""
+"""The construct of the outbox relay, which publishes the events of committed dedup records."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import jsii
-from aws_cdk import Duration
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -12,14 +12,15 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from once.cdk.config import Config
-from once.cdk.lambda_function import make_function, make_log_group
+from once.cdk import functions
+from once.cdk._lambda_function import make_function, make_log_group
+from once.cdk._permissions import relay_role
+from once.cdk._queues import make_dead_letters
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.errors import SynthError
 from once.cdk.monitoring.alarms import add_relay_alarms
 from once.cdk.monitoring.dashboard import Row, relay_row
-from once.cdk.nag import acknowledge
-from once.cdk.permissions import relay_role
-from once.cdk.props import FUNCTIONS
-from once.cdk.queues import make_dead_letters
+from once.cdk.nag import acknowledge_finding
 from once.schema import RELAY, Record
 from once.settings import RelaySettings
 
@@ -39,8 +40,8 @@ OUTBOX: dict[str, Any] = {
 
 
 @jsii.implements(lambda_.IEventSourceDlq)
-class PayloadsTo:
-    """Where a batch goes that was given up. The role already has the rights it takes."""
+class _FailedBatches:
+    """The destination of batches that were given up. The role already has the rights it takes."""
 
     def __init__(self, bucket: s3.IBucket) -> None:
         self._arn = bucket.bucket_arn
@@ -53,41 +54,62 @@ class PayloadsTo:
         return lambda_.DlqDestinationConfig(destination=self._arn)
 
 
+class RelayFailures(s3.Bucket):
+    """The bucket for batches that the relay gave up: retained, encrypted, closed to the public."""
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        acknowledge_finding(
+            self,
+            "AwsSolutions-S1",
+            "Only Lambda writes there and only an operator reads: a log of it would tell nothing.",
+        )
+
+
 class OutboxRelay(Construct):
     """The function on the dedup table's stream, its dead letters and its alarms.
 
-    The function dead-letters by itself what cannot be published; a batch that it fails on again
-    and again is halved, and what is left of it goes whole into the bucket. `function`, `role` and
-    `dead_letters` are its parts.
+    The function dead-letters an event that cannot be published. Lambda halves a batch on which the
+    function fails again and again, and writes the rest of it whole into the bucket. The attributes
+    are its parts; `publishes` are the event types that each consumer may publish.
 
     Args:
         scope: the stack.
-        config: the deployment.
-        topic: where it publishes.
-        publishes: the event types that each consumer may publish.
+        topic: the topic that it publishes to.
+        publishes: the event types that each consumer may publish, by the consumer's name.
         dedup_table: the table of dedup records, with a stream of both images.
-        failures: the bucket for batches that were given up.
+        failures: the bucket for batches that were given up; by default the construct makes one.
+        config: the deployment; by default that of the CDK context.
 
     Raises:
-        SynthError: the function's package cannot be built.
+        SynthError: the table has no stream, or the function's package cannot be built.
     """
 
     def __init__(
         self,
         scope: Construct,
         *,
-        config: Config,
         topic: sns.ITopic,
         publishes: Mapping[str, tuple[str, ...]],
         dedup_table: dynamodb.ITable,
-        failures: s3.IBucket,
+        failures: s3.IBucket | None = None,
+        config: DeploymentConfig | None = None,
     ) -> None:
         super().__init__(scope, RELAY)
-        self._config = config
-        self._name = f"{config.service}-{RELAY}"
-        self._stream = str(dedup_table.table_stream_arn)
+        self._config = config or DeploymentConfig.from_context(self.node)
+        self._name = f"{self._config.service}-{RELAY}"
+        self._stream = _stream_of(dedup_table)
+        self.publishes = publishes
+        failures = failures or RelayFailures(self, "Failures")
         self.dead_letters = make_dead_letters(self, self._name)
-        acknowledge(
+        acknowledge_finding(
             self.dead_letters,
             "AwsSolutions-SQS3",
             "It is itself a queue of dead letters, which the function sends by hand.",
@@ -100,9 +122,9 @@ class OutboxRelay(Construct):
             dead_letters=self.dead_letters,
             failures=failures,
             log_group=log_group,
-            local=config.local,
+            local=self._config.local,
         )
-        self.function = self._make_function(topic, publishes, log_group)
+        self.function = self._make_function(topic, log_group)
         self._mapping = self._map(failures)
         add_relay_alarms(self, self._name, self.dead_letters, self.function, self._mapping)
 
@@ -116,20 +138,18 @@ class OutboxRelay(Construct):
             mapping=self._mapping,
         )
 
-    def _make_function(
-        self, topic: sns.ITopic, publishes: Mapping[str, tuple[str, ...]], log_group: logs.ILogGroup
-    ) -> lambda_.Function:
+    def _make_function(self, topic: sns.ITopic, log_group: logs.ILogGroup) -> lambda_.Function:
         settings = RelaySettings(
             service=self._config.service,
             topic_arn=topic.topic_arn,
             dead_letter_url=self.dead_letters.queue_url,
-            publishes=publishes,
+            publishes=self.publishes,
             time_margin_ms=self._config.time_margin_ms,
         )
         return make_function(
             self,
             RELAY,
-            FUNCTIONS / RELAY,
+            functions.FOLDER / RELAY,
             config=self._config,
             role=self.role,
             log_group=log_group,
@@ -151,8 +171,18 @@ class OutboxRelay(Construct):
             bisect_batch_on_error=True,
             retry_attempts=RETRIES,
             max_record_age=MAX_AGE,
-            on_failure=PayloadsTo(failures),
+            on_failure=_FailedBatches(failures),
             support_s3_on_failure_destination=True,
             # The only sign of a batch in the bucket: its own failures look like any retry's.
             metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),
         )
+
+
+def _stream_of(dedup_table: dynamodb.ITable) -> str:
+    if dedup_table.table_stream_arn is None:
+        fault = (
+            "the dedup table has no stream; make it with DedupTable, or import it with the ARN of "
+            "its stream of new and old images"
+        )
+        raise SynthError("the outbox relay cannot be built", [fault])
+    return dedup_table.table_stream_arn

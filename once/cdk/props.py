@@ -1,4 +1,4 @@
-"""What a line of the registry may say: tables, and the consumers that write them."""
+"""Properties of consumers and of the tables that they write."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,16 +6,15 @@ from pathlib import Path
 
 from once.schema import Limits, source_of
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-FUNCTIONS = ROOT / "functions"
-
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableProps:
     """A business table.
 
-    `name` is what handlers call it (its physical name is generated); `key` names its partition
-    key, or partition and sort key. Keys are strings.
+    Attributes:
+        name: the name that handlers use; the physical name may be another one.
+        key: the attribute of the partition key, or those of partition and sort key. Keys are
+            strings.
     """
 
     name: str
@@ -28,25 +27,42 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
-    """One consumer: queue, dead letters, function, rights, alarms and dashboard row follow from it.
+class ConsumerProps:
+    """One consumer. Queue, dead letters, function, role and alarms follow from it.
 
-    Times are seconds, memory is megabytes. `external` are the CloudEvents types that it takes from
-    producers, `events` those that it takes from other consumers, `tables` the business tables it
-    may write, `publishes` the types it may publish. Without
-    `visibility_seconds`, the least that AWS recommends is taken. `effect_timeout_seconds` is the
-    longest that one call to the outside world may take, 0 if it makes none. `secrets` are the
-    secrets its function may read: it finds the ARN of `stripe_key` in `SECRET_STRIPE_KEY`.
-    `parameters` are values of the CDK context that it is told: `payment_api` as `PAYMENT_API`.
-    `group_size` is the most messages that commit in one request, 1 to have each commit alone;
-    `commit_threads` is how many such requests are made side by side.
-    With `sends_email` it may send e-mail from the deployment's one address, `EMAIL_SENDER`.
-    `folder` is where its `handler.py` lies, if not in `functions/<name>`.
+    Times are seconds, memory is megabytes.
+
+    Attributes:
+        name: part of every dedup key. It must never change while messages or records live.
+        events: the CloudEvents types that it takes from other consumers.
+        tables: the business tables that it may write.
+        external: the CloudEvents types that it takes from producers.
+        publishes: the CloudEvents types that it may publish, through an outbox relay.
+        timeout_seconds: timeout of its function.
+        visibility_seconds: visibility timeout of its queue; by default the least that AWS
+            recommends.
+        batch_size: the most messages of one invocation.
+        batch_window_seconds: the longest time in which a batch is gathered.
+        max_concurrency: the most invocations at a time.
+        max_receive_count: receives after which the function dead-letters a message.
+        effect_timeout_seconds: the longest that one call to the outside world may take; 0 if the
+            consumer makes none.
+        secrets: names of the secrets that its function may read. The function finds the ARN of
+            `stripe_key` in `SECRET_STRIPE_KEY`.
+        parameters: names of values of the CDK context. The function finds `payment_api` in
+            `PAYMENT_API`.
+        sends_email: whether it may send e-mail from the deployment's one address, `EMAIL_SENDER`.
+        group_size: the most messages that commit in one request; 1 to have each commit alone.
+        commit_threads: the number of such requests that are made side by side.
+        memory_mb: memory of its function.
+        folder: the folder that holds its `handler.py`. It is packaged as `functions.<name>`, under
+            whatever name it has here: import its other modules relatively. A `requirements.txt`
+            in it is the lock file of the wheels that it needs besides those of the library.
     """
 
     name: str
     events: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[TableProps, ...] = ()
     external: tuple[str, ...] = field(default=(), kw_only=True)
     publishes: tuple[str, ...] = field(default=(), kw_only=True)
     timeout_seconds: int = field(default=30, kw_only=True)
@@ -75,13 +91,8 @@ class Consumer:
         return (*self.external, *self.events)
 
     @property
-    def source(self) -> Path:
-        """The folder that holds `handler.py`."""
-        return self.folder or FUNCTIONS / self.name
-
-    @property
     def least_visibility_seconds(self) -> int:
-        """What AWS recommends: six function timeouts, and the time a batch is gathered."""
+        """The least that AWS recommends: six function timeouts, and the batch window."""
         return Limits.VISIBILITY_FACTOR * self.timeout_seconds + self.batch_window_seconds
 
     @property
@@ -92,15 +103,22 @@ class Consumer:
         return self.visibility_seconds
 
 
-def sources_of(line: Consumer, consumers: Iterable[Consumer]) -> dict[str, tuple[str, ...]]:
-    """Return the CloudEvents sources that each of the line's `events` may come from."""
-    lines = list(consumers)
+def event_sources(
+    consumer: ConsumerProps, consumers: Iterable[ConsumerProps]
+) -> dict[str, tuple[str, ...]]:
+    """Return the CloudEvents sources that each of the consumer's `events` may come from.
+
+    Args:
+        consumer: the consumer that takes the events.
+        consumers: every consumer that may publish them.
+    """
+    publishers = list(consumers)
     return {
-        event: tuple(source_of(each.name) for each in lines if event in each.publishes)
-        for event in line.events
+        event: tuple(source_of(each.name) for each in publishers if event in each.publishes)
+        for event in consumer.events
     }
 
 
-def words(name: str) -> str:
-    """Return `name` as it appears in the key of a stack output: `outbox_relay` → `OutboxRelay`."""
+def output_key(name: str) -> str:
+    """Return `name` as part of the key of a stack output: `outbox_relay` → `OutboxRelay`."""
     return "".join(part.capitalize() for part in name.split("_"))

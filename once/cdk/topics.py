@@ -7,12 +7,22 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
+
+from once.cdk.props import ConsumerProps
+from once.schema import EVENT_TYPE_ATTRIBUTE
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Where events come from: producers (`ingress`), and consumers through the relay (`events`)."""
+    """The topics that consumers subscribe to.
+
+    Attributes:
+        ingress: the topic of the producers.
+        events: the topic of the events that consumers publish through the relay.
+    """
 
     ingress: sns.Topic
     events: sns.Topic
@@ -30,28 +40,52 @@ class Topics:
         CfnOutput(scope, "EventsTopicArn", value=topics.events.topic_arn)
         return topics
 
+    def subscribe(
+        self, queue: sqs.IQueue, props: ConsumerProps, *, dead_letters: sqs.IQueue | None
+    ) -> None:
+        """Deliver the events that a consumer takes into its queue.
 
-def only_publisher(topic: sns.Topic, role: iam.IRole, *, local: bool) -> None:
-    """Deny every principal but this role to publish, whatever its own policies allow.
+        Args:
+            queue: the queue.
+            props: the consumer.
+            dead_letters: the queue for events that SNS cannot deliver, if there is one.
+        """
+        for topic, types in ((self.ingress, props.external), (self.events, props.events)):
+            if types:
+                selected = sns.SubscriptionFilter.string_filter(allowlist=list(types))
+                topic.add_subscription(
+                    subscriptions.SqsSubscription(
+                        queue,
+                        raw_message_delivery=True,
+                        filter_policy={EVENT_TYPE_ATTRIBUTE: selected},
+                        dead_letter_queue=dead_letters,
+                    )
+                )
 
-    A denial without an exception for administrators: they can change the policy, and that shows.
-    """
-    arns = [role.role_arn]
-    if local:  # the embedded AWS takes the ARN of a role's session for that of its principal
-        session = f"{role.role_name}/*"
-        arns.append(
-            Stack.of(topic).format_arn(
-                service="sts", region="", resource="assumed-role", resource_name=session
+    def restrict_events_to(self, role: iam.IRole, *, local: bool) -> None:
+        """Deny every principal but this role to publish to `events`, whatever its policies allow.
+
+        Args:
+            role: the role of the outbox relay.
+            local: whether the topics go into the embedded AWS.
+        """
+        arns = [role.role_arn]
+        if local:  # the embedded AWS takes the ARN of a role's session for that of its principal
+            session = f"{role.role_name}/*"
+            arns.append(
+                Stack.of(self.events).format_arn(
+                    service="sts", region="", resource="assumed-role", resource_name=session
+                )
+            )
+        # No exception for administrators: they can change the policy, and that shows.
+        self.events.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="OnlyTheRelayPublishes",
+                effect=iam.Effect.DENY,
+                principals=[iam.AnyPrincipal()],
+                actions=["sns:Publish"],
+                resources=[self.events.topic_arn],
+                # Also true where the request has no principal's ARN, as those of AWS services.
+                conditions={"ArnNotEquals": {"aws:PrincipalArn": arns}},
             )
         )
-    topic.add_to_resource_policy(
-        iam.PolicyStatement(
-            sid="OnlyTheRelayPublishes",
-            effect=iam.Effect.DENY,
-            principals=[iam.AnyPrincipal()],
-            actions=["sns:Publish"],
-            resources=[topic.topic_arn],
-            # Also true where the request has no principal's ARN, as those of AWS services.
-            conditions={"ArnNotEquals": {"aws:PrincipalArn": arns}},
-        )
-    )

@@ -1,4 +1,4 @@
-"""The construct that keeps the published events that no consumer subscribes to."""
+"""The construct of the unrouted queue: published events to which no consumer subscribes."""
 
 from collections.abc import Collection, Iterable
 
@@ -9,14 +9,15 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.cdk.checks.unmanaged_mappings import MARK
-from once.cdk.config import Config
-from once.cdk.lambda_function import make_function, make_log_group
+from once.cdk import functions
+from once.cdk._lambda_function import make_function, make_log_group
+from once.cdk._permissions import sweep_role
+from once.cdk._queues import make_queue
+from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
+from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.monitoring.alarms import add_unrouted_alarms
 from once.cdk.monitoring.dashboard import Row, unrouted_row
-from once.cdk.permissions import sweep_role
-from once.cdk.props import FUNCTIONS, Consumer
-from once.cdk.queues import make_queue
+from once.cdk.props import ConsumerProps
 from once.cdk.topics import Topics
 from once.schema import EVENT_TYPE_ATTRIBUTE, UNROUTED, Limits
 from once.settings import SweepSettings
@@ -28,7 +29,7 @@ WINDOW_SECONDS = 60
 MAX_CONCURRENCY = 5
 
 
-class Unrouted(Construct):
+class UnroutedEvents(Construct):
     """The unrouted queue, and the function that fills it from the sweep queue.
 
     The ingress topic delivers every event to the sweep queue: no filter policy can select the
@@ -40,9 +41,9 @@ class Unrouted(Construct):
 
     Args:
         scope: the stack.
-        config: the deployment.
-        topics: where events are published.
-        lines: the lines of the registry.
+        topics: the topics whose events are looked at.
+        consumers: every consumer of the deployment.
+        config: the deployment; by default that of the CDK context.
 
     Raises:
         SynthError: the function's package cannot be built.
@@ -52,17 +53,17 @@ class Unrouted(Construct):
         self,
         scope: Construct,
         *,
-        config: Config,
         topics: Topics,
-        lines: Collection[Consumer],
+        consumers: Collection[ConsumerProps],
+        config: DeploymentConfig | None = None,
     ) -> None:
         super().__init__(scope, UNROUTED)
-        # It writes no state, so it needs no deduplication: it is no consumer past the construct.
-        self.node.add_metadata(MARK, UNROUTED)
-        self._config = config
-        self._name = f"{config.service}-{UNROUTED}"
-        external = _union(line.external for line in lines)
-        internal = _union(line.events for line in lines)
+        # The function writes no state, so it may read a queue without deduplication.
+        self.node.add_metadata(CONSTRUCT_METADATA, UNROUTED)
+        self._config = config or DeploymentConfig.from_context(self.node)
+        self._name = f"{self._config.service}-{UNROUTED}"
+        external = _union(consumer.external for consumer in consumers)
+        internal = _union(consumer.events for consumer in consumers)
         self.queue = make_queue(self, "Queue", self._name, Limits.DEAD_LETTER_RETENTION_SECONDS)
         self.sweep = self._make_sweep()
         self.function = self._make_function(
@@ -107,7 +108,7 @@ class Unrouted(Construct):
         return make_function(
             self,
             UNROUTED,
-            FUNCTIONS / UNROUTED,
+            functions.FOLDER / UNROUTED,
             config=self._config,
             role=sweep_role(self, sweep=self.sweep, unrouted=self.queue, log_group=log_group),
             log_group=log_group,

@@ -1,10 +1,19 @@
 """The command line `once`: every command and group of commands."""
 
-from once.ops import status
-from once.ops.dlq import command as dlq
-from once.ops.outbox import command as outbox
-from once.ops.terminal.console import command_group
-from once.ops.trace import command as trace
+import sys
+
+try:
+    from once.ops import status
+    from once.ops.dlq import command as dlq
+    from once.ops.outbox import command as outbox
+    from once.ops.terminal.console import command_group
+    from once.ops.trace import command as trace
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in {"rich", "typer"}:
+        raise
+    sys.exit(
+        "once: the command line is an extra of the library; run pip install 'once-consumer[ops]'"
+    )
 
 app = command_group(help="Operate Once: see how events are processed, and repair failures.")
 app.add_typer(status.app)

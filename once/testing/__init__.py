@@ -1,6 +1,6 @@
 """For the tests of handlers: event factories, an AWS in memory, and faults to order.
 
-Needs moto, which stands in `requirements-dev.txt`. Function packages leave this folder out.
+Needs moto, which the extra `testing` brings. Function packages leave this folder out.
 """
 
 from once.testing.aws import FakeAws

@@ -8,8 +8,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from once.cdk.props import Consumer as ConsumerLine
-from once.cdk.props import sources_of
+from once.cdk import ConsumerProps, event_sources
 from once.outbox.stream_relay import Relay
 from once.runtime import Runtime
 from once.schema import RELAY, Record, State
@@ -85,7 +84,7 @@ class Function:
 class Place:
     """A consumer: its line, its queues and its function."""
 
-    line: ConsumerLine
+    line: ConsumerProps
     queue: Queue
     isolation: Queue | None
     dead_letters: Queue
@@ -122,7 +121,7 @@ class Service:
         self.relay = Function(RELAY, RELAY_SECONDS, self._new_relay, batch=10)
         self.world = World(_keys(), DEDUP, self._queues(), self._subscribers(), plan, seed)
 
-    def _place(self, line: ConsumerLine) -> Place:
+    def _place(self, line: ConsumerProps) -> Place:
         dead = Queue(f"{line.name}-dead")
         most = line.max_receive_count + 1
         queue = Queue(line.name, line.visibility, most, dead)
@@ -147,7 +146,7 @@ class Service:
                     found[topic][event_type].append(place.queue)
         return found
 
-    def _new_consumer(self, line: ConsumerLine) -> Handle:
+    def _new_consumer(self, line: ConsumerProps) -> Handle:
         consumer = import_module(f"functions.{line.name}.handler").consumer
         runtime = Runtime(
             settings=self._settings(line),
@@ -161,12 +160,12 @@ class Service:
         handle: Handle = consumer.bound_to(runtime)
         return handle
 
-    def _settings(self, line: ConsumerLine) -> Settings:
+    def _settings(self, line: ConsumerProps) -> Settings:
         place = self.places[line.name]
         return Settings(
             consumer=line.name,
             event_types=line.event_types,
-            sources=sources_of(line, CONSUMERS),
+            sources=event_sources(line, CONSUMERS),
             queue_url=url(place.queue),
             dead_letter_url=url(place.dead_letters),
             dedup_table=DEDUP,

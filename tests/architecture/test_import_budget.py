@@ -12,8 +12,8 @@ from typing import NamedTuple
 import pytest
 
 from once.cdk.packaging.function_package import package
-from once.cdk.props import ROOT
 from once.schema import RELAY, UNROUTED
+from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, Function
 from tests.stacks.cloud import Cloud, environment
 

@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from once.cdk.config import Config
-from once.cdk.props import FUNCTIONS
+from once.cdk import functions
+from once.cdk.deployment_config import RUNTIME_LOCK, DeploymentConfig
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
+from stacks.folders import handler_folder
 
-LOCK = FUNCTIONS / "requirements.txt"
-HERE = Config(local=True)
+LOCK = RUNTIME_LOCK
+HERE = DeploymentConfig(local=True)
 
 
 class Function(NamedTuple):
@@ -20,9 +21,9 @@ class Function(NamedTuple):
 
 
 EVERY = [
-    *(Function(line.name, line.source) for line in CONSUMERS),
-    Function(RELAY, FUNCTIONS / RELAY),
-    Function(UNROUTED, FUNCTIONS / UNROUTED),
+    *(Function(line.name, handler_folder(line)) for line in CONSUMERS),
+    Function(RELAY, functions.FOLDER / RELAY),
+    Function(UNROUTED, functions.FOLDER / UNROUTED),
 ]
 
 

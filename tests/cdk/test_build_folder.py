@@ -6,7 +6,7 @@ from threading import Barrier
 
 import pytest
 
-from once.cdk.packaging.build_folder import digest, publish
+from once.cdk.packaging._build_folder import build_once, digest
 
 
 def test_of_two_that_build_at_once_one_wins_whole(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_of_two_that_build_at_once_one_wins_whole(tmp_path: Path) -> None:
         (folder / "second").touch()
 
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda _: publish(tmp_path / "x", fill), range(2)))
+        results = list(pool.map(lambda _: build_once(tmp_path / "x", fill), range(2)))
     assert results == [tmp_path / "x"] * 2
     assert {path.name for path in (tmp_path / "x").iterdir()} == {"first", "second"}
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
@@ -30,13 +30,13 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        publish(tmp_path / "x", fill)
+        build_once(tmp_path / "x", fill)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_stands_is_not_built_again(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
-    assert publish(tmp_path / "x", lambda _: pytest.fail("built again")) == tmp_path / "x"
+    assert build_once(tmp_path / "x", lambda _: pytest.fail("built again")) == tmp_path / "x"
 
 
 def test_a_digest_tells_where_one_part_ends() -> None:

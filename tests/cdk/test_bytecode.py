@@ -14,21 +14,21 @@ from types import CodeType
 
 import pytest
 
-from once.cdk import lambda_function as function_module
-from once.cdk.config import Config
+from once.cdk import _lambda_function as function_module
+from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.packaging import bytecode as bytecode_module
 from once.cdk.packaging import function_package as package_module
 from once.cdk.packaging.bytecode import TASK, Compiler, add_bytecode, compiler_for
 from once.cdk.packaging.function_package import package
-from once.cdk.props import ROOT
+from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, Function, tree
 from tests.stacks.cloud import Cloud
 
 UNCHECKED = (1).to_bytes(4, "little")
 """The flags of a file that is known by a hash, which Python is not to compare."""
 HEADER_BYTES = 16
-OTHER, NONE = Config(python_runtime="3.99"), Config(python_runtime="3.98")
+OTHER, NONE = DeploymentConfig(python_runtime="3.99"), DeploymentConfig(python_runtime="3.98")
 """For the Python of the fixture, and for one that nobody has."""
 
 
@@ -61,10 +61,10 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.parametrize("config", [Config(), HERE], ids=["aws", "local"])
+@pytest.mark.parametrize("config", [DeploymentConfig(), HERE], ids=["aws", "local"])
 @pytest.mark.parametrize("function", EVERY, ids=lambda function: str(function.name))
 def test_every_module_has_the_bytecode_of_its_own_source(
-    function: Function, config: Config
+    function: Function, config: DeploymentConfig
 ) -> None:
     folder = package(*function, config)
     sources = list(folder.rglob("*.py"))
@@ -174,11 +174,11 @@ def test_another_compiler_or_recipe_gives_another_name(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program.write_text("#!/bin/sh\necho cpython-399 3.99.0\n")
-    recipes = [bytecode_module.recipe(config) for config in (HERE, OTHER, NONE)]
+    recipes = [bytecode_module.bytecode_recipe(config) for config in (HERE, OTHER, NONE)]
     changed = tmp_path / "recipe.py"
     changed.write_text("# another recipe\n")
     monkeypatch.setattr(bytecode_module, "__file__", str(changed))
-    recipes.append(bytecode_module.recipe(HERE))
+    recipes.append(bytecode_module.bytecode_recipe(HERE))
     assert all(recipes.count(recipe) == 1 for recipe in recipes)
 
 

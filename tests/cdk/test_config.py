@@ -8,15 +8,18 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from once.cdk.config import KNOWN_PYTHONS, Config
-from once.cdk.props import ROOT, Consumer
+from once.cdk.deployment_config import KNOWN_PYTHONS, DeploymentConfig
+from once.cdk.props import ConsumerProps
 from stacks.consumers import CONSUMERS
+from stacks.folders import ROOT
 
-LINE = Consumer("refunds", external=("order.refunded",), visibility_seconds=400, max_concurrency=50)
+LINE = ConsumerProps(
+    "refunds", external=("order.refunded",), visibility_seconds=400, max_concurrency=50
+)
 
 
-def read(**context: Any) -> Config:
-    return Config.from_context(cdk.App(context=context).node)
+def read(**context: Any) -> DeploymentConfig:
+    return DeploymentConfig.from_context(cdk.App(context=context).node)
 
 
 def test_cdk_json_shows_the_defaults() -> None:
@@ -27,8 +30,15 @@ def test_cdk_json_shows_the_defaults() -> None:
         for name, value in shown.items()
         if not name.startswith("@aws-cdk/") and name not in parameters
     }
-    assert ours == {name: value for name, value in asdict(Config()).items() if name in ours}
-    assert asdict(Config()).keys() - ours.keys() == {"python_runtime", "parameters", "faults"}
+    assert ours == {
+        name: value for name, value in asdict(DeploymentConfig()).items() if name in ours
+    }
+    assert asdict(DeploymentConfig()).keys() - ours.keys() == {
+        "python_runtime",
+        "runtime_lock",
+        "parameters",
+        "faults",
+    }
 
 
 def test_the_command_line_gives_text_and_cdk_json_gives_values() -> None:
@@ -84,14 +94,14 @@ def test_aws_gets_the_line_as_it_stands() -> None:
 
 @pytest.mark.parametrize("local", [False, True])
 def test_group_commit_is_off_for_all_by_one_value(*, local: bool) -> None:
-    line = Consumer("refunds", ("order.placed",), group_size=20)
+    line = ConsumerProps("refunds", ("order.placed",), group_size=20)
     assert read(local=local).adapt(line).group_size == 20
     assert read(local=local, group_commit=False).adapt(line).group_size == 1
 
 
 def test_parameters_are_read_as_the_command_line_would_give_them() -> None:
     node = cdk.App(context={"bank": "https://example.com", "tries": 3, "blank": " "}).node
-    told = Config.from_context(node, ["bank", "tries", "blank", "missing"]).parameters
+    told = DeploymentConfig.from_context(node, ["bank", "tries", "blank", "missing"]).parameters
     assert told == {"bank": "https://example.com", "tries": "3"}
 
 

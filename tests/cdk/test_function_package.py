@@ -10,12 +10,12 @@ from types import ModuleType
 
 import pytest
 
-from once.cdk.config import Config
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.packaging import _wheels as wheels_module
 from once.cdk.packaging import function_package as package_module
-from once.cdk.packaging import wheels as wheels_module
+from once.cdk.packaging._wheels import AWS_SERVICES, install_wheels
 from once.cdk.packaging.function_package import locks_of, package
-from once.cdk.packaging.wheels import AWS_SERVICES, site
-from once.cdk.props import ROOT
+from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, LOCK, Function, names, tree
 from tests.stacks.cloud import Cloud, environment
 
@@ -35,35 +35,42 @@ def sources(folder: Path) -> dict[str, bytes]:
     return {name: content for name, content in tree(folder).items() if "__pycache__" not in name}
 
 
-@pytest.fixture(params=[Config(), HERE], ids=["aws", "local"])
-def config(request: pytest.FixtureRequest) -> Config:
-    found: Config = request.param
+@pytest.fixture(params=[DeploymentConfig(), HERE], ids=["aws", "local"])
+def config(request: pytest.FixtureRequest) -> DeploymentConfig:
+    found: DeploymentConfig = request.param
     return found
 
 
-def test_package_is_wheels_library_and_its_own_folder(function: Function, config: Config) -> None:
+def test_package_is_wheels_library_and_its_own_folder(
+    function: Function, config: DeploymentConfig
+) -> None:
     folder = package(*function, config)
-    assert names(folder) == names(site(locks_of(function.source), config)) | {"once", "functions"}
+    assert names(folder) == names(install_wheels(locks_of(function.source, config), config)) | {
+        "once",
+        "functions",
+    }
     assert names(folder / "functions") - {"__pycache__"} == {"__init__.py", function.name}
     assert sources(folder / "functions" / function.name) == sources(function.source)
 
 
-def test_library_comes_without_its_testing_part(function: Function, config: Config) -> None:
+def test_library_comes_without_its_testing_part(
+    function: Function, config: DeploymentConfig
+) -> None:
     folder = package(*function, config) / "once"
     modules = {path.name for path in (ROOT / "once").glob("*.py")}
     assert modules <= names(folder)
     assert "testing" not in names(folder)
 
 
-def test_wheels_are_those_of_its_locks(function: Function, config: Config) -> None:
-    locks = locks_of(function.source)
+def test_wheels_are_those_of_its_locks(function: Function, config: DeploymentConfig) -> None:
+    locks = locks_of(function.source, config)
     text = "".join(lock.read_text() for lock in locks)
     locked = re.findall(r"^([a-z0-9-]+)==([^ ]+)", text, re.MULTILINE)
-    found = {path.name.lower() for path in site(locks, config).glob("*.dist-info")}
+    found = {path.name.lower() for path in install_wheels(locks, config).glob("*.dist-info")}
     assert found == {f"{name.replace('-', '_')}-{version}.dist-info" for name, version in locked}
 
 
-def test_package_is_trimmed(function: Function, config: Config) -> None:
+def test_package_is_trimmed(function: Function, config: DeploymentConfig) -> None:
     folder = package(*function, config)
     assert "bin" not in names(folder)
     assert not list(folder.glob("*.dist-info/RECORD"))
@@ -71,11 +78,11 @@ def test_package_is_trimmed(function: Function, config: Config) -> None:
     models = {path.name for path in (folder / "botocore" / "data").iterdir() if path.is_dir()}
     assert models == AWS_SERVICES
     size = sum(len(content) for content in tree(folder).values())
-    assert size < (LARGE if len(locks_of(function.source)) > 1 else SMALL)
+    assert size < (LARGE if len(locks_of(function.source, config)) > 1 else SMALL)
 
 
 def test_aws_gets_binaries_for_arm(function: Function) -> None:
-    libraries = list(package(*function, Config()).rglob("*.so"))
+    libraries = list(package(*function, DeploymentConfig()).rglob("*.so"))
     assert libraries
     for library in libraries:
         assert int.from_bytes(library.read_bytes()[18:20], "little") == AARCH64
@@ -143,7 +150,7 @@ def test_bytecode_that_others_leave_in_the_package_does_not_change_the_asset(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
-    folder = package(*EVERY[0], Config())
+    folder = package(*EVERY[0], DeploymentConfig())
     tag = str(sys.implementation.cache_tag)
     for left in ("cpython-399", f"{tag}.opt-1", f"{tag}-pytest-9.0.0"):
         (folder / "once" / "__pycache__" / f"commit.{left}.pyc").touch()
@@ -156,7 +163,7 @@ def test_bytecode_that_others_leave_in_the_package_does_not_change_the_asset(
 def test_the_asset_holds_the_whole_package_with_its_bytecode(cloud: Cloud) -> None:
     key = cloud.of(EVERY[0].name, "Function")["Code"]["S3Key"]
     asset = cloud.directory / f"asset.{Path(key).stem}"
-    assert tree(asset) == tree(package(*EVERY[0], Config()))
+    assert tree(asset) == tree(package(*EVERY[0], DeploymentConfig()))
 
 
 def test_a_changed_line_of_code_changes_its_own_package_only(
@@ -189,12 +196,12 @@ def test_another_recipe_gives_another_package(
 
 
 def test_a_functions_own_lock_comes_on_top(tmp_path: Path) -> None:
-    assert locks_of(tmp_path) == [LOCK]
+    assert locks_of(tmp_path, HERE) == [LOCK]
     own = tmp_path / "requirements.txt"
     own.touch()
-    assert locks_of(tmp_path) == [LOCK, own]
+    assert locks_of(tmp_path, HERE) == [LOCK, own]
 
 
 def test_only_whose_lock_has_stripe_carries_it(function: Function) -> None:
-    locked = any("stripe==" in lock.read_text() for lock in locks_of(function.source))
+    locked = any("stripe==" in lock.read_text() for lock in locks_of(function.source, HERE))
     assert ("stripe" in names(package(*function, HERE))) == locked

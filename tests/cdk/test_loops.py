@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from once.cdk.errors import SynthError
-from once.cdk.props import Consumer
+from once.cdk.props import ConsumerProps
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import Cloud, environment, new_app
@@ -14,7 +14,7 @@ from tests.stacks.cloud import Cloud, environment, new_app
 
 @pytest.mark.parametrize("line", CONSUMERS, ids=lambda line: str(line.name))
 def test_l1_a_line_that_publishes_into_its_own_queue_is_not_synthesized(
-    tmp_path: Path, line: Consumer
+    tmp_path: Path, line: ConsumerProps
 ) -> None:
     own = line.events[0]
     looping = replace(line, publishes=(*line.publishes, own))
@@ -25,7 +25,7 @@ def test_l1_a_line_that_publishes_into_its_own_queue_is_not_synthesized(
 
 
 def test_l1_no_queue_selects_what_its_consumer_may_publish(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     selected = [
         event

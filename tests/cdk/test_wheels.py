@@ -8,26 +8,26 @@ import pytest
 from botocore.loaders import Loader
 from botocore.regions import EndpointResolver
 
-from once.cdk.config import Config
+from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
-from once.cdk.packaging import wheels as wheels_module
-from once.cdk.packaging.wheels import site
+from once.cdk.packaging import _wheels as wheels_module
+from once.cdk.packaging._wheels import install_wheels
 from tests.cdk.packages import HERE, LOCK, tree
 
 
 def test_the_same_lock_gives_the_same_wheels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = site([LOCK], HERE)
+    first = install_wheels([LOCK], HERE)
     monkeypatch.setattr(wheels_module, "SITES", tmp_path)
-    second = site([LOCK], HERE)
+    second = install_wheels([LOCK], HERE)
     assert first != second
     assert first.name == second.name
     assert tree(first) == tree(second)
 
 
 def test_every_service_in_use_has_the_endpoints_it_would_have_untrimmed() -> None:
-    path = site([LOCK], HERE) / "botocore" / "data" / "endpoints.json"
+    path = install_wheels([LOCK], HERE) / "botocore" / "data" / "endpoints.json"
     assert path.stat().st_size < 100_000
     untrimmed, trimmed = Loader().load_data("endpoints"), json.loads(path.read_bytes())
     regions = [region for part in untrimmed["partitions"] for region in part["regions"]]
@@ -45,18 +45,18 @@ def test_another_lock_python_or_machine_gives_another_folder(
     own = tmp_path / "requirements.txt"
     own.touch()
     locks_and_configs = [
-        ([LOCK], Config(python_runtime="3.11")),
-        ([LOCK], Config(python_runtime="3.12")),
+        ([LOCK], DeploymentConfig(python_runtime="3.11")),
+        ([LOCK], DeploymentConfig(python_runtime="3.12")),
         ([LOCK], HERE),
         ([LOCK, own], HERE),
     ]
-    assert len({site(locks, config) for locks, config in locks_and_configs}) == 4
+    assert len({install_wheels(locks, config) for locks, config in locks_and_configs}) == 4
 
 
 def test_a_lock_that_cannot_be_installed_is_refused_with_a_remedy(tmp_path: Path) -> None:
     lock = tmp_path / "requirements.txt"
     lock.write_text("six==1.17.0\n")
-    with pytest.raises(SynthError, match="run `make setup`") as caught:
-        site([lock], HERE)
+    with pytest.raises(SynthError, match="install pip if it is missing") as caught:
+        install_wheels([lock], HERE)
     assert str(lock) in str(caught.value)
     assert "--require-hashes" in str(caught.value)

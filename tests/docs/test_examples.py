@@ -25,11 +25,16 @@ def test_the_handler_and_its_test_run() -> None:
 
 
 def test_the_registry_line_is_one() -> None:
-    from once.cdk.props import Consumer, Table
+    from once.cdk import ConsumerProps, TableProps
 
     table, line = blocks(README)[2].splitlines()
-    names = run(README, table, Consumer=Consumer, Table=Table)
+    names = run(README, table, ConsumerProps=ConsumerProps, TableProps=TableProps)
     assert eval(line, names).name == "tickets"
+
+
+def test_the_app_of_ones_own_is_the_one_that_the_wheels_test_deploys() -> None:
+    [app] = blocks(ROOT / "docs" / "your-own-app.md")
+    assert app == (ROOT / "tests" / "wheel" / "app" / "app.py").read_text()
 
 
 def test_it_is_short() -> None:

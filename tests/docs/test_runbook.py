@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from once.cdk.props import ROOT
 from once.schema import Reason
+from stacks.folders import ROOT
 from tests.stacks.cloud import Cloud
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()

@@ -5,23 +5,24 @@ from pathlib import Path
 
 import aws_cdk as cdk
 
-from once.cdk.errors import SynthError
-from once.cdk.props import Consumer, Table
+from once.cdk import ConsumerProps, SynthError, TableProps
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
 
 FUNCTIONS = Path(__file__).resolve().parent / "functions"
-CONTROLS = Table("controls", "id")
-COUNTERS = Table("counters", "id")
+CONTROLS = TableProps("controls", "id")
+COUNTERS = TableProps("counters", "id")
 
-PROBE = Consumer(
+PROBE = ConsumerProps(
     "probe",
     external=("probe.asked",),
     tables=(CONTROLS, COUNTERS),
     publishes=("probe.counted",),  # which no consumer takes
     folder=FUNCTIONS / "probe",
 )
-ROGUE = Consumer("rogue", external=("rogue.asked",), tables=(COUNTERS,), folder=FUNCTIONS / "rogue")
+ROGUE = ConsumerProps(
+    "rogue", external=("rogue.asked",), tables=(COUNTERS,), folder=FUNCTIONS / "rogue"
+)
 
 if __name__ == "__main__":
     app = cdk.App()

@@ -9,9 +9,10 @@ from typing import Any
 
 import aws_cdk as cdk
 
-from once.cdk.props import FUNCTIONS, ROOT, Consumer
+from once.cdk.props import ConsumerProps
 from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
+from stacks.folders import FUNCTIONS, ROOT
 
 Json = dict[str, Any]
 
@@ -37,7 +38,7 @@ class Cloud:
     def synthesize(
         cls,
         directory: Path,
-        consumers: Sequence[Consumer] = CONSUMERS,
+        consumers: Sequence[ConsumerProps] = CONSUMERS,
         functions: Path = FUNCTIONS,
         **context: Any,
     ) -> "Cloud":
@@ -81,11 +82,11 @@ class Cloud:
             if resource["Type"] == kind
         }
 
-    def of(self, owner: Consumer | str, part: str) -> Json:
+    def of(self, owner: ConsumerProps | str, part: str) -> Json:
         """Return the properties of a part of a consumer, or of the relay, such as `Function`."""
         return self.properties(f"once-service/{name_of(owner)}/{part}")
 
-    def arn(self, owner: Consumer | str, part: str) -> Json:
+    def arn(self, owner: ConsumerProps | str, part: str) -> Json:
         """Return how the template refers to the ARN of a part of a consumer, or of the relay."""
         logical_id = self.logical_id(f"once-service/{name_of(owner)}/{part}")
         return {"Fn::GetAtt": [logical_id, "Arn"]}
@@ -113,7 +114,7 @@ class Cloud:
         return template
 
 
-def name_of(owner: Consumer | str) -> str:
+def name_of(owner: ConsumerProps | str) -> str:
     return owner if isinstance(owner, str) else owner.name
 
 
@@ -122,7 +123,7 @@ def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def statements(cloud: Cloud, owner: Consumer | str) -> list[Json]:
+def statements(cloud: Cloud, owner: ConsumerProps | str) -> list[Json]:
     """Return what the role of a function allows."""
     role = cloud.of(owner, "Role")
     return [s for policy in role["Policies"] for s in policy["PolicyDocument"]["Statement"]]
@@ -153,7 +154,7 @@ def flat(value: Any) -> str:
     raise AssertionError(f"unknown form in a template: {value!r}")
 
 
-def environment(cloud: Cloud, owner: Consumer | str) -> dict[str, str]:
+def environment(cloud: Cloud, owner: ConsumerProps | str) -> dict[str, str]:
     """Return the variables of a function, references as placeholders."""
     variables = cloud.of(owner, "Function")["Environment"]["Variables"]
     return {name: flat(value) for name, value in variables.items()}

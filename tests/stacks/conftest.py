@@ -2,11 +2,11 @@
 
 import pytest
 
-from once.cdk.props import Consumer
+from once.cdk.props import ConsumerProps
 from stacks.consumers import CONSUMERS
 
 
 @pytest.fixture(params=CONSUMERS, ids=lambda consumer: str(consumer.name))
-def consumer(request: pytest.FixtureRequest) -> Consumer:
-    line: Consumer = request.param
+def consumer(request: pytest.FixtureRequest) -> ConsumerProps:
+    line: ConsumerProps = request.param
     return line

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.cdk.props import Consumer
+from once.cdk.props import ConsumerProps
 from once.schema import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import Cloud, Json, flat
@@ -40,18 +40,18 @@ def watched(alarm: Json) -> str:
     return flat(dimension["Value"])
 
 
-def part(cloud: Cloud, consumer: Consumer, name: str) -> str:
+def part(cloud: Cloud, consumer: ConsumerProps, name: str) -> str:
     return f"<{cloud.logical_id(f'once-service/{consumer.name}/{name}')}>"
 
 
-def test_a_dead_letter_alarms(cloud: Cloud, consumer: Consumer) -> None:
+def test_a_dead_letter_alarms(cloud: Cloud, consumer: ConsumerProps) -> None:
     alarm = cloud.of(consumer, "DeadLettersAlarm")
     assert plain(alarm) == ("ApproximateNumberOfMessagesVisible", "Maximum", 60, 1)
     assert watched(alarm) == part(cloud, consumer, "DeadLetters")[:-1] + ".QueueName>"
 
 
 def test_a_message_alarms_long_before_the_queue_deletes_it(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     queues = {"Queue": "AgeAlarm"}
     if consumer.batch_size > 1:
@@ -64,7 +64,7 @@ def test_a_message_alarms_long_before_the_queue_deletes_it(
         assert watched(alarm) == part(cloud, consumer, queue)[:-1] + ".QueueName>"
 
 
-def test_an_open_breaker_alarms(cloud: Cloud, consumer: Consumer) -> None:
+def test_an_open_breaker_alarms(cloud: Cloud, consumer: ConsumerProps) -> None:
     alarm = cloud.of(consumer, "BreakerAlarm")
     assert plain(alarm) == (Metric.BREAKER_OPEN, "Sum", MOMENT, 1)
     assert watched(alarm) == f"once-{consumer.name}"
@@ -72,7 +72,7 @@ def test_an_open_breaker_alarms(cloud: Cloud, consumer: Consumer) -> None:
 
 @pytest.mark.parametrize(("name", "threshold"), [("Errors", 3), ("Throttles", 5)])
 def test_a_function_that_fails_as_a_whole_or_is_throttled_alarms(
-    cloud: Cloud, consumer: Consumer, name: str, threshold: int
+    cloud: Cloud, consumer: ConsumerProps, name: str, threshold: int
 ) -> None:
     alarm = cloud.of(consumer, f"{name}Alarm")
     assert plain(alarm) == (name, "Sum", WHILE, threshold)
@@ -80,7 +80,7 @@ def test_a_function_that_fails_as_a_whole_or_is_throttled_alarms(
 
 
 def test_a_function_that_cannot_start_alarms_before_its_first_message_is_given_up(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     receives = cloud.of(consumer, "Queue")["RedrivePolicy"]["maxReceiveCount"]
     visibility = cloud.of(consumer, "Queue")["VisibilityTimeout"]
@@ -100,7 +100,7 @@ def test_a_function_that_cannot_start_alarms_before_its_first_message_is_given_u
     "line", [line for line in CONSUMERS if line.effect_timeout_seconds], ids=lambda line: line.name
 )
 def test_an_effect_without_an_outcome_alarms(
-    cloud: Cloud, line: Consumer, name: str, expected: tuple[Any, ...]
+    cloud: Cloud, line: ConsumerProps, name: str, expected: tuple[Any, ...]
 ) -> None:
     alarm = cloud.of(line, name)
     assert plain(alarm) == expected
@@ -148,7 +148,7 @@ def percent(alarm: Json, **figures: int) -> float | None:
     ],
 )
 def test_a_fifth_of_conflicts_or_of_duplicates_alarms(
-    cloud: Cloud, consumer: Consumer, name: str, metric: str, others: tuple[str, ...]
+    cloud: Cloud, consumer: ConsumerProps, name: str, metric: str, others: tuple[str, ...]
 ) -> None:
     alarm = cloud.of(consumer, name)
     assert alarm["Threshold"] == 20

@@ -13,9 +13,9 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
 from once.cdk.errors import SynthError
-from once.cdk.props import ROOT
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
+from stacks.folders import ROOT
 from tests.stacks.cloud import new_app
 
 STRAY = "a function reads a queue past IdempotentConsumer, without deduplication; give it a line"

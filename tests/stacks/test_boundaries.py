@@ -2,7 +2,7 @@
 
 import pytest
 
-from once.cdk.props import Consumer
+from once.cdk.props import ConsumerProps
 from once.schema import RELAY
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import Cloud, Json, flat, statements
@@ -17,7 +17,7 @@ def table(cloud: Cloud, name: str) -> str:
     return f"<{cloud.logical_id(f'once-state/{name}')}.Arn>"
 
 
-def rights(cloud: Cloud, owner: Consumer | str) -> list[Json]:
+def rights(cloud: Cloud, owner: ConsumerProps | str) -> list[Json]:
     """A role's statements, their resources as text."""
     found = []
     for statement in statements(cloud, owner):
@@ -27,7 +27,7 @@ def rights(cloud: Cloud, owner: Consumer | str) -> list[Json]:
     return found
 
 
-def may_write(cloud: Cloud, consumer: Consumer, action: str, *keys: str) -> bool:
+def may_write(cloud: Cloud, consumer: ConsumerProps, action: str, *keys: str) -> bool:
     """Whether it may do so to dedup records with these keys, in a transaction."""
     context = {**IN_TRANSACTION, "dynamodb:LeadingKeys": [*keys]}
     request = Request(f"dynamodb:{action}", table(cloud, "dedup-records"), context)
@@ -35,14 +35,14 @@ def may_write(cloud: Cloud, consumer: Consumer, action: str, *keys: str) -> bool
 
 
 def test_s1_a_consumer_puts_its_own_record_in_a_transaction(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     assert may_write(cloud, consumer, "PutItem", f"{consumer.name}#event#/shop#e-1")
 
 
 @pytest.mark.parametrize("action", WRITES)
 def test_s1_a_consumer_changes_no_record_of_another(
-    cloud: Cloud, consumer: Consumer, action: str
+    cloud: Cloud, consumer: ConsumerProps, action: str
 ) -> None:
     others = [line.name for line in CONSUMERS if line is not consumer]
     for other in (*others, f"{consumer.name}_archive", consumer.name.upper(), ""):
@@ -50,13 +50,13 @@ def test_s1_a_consumer_changes_no_record_of_another(
 
 
 def test_s1_one_foreign_key_among_own_ones_is_enough_to_be_refused(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     assert not may_write(cloud, consumer, "PutItem", f"{consumer.name}#a", "others#a")
 
 
 def test_s1_a_request_that_does_not_name_its_key_is_refused(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     dedup = table(cloud, "dedup-records")
     for action in ("PutItem", "GetItem", "BatchGetItem"):
@@ -66,7 +66,7 @@ def test_s1_a_request_that_does_not_name_its_key_is_refused(
 
 @pytest.mark.parametrize("enclosing", [None, "BatchWriteItem", "PutItem"])
 def test_s1_a_consumer_puts_no_record_outside_a_transaction(
-    cloud: Cloud, consumer: Consumer, enclosing: str | None
+    cloud: Cloud, consumer: ConsumerProps, enclosing: str | None
 ) -> None:
     context = {"dynamodb:LeadingKeys": [f"{consumer.name}#a"]}
     if enclosing:
@@ -76,7 +76,7 @@ def test_s1_a_consumer_puts_no_record_outside_a_transaction(
 
 
 def test_s1_a_consumer_deletes_no_record_and_only_the_ledger_updates_one(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     own = f"{consumer.name}#event#/shop#e-1"
     assert not may_write(cloud, consumer, "DeleteItem", own)
@@ -86,7 +86,7 @@ def test_s1_a_consumer_deletes_no_record_and_only_the_ledger_updates_one(
 
 @pytest.mark.parametrize("action", ["GetItem", "BatchGetItem"])
 def test_s1_a_consumer_reads_its_own_records_only(
-    cloud: Cloud, consumer: Consumer, action: str
+    cloud: Cloud, consumer: ConsumerProps, action: str
 ) -> None:
     def may_read(*keys: str) -> bool:
         context = {"dynamodb:LeadingKeys": [*keys]}
@@ -99,13 +99,13 @@ def test_s1_a_consumer_reads_its_own_records_only(
 
 @pytest.mark.parametrize("action", ["Scan", "Query", "BatchWriteItem", "DeleteTable"])
 def test_s1_a_consumer_has_no_other_right_on_the_records(
-    cloud: Cloud, consumer: Consumer, action: str
+    cloud: Cloud, consumer: ConsumerProps, action: str
 ) -> None:
     assert not may_write(cloud, consumer, action, f"{consumer.name}#a")
 
 
 def test_a_consumer_writes_its_own_tables_in_transactions_only(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     for line in CONSUMERS:
         for each in line.tables:
@@ -134,7 +134,7 @@ def _texts(statement: Json) -> Json:
     return statement | {"Resource": flat(statement["Resource"]), "Condition": condition}
 
 
-def role(cloud: Cloud, owner: Consumer | str) -> str:
+def role(cloud: Cloud, owner: ConsumerProps | str) -> str:
     return flat(cloud.arn(owner, "Role"))
 
 
@@ -144,7 +144,7 @@ def test_s2_the_relay_publishes_events_and_nothing_to_ingress(cloud: Cloud) -> N
     assert not may_publish(cloud, "Ingress", role(cloud, RELAY), identity)
 
 
-def test_s2_no_consumer_publishes_by_itself(cloud: Cloud, consumer: Consumer) -> None:
+def test_s2_no_consumer_publishes_by_itself(cloud: Cloud, consumer: ConsumerProps) -> None:
     for topic in ("Events", "Ingress"):
         assert not may_publish(cloud, topic, role(cloud, consumer), rights(cloud, consumer))
 

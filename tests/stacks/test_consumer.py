@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from once.cdk.props import Consumer, words
+from once.cdk.props import ConsumerProps, output_key
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import Cloud, Json, denies_plain_http, flat
@@ -13,7 +13,7 @@ DAY = 24 * 60 * 60
 
 
 def test_queue_is_a_standard_one_that_keeps_messages_four_days(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     queue = cloud.of(consumer, "Queue")
     assert "FifoQueue" not in queue
@@ -21,18 +21,18 @@ def test_queue_is_a_standard_one_that_keeps_messages_four_days(
     assert queue["MessageRetentionPeriod"] == 4 * DAY
 
 
-def test_dead_letters_are_kept_fourteen_days(cloud: Cloud, consumer: Consumer) -> None:
+def test_dead_letters_are_kept_fourteen_days(cloud: Cloud, consumer: ConsumerProps) -> None:
     dead_letters = cloud.of(consumer, "DeadLetters")
     assert dead_letters["QueueName"] == f"once-{consumer.name}-dead-letters"
     assert dead_letters["MessageRetentionPeriod"] == 14 * DAY
 
 
-def isolates(consumer: Consumer) -> bool:
+def isolates(consumer: ConsumerProps) -> bool:
     """Whether the consumer's batches may hold several messages."""
     return consumer.batch_size > 1
 
 
-def queues(consumer: Consumer) -> list[str]:
+def queues(consumer: ConsumerProps) -> list[str]:
     return ["Queue", *(["Isolation"] if isolates(consumer) else [])]
 
 
@@ -41,7 +41,7 @@ NOT_ISOLATING = [consumer for consumer in CONSUMERS if not isolates(consumer)]
 
 
 def test_a_message_runs_five_times_and_the_consumer_has_one_receive_more_to_say_why(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     for queue in queues(consumer):
         assert cloud.of(consumer, queue)["RedrivePolicy"] == {
@@ -50,25 +50,27 @@ def test_a_message_runs_five_times_and_the_consumer_has_one_receive_more_to_say_
         }
 
 
-def test_all_queues_are_encrypted(cloud: Cloud, consumer: Consumer) -> None:
+def test_all_queues_are_encrypted(cloud: Cloud, consumer: ConsumerProps) -> None:
     for queue in (*queues(consumer), "DeadLetters"):
         assert cloud.of(consumer, queue)["SqsManagedSseEnabled"] is True
 
 
-def test_all_queues_refuse_plain_http(cloud: Cloud, consumer: Consumer) -> None:
+def test_all_queues_refuse_plain_http(cloud: Cloud, consumer: ConsumerProps) -> None:
     for queue in (*queues(consumer), "DeadLetters"):
         assert denies_plain_http(cloud.of(consumer, f"{queue}/Policy"))
 
 
 @pytest.mark.parametrize("consumer", ISOLATING, ids=lambda consumer: str(consumer.name))
-def test_the_isolation_queue_is_like_the_consumers_own(cloud: Cloud, consumer: Consumer) -> None:
+def test_the_isolation_queue_is_like_the_consumers_own(
+    cloud: Cloud, consumer: ConsumerProps
+) -> None:
     own, isolation = cloud.of(consumer, "Queue"), cloud.of(consumer, "Isolation")
     assert isolation == own | {"QueueName": f"once-{consumer.name}-isolation"}
 
 
 @pytest.mark.parametrize("consumer", ISOLATING, ids=lambda consumer: str(consumer.name))
 def test_isolated_messages_come_one_by_one_and_two_at_a_time(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     mapping = cloud.of(consumer, "IsolationMapping")
     assert mapping["EventSourceArn"] == cloud.arn(consumer, "Isolation")
@@ -80,16 +82,16 @@ def test_isolated_messages_come_one_by_one_and_two_at_a_time(
 
 @pytest.mark.parametrize("consumer", NOT_ISOLATING, ids=lambda consumer: str(consumer.name))
 def test_where_every_batch_is_one_message_there_is_no_isolation_queue(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     names = {queue["QueueName"] for queue in cloud.every("AWS::SQS::Queue").values()}
     assert f"once-{consumer.name}" in names
     assert f"once-{consumer.name}-isolation" not in names
-    assert f"Isolation{words(consumer.name)}" not in cloud.service["Outputs"]
+    assert f"Isolation{output_key(consumer.name)}" not in cloud.service["Outputs"]
 
 
 def test_a_message_stays_invisible_for_six_timeouts_and_the_batch_window(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     timeout = cloud.of(consumer, "Function")["Timeout"]
     window = cloud.of(consumer, "Mapping")["MaximumBatchingWindowInSeconds"]
@@ -97,27 +99,29 @@ def test_a_message_stays_invisible_for_six_timeouts_and_the_batch_window(
 
 
 def test_function_runs_on_arm_with_the_python_that_ran_the_tests(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     function = cloud.of(consumer, "Function")
     assert function["Architectures"] == ["arm64"]
     assert function["Runtime"] == f"python3.{sys.version_info.minor}"
 
 
-def test_function_has_a_stable_name_and_its_own_handler(cloud: Cloud, consumer: Consumer) -> None:
+def test_function_has_a_stable_name_and_its_own_handler(
+    cloud: Cloud, consumer: ConsumerProps
+) -> None:
     function = cloud.of(consumer, "Function")
     assert function["FunctionName"] == f"once-{consumer.name}"
     assert function["Handler"] == f"functions.{consumer.name}.handler.lambda_handler"
 
 
-def test_log_is_the_functions_own_and_ends(cloud: Cloud, consumer: Consumer) -> None:
+def test_log_is_the_functions_own_and_ends(cloud: Cloud, consumer: ConsumerProps) -> None:
     log_group = cloud.logical_id(f"once-service/{consumer.name}/Log")
     assert cloud.of(consumer, "Function")["LoggingConfig"] == {"LogGroup": {"Ref": log_group}}
     assert cloud.of(consumer, "Log")["RetentionInDays"] == 30
 
 
 def test_mapping_takes_partial_answers_and_bounds_concurrency(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     mapping = cloud.of(consumer, "Mapping")
     assert mapping["EventSourceArn"] == cloud.arn(consumer, "Queue")
@@ -126,12 +130,12 @@ def test_mapping_takes_partial_answers_and_bounds_concurrency(
 
 
 def test_mapping_has_no_event_filter_which_would_delete_messages(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     assert "FilterCriteria" not in cloud.of(consumer, "Mapping")
 
 
-def subscriptions(cloud: Cloud, consumer: Consumer) -> dict[str, Json]:
+def subscriptions(cloud: Cloud, consumer: ConsumerProps) -> dict[str, Json]:
     """A queue's subscriptions, by the topic's logical id."""
     return {
         subscription["TopicArn"]["Ref"]: subscription
@@ -141,7 +145,7 @@ def subscriptions(cloud: Cloud, consumer: Consumer) -> dict[str, Json]:
 
 
 def test_queue_gets_external_types_from_ingress_and_others_from_events(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     found = subscriptions(cloud, consumer)
     wanted = {"Ingress": consumer.external, "Events": consumer.events}
@@ -153,7 +157,7 @@ def test_queue_gets_external_types_from_ingress_and_others_from_events(
 
 
 def test_queue_gets_raw_messages_chosen_by_their_attributes(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     for subscription in subscriptions(cloud, consumer).values():
         assert subscription["RawMessageDelivery"] is True
@@ -192,14 +196,14 @@ def denials_of(cloud: Cloud, topic: str) -> list[Json]:
     return [statement for statement in policy["Statement"] if statement["Effect"] == "Deny"]
 
 
-def test_operator_finds_every_part_in_the_outputs(cloud: Cloud, consumer: Consumer) -> None:
+def test_operator_finds_every_part_in_the_outputs(cloud: Cloud, consumer: ConsumerProps) -> None:
     outputs = cloud.service["Outputs"]
     for part, key in (("Queue", "Queue"), ("DeadLetters", "DeadLetters"), ("Function", "Function")):
         logical_id = cloud.logical_id(f"once-service/{consumer.name}/{part}")
-        assert outputs[f"{key}{words(consumer.name)}"]["Value"] == {"Ref": logical_id}
+        assert outputs[f"{key}{output_key(consumer.name)}"]["Value"] == {"Ref": logical_id}
     if isolates(consumer):
         isolation = {"Ref": cloud.logical_id(f"once-service/{consumer.name}/Isolation")}
-        assert outputs[f"Isolation{words(consumer.name)}"]["Value"] == isolation
+        assert outputs[f"Isolation{output_key(consumer.name)}"]["Value"] == isolation
     for topic in ("Ingress", "Events"):
         arn = {"Ref": cloud.logical_id(f"once-service/{topic}")}
         assert outputs[f"{topic}TopicArn"]["Value"] == arn

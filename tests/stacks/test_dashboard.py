@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from once.cdk.props import Consumer
+from once.cdk.props import ConsumerProps
 from once.schema import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import Cloud, Json, flat
@@ -56,7 +56,7 @@ def test_everybody_has_one_row_and_none_is_broken(widgets: list[Json]) -> None:
 
 
 def test_a_consumers_row_shows_the_same_in_the_same_place(
-    widgets: list[Json], consumer: Consumer
+    widgets: list[Json], consumer: ConsumerProps
 ) -> None:
     graphs = row(widgets, consumer.name)
     expected = ["queue", "messages", "conflicts", "commit, ms", "function"]
@@ -65,7 +65,7 @@ def test_a_consumers_row_shows_the_same_in_the_same_place(
 
 
 def test_the_queue_shows_what_waits_how_long_and_what_was_given_up(
-    cloud: Cloud, widgets: list[Json], consumer: Consumer
+    cloud: Cloud, widgets: list[Json], consumer: ConsumerProps
 ) -> None:
     graph = row(widgets, consumer.name)["queue"]
     parts = {"waiting": "Queue", "dead letters": "DeadLetters"}
@@ -85,7 +85,7 @@ def test_the_queue_shows_what_waits_how_long_and_what_was_given_up(
     assert on_the_right(graph) == {"oldest, seconds"}
 
 
-def test_messages_show_what_became_of_them(widgets: list[Json], consumer: Consumer) -> None:
+def test_messages_show_what_became_of_them(widgets: list[Json], consumer: ConsumerProps) -> None:
     own = f"once-{consumer.name}"
     isolated = {"isolated": (Metric.ISOLATED, own, "Sum")} if consumer.batch_size > 1 else {}
     assert lines(row(widgets, consumer.name)["messages"]) == {
@@ -99,7 +99,9 @@ def test_messages_show_what_became_of_them(widgets: list[Json], consumer: Consum
     }
 
 
-def test_conflicts_stand_beside_the_group_size(widgets: list[Json], consumer: Consumer) -> None:
+def test_conflicts_stand_beside_the_group_size(
+    widgets: list[Json], consumer: ConsumerProps
+) -> None:
     graph, own = row(widgets, consumer.name)["conflicts"], f"once-{consumer.name}"
     assert lines(graph) == {
         "conflicts": (Metric.CONFLICTS, own, "Sum"),
@@ -109,7 +111,7 @@ def test_conflicts_stand_beside_the_group_size(widgets: list[Json], consumer: Co
 
 
 def test_a_commits_time_is_shown_for_half_and_for_nearly_all(
-    widgets: list[Json], consumer: Consumer
+    widgets: list[Json], consumer: ConsumerProps
 ) -> None:
     own = f"once-{consumer.name}"
     assert lines(row(widgets, consumer.name)["commit, ms"]) == {

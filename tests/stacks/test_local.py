@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from once.cdk.props import Consumer
+from once.cdk.props import ConsumerProps
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import Cloud, listed, statements
@@ -79,7 +79,7 @@ def test_rights_differ_in_sending_email_and_in_batches(cloud: Cloud, local_cloud
     assert found == expected
 
 
-def test_a_retry_can_be_watched(local_cloud: Cloud, consumer: Consumer) -> None:
+def test_a_retry_can_be_watched(local_cloud: Cloud, consumer: ConsumerProps) -> None:
     calls = consumer.batch_size * min(consumer.effect_timeout_seconds, 2)
     timeout = min(consumer.timeout_seconds, 5 + calls)
     assert local_cloud.of(consumer, "Function")["Timeout"] == timeout

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from once.cdk.config import Config
-from once.cdk.props import Table, words
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.props import TableProps, output_key
 from stacks.consumers import CONSUMERS
 from stacks.state import DEDUP, StateStack
 from tests.stacks.cloud import Cloud, denies_plain_http, new_app
@@ -63,7 +63,7 @@ def test_table_has_a_generated_name(cloud: Cloud, path: str) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_business_table_has_the_key_of_the_registry(cloud: Cloud, table: Table) -> None:
+def test_business_table_has_the_key_of_the_registry(cloud: Cloud, table: TableProps) -> None:
     found = cloud.properties(f"once-state/{table.name}")
     kinds = ("HASH", "RANGE")
     assert found["KeySchema"] == [
@@ -94,13 +94,13 @@ def test_operator_finds_every_table_in_the_outputs(cloud: Cloud) -> None:
     assert outputs["DedupTable"]["Value"] == {"Ref": cloud.logical_id(f"once-state/{DEDUP}")}
     for table in TABLES:
         reference = {"Ref": cloud.logical_id(f"once-state/{table.name}")}
-        assert outputs[f"Table{words(table.name)}"]["Value"] == reference
+        assert outputs[f"Table{output_key(table.name)}"]["Value"] == reference
 
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_operator_finds_every_secret_in_the_outputs(cloud: Cloud, name: str) -> None:
     arn = {"Fn::GetAtt": [cloud.logical_id(f"once-state/secret-{name}"), "Id"]}
-    assert cloud.state["Outputs"][f"Secret{words(name)}"]["Value"] == arn
+    assert cloud.state["Outputs"][f"Secret{output_key(name)}"]["Value"] == arn
 
 
 def test_no_secrets_value_stands_in_the_template(cloud: Cloud) -> None:
@@ -116,7 +116,7 @@ def test_email_comes_from_the_address_of_the_context(cloud: Cloud) -> None:
 def test_no_address_is_claimed_where_nobody_sends_email(tmp_path: Path) -> None:
     app = new_app(tmp_path)
     silent = [line for line in CONSUMERS if not line.sends_email]
-    StateStack(app, "once-state", silent, Config())
+    StateStack(app, "once-state", silent, DeploymentConfig())
     app.synth()
     cloud = Cloud(tmp_path)
     assert "AWS::SES::EmailIdentity" not in cloud.types(cloud.state)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from once.cdk.props import Consumer
+from once.cdk.props import ConsumerProps
 from once.schema import UNROUTED
 from once.settings import SweepSettings
 from stacks.consumers import CONSUMERS
@@ -85,7 +85,7 @@ def test_a_consumers_filters_select_the_types_that_the_function_drops(cloud: Clo
 
 
 def test_s3_what_sns_cannot_deliver_to_a_consumer_is_unrouted(
-    cloud: Cloud, consumer: Consumer
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     found = subscriptions(cloud, cloud.arn(consumer, "Queue"))
     assert found

@@ -5,15 +5,14 @@ from pathlib import Path
 
 import aws_cdk as cdk
 
-from once.cdk.errors import SynthError
-from once.cdk.props import Consumer, Table
+from once.cdk import ConsumerProps, SynthError, TableProps
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
 
-COUNTER = Consumer(
+COUNTER = ConsumerProps(
     "counter",
     external=("counter.raised",),
-    tables=(Table("counters", "id"),),
+    tables=(TableProps("counters", "id"),),
     timeout_seconds=6,
     folder=Path(__file__).resolve().parent / "counter",
 )

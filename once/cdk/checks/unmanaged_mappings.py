@@ -1,21 +1,21 @@
-"""The check over the whole tree: every function behind a queue came from the construct."""
+"""Check of a whole tree: each function that reads a queue was made by a construct of Once."""
 
 from collections.abc import Iterable, Iterator
 
 from aws_cdk import aws_lambda as lambda_
 from constructs import IConstruct
 
-MARK = "once:idempotent-consumer"
-"""Node metadata that `IdempotentConsumer` leaves: which tells its parts from all others."""
+CONSTRUCT_METADATA = "once:idempotent-consumer"
+"""Type of the node metadata that marks the constructs whose functions may read a queue."""
 
 
-def strays_in(tree: Iterable[IConstruct]) -> Iterator[str]:
-    """Yield a fault for each event source mapping on a queue that the construct did not make."""
+def unmanaged_mapping_faults(tree: Iterable[IConstruct]) -> Iterator[str]:
+    """Yield a fault for each event source mapping on a queue that no construct of Once made."""
     for construct in tree:
-        if _reads_a_queue(construct) and not _came_from_the_construct(construct):
+        if _reads_a_queue(construct) and not _is_managed(construct):
             yield (
                 f"{construct.node.path}: a function reads a queue past IdempotentConsumer, without "
-                "deduplication; give it a line in stacks/consumers.py instead"
+                "deduplication; make an IdempotentConsumer of it"
             )
 
 
@@ -29,7 +29,9 @@ def _reads_a_queue(construct: IConstruct) -> bool:
     )
 
 
-def _came_from_the_construct(construct: IConstruct) -> bool:
+def _is_managed(construct: IConstruct) -> bool:
     return any(
-        entry.type == MARK for scope in construct.node.scopes for entry in scope.node.metadata
+        entry.type == CONSTRUCT_METADATA
+        for scope in construct.node.scopes
+        for entry in scope.node.metadata
     )

@@ -9,7 +9,14 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.cdk.monitoring.metrics import MAXIMUM, SUM, Watched, batches_given_up, once_metric, share
+from once.cdk.monitoring.metrics import (
+    MAXIMUM,
+    SUM,
+    MonitoredConsumer,
+    batches_given_up,
+    once_metric,
+    share,
+)
 from once.schema import Limits, Metric
 
 RUNBOOK = "docs/runbook.md"
@@ -48,10 +55,10 @@ _SHARES = (
     ),
 )
 """Alarm, what is counted, of what, the runbook's entry, what it means. What is redriven twice is an
-operator's doing, and alarms nobody."""
+operator's doing, and raises no alarm."""
 
 
-def add_consumer_alarms(scope: Construct, consumer: Watched, *, local: bool) -> None:
+def add_consumer_alarms(scope: Construct, consumer: MonitoredConsumer, *, local: bool) -> None:
     """Add what a consumer is watched for.
 
     The embedded AWS (`local`) refuses a template with metric math: shares are left out there.

@@ -13,7 +13,7 @@ from once.cdk.monitoring.metrics import (
     AVERAGE,
     MAXIMUM,
     SUM,
-    Watched,
+    MonitoredConsumer,
     batches_given_up,
     once_metric,
 )
@@ -26,7 +26,7 @@ WIDTH = 4
 """Of the 24 columns: a row holds up to six graphs, and those of one kind stand in one column."""
 
 
-def consumer_row(consumer: Watched) -> Row:
+def consumer_row(consumer: MonitoredConsumer) -> Row:
     """Return the row of one consumer: queue, outcomes, conflicts, time, function, effects."""
     name, queue = consumer.name, consumer.queue
     ours = partial(once_metric, consumer.service, period=PERIOD)
@@ -124,7 +124,7 @@ def tables_row(tables: Mapping[str, dynamodb.ITable]) -> Row:
     ]
 
 
-def _effects(consumer: Watched) -> cloudwatch.IWidget:
+def _effects(consumer: MonitoredConsumer) -> cloudwatch.IWidget:
     ours = partial(once_metric, consumer.service, period=PERIOD)
     return _graph(
         f"{consumer.name}: effects",
@@ -135,7 +135,7 @@ def _effects(consumer: Watched) -> cloudwatch.IWidget:
     )
 
 
-def _isolated(consumer: Watched) -> list[cloudwatch.Metric]:
+def _isolated(consumer: MonitoredConsumer) -> list[cloudwatch.Metric]:
     if consumer.isolation is None:
         return []
     return [consumer.isolation.metric_approximate_number_of_messages_visible(label="isolated")]

@@ -1,4 +1,4 @@
-"""What alarms and the dashboard share: whom they watch, and by which metrics."""
+"""Metrics of alarms and dashboard, and the parts of a consumer that they monitor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ SERVICE = "service"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class MonitoredConsumer:
     """A consumer: its name, its function's full name, and the parts to watch.
 
     `has_effects` says that it calls the outside world, and may leave a call without an outcome.

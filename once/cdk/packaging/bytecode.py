@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from once.cdk.config import Config
+from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 
 TASK = "/var/task"
@@ -33,14 +33,14 @@ class Compiler:
     version: str
 
 
-def compiler_for(config: Config) -> Compiler | None:
+def compiler_for(config: DeploymentConfig) -> Compiler | None:
     """Return what compiles for where the functions will run; None if that Python is not here."""
     # The embedded AWS runs functions with this machine's Python, whatever the runtime.
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     return _find(here if config.local else config.python_runtime)
 
 
-def add_bytecode(package: Path, config: Config, parts: Sequence[str] = (".",)) -> None:
+def add_bytecode(package: Path, config: DeploymentConfig, parts: Sequence[str] = (".",)) -> None:
     """Compile every module of these parts of a package, if the Python for it is at hand.
 
     What does not compile goes without, as with pip: it may be a template, or for another Python.
@@ -60,13 +60,13 @@ def add_bytecode(package: Path, config: Config, parts: Sequence[str] = (".",)) -
         raise SynthError("the functions' packages cannot be built", [fault])
 
 
-def recipe(config: Config) -> list[bytes]:
+def bytecode_recipe(config: DeploymentConfig) -> list[bytes]:
     """Return what the bytecode depends on beside its sources, for the name of its folder."""
     compiler = compiler_for(config)
     return [Path(__file__).read_bytes(), (compiler.version if compiler else "none").encode()]
 
 
-def leftovers(config: Config) -> list[str]:
+def bytecode_excludes(config: DeploymentConfig) -> list[str]:
     """Return patterns of the bytecode that another Python leaves when it imports from a package.
 
     The one that compiled it finds everything there, and leaves nothing.

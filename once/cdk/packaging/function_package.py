@@ -1,6 +1,6 @@
-"""A function's package: its wheels, the runtime part of `once/`, and its own folder only.
+"""A function's package: its wheels, the runtime part of the library, and its own folder only.
 
-Every function has a staged folder of its own, named after what is in it. Sharing one folder between
+Every function has a staged folder of its own, named after its content. Sharing one folder between
 functions can give them one asset, so that one of them runs the other's code.
 """
 
@@ -8,63 +8,66 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from once.cdk.config import Config
-from once.cdk.packaging.build_folder import digest, publish
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.packaging._build_folder import build_once, digest
+from once.cdk.packaging._wheels import install_wheels
 from once.cdk.packaging.bytecode import add_bytecode
-from once.cdk.packaging.wheels import site
-from once.cdk.props import FUNCTIONS, ROOT
 
-STAGED = ROOT / "build"
-ONCE = ROOT / "once"
+STAGED = Path("build")
+"""Below the working directory, which is the app's."""
+ONCE = Path(__file__).resolve().parents[2]
+"""The library, where it is imported from."""
 NOT_AT_RUNTIME = frozenset({"cdk", "ops", "testing"})
 SKIP = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".DS_Store"})
 
 
-def package(name: str, source: Path, config: Config) -> Path:
+def package(name: str, folder: Path, config: DeploymentConfig) -> Path:
     """Return the staged folder of the function that is imported as `functions.<name>`.
 
     Args:
         name: the function's, as its import path has it.
-        source: the folder that holds its `handler.py`.
+        folder: the folder that holds its `handler.py`.
         config: the deployment.
 
     Raises:
         SynthError: its wheels cannot be installed.
     """
-    wheels = site(locks_of(source), config)
-    ours = dict(_ours(name, source))
-    contents = [part for path in sorted(ours) for part in (path.encode(), ours[path])]
+    wheels = install_wheels(locks_of(folder, config), config)
+    sources = dict(_sources(name, folder))
+    contents = [part for path in sorted(sources) for part in (path.encode(), sources[path])]
     recipe = [Path(__file__).read_bytes(), wheels.name.encode()]
-    target = STAGED / f"{name}-{digest([*recipe, *contents])}"
-    return publish(target, lambda folder: _fill(folder, wheels, ours, config))
+    target = STAGED.absolute() / f"{name}-{digest([*recipe, *contents])}"
+    return build_once(target, lambda staged: _fill(staged, wheels, sources, config))
 
 
-def locks_of(source: Path) -> list[Path]:
-    """Return what every function has, and what this one adds, if it has a lock of its own."""
-    own = source / "requirements.txt"
-    return [FUNCTIONS / "requirements.txt", *([own] if own.exists() else [])]
+def locks_of(folder: Path, config: DeploymentConfig) -> list[Path]:
+    """Return the lock of the library's dependencies, and the function's own, if it has one."""
+    own = folder / "requirements.txt"
+    return [config.runtime_lock, *([own] if own.exists() else [])]
 
 
-def _ours(name: str, source: Path) -> Iterator[tuple[str, bytes]]:
+def _sources(name: str, folder: Path) -> Iterator[tuple[str, bytes]]:
     """Path inside the package → content, for everything that is not a wheel."""
     for path in _files(ONCE):
         if path.relative_to(ONCE).parts[0] not in NOT_AT_RUNTIME:
             yield f"once/{path.relative_to(ONCE).as_posix()}", path.read_bytes()
-    yield "functions/__init__.py", (FUNCTIONS / "__init__.py").read_bytes()
-    for path in _files(source):
-        yield f"functions/{name}/{path.relative_to(source).as_posix()}", path.read_bytes()
+    yield "functions/__init__.py", b""
+    for path in _files(folder):
+        yield f"functions/{name}/{path.relative_to(folder).as_posix()}", path.read_bytes()
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    return (p for p in folder.rglob("*") if p.is_file() and SKIP.isdisjoint(p.parts))
+    # Relative parts: the folder itself may lie below one that is skipped.
+    every = (path for path in folder.rglob("*") if path.is_file())
+    return (path for path in every if SKIP.isdisjoint(path.relative_to(folder).parts))
 
 
-def _fill(folder: Path, wheels: Path, ours: dict[str, bytes], config: Config) -> None:
-    shutil.copytree(wheels, folder, dirs_exist_ok=True)
-    for name, content in ours.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    add_bytecode(folder, config, ("once", "functions"))  # the wheels have theirs
+def _fill(staged: Path, wheels: Path, sources: dict[str, bytes], config: DeploymentConfig) -> None:
+    shutil.copytree(wheels, staged, dirs_exist_ok=True)
+    for name, content in sources.items():
+        (staged / name).parent.mkdir(parents=True, exist_ok=True)
+        (staged / name).write_bytes(content)
+    add_bytecode(staged, config, ("once", "functions"))  # the wheels have theirs
     # Lambda runs the code as another user: a strict umask here must not follow it there.
-    for path in (folder, *folder.rglob("*")):
+    for path in (staged, *staged.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)

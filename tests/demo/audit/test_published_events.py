@@ -4,7 +4,7 @@ import pytest
 
 from demo.audit import undelivered_events
 from demo.deployed_shop import subscribers
-from once.cdk.props import Consumer
+from once.cdk import ConsumerProps
 from tests.demo.audit.sample import SUBSCRIBERS, changes
 from tests.demo.audit.world import World
 
@@ -13,7 +13,10 @@ STEPS = [(consumer, event) for event, consumers in SUBSCRIBERS.items() for consu
 
 
 def test_who_subscribes_is_what_the_registry_says() -> None:
-    registry = (Consumer("a", external=("x",), events=("y",)), Consumer("b", events=("y",)))
+    registry = (
+        ConsumerProps("a", external=("x",), events=("y",)),
+        ConsumerProps("b", events=("y",)),
+    )
     assert subscribers(registry) == {"x": ["a"], "y": ["a", "b"]}
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from once.cdk.checks.registry import life_days
-from once.cdk.config import DAY_SECONDS, Config
+from once.cdk.checks._dedup_window import message_life_days
+from once.cdk.deployment_config import DAY_SECONDS, DeploymentConfig
 from once.handlers.transaction import Transaction
 from once.schema import Limits
 from once.testing import FakeAws
@@ -86,7 +86,7 @@ def test_d2_a_duplicate_as_late_as_a_message_can_be_is_known_in_the_shortest_win
     start: Start, redrives: int
 ) -> None:
     """Each stay is as long as SQS keeps a message, in the queue and in the dead-letter queue."""
-    shortest = life_days(redrives) * DAY_SECONDS
+    shortest = message_life_days(redrives) * DAY_SECONDS
     aws = start(CONSUMER, dedup_window_seconds=shortest)
     aws.time = NOW
     assert invoke(aws, CONSUMER, message()) == []
@@ -97,7 +97,7 @@ def test_d2_a_duplicate_as_late_as_a_message_can_be_is_known_in_the_shortest_win
 
 
 def test_d2_as_deployed_a_duplicate_is_known_as_long_as_messages_live(start: Start) -> None:
-    config = Config()
+    config = DeploymentConfig()
     aws = start(CONSUMER, dedup_window_seconds=config.dedup_window_seconds)
     aws.time = NOW
     event = note()

@@ -1,4 +1,4 @@
-"""What a function may do, and nothing else.
+"""Roles of the functions.
 
 IAM has no permission for transactions: each write in one is checked as the plain write it is. The
 condition on `dynamodb:EnclosingOperation` turns that round and refuses the plain write.
@@ -26,8 +26,8 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.cdk.nag import acknowledge
-from once.cdk.props import Consumer
+from once.cdk.nag import acknowledge_finding
+from once.cdk.props import ConsumerProps
 
 ONLY_IN_TRANSACTIONS = {
     "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
@@ -52,7 +52,7 @@ TRACE_ACTIONS = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
 def consumer_role(
     scope: Construct,
     *,
-    consumer: Consumer,
+    consumer: ConsumerProps,
     dedup_table: dynamodb.ITable,
     tables: Sequence[dynamodb.ITable],
     queues: Sequence[sqs.IQueue],
@@ -77,6 +77,9 @@ def consumer_role(
         _allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
         _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
+    keys = [key.key_arn for queue in queues if (key := queue.encryption_master_key)]
+    if keys:  # an existing queue may be encrypted with a key of its owner
+        statements.append(_allow("DecryptMessages", ["kms:Decrypt"], *keys))
     if isolation is not None:
         send = ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if local else [])]
         statements.append(_allow("Isolate", send, isolation.queue_arn))
@@ -86,7 +89,7 @@ def consumer_role(
         statements.append(_send_email(scope, sender, local=local))
     role = _role(scope, "Consumer", statements)
     if sender is not None:
-        acknowledge(
+        acknowledge_finding(
             role,
             "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:identity/*]",
             "SES may also check the identity of who receives, as its sandbox does; the condition "
@@ -95,7 +98,9 @@ def consumer_role(
     return role
 
 
-def _dedup_statements(consumer: Consumer, arn: str, *, local: bool) -> list[iam.PolicyStatement]:
+def _dedup_statements(
+    consumer: ConsumerProps, arn: str, *, local: bool
+) -> list[iam.PolicyStatement]:
     own = _own_records(consumer.name, local=local)
     writes = [PUT, *([UPDATE] if consumer.has_effects else [])]
     conditions = {**ONLY_IN_TRANSACTIONS, **own}
@@ -150,9 +155,9 @@ def relay_role(
         _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
     role = _role(scope, "Relay", statements)
-    acknowledge(
+    acknowledge_finding(
         role,
-        f"AwsSolutions-IAM5[Resource::{_exported(failures)}/*]",
+        f"AwsSolutions-IAM5[Resource::{_arn_in_findings(scope, failures)}/*]",
         "Lambda itself names the objects that it writes into the bucket.",
     )
     return role
@@ -178,10 +183,18 @@ def _send_email(scope: Construct, sender: str, *, local: bool) -> iam.PolicyStat
     return _allow("SendEmail", ["ses:SendEmail"], identities, conditions=only_as_sender)
 
 
-def _exported(bucket: s3.IBucket) -> str:
-    """Return the name under which the bucket's stack exports its ARN: findings go by it."""
-    value = bucket.stack.export_value(bucket.bucket_arn)
-    return str(bucket.stack.resolve(value)["Fn::ImportValue"])
+def _arn_in_findings(scope: Construct, bucket: s3.IBucket) -> str:
+    """Return how findings name the bucket's ARN: by its reference, or by its export."""
+    value: Any = bucket.bucket_arn
+    if bucket.stack.node.path != Stack.of(scope).node.path:
+        value = bucket.stack.export_value(value)
+    match bucket.stack.resolve(value):
+        case {"Fn::ImportValue": name}:
+            return str(name)
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"<{name}.{attribute}>"
+        case arn:
+            return str(arn)
 
 
 def _role(scope: Construct, policy: str, statements: Sequence[iam.PolicyStatement]) -> iam.Role:
@@ -192,7 +205,7 @@ def _role(scope: Construct, policy: str, statements: Sequence[iam.PolicyStatemen
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
         inline_policies={policy: iam.PolicyDocument(statements=every)},
     )
-    acknowledge(
+    acknowledge_finding(
         role,
         "AwsSolutions-IAM5[Resource::*]",
         "What is sent to X-Ray belongs to no resource: IAM knows none to name there.",

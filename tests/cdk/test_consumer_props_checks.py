@@ -5,18 +5,20 @@ from typing import Any
 
 import pytest
 
-from once.cdk.checks.consumer import MARGIN_SECONDS, line_faults
-from once.cdk.config import Config
-from once.cdk.props import Consumer, Table
+from once.cdk.checks.consumer_props import MARGIN_SECONDS, consumer_props_faults
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.props import ConsumerProps, TableProps
 from once.schema import RELAY, UNROUTED
 from once.settings import Settings
 
-GOOD = Consumer("refunds", external=("order.refunded",), tables=(Table("refunds", "order_id"),))
-CONFIG = Config(parameters={"payment_api": "https://example.com"})
+GOOD = ConsumerProps(
+    "refunds", external=("order.refunded",), tables=(TableProps("refunds", "order_id"),)
+)
+CONFIG = DeploymentConfig(parameters={"payment_api": "https://example.com"})
 
 
 def faults(**change: Any) -> list[str]:
-    return list(line_faults(replace(GOOD, **change), CONFIG))
+    return list(consumer_props_faults(replace(GOOD, **change), CONFIG))
 
 
 def test_a_sound_line_has_no_fault() -> None:
@@ -32,10 +34,14 @@ def test_a_sound_line_has_no_fault() -> None:
         ({"events": "order.placed"}, "events='order.placed'", "give a tuple of types"),
         ({"events": ("a,b",)}, "'a,b'", "without commas"),
         ({"events": (" ",)}, "' '", "give one without commas"),
-        ({"tables": (Table("Refunds", "id"),)}, "'Refunds'", "use lower-case letters"),
-        ({"tables": (Table("refunds", ()),)}, "key ()", "name the partition key"),
-        ({"tables": (Table("refunds", ("a", "b", "c")),)}, "('a', 'b', 'c')", "give a pair of"),
-        ({"tables": (Table("refunds", ("a", "a")),)}, "('a', 'a')", "give a pair of"),
+        ({"tables": (TableProps("Refunds", "id"),)}, "'Refunds'", "use lower-case letters"),
+        ({"tables": (TableProps("refunds", ()),)}, "key ()", "name the partition key"),
+        (
+            {"tables": (TableProps("refunds", ("a", "b", "c")),)},
+            "('a', 'b', 'c')",
+            "give a pair of",
+        ),
+        ({"tables": (TableProps("refunds", ("a", "a")),)}, "('a', 'a')", "give a pair of"),
         ({"timeout_seconds": 5}, "timeout_seconds=5", "choose 6 to 900"),
         ({"timeout_seconds": 901}, "timeout_seconds=901", "choose 6 to 900"),
         ({"publishes": "stock.sent"}, "publishes='stock.sent'", "give a tuple of types"),
@@ -114,7 +120,7 @@ def test_fault_names_culprit_and_remedy(change: dict[str, Any], culprit: str, re
         {"max_concurrency": 2},
         {"max_concurrency": 1000},
         {"max_receive_count": 5},
-        {"tables": (Table("refunds", ("order_id", "line")),)},
+        {"tables": (TableProps("refunds", ("order_id", "line")),)},
     ],
     ids=str,
 )

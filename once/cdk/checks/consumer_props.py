@@ -1,9 +1,12 @@
-"""What one line of the registry must hold before anything is built from it."""
+"""Checks of one consumer's properties. Each fault states its remedy.
+
+The rules come from how AWS documents SQS as an event source of Lambda (`once.schema.Limits`).
+"""
 
 from collections.abc import Iterator
 
-from once.cdk.config import Config
-from once.cdk.props import Consumer
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.props import ConsumerProps
 from once.schema import CONSUMER_NAME, RELAY, UNROUTED, Limits
 from once.settings import MOST_COMMIT_THREADS, TIME_MARGIN_MS
 
@@ -17,14 +20,14 @@ MEMORY_MB = range(128, 10_241)
 GROUP_SIZE = range(1, Limits.TRANSACTION_ACTIONS + 1)
 COMMIT_THREADS = range(1, MOST_COMMIT_THREADS + 1)
 TYPES = ("external", "events", "publishes")
-"""The fields of a line that hold event types."""
+"""The properties that hold event types."""
 TAKEN_VARIABLES = ("once_", "aws_", "secret_", "powertools_")
-"""How variables begin that a function has from elsewhere."""
+"""Prefixes of the variables that a function has from elsewhere."""
 NAME_RULE = "use at most 40 lower-case letters, digits and underscores, a letter first"
 
 
-def line_faults(consumer: Consumer, config: Config) -> Iterator[str]:
-    """Yield every fault of one line, without the line's name."""
+def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> Iterator[str]:
+    """Yield every fault of one consumer, without the consumer's name."""
     if not CONSUMER_NAME.fullmatch(consumer.name):
         yield f"the name {consumer.name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
     if consumer.name == RELAY:
@@ -42,7 +45,7 @@ def line_faults(consumer: Consumer, config: Config) -> Iterator[str]:
     yield from _group_faults(consumer)
 
 
-def _event_faults(consumer: Consumer) -> Iterator[str]:
+def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
     for name in TYPES:
         types = getattr(consumer, name)
         if isinstance(types, str):
@@ -58,12 +61,12 @@ def _event_faults(consumer: Consumer) -> Iterator[str]:
         )
 
 
-def has_type_lists(consumer: Consumer) -> bool:
-    """Tell whether the line's event types are tuples: a text would be read letter by letter."""
+def has_type_lists(consumer: ConsumerProps) -> bool:
+    """Tell whether the event types are tuples: a text would be read letter by letter."""
     return not any(isinstance(getattr(consumer, name), str) for name in TYPES)
 
 
-def _taken_twice(consumer: Consumer) -> Iterator[str]:
+def _taken_twice(consumer: ConsumerProps) -> Iterator[str]:
     if not has_type_lists(consumer):
         return
     for event in dict.fromkeys(consumer.external):
@@ -74,7 +77,7 @@ def _taken_twice(consumer: Consumer) -> Iterator[str]:
             )
 
 
-def _loops(consumer: Consumer) -> Iterator[str]:
+def _loops(consumer: ConsumerProps) -> Iterator[str]:
     if not has_type_lists(consumer):
         return
     for event in dict.fromkeys(consumer.publishes):
@@ -85,7 +88,7 @@ def _loops(consumer: Consumer) -> Iterator[str]:
             )
 
 
-def _table_faults(consumer: Consumer) -> Iterator[str]:
+def _table_faults(consumer: ConsumerProps) -> Iterator[str]:
     for table in consumer.tables:
         if not CONSUMER_NAME.fullmatch(table.name):
             yield f"the table name {table.name!r}; use lower-case letters, digits and underscores"
@@ -96,7 +99,7 @@ def _table_faults(consumer: Consumer) -> Iterator[str]:
             )
 
 
-def _secret_faults(consumer: Consumer) -> Iterator[str]:
+def _secret_faults(consumer: ConsumerProps) -> Iterator[str]:
     if isinstance(consumer.secrets, str):
         yield f"secrets={consumer.secrets!r}; give a tuple of names, such as ('stripe_key',)"
         return
@@ -105,7 +108,7 @@ def _secret_faults(consumer: Consumer) -> Iterator[str]:
             yield f"the secret's name {name!r} makes no variable; {NAME_RULE}"
 
 
-def _parameter_faults(consumer: Consumer, config: Config) -> Iterator[str]:
+def _parameter_faults(consumer: ConsumerProps, config: DeploymentConfig) -> Iterator[str]:
     if isinstance(consumer.parameters, str):
         yield f"parameters={consumer.parameters!r}; give a tuple of names, such as ('payment_api',)"
         return
@@ -119,12 +122,12 @@ def _parameter_faults(consumer: Consumer, config: Config) -> Iterator[str]:
             )
         elif name not in config.parameters:
             yield (
-                f"the parameter {name!r} has no value; give it one in the context of cdk.json, or "
-                f"with -c {name}=…"
+                f"the parameter {name!r} has no value; give it one in the CDK context, as with "
+                f"-c {name}=…"
             )
 
 
-def _time_faults(consumer: Consumer) -> Iterator[str]:
+def _time_faults(consumer: ConsumerProps) -> Iterator[str]:
     timeout, least = consumer.timeout_seconds, consumer.least_visibility_seconds
     if not MARGIN_SECONDS < timeout <= FUNCTION_SECONDS:
         yield (
@@ -144,7 +147,7 @@ def _time_faults(consumer: Consumer) -> Iterator[str]:
         )
 
 
-def _effect_faults(consumer: Consumer) -> Iterator[str]:
+def _effect_faults(consumer: ConsumerProps) -> Iterator[str]:
     effect, size = consumer.effect_timeout_seconds, consumer.batch_size
     if effect < 0:
         yield f"effect_timeout_seconds={effect}; give seconds, or 0 if it makes no calls"
@@ -158,7 +161,7 @@ def _effect_faults(consumer: Consumer) -> Iterator[str]:
         )
 
 
-def _batch_faults(consumer: Consumer) -> Iterator[str]:
+def _batch_faults(consumer: ConsumerProps) -> Iterator[str]:
     size, window = consumer.batch_size, consumer.batch_window_seconds
     if not 1 <= size <= BATCH_SIZE:
         yield f"batch_size={size}; choose 1 to {BATCH_SIZE}"
@@ -180,7 +183,7 @@ def _batch_faults(consumer: Consumer) -> Iterator[str]:
         )
 
 
-def _group_faults(consumer: Consumer) -> Iterator[str]:
+def _group_faults(consumer: ConsumerProps) -> Iterator[str]:
     if consumer.group_size not in GROUP_SIZE:
         yield (
             f"group_size={consumer.group_size}; choose 1, where each message commits alone, to "

@@ -1,15 +1,16 @@
 """The function on the sweep queue, as Lambda loads it."""
 
 import runpy
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from once.cdk import functions
 from once.errors import SettingsError
+from once.schema import UNROUTED
 from tests.once.outbox.sweeping import PLACED, Field, string
 
-HANDLER = Path(__file__).resolve().parents[2] / "functions" / "unrouted" / "handler.py"
+HANDLER = functions.FOLDER / UNROUTED / "handler.py"
 
 
 def load() -> Any:

@@ -1,4 +1,4 @@
-"""A function as all of them are made: packaged, on arm64, traced, with a stable name and a log."""
+"""Lambda functions: packaged, on arm64, traced, with a stable name and a log group."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,9 +10,9 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from once.cdk.config import Config
-from once.cdk.nag import acknowledge
-from once.cdk.packaging.bytecode import compiler_for, leftovers
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.nag import acknowledge_finding
+from once.cdk.packaging.bytecode import bytecode_excludes, compiler_for
 from once.cdk.packaging.function_package import package
 
 TRACED = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
@@ -33,16 +33,16 @@ def make_log_group(scope: Construct, name: str) -> logs.LogGroup:
 def make_function(
     scope: Construct,
     name: str,
-    source: Path,
+    folder: Path,
     *,
-    config: Config,
+    config: DeploymentConfig,
     role: iam.IRole,
     log_group: logs.ILogGroup,
     timeout_seconds: int,
     memory_mb: int,
     environment: Mapping[str, str],
 ) -> lambda_.Function:
-    """Return the function that is imported as `functions.<name>` and lies in `source`.
+    """Return the function whose `handler.py` is in `folder`, and is packaged as `functions.<name>`.
 
     Raises:
         SynthError: its package cannot be built.
@@ -55,7 +55,9 @@ def make_function(
         runtime=config.runtime,
         architecture=lambda_.Architecture.ARM_64,
         handler=f"functions.{name}.handler.lambda_handler",
-        code=lambda_.Code.from_asset(str(package(name, source, config)), exclude=leftovers(config)),
+        code=lambda_.Code.from_asset(
+            str(package(name, folder, config)), exclude=bytecode_excludes(config)
+        ),
         timeout=Duration.seconds(timeout_seconds),
         memory_size=memory_mb,
         log_group=log_group,
@@ -68,7 +70,7 @@ def make_function(
     )
     # Not `tracing=`, which gives the role a policy besides its own; the right is in there already.
     cast(lambda_.CfnFunction, function.node.default_child).tracing_config = TRACED
-    acknowledge(
+    acknowledge_finding(
         function,
         "AwsSolutions-L1",
         "The runtime is the Python version that the tests ran on, which may be older than the "
@@ -80,7 +82,7 @@ def make_function(
     return function
 
 
-def _slow(config: Config) -> str:
+def _slow(config: DeploymentConfig) -> str:
     python = f"python{config.python_runtime}"
     return (
         f"every cold start compiles all that the function imports: there is no {python} here to "

@@ -1,20 +1,22 @@
-"""What a deployment may be told through CDK context: `cdk.json`, or `-c key=value`."""
+"""Configuration of a deployment, read from the CDK context."""
 
 import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
 
 from aws_cdk import aws_lambda as lambda_
 from constructs import Node
 
-from once.cdk.props import Consumer
+from once.cdk.props import ConsumerProps
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.settings import TIME_MARGIN_MS
 
 DAY_SECONDS = 24 * 60 * 60
+RUNTIME_LOCK = Path(__file__).resolve().parent / "packaging" / "requirements.txt"
 OLDEST_PYTHON = 11
 """The library's own floor: it uses syntax and typing of Python 3.11."""
 
@@ -33,17 +35,25 @@ def _this_python() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class DeploymentConfig:
     """One deployment.
 
-    `service` prefixes every name. `local` deploys into the embedded AWS: wheels of this machine,
-    and short times so that a retry can be watched. `dedup_window_days` is how long a key is
-    remembered, `redrives` how often a dead letter may be sent back, `provider_retry_days` how long
-    a webhook provider keeps trying. With `group_commit` off, each message of every consumer commits
-    in a request of its own. `email_sender` is the address that e-mail comes from.
-    `python_runtime` is the Lambda runtime; by default the minor version of the Python that
-    synthesizes, which is the one the tests ran on. `parameters` are the further values that lines
-    of the registry ask for, by name.
+    Attributes:
+        service: prefix of every physical name.
+        local: whether it goes into the embedded AWS: wheels of this machine, and short times so
+            that a retry can be watched.
+        dedup_window_days: the time for which a committed key is remembered.
+        redrives: how often a dead letter may be sent back.
+        provider_retry_days: the time for which a webhook provider sends an event again.
+        log_level: level of the functions' logs.
+        group_commit: False to have each message of every consumer commit in a request of its own.
+        email_sender: the address that e-mail comes from.
+        python_runtime: minor version of the Lambda runtime; by default that of the Python which
+            synthesizes, on which the tests ran.
+        runtime_lock: lock file, with hashes, of the library's own dependencies in the functions'
+            packages; by default the one that comes with the library.
+        parameters: further values that consumers ask for, by name.
+        faults: the malformed values of the context, each with its remedy.
     """
 
     service: str = "once"
@@ -55,6 +65,7 @@ class Config:
     group_commit: bool = True
     email_sender: str = "orders@example.com"
     python_runtime: str = _this_python()
+    runtime_lock: Path = RUNTIME_LOCK
     parameters: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
 
@@ -76,14 +87,14 @@ class Config:
             try:
                 values[name] = read(str(given))
             except ValueError as error:
-                faults.append(f"context {name}={given!r}: {error} (cdk.json, or -c)")
+                faults.append(f"context {name}={given!r}: {error} (CDK context)")
         told = {name: _text(context.get(name)) for name in parameters}
         values["parameters"] = {name: text for name, text in told.items() if text.strip()}
         return cls(**values, faults=tuple(faults))
 
     @property
     def dedup_window_seconds(self) -> int:
-        """How long a committed key is remembered, in seconds."""
+        """The time for which a committed key is remembered, in seconds."""
         return self.dedup_window_days * DAY_SECONDS
 
     @property
@@ -94,34 +105,34 @@ class Config:
 
     @property
     def time_margin_ms(self) -> int:
-        """What a function keeps back of its timeout, in milliseconds."""
+        """The part of a function's timeout that is kept back for its answer, in milliseconds."""
         return 1000 if self.local else TIME_MARGIN_MS
 
     @property
     def lease_margin_seconds(self) -> int:
-        """How far the clocks of two functions may differ; on the embedded AWS they share one."""
+        """The most by which clocks of two functions differ; the embedded AWS has one clock."""
         return 0 if self.local else CLOCK_MARGIN_SECONDS
 
     @property
     def relay_timeout_seconds(self) -> int:
-        """How long the outbox relay may take over one batch."""
+        """Timeout of the outbox relay's function."""
         return 10 if self.local else 60
 
     @property
     def sweep_timeout_seconds(self) -> int:
-        """How long the function that finds unrouted events may take over one batch."""
+        """Timeout of the function that finds unrouted events."""
         return 5 if self.local else 30
 
     @property
     def backoff(self) -> dict[str, int]:
-        """The settings that differ on the embedded AWS, where nobody wants to wait minutes."""
+        """The settings of retries that are shorter on the embedded AWS than by default."""
         if self.local:
             names = ("backoff_base_seconds", "breaker_base_seconds")
             caps = ("backoff_cap_seconds", "breaker_cap_seconds")
             return {**dict.fromkeys(names, 1), **dict.fromkeys(caps, 5)}
         return {}
 
-    def adapt(self, consumer: Consumer) -> Consumer:
+    def adapt(self, consumer: ConsumerProps) -> ConsumerProps:
         """Return the consumer as it is deployed here: on the embedded AWS, with short times."""
         if not self.group_commit:
             consumer = replace(consumer, group_size=1)
@@ -173,7 +184,7 @@ def _address(value: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as `-c` would have given it: cdk.json may also hold numbers and the like."""
+    """A value as `-c` would have given it: a context file may also hold numbers and the like."""
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value)

@@ -14,7 +14,7 @@ def digest(parts: Iterable[bytes]) -> str:
     return total.hexdigest()[:20]
 
 
-def publish(target: Path, fill: Callable[[Path], None]) -> Path:
+def build_once(target: Path, fill: Callable[[Path], None]) -> Path:
     """Return `target`, filled by `fill` unless it already stands there.
 
     It is filled under another name and renamed: a reader never sees half of it, an interruption

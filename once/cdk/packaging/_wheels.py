@@ -9,13 +9,13 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from once.cdk.config import Config
+from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
-from once.cdk.packaging.build_folder import digest, publish
-from once.cdk.packaging.bytecode import add_bytecode, recipe
-from once.cdk.props import ROOT
+from once.cdk.packaging._build_folder import build_once, digest
+from once.cdk.packaging.bytecode import add_bytecode, bytecode_recipe
 
-SITES = ROOT / ".cache" / "site"
+SITES = Path(".cache", "site")
+"""Below the working directory, which is the app's."""
 
 AWS_SERVICES = frozenset({"dynamodb", "secretsmanager", "sesv2", "sns", "sqs"})
 """The services whose models stay in the package. All of them together weigh some 25 MB."""
@@ -26,7 +26,7 @@ INSTALL = (
 )
 
 
-def site(locks: Sequence[Path], config: Config) -> Path:
+def install_wheels(locks: Sequence[Path], config: DeploymentConfig) -> Path:
     """Return a folder with the wheels of these lock files, for where the function will run.
 
     Raises:
@@ -34,9 +34,13 @@ def site(locks: Sequence[Path], config: Config) -> Path:
     """
     options = () if config.local else _for_lambda(config.python_runtime)
     here = (sysconfig.get_platform(), str(sys.implementation.cache_tag))
-    how = [Path(__file__).read_bytes(), " ".join(options or here).encode(), *recipe(config)]
+    how = [
+        Path(__file__).read_bytes(),
+        " ".join(options or here).encode(),
+        *bytecode_recipe(config),
+    ]
     name = digest([*how, *(lock.read_bytes() for lock in locks)])
-    return publish(SITES / name, lambda folder: _fill(folder, locks, options, config))
+    return build_once(SITES.absolute() / name, lambda folder: _fill(folder, locks, options, config))
 
 
 def _for_lambda(python: str) -> tuple[str, ...]:
@@ -46,7 +50,9 @@ def _for_lambda(python: str) -> tuple[str, ...]:
     return (*platforms, "--only-binary=:all:", "--python-version", python, "--implementation", "cp")
 
 
-def _fill(folder: Path, locks: Sequence[Path], options: Sequence[str], config: Config) -> None:
+def _fill(
+    folder: Path, locks: Sequence[Path], options: Sequence[str], config: DeploymentConfig
+) -> None:
     files = [option for lock in locks for option in ("-r", str(lock))]
     command = [sys.executable, *INSTALL, *options, "--target", str(folder), *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
@@ -62,13 +68,13 @@ def _remedy(locks: Sequence[Path], output: str) -> str:
     names = ", ".join(str(lock) for lock in locks)
     said = "\n      ".join(output.strip().splitlines()[-8:])
     return (
-        f"pip could not install {names}: run `make setup` if pip is missing, `make lock` if a hash "
-        f"or a wheel is missing, or see to the network. pip said:\n      {said}"
+        f"pip could not install {names}; install pip if it is missing, lock the requirements "
+        f"again if a hash or a wheel is missing, or check the network. pip said:\n      {said}"
     )
 
 
 def _surplus(folder: Path) -> Iterator[Path]:
-    """What no function needs; RECORD and scripts also hold paths of the machine that built them."""
+    """Files that no function needs; RECORD and scripts also hold paths of this machine."""
     yield from (path for path in (folder / "bin", folder / "boto3" / "examples") if path.exists())
     yield from folder.glob("*.dist-info/RECORD")
     yield from folder.glob("aws_lambda_powertools/event_handler/openapi/swagger_ui/*.min.*")

@@ -2,15 +2,16 @@
 
 import json
 import runpy
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from once.cdk import functions
 from once.errors import SettingsError
+from once.schema import RELAY
 from tests.once.outbox.relaying import Station, change, image, outgoing
 
-HANDLER = Path(__file__).resolve().parents[2] / "functions" / "outbox_relay" / "handler.py"
+HANDLER = functions.FOLDER / RELAY / "handler.py"
 
 
 def load() -> Any:

@@ -1,0 +1,88 @@
+"""Checks of all consumers of a deployment together. Each fault states its remedy."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from once.cdk.checks._dedup_window import dedup_window_faults
+from once.cdk.checks.consumer_props import consumer_props_faults, has_type_lists
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.props import ConsumerProps
+
+
+def deployment_faults(config: DeploymentConfig) -> list[str]:
+    """Return every fault of a configuration; an empty list if it can be deployed."""
+    return [*config.faults, *dedup_window_faults(config)]
+
+
+def consumer_set_faults(consumers: Sequence[ConsumerProps], config: DeploymentConfig) -> list[str]:
+    """Return every fault of a set of consumers; an empty list if it can be built.
+
+    Args:
+        consumers: every consumer of the deployment.
+        config: the deployment; its own faults are those of `deployment_faults`.
+    """
+    return [
+        *(
+            f"{named(each)}: {fault}"
+            for each in consumers
+            for fault in consumer_props_faults(each, config)
+        ),
+        *_duplicate_names(consumers),
+        *_types_without_publisher(consumers),
+        *_forgeable_types(consumers),
+        *_tables_with_two_keys(consumers),
+    ]
+
+
+def named(consumer: ConsumerProps) -> str:
+    """Return how messages name a consumer."""
+    return f"consumer {consumer.name!r}"
+
+
+def _duplicate_names(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    for name, count in Counter(consumer.name for consumer in consumers).items():
+        if count > 1:
+            yield f"consumer {name!r}: {count} consumers have this name; rename all but one"
+
+
+def _types_without_publisher(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    publishers = _publishers(consumers)
+    for consumer in filter(has_type_lists, consumers):
+        for event in dict.fromkeys(consumer.events):
+            if event not in publishers:
+                yield (
+                    f"{named(consumer)}: events has {event!r}, which no consumer publishes; "
+                    "declare it external= if producers publish it, or add it to publishes= of its "
+                    "publisher"
+                )
+
+
+def _forgeable_types(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    publishers = _publishers(consumers)
+    for consumer in filter(has_type_lists, consumers):
+        for event in dict.fromkeys(consumer.external):
+            if event in publishers:
+                yield (
+                    f"{named(consumer)}: external has {event!r}, which "
+                    f"{' and '.join(publishers[event])} publishes, so that a producer could forge "
+                    "it; move it to events, or have producers publish another type"
+                )
+
+
+def _publishers(consumers: Sequence[ConsumerProps]) -> dict[str, list[str]]:
+    """Return the names of the consumers that publish each event type."""
+    publishers: dict[str, list[str]] = defaultdict(list)
+    for consumer in filter(has_type_lists, consumers):
+        for event in dict.fromkeys(consumer.publishes):
+            publishers[event].append(consumer.name)
+    return publishers
+
+
+def _tables_with_two_keys(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    keys: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for table in (table for consumer in consumers for table in consumer.tables):
+        keys[table.name].add(table.keys)
+    for name, found in keys.items():
+        if len(found) > 1:
+            shown = " and ".join(str(key) for key in sorted(found))
+            yield f"table {name!r} has the keys {shown}; declare it once and share it"

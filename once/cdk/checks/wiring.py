@@ -1,0 +1,84 @@
+"""Checks of the parts that an `IdempotentConsumer` is given. Each fault states its remedy."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_sqs as sqs
+
+from once.cdk.props import ConsumerProps
+from once.cdk.topics import Topics
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """The parts that a consumer is given.
+
+    Attributes:
+        tables: the tables, by the names that its handlers use.
+        secrets: the ARNs of the secrets, by the names in its properties.
+        sources: the CloudEvents sources of each internal event type.
+        queue: the existing queue; None if the construct makes one.
+        topics: the topics that its own queue is subscribed to, if any.
+        published: event types that the relay publishes for it; None without a relay.
+    """
+
+    tables: Mapping[str, dynamodb.ITable]
+    secrets: Mapping[str, str]
+    sources: Mapping[str, tuple[str, ...]]
+    queue: sqs.IQueue | None
+    topics: Topics | None
+    published: Collection[str] | None
+
+
+def wiring_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
+    """Yield every fault of the parts, without the consumer's name."""
+    if props.folder is None or not (props.folder / "handler.py").is_file():
+        yield f"folder={props.folder}; give the path of the folder that holds its handler.py"
+    for table in props.tables:
+        if table.name not in wiring.tables:
+            yield f"the table {table.name!r} is missing; add it to tables= of IdempotentConsumer"
+    for secret in props.secrets:
+        if secret not in wiring.secrets:
+            yield f"the secret {secret!r} is missing; add its ARN to secrets= of IdempotentConsumer"
+    yield from _event_faults(props, wiring)
+    if wiring.queue is not None:
+        yield from _queue_faults(props, wiring.queue)
+        if wiring.topics is not None:
+            yield (
+                "it has queue= and topics=; subscribe the existing queue yourself and leave "
+                "topics= out, or leave queue= out"
+            )
+
+
+def _event_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
+    for event in props.events:
+        if not wiring.sources.get(event):
+            yield (
+                f"events has {event!r} without a source; give sources= the CloudEvents sources of "
+                "its publishers, such as those of event_sources(), or declare it external="
+            )
+    if props.publishes and wiring.published is None:
+        yield (
+            "it publishes events, and they would stay in its outbox; give relay= an OutboxRelay, "
+            "or leave publishes= out"
+        )
+    elif unpublished := set(props.publishes) - set(wiring.published or ()):
+        yield (
+            f"the relay does not publish {', '.join(sorted(unpublished))} for it; add the types to "
+            f"publishes={{{props.name!r}: …}} of OutboxRelay"
+        )
+
+
+def _queue_faults(props: ConsumerProps, queue: sqs.IQueue) -> Iterator[str]:
+    if queue.fifo:
+        yield "its queue is FIFO, whose order the isolation queue would break; give a standard one"
+    made = queue.node.default_child
+    if not isinstance(made, sqs.CfnQueue):
+        return  # imported: CloudFormation does not know its attributes
+    visibility = 30 if made.visibility_timeout is None else made.visibility_timeout
+    if visibility < props.visibility:
+        yield (
+            f"its queue has a visibility timeout of {visibility:.0f} s; raise it to "
+            f"{props.visibility}: 6 × timeout + batch window"
+        )

@@ -1,0 +1,64 @@
+"""DynamoDB tables that outlive the deployments of code."""
+
+from typing import Any
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct
+
+from once.cdk.props import TableProps
+from once.schema import Record
+
+
+class RetainedTable(dynamodb.Table):
+    """A business table: on demand, retained, protected from deletion, recoverable for 35 days.
+
+    Its physical name is generated, so that a restored table can take the place of a damaged one.
+
+    Args:
+        scope: the stack.
+        construct_id: makes the logical id. Under another one CloudFormation makes an empty table.
+        props: the table's key.
+        extra: further arguments of `aws_dynamodb.Table`.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, props: TableProps, **extra: Any
+    ) -> None:
+        partition, *sort = (
+            dynamodb.Attribute(name=key, type=dynamodb.AttributeType.STRING) for key in props.keys
+        )
+        super().__init__(
+            scope,
+            construct_id,
+            partition_key=partition,
+            sort_key=sort[0] if sort else None,
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=dynamodb.TableEncryption.AWS_MANAGED,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            deletion_protection=True,
+            removal_policy=RemovalPolicy.RETAIN,
+            **extra,
+        )
+
+
+class DedupTable(RetainedTable):
+    """The table of dedup records, which all consumers of a deployment share.
+
+    Args:
+        scope: the stack.
+        construct_id: makes the logical id. Under another one CloudFormation makes an empty table,
+            and every key is forgotten.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            TableProps(construct_id, Record.PK),
+            time_to_live_attribute=Record.EXPIRES_AT,
+            # The relay tells a commit from a mere update by the item before.
+            stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+        )

@@ -1,0 +1,41 @@
+"""Checks of the shop's registry: the library's own, and that each line has its folder."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from once.cdk import ConsumerProps, DeploymentConfig, consumer_set_faults, deployment_faults
+from stacks.folders import FUNCTIONS, handler_folder
+
+REGISTRY = "stacks/consumers.py"
+
+
+def registry_faults(
+    consumers: Sequence[ConsumerProps], config: DeploymentConfig, functions: Path = FUNCTIONS
+) -> list[str]:
+    """Return every fault of the deployment and of the registry; an empty list if there is none."""
+    return [
+        *(f"{fault} (cdk.json, or -c)" for fault in deployment_faults(config)),
+        *(f"{fault} ({REGISTRY})" for fault in consumer_set_faults(consumers, config)),
+        *_lines_without_folder(consumers, functions),
+        *_folders_without_line(consumers, functions),
+    ]
+
+
+def _lines_without_folder(consumers: Sequence[ConsumerProps], functions: Path) -> Iterator[str]:
+    for consumer in consumers:
+        folder = handler_folder(consumer, functions)
+        if not (folder / "handler.py").is_file():
+            yield (
+                f"consumer {consumer.name!r}: its line has no folder; add "
+                f"{folder.parent.name}/{folder.name}/handler.py, or delete the line ({REGISTRY})"
+            )
+
+
+def _folders_without_line(consumers: Sequence[ConsumerProps], functions: Path) -> Iterator[str]:
+    names = {consumer.name for consumer in consumers}
+    for handler in sorted(functions.glob("*/handler.py")):
+        if handler.parent.name not in names:
+            yield (
+                f"functions/{handler.parent.name}: its folder has no line; add "
+                f'ConsumerProps("{handler.parent.name}", …) to {REGISTRY}, or delete the folder'
+            )

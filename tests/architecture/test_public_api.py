@@ -1,0 +1,122 @@
+"""The public names and signatures: a change of one is a change for whoever uses the library."""
+
+import ast
+import importlib
+import inspect
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import once
+import once.cdk
+import once.testing
+from once.cdk import ConsumerProps, DeploymentConfig, TableProps
+from stacks.folders import ROOT
+
+NAMES = {
+    "once": {
+        *("Call", "CloudEvent", "Consumer", "Key", "KeySpent", "NotDone", "PermanentError"),
+        *("Policy", "Refusal", "RetryableError", "Transaction"),
+    },
+    "once.cdk": {
+        *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
+        *("RelayFailures", "RetainedTable", "SynthError", "TableProps", "Topics", "UnroutedEvents"),
+        *("acknowledge_finding", "add_table_alarms", "consumer_set_faults", "deployment_faults"),
+        *("event_sources", "make_alarm_topic", "notify", "output_key", "tables_row"),
+        "unmanaged_mapping_faults",
+    },
+    "once.testing": {
+        *("FakeAws", "FakeContext", "Fault", "answer_lost", "cancelled", "cloud_event", "inject"),
+        *("never_sent", "refused"),
+    },
+}
+
+SIGNATURES = {
+    "IdempotentConsumer": "scope, props, *, dedup_table, tables=None, secrets=None, queue=None, "
+    "topics=None, unrouted=None, relay=None, sources=None, config=None",
+    "OutboxRelay": "scope, *, topic, publishes, dedup_table, failures=None, config=None",
+    "UnroutedEvents": "scope, *, topics, consumers, config=None",
+    "DedupTable": "scope, construct_id",
+    "RetainedTable": "scope, construct_id, props, **extra",
+    "RelayFailures": "scope, construct_id",
+    "Topics": "ingress, events",
+    "SynthError": "heading, faults",
+}
+
+FIELDS = {
+    TableProps: "name key",
+    ConsumerProps: "name events tables external publishes timeout_seconds visibility_seconds "
+    "batch_size batch_window_seconds max_concurrency max_receive_count effect_timeout_seconds "
+    "secrets parameters sends_email group_size commit_threads memory_mb folder",
+    DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
+    "group_commit email_sender python_runtime runtime_lock parameters faults",
+}
+
+
+@pytest.mark.parametrize("package", NAMES)
+def test_a_package_exports_exactly_its_public_names(package: str) -> None:
+    module = importlib.import_module(package)
+    assert set(module.__all__) == NAMES[package]
+    assert all(getattr(module, name) is not None for name in module.__all__)
+
+
+@pytest.mark.parametrize("package", NAMES)
+def test_other_names_are_no_attributes(package: str) -> None:
+    with pytest.raises(AttributeError):
+        importlib.import_module(package).Unknown  # noqa: B018
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_a_construct_takes_exactly_these_arguments(name: str) -> None:
+    parameters = inspect.signature(getattr(once.cdk, name).__init__).parameters.values()
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in parameters if p.name != "self"]
+    assert str(inspect.Signature(plain)) == f"({SIGNATURES[name]})"
+
+
+@pytest.mark.parametrize("props", FIELDS, ids=lambda props: str(props.__name__))
+def test_properties_have_exactly_these_fields(props: type) -> None:
+    assert [field.name for field in fields(props)] == FIELDS[props].split()
+
+
+def modules_of_cdk() -> Iterator[str]:
+    for path in (ROOT / "once" / "cdk").rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if path.stem != "__init__" and not module.startswith("once.cdk.functions."):
+            yield module
+
+
+@cache
+def imports_of(path: Path) -> set[str]:
+    """Return the modules of `once.cdk` that a file imports, and those of names it imports."""
+    nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
+    found = {str(node.module) for node in nodes}
+    return found | {f"{node.module}.{alias.name}" for node in nodes for alias in node.names}
+
+
+@pytest.mark.parametrize("module", sorted(modules_of_cdk()))
+def test_a_module_is_private_where_its_own_package_alone_uses_it(module: str) -> None:
+    package, _, name = module.rpartition(".")
+    folder = ROOT.joinpath(*package.split("."))
+    users = [
+        path
+        for place in ("once", "stacks", "demo", "benchmarks", "proof")
+        for path in (ROOT / place).rglob("*.py")
+        if module in imports_of(path)
+    ]
+    exported = module.removeprefix("once.cdk.") in once.cdk._MODULES.values()
+    is_used_outside = exported or any(folder not in path.parents for path in users)
+    assert name.startswith("_") != is_used_outside
+
+
+def test_the_shop_uses_the_constructs_by_their_public_names() -> None:
+    files = [*(ROOT / "stacks").glob("*.py"), ROOT / "app.py"]
+    found = {
+        node.module
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("once")
+    }
+    assert found == {"once.cdk"}

@@ -1,0 +1,215 @@
+"""A consumer in an app of its own: existing parts, few arguments, faults with their remedies."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.assertions import Template
+
+from once.cdk import (
+    ConsumerProps,
+    DedupTable,
+    IdempotentConsumer,
+    OutboxRelay,
+    SynthError,
+    TableProps,
+    Topics,
+)
+from once.settings import Settings
+from stacks.folders import ROOT
+from tests.stacks.cloud import Json, flat, listed
+
+QUEUE_ARN = "arn:aws:sqs:eu-west-1:111122223333:bookings"
+TABLE_ARN = "arn:aws:dynamodb:eu-west-1:111122223333:table/seats"
+KEY_ARN = "arn:aws:kms:eu-west-1:111122223333:key/1"
+TICKETS = ConsumerProps(
+    "tickets",
+    external=("seat.booked",),
+    tables=(TableProps("seats", "show"),),
+    folder=ROOT / "tests" / "wheel" / "app" / "tickets",
+)
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> cdk.Stack:
+    return cdk.Stack(cdk.App(outdir=str(tmp_path), context={"local": True}), "tickets")
+
+
+def existing_queue(stack: cdk.Stack) -> sqs.IQueue:
+    return sqs.Queue.from_queue_arn(stack, "Bookings", QUEUE_ARN)
+
+
+def make(stack: cdk.Stack, props: ConsumerProps = TICKETS, **parts: Any) -> IdempotentConsumer:
+    seats = dynamodb.Table.from_table_arn(stack, "Seats", TABLE_ARN)
+    given = {"dedup_table": DedupTable(stack, "dedup"), "tables": {"seats": seats}, **parts}
+    return IdempotentConsumer(stack, props, **given)
+
+
+def refused(stack: cdk.Stack, props: ConsumerProps = TICKETS, **parts: Any) -> str:
+    """Return the one fault of a consumer that cannot be built."""
+    with pytest.raises(SynthError, match=f"consumer {props.name!r} cannot be built") as caught:
+        make(stack, props, **parts)
+    [fault] = caught.value.faults
+    return fault
+
+
+def resources(stack: cdk.Stack, kind: str) -> list[Json]:
+    found = Template.from_stack(stack).find_resources(kind)
+    return [resource["Properties"] for resource in found.values()]
+
+
+def statements(stack: cdk.Stack) -> dict[str, Json]:
+    [role] = resources(stack, "AWS::IAM::Role")
+    [policy] = role["Policies"]
+    return {statement["Sid"]: statement for statement in policy["PolicyDocument"]["Statement"]}
+
+
+def settings(stack: cdk.Stack) -> Settings:
+    [function] = resources(stack, "AWS::Lambda::Function")
+    variables = function["Environment"]["Variables"]
+    return Settings.from_env({name: flat(value) for name, value in variables.items()})
+
+
+def test_an_existing_queue_and_table_are_used_and_not_made(stack: cdk.Stack) -> None:
+    make(stack, queue=existing_queue(stack))
+    queues = [queue["QueueName"] for queue in resources(stack, "AWS::SQS::Queue")]
+    assert sorted(queues) == ["once-tickets-dead-letters", "once-tickets-isolation"]
+    assert len(resources(stack, "AWS::DynamoDB::Table")) == 1
+    assert settings(stack).tables["seats"].name == "seats"
+    assert settings(stack).queue_url.endswith("/111122223333/bookings")
+    sources = [
+        flat(m["EventSourceArn"]) for m in resources(stack, "AWS::Lambda::EventSourceMapping")
+    ]
+    assert QUEUE_ARN in sources
+
+
+def test_its_role_reads_the_existing_queue_and_writes_the_existing_table(stack: cdk.Stack) -> None:
+    make(stack, queue=existing_queue(stack))
+    allowed = statements(stack)
+    assert QUEUE_ARN in listed(allowed["ConsumeOwnQueues"]["Resource"])
+    assert "sqs:ChangeMessageVisibility" in allowed["ConsumeOwnQueues"]["Action"]
+    assert listed(allowed["WriteInTransactions"]["Resource"]) == [TABLE_ARN]
+    assert "DecryptMessages" not in allowed
+
+
+def test_its_role_may_decrypt_with_the_key_of_an_existing_queue(stack: cdk.Stack) -> None:
+    queue = sqs.Queue.from_queue_attributes(stack, "Bookings", queue_arn=QUEUE_ARN, key_arn=KEY_ARN)
+    make(stack, queue=queue)
+    decrypt = statements(stack)["DecryptMessages"]
+    assert (decrypt["Action"], decrypt["Resource"]) == ("kms:Decrypt", KEY_ARN)
+
+
+def test_only_the_tables_of_its_properties_are_opened_to_it(stack: cdk.Stack) -> None:
+    other = dynamodb.Table.from_table_arn(stack, "Other", f"{TABLE_ARN}-of-others")
+    seats = dynamodb.Table.from_table_arn(stack, "Mine", TABLE_ARN)
+    make(stack, tables={"seats": seats, "other": other})
+    assert listed(statements(stack)["WriteInTransactions"]["Resource"]) == [TABLE_ARN]
+
+
+def test_without_topics_its_own_queue_has_no_subscription(stack: cdk.Stack) -> None:
+    make(stack)
+    queues = [queue["QueueName"] for queue in resources(stack, "AWS::SQS::Queue")]
+    assert "once-tickets" in queues
+    assert resources(stack, "AWS::SNS::Subscription") == []
+
+
+def test_it_publishes_through_a_relay(stack: cdk.Stack) -> None:
+    topics, dedup = Topics.make(stack), DedupTable(stack, "records")
+    publishing = replace(TICKETS, publishes=("seat.taken",))
+    relay = OutboxRelay(
+        stack,
+        topic=topics.events,
+        publishes={"tickets": ("seat.taken",)},
+        dedup_table=dedup,
+    )
+    make(stack, publishing, topics=topics, relay=relay, dedup_table=dedup)
+    assert len(resources(stack, "AWS::S3::Bucket")) == 1  # for batches that the relay gives up
+    assert len(resources(stack, "AWS::SNS::Subscription")) == 1
+
+
+def test_a_consumer_that_publishes_without_a_relay_is_refused(stack: cdk.Stack) -> None:
+    fault = refused(stack, replace(TICKETS, publishes=("seat.taken",)))
+    assert fault == (
+        "it publishes events, and they would stay in its outbox; give relay= an OutboxRelay, or "
+        "leave publishes= out"
+    )
+
+
+def test_a_relay_that_does_not_publish_its_events_is_refused(stack: cdk.Stack) -> None:
+    dedup = DedupTable(stack, "records")
+    relay = OutboxRelay(stack, topic=Topics.make(stack).events, publishes={}, dedup_table=dedup)
+    fault = refused(stack, replace(TICKETS, publishes=("seat.taken",)), relay=relay)
+    assert fault.startswith("the relay does not publish seat.taken for it; add the types")
+
+
+def test_a_relay_on_a_table_without_a_stream_is_refused(stack: cdk.Stack) -> None:
+    table = dynamodb.Table.from_table_arn(stack, "Imported", TABLE_ARN)
+    topic = Topics.make(stack).events
+    with pytest.raises(SynthError, match="the dedup table has no stream; make it with DedupTable"):
+        OutboxRelay(stack, topic=topic, publishes={}, dedup_table=table)
+
+
+def test_an_internal_event_without_a_source_is_refused(stack: cdk.Stack) -> None:
+    props = replace(TICKETS, events=("stock.reserved",))
+    assert refused(stack, props).startswith("events has 'stock.reserved' without a source; give")
+
+
+def test_a_source_makes_an_internal_event_sound(stack: cdk.Stack) -> None:
+    sources = {"stock.reserved": ("/once/stock",)}
+    make(stack, replace(TICKETS, events=("stock.reserved",)), sources=sources)
+    assert settings(stack).sources == sources
+
+
+def test_an_existing_queue_with_topics_is_refused(stack: cdk.Stack) -> None:
+    fault = refused(stack, queue=existing_queue(stack), topics=Topics.make(stack))
+    assert fault.startswith("it has queue= and topics=; subscribe the existing queue yourself")
+
+
+def test_a_fifo_queue_is_refused(stack: cdk.Stack) -> None:
+    queue = sqs.Queue.from_queue_arn(stack, "Fifo", f"{QUEUE_ARN}.fifo")
+    assert refused(stack, queue=queue).startswith("its queue is FIFO")
+
+
+@pytest.mark.parametrize("seconds", [None, 179])
+def test_a_queue_of_the_app_that_shows_messages_too_early_is_refused(
+    stack: cdk.Stack, seconds: int | None
+) -> None:
+    visibility = None if seconds is None else cdk.Duration.seconds(seconds)
+    queue = sqs.Queue(stack, "Short", visibility_timeout=visibility)
+    fault = refused(stack, queue=queue)
+    assert fault.startswith(f"its queue has a visibility timeout of {seconds or 30} s; raise it to")
+
+
+def test_a_queue_of_the_app_that_hides_messages_for_long_enough_is_used(stack: cdk.Stack) -> None:
+    queue = sqs.Queue(stack, "Long", visibility_timeout=cdk.Duration.seconds(180))
+    assert make(stack, queue=queue).queue is queue
+
+
+@pytest.mark.parametrize("folder", [None, Path("tickets")])
+def test_a_folder_without_a_handler_is_refused(stack: cdk.Stack, folder: Path | None) -> None:
+    fault = refused(stack, replace(TICKETS, folder=folder))
+    assert fault == f"folder={folder}; give the path of the folder that holds its handler.py"
+
+
+def test_parts_that_its_properties_name_must_be_given(stack: cdk.Stack) -> None:
+    with pytest.raises(SynthError) as caught:
+        make(stack, replace(TICKETS, secrets=("stripe_key",)), tables={})
+    assert caught.value.faults == (
+        "the table 'seats' is missing; add it to tables= of IdempotentConsumer",
+        "the secret 'stripe_key' is missing; add its ARN to secrets= of IdempotentConsumer",
+    )
+
+
+def test_faults_of_properties_and_context_come_together(tmp_path: Path) -> None:
+    context = {"local": "yes", "dedup_window_days": 7}
+    stack = cdk.Stack(cdk.App(outdir=str(tmp_path), context=context), "tickets")
+    with pytest.raises(SynthError) as caught:
+        make(stack, replace(TICKETS, batch_size=0))
+    [first, second, third] = caught.value.faults
+    assert first.startswith("context local='yes'")
+    assert second.startswith("dedup_window_days=7")
+    assert third.startswith("batch_size=0")

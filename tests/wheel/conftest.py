@@ -1,0 +1,81 @@
+"""The wheel, installed into an empty virtual environment, and an app outside this repository.
+
+Each step takes seconds: `pytest -s tests/wheel` shows them as they pass.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+APP = Path(__file__).resolve().parent / "app"
+LOCKED = re.compile(r"^[\w.-]+==[^ \\]+( ;[^\\]+)?", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """A user of the wheel: a virtual environment of their own, in a folder of their own."""
+
+    venv: Path
+    folder: Path
+
+    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the virtual environment, in the folder."""
+        return subprocess.run(
+            [str(self.venv / "bin" / program), *arguments],
+            cwd=self.folder,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@contextmanager
+def step(name: str) -> Iterator[None]:
+    """Print a step and the seconds it took."""
+    began = time.monotonic()
+    yield
+    sys.stdout.write(f"{name}: {time.monotonic() - began:.0f} s\n")
+    sys.stdout.flush()
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    with step("wheel built"):
+        options = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(folder))
+        _pip("wheel", *options, str(ROOT))
+    [built] = folder.iterdir()
+    return built
+
+
+@pytest.fixture(scope="session")
+def stranger(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Stranger:
+    """The wheel with its extras, in the locked versions, and a copy of the app."""
+    home = tmp_path_factory.mktemp("stranger")
+    venv = home / "venv"
+    with step("virtual environment made"):
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    versions = LOCKED.finditer((ROOT / "requirements.txt").read_text())
+    # What is installed is what the wheel asks for; the lock only says in which version.
+    constraints = home / "constraints.txt"
+    constraints.write_text("".join(f"{version[0].strip()}\n" for version in versions))
+    with step("wheel installed with its extras"):
+        options = ("--no-compile", "--constraint", str(constraints))
+        _pip("--python", str(venv / "bin" / "python"), "install", *options, f"{wheel}[cdk,ops]")
+    shutil.copytree(APP, home / "app", ignore=shutil.ignore_patterns("__pycache__"))
+    return Stranger(venv, home / "app")
+
+
+def _pip(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "pip", "--quiet", "--no-input", *arguments], check=True)

@@ -16,7 +16,7 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup demo test lint unit bench sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
+.PHONY: help setup demo test check docs coverage lint unit bench sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ lint: setup ## ruff and mypy alone
 
 unit: setup ## the tests that need no sockets
 	@$(BIN)/pytest tests --ignore=tests/e2e --ignore=tests/integration --ignore=tests/emulator --ignore=tests/proof
+
+docs: synth ## redraw what follows from code and templates: package map, costs, pictures
+	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m demo.pictures
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes)
 	@$(PY) -m benchmarks

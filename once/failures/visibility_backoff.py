@@ -61,6 +61,7 @@ class Backoff:
 
     def apply(self, delivery: "Delivery", error: OnceError) -> None:
         """Set a message's delay. Failing to is no fault: the queue's own timeout stands then."""
+        # One call a message: failures are rare, and a batch call would need its answers read.
         try:
             self._client.change_message_visibility(
                 QueueUrl=self._settings.source_url(delivery.record.event_source_arn),

@@ -50,13 +50,13 @@ class Line(NamedTuple):
     """One line of a bill: what is counted, how many, and the price of one."""
 
     name: str
-    count: float
+    quantity: float
     price: float
 
     @property
     def cost(self) -> float:
         """What the line comes to, in USD."""
-        return self.count * self.price
+        return self.quantity * self.price
 
 
 def at_rest(*templates: Template) -> list[Line]:
@@ -142,7 +142,7 @@ def _named(metric: Mapping[str, Any]) -> tuple[str, str]:
 
 def bill(lines: list[Line]) -> str:
     """Return a bill as a Markdown table."""
-    rows = [f"| {line.name} | {_number(line.count)} | {line.cost:.2f} |" for line in lines]
+    rows = [f"| {line.name} | {_number(line.quantity)} | {line.cost:.2f} |" for line in lines]
     total = sum(line.cost for line in lines)
     return "\n".join(["| | count | USD |", "|---|---:|---:|", *rows, f"| | | **{total:.2f}** |"])
 

@@ -31,8 +31,8 @@ def test_an_alarm_on_an_expression_counts_each_of_its_metrics() -> None:
         "Properties": {"Metrics": [{"Expression": "a / b"}, metric, metric]},
     }
     alarms, *others = at_rest({"Resources": {"plain": plain, "share": share}})
-    assert (alarms.name, alarms.count) == ("metrics in 2 alarms", 3)
-    assert [line.count for line in others] == [0, 0, 0, 0]
+    assert (alarms.name, alarms.quantity) == ("metrics in 2 alarms", 3)
+    assert [line.quantity for line in others] == [0, 0, 0, 0]
 
 
 def test_a_stream_costs_no_receives() -> None:
@@ -42,7 +42,7 @@ def test_a_stream_costs_no_receives() -> None:
         "Properties": {"StartingPosition": "LATEST"},
     }
     receives = at_rest({"Resources": {"queue": queue, "stream": stream}})[-1]
-    assert receives.count == 5 * 30 * 24 * 3600 / 20
+    assert receives.quantity == 5 * 30 * 24 * 3600 / 20
 
 
 def test_a_metric_on_the_dashboard_and_in_an_alarm_is_one() -> None:
@@ -65,7 +65,7 @@ def test_a_metric_on_the_dashboard_and_in_an_alarm_is_one() -> None:
 
 @pytest.mark.parametrize(("batch", "requests"), [(1, 3_000_000), (10, 1_200_000)])
 def test_sqs_requests_fall_with_the_batch(batch: int, requests: float) -> None:
-    lines = {line.name: line.count for line in for_a_million(batch=batch)}
+    lines = {line.name: line.quantity for line in for_a_million(batch=batch)}
     assert lines["SQS requests"] == requests
     assert lines["DynamoDB write units"] == 4_000_000
 
@@ -76,6 +76,6 @@ def test_write_units_and_prices_are_those_of_the_page_of_performance() -> None:
         r"^\| Once, grouped \| 0\.1 M \| (\d) M \| \$([\d.]+) \| ([\d.]+) h \|$", text, re.MULTILINE
     )[0]
     lines = {line.name: line for line in for_a_million(batch=10)}
-    assert lines["DynamoDB write units"].count == int(units) * 1e6
+    assert lines["DynamoDB write units"].quantity == int(units) * 1e6
     assert lines["DynamoDB write units"].cost == pytest.approx(float(price))
-    assert lines["Lambda GB-seconds"].count == pytest.approx(float(hours) * 3600 / 2, rel=0.01)
+    assert lines["Lambda GB-seconds"].quantity == pytest.approx(float(hours) * 3600 / 2, rel=0.01)

@@ -9,6 +9,7 @@ BIN := $(abspath $(VENV))/bin
 PY := $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
+UNIT := tests --ignore=tests/e2e --ignore=tests/integration --ignore=tests/emulator --ignore=tests/proof
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 
 # Node, npm and the CDK come from the virtual environment, before whatever the machine has.
@@ -35,7 +36,13 @@ lint: setup ## ruff and mypy alone
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 unit: setup ## the tests that need no sockets
-	@$(BIN)/pytest tests --ignore=tests/e2e --ignore=tests/integration --ignore=tests/emulator --ignore=tests/proof
+	@$(BIN)/pytest $(UNIT)
+
+coverage: setup ## the share of once/ that the tests without an embedded AWS run; writes reports/coverage.json
+	@$(BIN)/pytest -n 2 --cov --cov-report= $(UNIT) --ignore=tests/demo --ignore=tests/benchmarks
+	@mkdir -p reports
+	@percent=$$($(BIN)/coverage report --format=total --precision=1) && \
+	printf '{"percent": %s}\n' "$$percent" | tee reports/coverage.json
 
 docs: synth ## redraw what follows from code and templates: package map, costs, pictures
 	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m demo.pictures

@@ -38,6 +38,14 @@ def test_ci_runs_every_test() -> None:
     assert "run: make test" in (ROOT / ".github/workflows/ci.yml").read_text()
 
 
+def test_slow_files_that_make_check_leaves_out_exist() -> None:
+    """A path that does not exist would be ignored silently, and its file would run again."""
+    (folder, names) = re.findall(
+        r"^SLOW := \$\(addprefix (\S+), (.+)\)$", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )[0]
+    assert [name for name in names.split() if not (ROOT / folder / name).is_file()] == []
+
+
 def test_hooks_are_local_and_run_the_locked_tools() -> None:
     text = (ROOT / ".pre-commit-config.yaml").read_text()
     assert re.findall(r"repo: (\S+)", text) == ["local"]

@@ -10,6 +10,9 @@ PY := $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
 RUNTIME_LOCK := once/cdk/packaging/requirements.txt
+UNIT := tests --ignore=tests/e2e --ignore=tests/integration --ignore=tests/emulator --ignore=tests/proof
+# Files of tests/once that take over five CPU seconds: simulations and random storms.
+SLOW := $(addprefix tests/once/batch/, test_group_cost.py test_group_storms.py test_isolation_storm.py)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 
 # Node, npm and the CDK come from the virtual environment, before whatever the machine has.
@@ -17,7 +20,7 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup demo test lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
+.PHONY: help setup demo test check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,8 +38,22 @@ test: setup ## ruff, mypy --strict, and every test
 lint: setup ## ruff and mypy alone
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
+check: setup ## ruff, mypy on the library, and its tests without the slow files: a minute, once warm
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/mypy once tests/once
+	@$(BIN)/pytest -q -n 2 tests/once $(SLOW:%=--ignore=%)
+
 unit: setup ## the tests that need no sockets
-	@$(BIN)/pytest tests --ignore=tests/e2e --ignore=tests/integration --ignore=tests/emulator --ignore=tests/proof
+	@$(BIN)/pytest $(UNIT)
+
+coverage: setup ## the share of once/ that the tests without an embedded AWS run; writes reports/coverage.json
+	@$(BIN)/pytest -n 2 --cov --cov-report= $(UNIT) --ignore=tests/demo --ignore=tests/benchmarks
+	@mkdir -p reports
+	@percent=$$($(BIN)/coverage report --format=total --precision=1) && \
+	printf '{"percent": %s}\n' "$$percent" | tee reports/coverage.json
+
+docs: synth ## redraw what follows from code and templates: package map, costs, pictures
+	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m demo.pictures
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes)
 	@$(PY) -m benchmarks

@@ -44,6 +44,7 @@ class Backoff:
         """Set a message's delay. Failing to is no fault: the queue's own timeout stands then."""
         settings = self._settings
         url = settings.isolation_queue_url if delivery.is_isolated else settings.queue_url
+        # One call a message: failures are rare, and a batch call would need its answers read.
         try:
             self._client.change_message_visibility(
                 QueueUrl=url or settings.queue_url,

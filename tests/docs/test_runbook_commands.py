@@ -11,12 +11,12 @@ from typer.main import get_command
 from once.ops.__main__ import app
 
 ROOT = Path(__file__).parents[2]
-COMMAND = re.compile(r"`(?:once )?((?:status|send|dlq|trace|outbox)\b[^`]*)`")
+COMMAND = re.compile(r"`(?:once )?((?:status|dlq|trace|outbox)(?: [^`]*)?)`")
 
 
 def commands() -> Iterator[str]:
-    for page in ("docs/runbook.md", "docs/guarantees.md", "docs/decisions.md"):
-        yield from COMMAND.findall((ROOT / page).read_text())
+    for page in sorted(ROOT.glob("docs/**/*.md")):
+        yield from COMMAND.findall(page.read_text())
 
 
 def strange(text: str) -> list[str]:

@@ -1,0 +1,191 @@
+"""Costs of the example shop, counted in its templates: the tables of docs/costs.md.
+
+Prices are list prices for us-east-1 in USD, without free tiers, as quoted on public pages that were
+read on 2026-11-22.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from docs.tools.marked_block import replaced
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "costs.md"
+
+ALARM_METRIC = 0.10
+DASHBOARD = 3.00
+KEY = 1.00
+SECRET = 0.40
+CUSTOM_METRIC = 0.30
+SQS_REQUEST = 0.40e-6
+SNS_PUBLISH = 0.50e-6
+LAMBDA_REQUEST = 0.20e-6
+LAMBDA_GB_SECOND = 0.0000133334
+WRITE_UNIT = 0.625e-6
+STORED_GB_MONTH = 0.25 + 0.20
+"""A table's storage, and its point-in-time recovery."""
+LOG_GB = 0.50
+TRACE = 5.00e-6
+
+POLLERS = 5
+"""Lambda's pollers of a standard queue at rest; each makes a long poll of 20 s."""
+POLLS = POLLERS * 30 * 24 * 3600 // 20
+"""Receives of a mapping in a month of 30 days."""
+
+MEMORY_GB = 0.5
+RECORD_BYTES = 350
+WINDOW_MONTHS = 45 / 30
+INVOCATION_LOG_BYTES = 1500
+TRACED_SHARE = 0.05
+MILLION = 1_000_000
+
+Template = Mapping[str, Any]
+
+
+class Line(NamedTuple):
+    """One line of a bill: what is counted, how many, and the price of one."""
+
+    name: str
+    quantity: float
+    price: float
+
+    @property
+    def cost(self) -> float:
+        """What the line comes to, in USD."""
+        return self.quantity * self.price
+
+
+def at_rest(*templates: Template) -> list[Line]:
+    """Return the bill of a month in which no message arrives."""
+    alarms = [*_properties("AWS::CloudWatch::Alarm", templates)]
+    mappings = [*_properties("AWS::Lambda::EventSourceMapping", templates)]
+    queues = [mapping for mapping in mappings if "StartingPosition" not in mapping]
+    return [
+        Line(f"metrics in {len(alarms)} alarms", sum(map(_alarm_metrics, alarms)), ALARM_METRIC),
+        Line("dashboard", _count("AWS::CloudWatch::Dashboard", templates), DASHBOARD),
+        Line("KMS key of the alarm topic", _count("AWS::KMS::Key", templates), KEY),
+        Line("secret", _count("AWS::SecretsManager::Secret", templates), SECRET),
+        Line(f"receives by {len(queues)} mappings", len(queues) * POLLS, SQS_REQUEST),
+    ]
+
+
+def custom_metrics(*templates: Template) -> int:
+    """Return how many custom metrics alarms and dashboard refer to, by name and function."""
+    text = json.dumps(templates).replace("\\", "")
+    shown = set(re.findall(r'"Once","(\w+)","service","([\w-]+)"', text))
+    return len(shown | {_named(metric) for metric in _metrics(templates)})
+
+
+def for_a_million(*, batch: int, effect_seconds: float = 0.0) -> list[Line]:
+    """Return the bill of a million messages at one consumer.
+
+    Each writes one item under 1 KB besides its dedup record. Times are those of the model in
+    docs/performance.md, without the function's own CPU.
+
+    Args:
+        batch: messages in an invocation and in a commit.
+        effect_seconds: time of a call to the outside world; 0 for a consumer that makes none.
+    """
+    invocations = MILLION / batch
+    seconds = _transaction_seconds(2 * batch)
+    units = 4
+    if effect_seconds:
+        seconds += _transaction_seconds(batch) + effect_seconds
+        units += 2
+    stored = MILLION * RECORD_BYTES / 1e9 * WINDOW_MONTHS
+    return [
+        Line("DynamoDB write units", MILLION * units, WRITE_UNIT),
+        Line("dedup records, GB-months", stored, STORED_GB_MONTH),
+        Line("SQS requests", MILLION + 2 * invocations, SQS_REQUEST),
+        Line("Lambda requests", invocations, LAMBDA_REQUEST),
+        Line("Lambda GB-seconds", invocations * seconds * MEMORY_GB, LAMBDA_GB_SECOND),
+        Line("logs and metric lines, GB", invocations * INVOCATION_LOG_BYTES / 1e9, LOG_GB),
+        Line("X-Ray traces", invocations * TRACED_SHARE, TRACE),
+    ]
+
+
+def _transaction_seconds(items: int) -> float:
+    """Return the time of a transaction in the model: published medians of 2020."""
+    return 0.0236 + 0.00034 * items
+
+
+def _properties(kind: str, templates: tuple[Template, ...]) -> Iterator[Mapping[str, Any]]:
+    for template in templates:
+        for resource in template["Resources"].values():
+            if resource["Type"] == kind:
+                yield resource.get("Properties", {})
+
+
+def _count(kind: str, templates: tuple[Template, ...]) -> int:
+    return len([*_properties(kind, templates)])
+
+
+def _alarm_metrics(alarm: Mapping[str, Any]) -> int:
+    """Return the metrics that an alarm is charged for; an expression counts each of its own."""
+    return sum("MetricStat" in metric for metric in alarm.get("Metrics", [])) or 1
+
+
+def _metrics(templates: tuple[Template, ...]) -> Iterator[Mapping[str, Any]]:
+    for alarm in _properties("AWS::CloudWatch::Alarm", templates):
+        inside = (m["MetricStat"]["Metric"] for m in alarm.get("Metrics", []) if "MetricStat" in m)
+        yield from (metric for metric in (alarm, *inside) if metric.get("Namespace") == "Once")
+
+
+def _named(metric: Mapping[str, Any]) -> tuple[str, str]:
+    (service,) = (d["Value"] for d in metric["Dimensions"] if d["Name"] == "service")
+    return metric["MetricName"], service
+
+
+def bill(lines: list[Line]) -> str:
+    """Return a bill as a Markdown table."""
+    rows = [f"| {line.name} | {_number(line.quantity)} | {line.cost:.2f} |" for line in lines]
+    total = sum(line.cost for line in lines)
+    return "\n".join(["| | count | USD |", "|---|---:|---:|", *rows, f"| | | **{total:.2f}** |"])
+
+
+def comparison(bills: Mapping[str, list[Line]]) -> str:
+    """Return bills with the same lines side by side, as a Markdown table."""
+    heads = ["| USD | " + " | ".join(bills) + " |", "|---|" + "---:|" * len(bills)]
+    rows = [
+        f"| {lines[0].name.partition(',')[0]} | "
+        + " | ".join(f"{x.cost:.2f}" for x in lines)
+        + " |"
+        for lines in zip(*bills.values(), strict=True)
+    ]
+    totals = (f"**{sum(line.cost for line in lines):.2f}**" for lines in bills.values())
+    return "\n".join([*heads, *rows, "| | " + " | ".join(totals) + " |"])
+
+
+def _number(count: float) -> str:
+    return f"{count:,.0f}" if count >= 1 else f"{count:.2f}"
+
+
+def page(text: str, *templates: Template) -> str:
+    """Return the text of docs/costs.md with its tables made anew."""
+    metrics = custom_metrics(*templates)
+    most = f"{metrics} custom metrics at most, {metrics * CUSTOM_METRIC:.2f} USD a month."
+    million = comparison(
+        {
+            "batches of 10": for_a_million(batch=10),
+            "one by one": for_a_million(batch=1),
+            "one by one, an effect of 0.5 s": for_a_million(batch=1, effect_seconds=0.5),
+        }
+    )
+    text = replaced(text, "at rest", bill(at_rest(*templates)))
+    text = replaced(text, "custom metrics", most)
+    return replaced(text, "a million", million)
+
+
+def main(folder: str = "cdk.out") -> None:
+    """Make the tables anew from the templates that `cdk synth` has written."""
+    names = ("once-state", "once-service")
+    templates = (json.loads((ROOT / folder / f"{n}.template.json").read_text()) for n in names)
+    PAGE.write_text(page(PAGE.read_text(), *templates))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

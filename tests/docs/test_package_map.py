@@ -1,0 +1,80 @@
+"""The package map: drawn from the imports, and the page shows what was drawn."""
+
+from pathlib import Path
+
+import pytest
+
+from docs.tools.marked_block import replaced
+from docs.tools.package_map import (
+    BLOCK,
+    PAGE,
+    base_modules,
+    content,
+    folder_graph,
+    library_graph,
+    mermaid,
+    reduced,
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A library of two packages and two modules beside them, and a folder that uses it."""
+    for name, text in {
+        "once/schema.py": "import re",
+        "once/consumer.py": "from once.batch.processor import Batch",
+        "once/events/key.py": "from once.schema import Record",
+        "once/batch/processor.py": "def late():\n    from once.events.key import Key",
+        "once/cdk/queues.py": "from once import schema",
+        "functions/shop/handler.py": "import once.consumer",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def test_the_page_is_what_the_script_draws() -> None:
+    page = PAGE.read_text()
+    assert page == replaced(page, BLOCK, content()), "the package map is old: run `make docs`"
+
+
+def test_packages_import_one_another_lazily_too(project: Path) -> None:
+    assert library_graph(project) == {
+        "base": set(),
+        "once.events": {"base"},
+        "once.batch": {"once.events"},
+        "once.consumer": {"once.batch"},
+    }
+    assert base_modules(project) == ["schema"]
+
+
+def test_folders_import_the_library_in_its_parts(project: Path) -> None:
+    graph = folder_graph(project)
+    assert graph["functions"] == {"once"}
+    assert graph["once.cdk"] == {"once"}
+    assert graph["demo"] == set()
+
+
+def test_an_arrow_that_follows_from_others_is_left_out() -> None:
+    graph = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
+    assert reduced(graph) == {"a": {"b"}, "b": {"c"}, "c": set()}
+    assert mermaid(graph).splitlines()[-3:] == ["    a --> b", "    b --> c", "```"]
+
+
+def test_a_circle_is_refused() -> None:
+    with pytest.raises(ValueError, match="a circle of imports: a, b"):
+        reduced({"a": {"b"}, "b": {"a"}, "c": {"a"}})
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "no marker",
+        "<!-- map: end --> <!-- map: begin -->",
+        "<!-- map: begin --><!-- map: begin --><!-- map: end -->",
+    ],
+)
+def test_a_page_without_both_markers_is_refused(page: str) -> None:
+    with pytest.raises(ValueError, match="once each"):
+        replaced(page, "map", "text")

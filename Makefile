@@ -36,7 +36,8 @@ lint: setup ## ruff and mypy alone
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 unit: setup ## the tests that need no sockets
-	@$(BIN)/pytest tests --ignore=tests/e2e --ignore=tests/integration --ignore=tests/emulator --ignore=tests/proof
+	@$(BIN)/pytest tests --ignore=tests/e2e --ignore=tests/integration --ignore=tests/emulator --ignore=tests/proof \
+		--ignore=tests/wheel
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes)
 	@$(PY) -m benchmarks
@@ -78,7 +79,7 @@ lock: setup ## resolve the requirements anew, and lock them with hashes
 clean: ## everything that was generated
 	rm -rf $(VENV) $(AWS_VENV) node_modules .cache build cdk.out reports
 
-$(VENV)/.ready: requirements-dev.txt pyproject.toml
+$(VENV)/.ready: requirements-dev.txt
 	@echo "installing Python packages ($(VENV))"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Once needs Python 3.11 or newer: make PYTHON=python3.x")'
 	@$(PYTHON) -m venv --clear $(VENV)

@@ -10,7 +10,7 @@ PY := $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
 RUNTIME_LOCK := once/cdk/packaging/requirements.txt
-UNIT := tests --ignore=tests/e2e --ignore=tests/integration --ignore=tests/emulator --ignore=tests/proof
+UNIT := tests $(addprefix --ignore=tests/, e2e integration emulator proof wheel)
 # Files of tests/once that take over five CPU seconds: simulations and random storms.
 SLOW := $(addprefix tests/once/batch/, test_group_cost.py test_group_storms.py test_isolation_storm.py)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
@@ -98,7 +98,7 @@ lock: setup ## resolve the requirements anew, and lock them with hashes
 clean: ## everything that was generated
 	rm -rf $(VENV) $(AWS_VENV) node_modules .cache build cdk.out reports
 
-$(VENV)/.ready: requirements-dev.txt pyproject.toml
+$(VENV)/.ready: requirements-dev.txt
 	@echo "installing Python packages ($(VENV))"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Once needs Python 3.11 or newer: make PYTHON=python3.x")'
 	@$(PYTHON) -m venv --clear $(VENV)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from demo.report import FAULTS, FIGURES, PACE
+from demo.report import FAULT_FIGURES, FIGURES, SPEED_FIGURES
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "img"
 WIDTH = 92
@@ -41,11 +41,11 @@ def demo_table(figures: Mapping[str, float]) -> Table:
     table = Table(show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    for name, label in {**FIGURES, **PACE}.items():
+    for name, label in {**FIGURES, **SPEED_FIGURES}.items():
         if name in figures:
             table.add_row(label, str(figures[name]))
     table.add_section()
-    for name, label in FAULTS.items():
+    for name, label in FAULT_FIGURES.items():
         if name in figures:
             colour = "red" if figures[name] else "green"
             table.add_row(f"[bold]{label}", f"[bold {colour}]{figures[name]}")

@@ -14,7 +14,7 @@ CONSUMER_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """A consumer's name is part of each dedup key and of its folder's import path. Keep it for good."""
 
 RELAY = "outbox_relay"
-"""The function on the dedup table's stream. It has a folder and no line: it consumes no queue."""
+"""The function on the dedup table's stream. It consumes no queue, so it is no consumer."""
 
 UNROUTED = "unrouted"
 """The function that finds the events no consumer subscribes to, and the queue that keeps them."""

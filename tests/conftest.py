@@ -23,6 +23,7 @@ TOGETHER = {
         *("tests/e2e", "tests/integration", "tests/emulator", "tests/demo/payment_sandbox"),
         *("tests/demo/test_", "tests/proof/test_soak.py"),
     ),
+    "wheel": ("tests/wheel",),
     "templates": ("tests/stacks", "tests/cdk", "tests/architecture"),
 }
 """What shares something that takes long to make, or would disturb others."""

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from docs.tools.costs import PAGE, at_rest, custom_metrics, for_a_million, page
-from once.cdk.props import ROOT
+from tests.architecture.imports import ROOT
 from tests.stacks.cloud import Cloud
 
 README = (ROOT / "README.md").read_text()

@@ -18,7 +18,7 @@ from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
 from tests.stacks.cloud import new_app
 
-STRAY = "a function reads a queue past IdempotentConsumer, without deduplication; give it a line"
+STRAY = "a function reads a queue past IdempotentConsumer, without deduplication; make an"
 
 
 def function_in(stack: cdk.Stack) -> lambda_.Function:
@@ -53,11 +53,11 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
     for culprit in (
         "context log_level='LOUD'",
         "dedup_window_days=7",
-        "orders: batch_size=11",
-        "orders: max_concurrency=1",
-        "orders: it publishes 'payment.captured' into its own queue",
-        "payments: the parameter 'payment_api' has no value",
-        "stock: its line has no folder",
+        "consumer 'orders': batch_size=11",
+        "consumer 'orders': max_concurrency=1",
+        "consumer 'orders': it publishes 'payment.captured' into its own queue",
+        "consumer 'payments': the parameter 'payment_api' has no value",
+        "consumer 'stock': its line has no folder",
         "functions/inventory: its folder has no line",
         f"mine/Function/Mapping/Resource: {STRAY}",
     ):

@@ -79,9 +79,9 @@ class Invocations:
 
         return self._start(process, work)
 
-    def operate(self, work: Callable[[], None]) -> Process:
+    def operate(self, work: Callable[[], None], name: str = "") -> Process:
         """Run a command of the operator."""
-        return self._start(self._process("operator", math.inf, named=False), work)
+        return self._start(self._process(name or "operator", math.inf, named=bool(name)), work)
 
     def _work(
         self,

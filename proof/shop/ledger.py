@@ -55,6 +55,11 @@ class Ledger:
         self._known: object = None
         self._doubts = Doubts(service)
 
+    @property
+    def doubted(self) -> set[str]:
+        """The keys that a dead letter called unknown while their owner was at it."""
+        return self._doubts.doubted
+
     def check_acknowledgement(self, consumer: str, queue: Queue, message: Message) -> None:
         """See that what is acknowledged had its effect, or was dead-lettered or isolated.
 

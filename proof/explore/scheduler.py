@@ -19,6 +19,8 @@ from proof.world.tasks import Process, Task
 
 OUTAGE_SECONDS = 25 * 60 * 60
 REDELIVERED = "delivered again"
+_RETENTION_SECONDS = 14 * 24 * 60 * 60
+"""The longest that SQS keeps a message."""
 _SIDE_BY_SIDE = 2
 """How many invocations of one function run at the same time."""
 
@@ -125,12 +127,16 @@ class Scheduler:
         """A standard queue may deliver again what is deleted, or what a function is working on."""
         for place in self.places:
             for message in place.queue.messages.values():
-                held = message.visible_at > self.world.tasks.now and place.function.busy
-                again = message.deleted or held
-                free = place.function.busy < _SIDE_BY_SIDE
-                if again and free and 0 < message.receives < place.line.max_receive_count:
+                if place.function.busy < _SIDE_BY_SIDE and self._may_come_again(place, message):
                     deliver = partial(self._deliver, place, place.queue, [message])
                     yield Option(f"SQS delivers {message.id} again", deliver, cost, REDELIVERED)
+
+    def _may_come_again(self, place: Place, message: Message) -> bool:
+        now = self.world.tasks.now
+        is_held = message.visible_at > now and place.function.busy > 0
+        is_kept = now < message.sent_at + _RETENTION_SECONDS
+        is_received = 0 < message.receives < place.line.max_receive_count
+        return (message.deleted or is_held) and is_kept and is_received
 
     def _time(self, ready: Sequence[Task]) -> Iterator[Option]:
         """Time passes where nothing is ready. Where a task is, to let it pass is a preemption."""

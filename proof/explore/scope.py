@@ -39,7 +39,7 @@ class Scope:
     sent: tuple[Sent, ...] = ()
     running: tuple[str, ...] = ("inventory",)
     preemptions: int = 2
-    faults: int = 2
+    faults: int = 1
     letters: tuple[Sent, ...] = ()
     late: tuple[Sent, ...] = ()
     expires: bool = False

@@ -48,7 +48,7 @@ _SLOW, _FAST = -CLOCK_SKEW_SECONDS, CLOCK_SKEW_SECONDS
 
 SCOPES = (
     Scope("two deliveries of one event", (_ORDER, _ORDER)),
-    Scope("a duplicate beside another event", (_ORDER, _ORDER, _OTHER), preemptions=1, faults=1),
+    Scope("a duplicate beside another event", (_ORDER, _ORDER, _OTHER), preemptions=1),
     Scope("two events on one item", (_BUYER, _RIVAL)),
     Scope("two contents under one key", (_ORDER, _REUSED), conflicting=_BOTH),
     Scope("relay and downstream", (_REFUSED,), ("inventory", "notifications")),
@@ -57,7 +57,6 @@ SCOPES = (
         "expiry by skewed clocks",
         (_ORDER,),
         late=(_ORDER,),
-        faults=1,
         clocks=(_clock("inventory", 1, _SLOW), _clock("inventory", 2, _FAST)),
     ),
     Scope("charge", (_PAYMENT,), _PAYMENTS),
@@ -66,7 +65,6 @@ SCOPES = (
         "two deliveries of a charge by skewed clocks",
         (_PAYMENT, _PAYMENT),
         _PAYMENTS,
-        faults=1,
         clocks=(_clock("payments", 1, _SLOW), _clock("payments", 2, _FAST)),
     ),
     Scope("charge and outage", (_PAYMENT,), _PAYMENTS, outage=True, effect_calls=1),
@@ -75,7 +73,6 @@ SCOPES = (
         "e-mail by skewed clocks",
         (_RECEIPT, _RECEIPT),
         _NOTIFICATIONS,
-        faults=1,
         clocks=(_clock("notifications", 1, _SLOW), _clock("notifications", 2, _FAST)),
     ),
     Scope("redrive", letters=(_ORDER,), redrives=2),

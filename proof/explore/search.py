@@ -11,10 +11,12 @@ the other one has not. Equivalent faults are left out where they are chosen, in
 `proof.explore.world`.
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from proof.explore.execution import Execution, Pruned
 from proof.explore.scheduler import Option
@@ -55,6 +57,7 @@ class Explored:
         calls: calls to the outside, of all executions.
         seconds: how long it took.
         complete: whether nothing within the bounds is left.
+        must_end: whether all schedules were to be executed.
         faults_by_kind: how often each kind of fault was chosen.
         found: the violations.
     """
@@ -65,21 +68,38 @@ class Explored:
     calls: int = 0
     seconds: float = 0.0
     complete: bool = False
+    must_end: bool = True
     faults_by_kind: Counter[str] = field(default_factory=Counter)
     found: list[Found] = field(default_factory=list)
 
+    def figures(self) -> dict[str, Any]:
+        """Return what a report says of the scope."""
+        return {
+            "scope": self.scope.name,
+            "preemptions": self.scope.preemptions,
+            "faults": self.scope.faults,
+            "schedules": self.schedules,
+            "states": self.states,
+            "calls": self.calls,
+            "violations": len(self.found),
+            "seconds": round(self.seconds, 1),
+            "complete": self.complete,
+        }
 
-def explore(scope: Scope, *, most_schedules: int = 1_000_000) -> Explored:
+
+def explore(scope: Scope, *, most_schedules: int | None = None) -> Explored:
     """Explore a scope, up to its first violation.
 
     Args:
         scope: the scope.
-        most_schedules: where to give up.
+        most_schedules: where to stop; None to go on to the end.
     """
     began = time.monotonic()
     search = _Search(scope)
     explored = search.explored
-    while search.waiting and not explored.found and explored.schedules < most_schedules:
+    explored.must_end = most_schedules is None
+    most = math.inf if most_schedules is None else most_schedules
+    while search.waiting and not explored.found and explored.schedules < most:
         search.follow(search.waiting.pop())
     explored.complete = not search.waiting
     explored.states = len(search.seen)

@@ -1,4 +1,4 @@
-"""`make sim`: the model explored, the real code run by seeds, broken protocols caught."""
+"""`make sim`: scopes explored, the real code run by seeds, broken protocols caught."""
 
 import secrets
 import time
@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from proof.explore.command import show as show_scopes
 from proof.report import REPORTS, write
-from proof.sim.explore import Evidence, explored
+from proof.sim.evidence import Evidence, gathered
 from proof.sim.scenario import Course, Scenario, play
 from proof.sim.shrink import shrunk
 from proof.world.faults import Fault
@@ -33,22 +34,23 @@ def run(seeds: int, first: int | None, processes: int) -> int:
         processes: how many work at the same time.
 
     Returns:
-        The exit status: 0 if no promise was broken, every broken protocol was caught, and every
-        kind of fault took place.
+        The exit status: 0 if no promise was broken, every scope was explored to the end within its
+        bounds, every broken protocol was caught, and every kind of fault took place.
     """
     began = time.monotonic()
     first = secrets.randbelow(_FIRST_SEEDS) if first is None else first
-    console.print(f"seeds {first} to {first + seeds - 1}, and the model", highlight=False)
+    console.print(f"seeds {first} to {first + seeds - 1}, and the scopes", highlight=False)
     columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("seeds", total=seeds)
-        evidence = explored(
+        evidence = gathered(
             range(first, first + seeds), processes, lambda count: bar.advance(task, count)
         )
     figures = _figures(evidence)
     _show(evidence, figures)
     write("sim", {**figures, "first_seed": first, "seconds": round(time.monotonic() - began, 1)})
-    return int(bool(figures["violations"] or evidence.missed or _never(evidence)))
+    shown_too_little = evidence.missed or _never(evidence) or evidence.campaign.unfinished
+    return int(bool(figures["violations"] or shown_too_little))
 
 
 def replay(file: Path) -> int:
@@ -66,17 +68,15 @@ def replay(file: Path) -> int:
 
 
 def _figures(evidence: Evidence) -> dict[str, Any]:
-    mutants = len(evidence.broken_models) + len(evidence.broken_code)
+    campaign = evidence.campaign
     return {
-        "paths": evidence.model.paths,
-        "states": evidence.model.states,
+        **campaign.figures(),
         "seeds": evidence.found.seeds,
         "calls": evidence.found.calls,
         "faults_by_kind": _plain(evidence.found.fired),
-        "model_faults_by_kind": _plain(evidence.model.faults_by_kind),
-        "violations": len(evidence.found.courses) + len(evidence.model.violations),
-        "mutants": mutants,
-        "mutants_caught": mutants - len(evidence.missed),
+        "violations": len(evidence.found.courses) + len(campaign.found),
+        "mutants": evidence.mutants,
+        "mutants_caught": evidence.mutants - len(evidence.missed),
     }
 
 
@@ -86,7 +86,8 @@ def _plain(counts: Mapping[str, int]) -> dict[str, int]:
 
 def _never(evidence: Evidence) -> list[str]:
     """The kinds of fault that never took place: nothing would be known of them."""
-    return sorted({*map(str, (*Fault, *Mishap))} - {*map(str, evidence.found.fired)})
+    missing = {*map(str, (*Fault, *Mishap))} - {*map(str, evidence.found.fired)}
+    return sorted({*missing, *evidence.campaign.never})
 
 
 def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
@@ -98,8 +99,7 @@ def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
     for kind, number in figures["faults_by_kind"].items():
         table.add_row(f"  {kind}", f"{number:,}")
     console.print(table)
-    for violation in evidence.model.violations:
-        console.print(f"[red]the model breaks a promise:[/] {violation}", highlight=False)
+    show_scopes(evidence.campaign)
     for name in evidence.missed:
         console.print(f"[red]not caught:[/] {name}")
     for kind in _never(evidence):

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from proof import model
+from proof.explore.campaign import KINDS, Campaign
+from proof.explore.scopes import SCOPES
+from proof.explore.search import Explored
+from proof.explore.search import Found as FoundInScope
 from proof.mutants import MUTANTS
 from proof.shop.ledger import Violation
 from proof.shop.traffic import drawn
 from proof.sim import command
-from proof.sim.explore import Evidence
+from proof.sim.evidence import Evidence
 from proof.sim.scenario import Course, Scenario, by_chance, play
 from proof.sim.search import Found, caught, searched
 from proof.sim.shrink import shrunk
@@ -96,28 +99,34 @@ def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def evidence(*courses: Course, **more: Any) -> Evidence:
     fired = Counter({str(kind): 1 for kind in (*Fault, *Mishap)})
     parts: dict[str, Any] = {
-        "model": model.Explored(paths=7, states=5),
-        "broken_models": {"lease": model.Violation("s", 1, "o", ())},
+        "campaign": campaign(),
+        "broken_in_scopes": {"lease": BROKEN},
         "found": Found(seeds=3, calls=9, fired=fired, courses=[*courses]),
-        "broken_code": {"no fingerprint": Course(SCENARIO, Violation("o", "w"), fired, [])},
+        "broken_by_seeds": {"no fingerprint": Course(SCENARIO, Violation("o", "w"), fired, [])},
     }
     return Evidence(**{**parts, **more})
 
 
+def campaign(**more: Any) -> Campaign:
+    chosen = Counter(dict.fromkeys(KINDS, 1))
+    parts = {"schedules": 7, "states": 5, "complete": True, "faults_by_kind": chosen}
+    return Campaign([Explored(SCOPES[0], **{**parts, **more})])
+
+
+BROKEN = FoundInScope("s", "o", (), ())
 SCENARIO = Scenario(0, drawn(0), ())
 
 
 def run_on(monkeypatch: pytest.MonkeyPatch, seen: Evidence) -> int:
-    monkeypatch.setattr(command, "explored", lambda *_: seen)
+    monkeypatch.setattr(command, "gathered", lambda *_: seen)
     return command.run(3, 0, 1)
 
 
 def test_the_report_says_what_was_seen(monkeypatch: pytest.MonkeyPatch, reports: Path) -> None:
     assert run_on(monkeypatch, evidence()) == 0
     report = json.loads((reports / "sim.json").read_text())
-    assert {name: report[name] for name in ("paths", "states", "seeds", "violations")} == {
-        "paths": 7, "states": 5, "seeds": 3, "violations": 0,
-    }  # fmt: skip
+    assert (report["explored_schedules"], report["states"], report["seeds"]) == (7, 5, 3)
+    assert report["violations"] == 0
     assert (report["mutants"], report["mutants_caught"]) == (2, 2)
     assert report["faults_by_kind"].keys() == {*map(str, (*Fault, *Mishap))}
 
@@ -125,12 +134,21 @@ def test_the_report_says_what_was_seen(monkeypatch: pytest.MonkeyPatch, reports:
 @pytest.mark.parametrize(
     "more",
     [
-        {"broken_models": {"lease": None}},
-        {"broken_code": {"no fingerprint": None}},
-        {"model": model.Explored(violations=[model.Violation("s", 1, "o", ())])},
+        {"broken_in_scopes": {"lease": None}},
+        {"broken_by_seeds": {"no fingerprint": None}},
+        {"campaign": campaign(found=[BROKEN])},
+        {"campaign": campaign(complete=False)},
+        {"campaign": campaign(faults_by_kind=Counter())},
         {"found": Found(seeds=3)},
     ],
-    ids=["a model not caught", "code not caught", "the model breaks", "no fault took place"],
+    ids=[
+        "not caught in its scope",
+        "not caught by seeds",
+        "a scope is violated",
+        "a scope is not explored to the end",
+        "a kind of fault was not chosen",
+        "no fault took place",
+    ],
 )
 def test_a_run_that_shows_less_than_it_should_fails(
     monkeypatch: pytest.MonkeyPatch, reports: Path, more: dict[str, Any]

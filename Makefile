@@ -40,7 +40,7 @@ unit: setup ## the tests that need no sockets
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes)
 	@$(PY) -m benchmarks
 
-sim: setup ## the protocol explored, the handlers run by seeds; writes reports/sim.json (REPLAY=file)
+sim: setup ## the handlers explored in small scopes, and run by seeds; writes reports/sim.json (REPLAY=file)
 	@$(PY) -m proof sim
 
 crashpoints: setup ## a fault at every call site, and at every two; writes reports/crashpoints.json

@@ -1,5 +1,6 @@
 """`make sim`: scopes explored, the real code run by seeds, broken protocols caught."""
 
+import json
 import secrets
 import time
 from collections.abc import Mapping
@@ -12,8 +13,8 @@ from rich.table import Table
 
 from proof.explore.command import show as show_scopes
 from proof.report import REPORTS, write
+from proof.shop.course import Course, Replay, play
 from proof.sim.evidence import Evidence, gathered
-from proof.sim.scenario import Course, Scenario, play
 from proof.sim.shrink import shrunk
 from proof.world.faults import Fault
 from proof.world.plan import Mishap
@@ -60,9 +61,9 @@ def replay(file: Path) -> int:
         The exit status: 1 if a promise is broken.
 
     Raises:
-        OSError, ValueError: the file cannot be read, or holds no scenario.
+        OSError, ValueError: the file cannot be read, or holds no run.
     """
-    course = play(Scenario.read(file))
+    course = play(Replay.read(file))
     _print_course(course)
     return int(course.violation is not None)
 
@@ -105,25 +106,25 @@ def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
     for kind in _never(evidence):
         console.print(f"[red]never took place:[/] {kind}")
     for course in evidence.found.courses:
-        console.print(f"[red]seed {course.scenario.seed}:[/] {course.violation}", highlight=False)
+        console.print(f"[red]seed {course.replay.seed}:[/] {course.violation}", highlight=False)
     for course in evidence.found.courses[:_SHOWN]:
         _print_failure(course)
 
 
 def _print_failure(course: Course) -> None:
-    """Shrink a scenario, and write it where it can be replayed from."""
+    """Shrink a run, and write it where it can be replayed from."""
     assert course.violation is not None  # noqa: S101
-    smallest = play(shrunk(course.scenario, course.violation.oracle))
-    file = REPORTS / f"sim-{course.scenario.seed}.json"
+    smallest = play(shrunk(course.replay, course.violation.oracle))
+    file = REPORTS / f"sim-{course.replay.seed}.json"
     REPORTS.mkdir(exist_ok=True)
-    file.write_text(smallest.scenario.written())
+    file.write_text(json.dumps(smallest.replay.as_json(), indent=2) + "\n")
     _print_course(smallest)
     console.print(f"again: make sim REPLAY={file}", highlight=False, soft_wrap=True)
 
 
 def _print_course(course: Course) -> None:
-    lines = [f"seed {course.scenario.seed}: {course.scenario.traffic}"]
-    lines += [f"  {action}" for action in course.scenario.actions]
+    lines = [f"seed {course.replay.seed}: {course.replay.traffic}"]
+    lines += [f"  {action}" for action in course.replay.actions]
     lines += ["the last calls:", *course.log[-_LAST_LINES:]]
     lines += [f"broken: {course.violation}" if course.violation else "nothing is broken"]
     console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=True)

@@ -8,7 +8,7 @@ from proof.explore import broken
 from proof.explore.campaign import Campaign, explore_part, parts
 from proof.explore.search import Found as FoundInScope
 from proof.mutants import MUTANTS
-from proof.sim.scenario import Course
+from proof.shop.course import Course
 from proof.sim.search import Found, caught, searched
 from proof.workers import workers
 

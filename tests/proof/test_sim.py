@@ -12,12 +12,12 @@ from proof.explore.scopes import SCOPES
 from proof.explore.search import Explored
 from proof.explore.search import Found as FoundInScope
 from proof.mutants import MUTANTS
+from proof.shop.course import Course, Replay, play
 from proof.shop.ledger import Violation
 from proof.shop.traffic import drawn
 from proof.sim import command
 from proof.sim.evidence import Evidence
-from proof.sim.scenario import Course, Scenario, by_chance, play
-from proof.sim.search import Found, caught, searched
+from proof.sim.search import Found, by_chance, caught, searched
 from proof.sim.shrink import shrunk
 from proof.world.faults import Fault
 from proof.world.plan import Mishap
@@ -35,7 +35,7 @@ def found() -> Found:
 
 
 def test_no_seed_breaks_a_promise(found: Found) -> None:
-    assert [(c.scenario.seed, str(c.violation)) for c in found.courses] == []
+    assert [(c.replay.seed, str(c.violation)) for c in found.courses] == []
     assert found.seeds == len(SEEDS)
 
 
@@ -51,17 +51,17 @@ def test_a_broken_protocol_is_caught(mutant: str) -> None:
 
 def test_the_same_seed_takes_the_same_course() -> None:
     first, second = by_chance(5), by_chance(5)
-    assert first.scenario.actions == second.scenario.actions
+    assert first.replay.actions == second.replay.actions
     assert first.log == second.log
 
 
 def test_a_scenario_takes_the_course_it_was_written_from(tmp_path: Path) -> None:
     course = by_chance(5)
-    assert course.scenario.actions
+    assert course.replay.actions
     file = tmp_path / "scenario.json"
-    file.write_text(course.scenario.written())
-    assert Scenario.read(file) == course.scenario
-    assert play(Scenario.read(file)).log == course.log
+    file.write_text(json.dumps(course.replay.as_json()))
+    assert Replay.read(file) == course.replay
+    assert play(Replay.read(file)).log == course.log
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +74,19 @@ def failure() -> Course:
 def test_what_is_shrunk_breaks_the_same_promise_with_less(failure: Course) -> None:
     assert failure.violation is not None
     with MUTANTS[UNKNOWN]():
-        small = shrunk(failure.scenario, failure.violation.oracle)
+        small = shrunk(failure.replay, failure.violation.oracle)
         violation = play(small).violation
     assert violation is not None
     assert violation.oracle == failure.violation.oracle
-    assert 0 < len(small.actions) < len(failure.scenario.actions) / 2
+    assert 0 < len(small.actions) < len(failure.replay.actions) / 2
     assert play(small).violation is None  # the real code keeps it
 
 
 def test_a_file_that_holds_no_scenario_is_named(tmp_path: Path) -> None:
     file = tmp_path / "other.json"
     file.write_text("{}")
-    with pytest.raises(ValueError, match=r"other\.json holds no scenario"):
-        Scenario.read(file)
+    with pytest.raises(ValueError, match=r"other\.json holds no run"):
+        Replay.read(file)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def evidence(*courses: Course, **more: Any) -> Evidence:
         "campaign": campaign(),
         "broken_in_scopes": {"lease": BROKEN},
         "found": Found(seeds=3, calls=9, fired=fired, courses=[*courses]),
-        "broken_by_seeds": {"no fingerprint": Course(SCENARIO, Violation("o", "w"), fired, [])},
+        "broken_by_seeds": {"no fingerprint": Course(REPLAY, Violation("o", "w"), fired, [])},
     }
     return Evidence(**{**parts, **more})
 
@@ -114,7 +114,7 @@ def campaign(**more: Any) -> Campaign:
 
 
 BROKEN = FoundInScope("s", "o", (), ())
-SCENARIO = Scenario(0, drawn(0), ())
+REPLAY = Replay(0, drawn(0), ())
 
 
 def run_on(monkeypatch: pytest.MonkeyPatch, seen: Evidence) -> int:
@@ -167,6 +167,6 @@ def test_a_broken_promise_is_printed_with_a_file_that_replays_it(
         [file] = reports.glob("sim-*.json")
         shown = capsys.readouterr().out
         assert f"REPLAY={file}" in shown
-        assert all(str(action) in shown for action in Scenario.read(file).actions)
+        assert all(str(action) in shown for action in Replay.read(file).actions)
         assert command.replay(file) == 1
     assert command.replay(file) == 0

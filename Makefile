@@ -61,7 +61,7 @@ bench: setup ## what each way of handling a batch costs; writes reports/bench.js
 walk: setup ## how many files one good order passes in the library; writes reports/walk.json
 	@$(PY) -m benchmarks.walk
 
-sim: setup ## the protocol explored, the handlers run by seeds; writes reports/sim.json (REPLAY=file)
+sim: setup ## the handlers explored in small scopes, and run by seeds; writes reports/sim.json (REPLAY=file)
 	@$(PY) -m proof sim
 
 crashpoints: setup ## a fault at every call site, and at every two; writes reports/crashpoints.json

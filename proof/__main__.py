@@ -23,10 +23,20 @@ def sim(
     processes: Processes = 2,
     replay: Annotated[Path | None, typer.Option(envvar="REPLAY")] = None,
 ) -> None:
-    """Explore the protocol, and run the handlers in a world where everything goes wrong."""
+    """Explore small scopes, and run the handlers in a world where everything goes wrong."""
     from proof.sim import command
 
     raise typer.Exit(command.replay(replay) if replay else command.run(seeds, first, processes))
+
+
+@app.command()
+def explore(
+    processes: Processes = 2, replay: Annotated[Path | None, typer.Option()] = None
+) -> None:
+    """Explore every schedule of small scopes within bounds; a part of `sim`."""
+    from proof.explore import command
+
+    raise typer.Exit(command.replay(replay) if replay else command.run(processes))
 
 
 @app.command()

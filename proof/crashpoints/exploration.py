@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proof.crashpoints.course import follow
 from proof.crashpoints.points import begins_pairs, seconds, singles
-from proof.crashpoints.scenarios import Scenario
+from proof.crashpoints.scenarios import Scenario, follow
 from proof.crashpoints.tally import Tally
 from proof.world.plan import Action
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from proof.crashpoints.course import Course
 from proof.crashpoints.scenarios import Scenario
+from proof.shop.course import Course
 from proof.world.faults import Fault
 from proof.world.plan import Action, Occasion
 

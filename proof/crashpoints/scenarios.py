@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from once.schema import RELAY
+from proof.shop.course import Course, Replay, play
 from proof.shop.traffic import Order, Traffic
 from proof.world.faults import Fault
 from proof.world.plan import Action, Mishap
@@ -34,6 +35,15 @@ class Scenario:
     reaches: tuple[str, ...] = ()
     seed: int = 1
     in_pairs: bool = True
+
+    def replay(self, points: Iterable[Action] = ()) -> Replay:
+        """Return the run with further actions."""
+        return Replay(self.seed, self.traffic, (*self.actions, *points))
+
+
+def follow(scenario: Scenario, points: Iterable[Action] = ()) -> Course:
+    """Run a scenario to its end, with further actions."""
+    return play(scenario.replay(points))
 
 
 def _one(**changed: Any) -> Traffic:

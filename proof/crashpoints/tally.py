@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from proof.crashpoints.course import Course
 from proof.crashpoints.scenarios import Scenario
+from proof.shop.course import Course
 from proof.world.plan import Action
 
 
@@ -31,13 +31,9 @@ class Broken:
     @classmethod
     def of(cls, scenario: Scenario, points: Sequence[Action], course: Course) -> "Broken":
         """Return a run that broke a promise."""
-        actions = (*scenario.actions, *points)
-        replay = {
-            "seed": scenario.seed,
-            "traffic": scenario.traffic.as_json(),
-            "actions": [asdict(action) for action in actions],
-        }
-        return cls(scenario.name, [*map(str, actions)], str(course.violation), course.log, replay)
+        replay = scenario.replay(points)
+        actions = [*map(str, replay.actions)]
+        return cls(scenario.name, actions, str(course.violation), course.log, replay.as_json())
 
 
 @dataclass(slots=True)

@@ -14,23 +14,26 @@ class Doubts:
 
     Args:
         service: the service.
+
+    Attributes:
+        doubted: the keys that were called unknown while their owner was at it.
     """
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._world = service.world
         self._read = dict.fromkeys(service.places, 0)
-        self._doubted: set[str] = set()
+        self.doubted: set[str] = set()
 
     def unfounded(self) -> list[str]:
         """Return the keys that were called unknown during the call that succeeded."""
         for place in self._service.places.values():
             letters = place.dead_letters.ever
             for letter in letters[self._read[place.line.name] :]:
-                self._doubted |= set(self._in_progress(place, letter))
+                self.doubted |= set(self._in_progress(place, letter))
             self._read[place.line.name] = len(letters)
         records = self._world.tables.items[DEDUP]
-        return sorted(pk for pk in self._doubted if Record.OUTCOME in records.get(pk, {}))
+        return sorted(pk for pk in self.doubted if Record.OUTCOME in records.get(pk, {}))
 
     def _in_progress(self, place: Place, letter: Message) -> Iterator[str]:
         if reason_of(letter) != Reason.EFFECT_UNKNOWN:

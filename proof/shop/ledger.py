@@ -55,6 +55,11 @@ class Ledger:
         self._known: object = None
         self._doubts = Doubts(service)
 
+    @property
+    def doubted(self) -> set[str]:
+        """The keys that a dead letter called unknown while their owner was at it."""
+        return self._doubts.doubted
+
     def check_acknowledgement(self, consumer: str, queue: Queue, message: Message) -> None:
         """See that what is acknowledged had its effect, or was dead-lettered or isolated.
 
@@ -62,7 +67,7 @@ class Ledger:
             Violation: it has not.
         """
         if not (
-            self._has_effect(consumer, message.body)
+            self.has_effect(consumer, message.body)
             or self._is_dead(consumer, message.body)
             or self._is_isolated(consumer, queue, message.body)
         ):
@@ -102,7 +107,7 @@ class Ledger:
         told = {letter.body for letter in self._service.relay_dead_letters.ever}
         if self._unreadable and NONSENSE not in told:
             raise Violation("lost", "the outbox that the relay cannot read")
-        pending = self._pending()
+        pending = Counter(pk.partition("#")[0] for pk in self.pending())
         if pending > Counter({place: len(orders) for place, orders in in_doubt.items()}):
             raise Violation("pending", f"{pending}, and in doubt are {in_doubt}")
 
@@ -116,11 +121,13 @@ class Ledger:
             for key, item in self._world.tables.items[table].items()
         }
 
-    def _row(self, table: str, key: str) -> dict[str, Any]:
+    def row(self, table: str, key: str) -> dict[str, Any]:
+        """Return an item of a table as plain values; empty where there is none."""
         item = self._world.tables.items[table].get(key, {})
         return {name: _flat(value) for name, value in item.items()}
 
-    def _has_effect(self, consumer: str, body: str) -> bool:
+    def has_effect(self, consumer: str, body: str) -> bool:
+        """Tell whether the tables hold the effect of an event on a consumer."""
         try:
             event = json.loads(body)
         except ValueError:
@@ -129,16 +136,16 @@ class Ledger:
         order = data["order_id"]
         match consumer, kind:
             case "orders", "order.placed":
-                return bool(self._row("orders", order).get("total") == data["total"])
+                return bool(self.row("orders", order).get("total") == data["total"])
             case "orders", _:
-                return bool(self._row("orders", order).get("status") == _ENDS[kind])
+                return bool(self.row("orders", order).get("status") == _ENDS[kind])
             case "inventory", "order.placed":
-                row = self._row("reservations", order)
+                row = self.row("reservations", order)
                 wanted = {line["sku"]: line["quantity"] for line in data["lines"]}
                 return row.get("status") == "refused" or row.get("quantities") == wanted
             case "inventory", _:
-                return bool(self._row("reservations", order).get("status") == _RESERVED[kind])
-        return bool(self._row(consumer, order))
+                return bool(self.row("reservations", order).get("status") == _RESERVED[kind])
+        return bool(self.row(consumer, order))
 
     def _dead(self, consumer: str, body: str) -> list[Message]:
         letters = self._service.places[consumer].dead_letters.ever
@@ -191,13 +198,13 @@ class Ledger:
     def _is_pending(self, place: str, letter: Message) -> bool:
         """Tell of a letter that says less, such as one whose function was killed too often."""
         order = json.loads(letter.body)["data"]["order_id"]
-        return any(pk.startswith(f"{place}#") and pk.endswith(f":{order}") for pk in self._open())
+        return any(pk.startswith(f"{place}#") and pk.endswith(f":{order}") for pk in self.pending())
 
     def _wrong_end(self, order: Order, in_doubt: Mapping[str, set[str]]) -> str:
         if order.id in in_doubt.get("payments", ()):
             return ""
-        row, reservation = self._row("orders", order.id), self._row("reservations", order.id)
-        payment, charged = self._row("payments", order.id), self._world.provider.charged()[order.id]
+        row, reservation = self.row("orders", order.id), self.row("reservations", order.id)
+        payment, charged = self.row("payments", order.id), self._world.provider.charged()[order.id]
         mailed = self._world.mail.sent[f"{order.id}@example.com", f"Your order {order.id}"]
         ends = {"captured": ("paid", "sold", 1), "declined": ("declined", "released", 0)}
         end = ends.get(payment.get("status", ""), ("refused", "refused", 0))
@@ -226,11 +233,8 @@ class Ledger:
         # What conflicts may have been given up before it could say so: it is not sent back either.
         return self._orders[order].conflicts > 0
 
-    def _pending(self) -> Counter[str]:
-        return Counter(pk.partition("#")[0] for pk in self._open())
-
-    def _open(self) -> list[str]:
-        """The keys of the records whose effect has no outcome."""
+    def pending(self) -> list[str]:
+        """Return the keys of the records whose effect has no outcome."""
         records = self._world.tables.items[DEDUP].items()
         return [pk for pk, item in records if item[Record.STATE] == {"S": State.PENDING}]
 

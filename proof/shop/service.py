@@ -106,6 +106,7 @@ class Service:
     Args:
         plan: what goes wrong.
         seed: of everything else that is left to chance.
+        world: the kind of world.
 
     Attributes:
         places: the consumers, by name.
@@ -114,12 +115,12 @@ class Service:
         world: where it all is.
     """
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: Plan, seed: int, world: type[World] = World) -> None:
         clients().forget()
         self.places = {line.name: self._place(line) for line in CONSUMERS}
         self.relay_dead_letters = Queue(f"{RELAY}-dead")
         self.relay = Function(RELAY, RELAY_SECONDS, self._new_relay, batch=10)
-        self.world = World(_keys(), DEDUP, self._queues(), self._subscribers(), plan, seed)
+        self.world = world(_keys(), DEDUP, self._queues(), self._subscribers(), plan, seed)
 
     def _place(self, line: ConsumerProps) -> Place:
         dead = Queue(f"{line.name}-dead")

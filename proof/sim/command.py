@@ -1,5 +1,6 @@
-"""`make sim`: the model explored, the real code run by seeds, broken protocols caught."""
+"""`make sim`: scopes explored, the real code run by seeds, broken protocols caught."""
 
+import json
 import secrets
 import time
 from collections.abc import Mapping
@@ -10,9 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from proof.explore.command import show as show_scopes
 from proof.report import REPORTS, write
-from proof.sim.explore import Evidence, explored
-from proof.sim.scenario import Course, Scenario, play
+from proof.shop.course import Course, Replay, play
+from proof.sim.evidence import Evidence, gathered
 from proof.sim.shrink import shrunk
 from proof.world.faults import Fault
 from proof.world.plan import Mishap
@@ -33,22 +35,23 @@ def run(seeds: int, first: int | None, processes: int) -> int:
         processes: how many work at the same time.
 
     Returns:
-        The exit status: 0 if no promise was broken, every broken protocol was caught, and every
-        kind of fault took place.
+        The exit status: 0 if no promise was broken, every scope was explored to the end within its
+        bounds, every broken protocol was caught, and every kind of fault took place.
     """
     began = time.monotonic()
     first = secrets.randbelow(_FIRST_SEEDS) if first is None else first
-    console.print(f"seeds {first} to {first + seeds - 1}, and the model", highlight=False)
+    console.print(f"seeds {first} to {first + seeds - 1}, and the scopes", highlight=False)
     columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("seeds", total=seeds)
-        evidence = explored(
+        evidence = gathered(
             range(first, first + seeds), processes, lambda count: bar.advance(task, count)
         )
     figures = _figures(evidence)
     _show(evidence, figures)
     write("sim", {**figures, "first_seed": first, "seconds": round(time.monotonic() - began, 1)})
-    return int(bool(figures["violations"] or evidence.missed or _never(evidence)))
+    shown_too_little = evidence.missed or _never(evidence) or evidence.campaign.unfinished
+    return int(bool(figures["violations"] or shown_too_little))
 
 
 def replay(file: Path) -> int:
@@ -58,25 +61,23 @@ def replay(file: Path) -> int:
         The exit status: 1 if a promise is broken.
 
     Raises:
-        OSError, ValueError: the file cannot be read, or holds no scenario.
+        OSError, ValueError: the file cannot be read, or holds no run.
     """
-    course = play(Scenario.read(file))
+    course = play(Replay.read(file))
     _print_course(course)
     return int(course.violation is not None)
 
 
 def _figures(evidence: Evidence) -> dict[str, Any]:
-    mutants = len(evidence.broken_models) + len(evidence.broken_code)
+    campaign = evidence.campaign
     return {
-        "paths": evidence.model.paths,
-        "states": evidence.model.states,
+        **campaign.figures(),
         "seeds": evidence.found.seeds,
         "calls": evidence.found.calls,
         "faults_by_kind": _plain(evidence.found.fired),
-        "model_faults_by_kind": _plain(evidence.model.faults_by_kind),
-        "violations": len(evidence.found.courses) + len(evidence.model.violations),
-        "mutants": mutants,
-        "mutants_caught": mutants - len(evidence.missed),
+        "violations": len(evidence.found.courses) + len(campaign.found),
+        "mutants": evidence.mutants,
+        "mutants_caught": evidence.mutants - len(evidence.missed),
     }
 
 
@@ -86,7 +87,8 @@ def _plain(counts: Mapping[str, int]) -> dict[str, int]:
 
 def _never(evidence: Evidence) -> list[str]:
     """The kinds of fault that never took place: nothing would be known of them."""
-    return sorted({*map(str, (*Fault, *Mishap))} - {*map(str, evidence.found.fired)})
+    missing = {*map(str, (*Fault, *Mishap))} - {*map(str, evidence.found.fired)}
+    return sorted({*missing, *evidence.campaign.never})
 
 
 def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
@@ -98,32 +100,31 @@ def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
     for kind, number in figures["faults_by_kind"].items():
         table.add_row(f"  {kind}", f"{number:,}")
     console.print(table)
-    for violation in evidence.model.violations:
-        console.print(f"[red]the model breaks a promise:[/] {violation}", highlight=False)
+    show_scopes(evidence.campaign)
     for name in evidence.missed:
         console.print(f"[red]not caught:[/] {name}")
     for kind in _never(evidence):
         console.print(f"[red]never took place:[/] {kind}")
     for course in evidence.found.courses:
-        console.print(f"[red]seed {course.scenario.seed}:[/] {course.violation}", highlight=False)
+        console.print(f"[red]seed {course.replay.seed}:[/] {course.violation}", highlight=False)
     for course in evidence.found.courses[:_SHOWN]:
         _print_failure(course)
 
 
 def _print_failure(course: Course) -> None:
-    """Shrink a scenario, and write it where it can be replayed from."""
+    """Shrink a run, and write it where it can be replayed from."""
     assert course.violation is not None  # noqa: S101
-    smallest = play(shrunk(course.scenario, course.violation.oracle))
-    file = REPORTS / f"sim-{course.scenario.seed}.json"
+    smallest = play(shrunk(course.replay, course.violation.oracle))
+    file = REPORTS / f"sim-{course.replay.seed}.json"
     REPORTS.mkdir(exist_ok=True)
-    file.write_text(smallest.scenario.written())
+    file.write_text(json.dumps(smallest.replay.as_json(), indent=2) + "\n")
     _print_course(smallest)
     console.print(f"again: make sim REPLAY={file}", highlight=False, soft_wrap=True)
 
 
 def _print_course(course: Course) -> None:
-    lines = [f"seed {course.scenario.seed}: {course.scenario.traffic}"]
-    lines += [f"  {action}" for action in course.scenario.actions]
+    lines = [f"seed {course.replay.seed}: {course.replay.traffic}"]
+    lines += [f"  {action}" for action in course.replay.actions]
     lines += ["the last calls:", *course.log[-_LAST_LINES:]]
     lines += [f"broken: {course.violation}" if course.violation else "nothing is broken"]
     console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=True)

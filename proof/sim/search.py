@@ -1,10 +1,17 @@
 """Many seeds: with the real code, and with broken protocols made of it."""
 
+import random
 from collections import Counter
 from dataclasses import dataclass, field
 
 from proof.mutants import MUTANTS
-from proof.sim.scenario import Course, by_chance
+from proof.shop.course import Course, course_of
+from proof.shop.traffic import drawn
+from proof.world.plan import chance
+
+_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
+"""How likely a call is to meet a fault: sometimes a few do, sometimes nearly all."""
+_MISHAPS = 0.1
 
 
 @dataclass(slots=True)
@@ -30,6 +37,12 @@ class Found:
         self.calls += other.calls
         self.fired.update(other.fired)
         self.courses += other.courses
+
+
+def by_chance(seed: int) -> Course:
+    """Run what a seed makes: its traffic, its turns and its faults."""
+    rate = random.Random(f"rate {seed}").choice(_RATES)
+    return course_of(chance(seed, rate, _MISHAPS), drawn(seed), seed)
 
 
 def searched(seeds: range) -> Found:

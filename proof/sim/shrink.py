@@ -1,41 +1,41 @@
-"""The smallest scenario that still breaks the same promise."""
+"""The smallest run that still breaks the same promise."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
+from proof.shop.course import Replay, play
 from proof.shop.traffic import Traffic
-from proof.sim.scenario import Scenario, play
 
 
-def shrunk(scenario: Scenario, oracle: str) -> Scenario:
+def shrunk(replay: Replay, oracle: str) -> Replay:
     """Leave out whatever the violation does not need: actions, orders, copies.
 
     Args:
-        scenario: one that breaks a promise.
+        replay: a run that breaks a promise.
         oracle: which; another one does not count.
     """
-    smaller: Scenario | None = scenario
+    smaller: Replay | None = replay
     while smaller is not None:
-        scenario = smaller
-        smaller = next((one for one in _smaller(scenario) if _breaks(one, oracle)), None)
-    return scenario
+        replay = smaller
+        smaller = next((one for one in _smaller(replay) if _breaks(one, oracle)), None)
+    return replay
 
 
-def _breaks(scenario: Scenario, oracle: str) -> bool:
-    violation = play(scenario).violation
+def _breaks(replay: Replay, oracle: str) -> bool:
+    violation = play(replay).violation
     return violation is not None and violation.oracle == oracle
 
 
-def _smaller(scenario: Scenario) -> Iterator[Scenario]:
+def _smaller(replay: Replay) -> Iterator[Replay]:
     """Yield what is a step smaller, the greatest steps first."""
-    actions, traffic = scenario.actions, scenario.traffic
+    actions, traffic = replay.actions, replay.traffic
     size = len(actions)
     while size:
         for start in range(0, len(actions), size):
-            yield replace(scenario, actions=actions[:start] + actions[start + size :])
+            yield replace(replay, actions=actions[:start] + actions[start + size :])
         size //= 2
     for less in _less(traffic):
-        yield replace(scenario, traffic=less)
+        yield replace(replay, traffic=less)
 
 
 def _less(traffic: Traffic) -> Iterator[Traffic]:

@@ -48,6 +48,12 @@ class Provider:
 
         return finish
 
+    @property
+    def keys(self) -> str:
+        """Return the idempotency keys in use and under way, and what is saved under each."""
+        uses = self.api._charging._keys._uses  # noqa: SLF001
+        return f"{sorted(uses.items(), key=repr)} {sorted(self._executing)}"
+
     def charged(self) -> Counter[str]:
         """Return how often each order was charged."""
         charges = [charge for charge in self.api.book.charges() if charge.succeeded]

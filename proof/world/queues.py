@@ -61,13 +61,22 @@ class Queue:
         received: list[Message] = []
         for message in self.waiting:
             if message.visible_at <= now and len(received) < count:
-                if message.receives >= (self.most or math.inf) and self.dead_letters is not None:
-                    self._move(message, self.dead_letters, now)
-                    continue
-                message.visible_at = now + (self.visibility if visibility is None else visibility)
-                message.first_received_at = message.first_received_at if message.receives else now
-                message.handles.append(f"{message.id}.{message.receives + 1}")
-                received.append(message)
+                received += self.receive_these([message], now, visibility)
+        return received
+
+    def receive_these(
+        self, messages: Iterable[Message], now: float, visibility: float | None = None
+    ) -> list[Message]:
+        """Receive these messages; those received too often move to the dead letters."""
+        received: list[Message] = []
+        for message in messages:
+            if message.receives >= (self.most or math.inf) and self.dead_letters is not None:
+                self._move(message, self.dead_letters, now)
+                continue
+            message.visible_at = now + (self.visibility if visibility is None else visibility)
+            message.first_received_at = message.first_received_at if message.receives else now
+            message.handles.append(f"{message.id}.{message.receives + 1}")
+            received.append(message)
         return received
 
     def waste(self, messages: Iterable[Message], now: float) -> None:

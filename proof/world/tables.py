@@ -26,13 +26,14 @@ class Tables:
         items: those of each table, by the value of their key.
         stream: what changed in the streamed table, oldest first, as Lambda shows it.
         transactions: how many have committed.
+        tokens: when each ClientRequestToken was first used, and for what.
     """
 
     def __init__(self, keys: Mapping[str, str], streamed: str, clock: Callable[[], float]) -> None:
         self._keys = keys
         self._streamed = streamed
         self._clock = clock
-        self._tokens: dict[str, tuple[float, str]] = {}
+        self.tokens: dict[str, tuple[float, str]] = {}
         self.items: dict[str, dict[str, Item]] = {name: {} for name in keys}
         self.stream: list[dict[str, Any]] = []
         self.transactions = 0
@@ -77,14 +78,14 @@ class Tables:
         for change, _ in changes:
             if change is not None:
                 self._store(*change)
-        self._tokens[token] = (self._clock(), json.dumps(entries))
+        self.tokens[token] = (self._clock(), json.dumps(entries))
         self.transactions += 1
         return {}
 
     def _is_known(self, token: str, entries: Any) -> bool:
-        if token not in self._tokens:
+        if token not in self.tokens:
             return False
-        when, content = self._tokens[token]
+        when, content = self.tokens[token]
         if self._clock() - when > _TOKEN_SECONDS:
             return False
         if content != json.dumps(entries):

@@ -85,6 +85,11 @@ class Tasks:
         return self._tasks.get(getcurrent())
 
     @property
+    def alive(self) -> list[Task]:
+        """Those that have not ended."""
+        return [task for task in self._tasks.values() if not task.ended]
+
+    @property
     def ready(self) -> list[Task]:
         """Those that can go on now."""
         return [task for task in self._tasks.values() if self._is_ready(task)]
@@ -132,6 +137,12 @@ class Tasks:
         process.dead = True
         if self.current is None:
             self._bury()
+
+    def kill_all(self) -> None:
+        """End every task, as a world does that is left before it is at rest."""
+        for task in self._tasks.values():
+            task.process.dead = True
+        self._bury()
 
     def _bury(self) -> None:
         for task in [task for task in self._tasks.values() if task.process.dead]:

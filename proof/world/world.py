@@ -88,8 +88,7 @@ class World:
             Killed: so is its process.
         """
         self._note_owners(call)
-        action = self.plan.call(call)
-        self.tasks.pause(self.random.choice((0.002, 0.01, 0.05)))
+        action = self._planned(call)
         self._note(call, action)
         if action is None:
             return self.do(call)
@@ -113,6 +112,12 @@ class World:
             case "secretsmanager":
                 return {"SecretString": SECRET}
         return self.provider.answer(call.request)
+
+    def _planned(self, call: Call) -> Action | None:
+        """Wait for the call's turn, and return the fault that it meets."""
+        action = self.plan.call(call)
+        self.tasks.pause(self.random.choice((0.002, 0.01, 0.05)))
+        return action
 
     def _met(self, call: Call, action: Action) -> Any:
         match action.what:

@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 
 from proof.crashpoints import campaign, run
-from proof.crashpoints.course import Course, follow
 from proof.crashpoints.exploration import Part, explore, parts
 from proof.crashpoints.points import begins_pairs, seconds, singles
-from proof.crashpoints.scenarios import SCENARIOS, Scenario
+from proof.crashpoints.scenarios import SCENARIOS, Scenario, follow
 from proof.crashpoints.tally import Tally
 from proof.mutants import MUTANTS
-from proof.sim.scenario import Scenario as Replay
-from proof.sim.scenario import play
+from proof.shop.course import Course, Replay, play
 from proof.world.faults import Fault
 from proof.world.plan import Action
 
@@ -77,7 +75,7 @@ def test_each_kind_takes_place_and_costs_further_calls(kind: Fault, course: Cour
     point = Action(first.place, first.number, kind)
     troubled = follow(REFUSED, [point])
     assert troubled.violation is None
-    assert troubled.actions == [point]
+    assert troubled.actions == (point,)
     assert len(troubled.log) > len(course.log)
 
 
@@ -110,7 +108,7 @@ def test_a_second_point_is_at_the_next_call_of_each_place(course: Course) -> Non
         for place in {place for place, _ in places[at + 1 :]}
     }
     assert all(
-        follow(REFUSED, [first, second]).actions == [first, second] for second in following[::9]
+        follow(REFUSED, [first, second]).actions == (first, second) for second in following[::9]
     )
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proof.crashpoints.course import Course, follow
-from proof.crashpoints.scenarios import SCENARIOS, Scenario
+from proof.crashpoints.scenarios import SCENARIOS, Scenario, follow
 from proof.crashpoints.sites import (
     EXPLORED,
     LEFT_OUT,
@@ -14,6 +13,7 @@ from proof.crashpoints.sites import (
     unlisted_in_source,
 )
 from proof.crashpoints.source import calls_in_source
+from proof.shop.course import Course
 from proof.world import calls
 
 

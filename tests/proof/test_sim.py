@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from proof import model
+from proof.explore.campaign import KINDS, Campaign
+from proof.explore.scopes import SCOPES
+from proof.explore.search import Explored
+from proof.explore.search import Found as FoundInScope
 from proof.mutants import MUTANTS
+from proof.shop.course import Course, Replay, play
 from proof.shop.ledger import Violation
 from proof.shop.traffic import drawn
 from proof.sim import command
-from proof.sim.explore import Evidence
-from proof.sim.scenario import Course, Scenario, by_chance, play
-from proof.sim.search import Found, caught, searched
+from proof.sim.evidence import Evidence
+from proof.sim.search import Found, by_chance, caught, searched
 from proof.sim.shrink import shrunk
 from proof.world.faults import Fault
 from proof.world.plan import Mishap
@@ -32,7 +35,7 @@ def found() -> Found:
 
 
 def test_no_seed_breaks_a_promise(found: Found) -> None:
-    assert [(c.scenario.seed, str(c.violation)) for c in found.courses] == []
+    assert [(c.replay.seed, str(c.violation)) for c in found.courses] == []
     assert found.seeds == len(SEEDS)
 
 
@@ -48,17 +51,17 @@ def test_a_broken_protocol_is_caught(mutant: str) -> None:
 
 def test_the_same_seed_takes_the_same_course() -> None:
     first, second = by_chance(5), by_chance(5)
-    assert first.scenario.actions == second.scenario.actions
+    assert first.replay.actions == second.replay.actions
     assert first.log == second.log
 
 
 def test_a_scenario_takes_the_course_it_was_written_from(tmp_path: Path) -> None:
     course = by_chance(5)
-    assert course.scenario.actions
+    assert course.replay.actions
     file = tmp_path / "scenario.json"
-    file.write_text(course.scenario.written())
-    assert Scenario.read(file) == course.scenario
-    assert play(Scenario.read(file)).log == course.log
+    file.write_text(json.dumps(course.replay.as_json()))
+    assert Replay.read(file) == course.replay
+    assert play(Replay.read(file)).log == course.log
 
 
 @pytest.fixture(scope="module")
@@ -71,19 +74,19 @@ def failure() -> Course:
 def test_what_is_shrunk_breaks_the_same_promise_with_less(failure: Course) -> None:
     assert failure.violation is not None
     with MUTANTS[UNKNOWN]():
-        small = shrunk(failure.scenario, failure.violation.oracle)
+        small = shrunk(failure.replay, failure.violation.oracle)
         violation = play(small).violation
     assert violation is not None
     assert violation.oracle == failure.violation.oracle
-    assert 0 < len(small.actions) < len(failure.scenario.actions) / 2
+    assert 0 < len(small.actions) < len(failure.replay.actions) / 2
     assert play(small).violation is None  # the real code keeps it
 
 
 def test_a_file_that_holds_no_scenario_is_named(tmp_path: Path) -> None:
     file = tmp_path / "other.json"
     file.write_text("{}")
-    with pytest.raises(ValueError, match=r"other\.json holds no scenario"):
-        Scenario.read(file)
+    with pytest.raises(ValueError, match=r"other\.json holds no run"):
+        Replay.read(file)
 
 
 @pytest.fixture
@@ -96,28 +99,34 @@ def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def evidence(*courses: Course, **more: Any) -> Evidence:
     fired = Counter({str(kind): 1 for kind in (*Fault, *Mishap)})
     parts: dict[str, Any] = {
-        "model": model.Explored(paths=7, states=5),
-        "broken_models": {"lease": model.Violation("s", 1, "o", ())},
+        "campaign": campaign(),
+        "broken_in_scopes": {"lease": BROKEN},
         "found": Found(seeds=3, calls=9, fired=fired, courses=[*courses]),
-        "broken_code": {"no fingerprint": Course(SCENARIO, Violation("o", "w"), fired, [])},
+        "broken_by_seeds": {"no fingerprint": Course(REPLAY, Violation("o", "w"), fired, [])},
     }
     return Evidence(**{**parts, **more})
 
 
-SCENARIO = Scenario(0, drawn(0), ())
+def campaign(**more: Any) -> Campaign:
+    chosen = Counter(dict.fromkeys(KINDS, 1))
+    parts = {"schedules": 7, "states": 5, "complete": True, "faults_by_kind": chosen}
+    return Campaign([Explored(SCOPES[0], **{**parts, **more})])
+
+
+BROKEN = FoundInScope("s", "o", (), ())
+REPLAY = Replay(0, drawn(0), ())
 
 
 def run_on(monkeypatch: pytest.MonkeyPatch, seen: Evidence) -> int:
-    monkeypatch.setattr(command, "explored", lambda *_: seen)
+    monkeypatch.setattr(command, "gathered", lambda *_: seen)
     return command.run(3, 0, 1)
 
 
 def test_the_report_says_what_was_seen(monkeypatch: pytest.MonkeyPatch, reports: Path) -> None:
     assert run_on(monkeypatch, evidence()) == 0
     report = json.loads((reports / "sim.json").read_text())
-    assert {name: report[name] for name in ("paths", "states", "seeds", "violations")} == {
-        "paths": 7, "states": 5, "seeds": 3, "violations": 0,
-    }  # fmt: skip
+    assert (report["explored_schedules"], report["states"], report["seeds"]) == (7, 5, 3)
+    assert report["violations"] == 0
     assert (report["mutants"], report["mutants_caught"]) == (2, 2)
     assert report["faults_by_kind"].keys() == {*map(str, (*Fault, *Mishap))}
 
@@ -125,12 +134,21 @@ def test_the_report_says_what_was_seen(monkeypatch: pytest.MonkeyPatch, reports:
 @pytest.mark.parametrize(
     "more",
     [
-        {"broken_models": {"lease": None}},
-        {"broken_code": {"no fingerprint": None}},
-        {"model": model.Explored(violations=[model.Violation("s", 1, "o", ())])},
+        {"broken_in_scopes": {"lease": None}},
+        {"broken_by_seeds": {"no fingerprint": None}},
+        {"campaign": campaign(found=[BROKEN])},
+        {"campaign": campaign(complete=False)},
+        {"campaign": campaign(faults_by_kind=Counter())},
         {"found": Found(seeds=3)},
     ],
-    ids=["a model not caught", "code not caught", "the model breaks", "no fault took place"],
+    ids=[
+        "not caught in its scope",
+        "not caught by seeds",
+        "a scope is violated",
+        "a scope is not explored to the end",
+        "a kind of fault was not chosen",
+        "no fault took place",
+    ],
 )
 def test_a_run_that_shows_less_than_it_should_fails(
     monkeypatch: pytest.MonkeyPatch, reports: Path, more: dict[str, Any]
@@ -149,6 +167,6 @@ def test_a_broken_promise_is_printed_with_a_file_that_replays_it(
         [file] = reports.glob("sim-*.json")
         shown = capsys.readouterr().out
         assert f"REPLAY={file}" in shown
-        assert all(str(action) in shown for action in Scenario.read(file).actions)
+        assert all(str(action) in shown for action in Replay.read(file).actions)
         assert command.replay(file) == 1
     assert command.replay(file) == 0

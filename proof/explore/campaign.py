@@ -1,0 +1,81 @@
+"""All scopes: how far each is explored, and the figures."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from proof.explore.scope import Scope
+from proof.explore.scopes import SCOPES
+from proof.explore.search import Explored, Found, explore
+from proof.world.faults import Fault
+
+MOST_SCHEDULES = 2_000
+"""So many schedules with one fault more are tried where all of them would take too long."""
+KINDS = frozenset(map(str, Fault))
+
+
+@dataclass(slots=True)
+class Campaign:
+    """The exploration of several scopes.
+
+    Attributes:
+        explored: one by one; a scope may stand there with several bounds.
+    """
+
+    explored: list[Explored] = field(default_factory=list)
+
+    @property
+    def states(self) -> int:
+        """How many different states were reached."""
+        return sum(one.states for one in self.explored)
+
+    @property
+    def schedules(self) -> int:
+        """How many schedules were executed."""
+        return sum(one.schedules for one in self.explored)
+
+    @property
+    def faults_by_kind(self) -> Counter[str]:
+        """How often each kind of fault was chosen."""
+        return sum((one.faults_by_kind for one in self.explored), Counter[str]())
+
+    @property
+    def found(self) -> list[Found]:
+        """The violations."""
+        return [found for one in self.explored for found in one.found]
+
+    @property
+    def never(self) -> list[str]:
+        """The kinds of fault that were never chosen: they show nothing."""
+        return sorted(KINDS - self.faults_by_kind.keys())
+
+    @property
+    def unfinished(self) -> list[str]:
+        """The scopes that are not explored to the end within the bounds that must be reached."""
+        return [one.scope.name for one in self.explored if one.must_end and not one.complete]
+
+    def figures(self) -> dict[str, Any]:
+        """Return the part of the report that is about scopes."""
+        return {
+            "states": self.states,
+            "explored_schedules": self.schedules,
+            "explored_faults_by_kind": dict(sorted(self.faults_by_kind.items())),
+            "scopes": [one.figures() for one in self.explored],
+        }
+
+
+def parts(scopes: Iterable[Scope] = SCOPES) -> list[tuple[Scope, int | None]]:
+    """Return each scope with the most schedules to execute, None for all.
+
+    A scope is first explored to the end with its bounds, and then, as far as it goes, with a fault
+    more.
+    """
+    whole: list[tuple[Scope, int | None]] = [(scope, None) for scope in scopes]
+    return whole + [(replace(scope, faults=scope.faults + 1), MOST_SCHEDULES) for scope, _ in whole]
+
+
+def explore_part(part: tuple[Scope, int | None]) -> Explored:
+    """Explore one part."""
+    scope, most = part
+    return explore(scope, most_schedules=most)

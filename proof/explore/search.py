@@ -1,0 +1,177 @@
+"""Depth-first search through all schedules of a scope within its bounds.
+
+Context bounding, as CHESS does it: a preemption is a switch away from a process that could go on,
+and so is a delay of one by time. Switches at the end of a process, or while it waits, are free.
+
+An execution cannot be copied, so each begins anew and repeats the choices that led to where it
+branches off. It ends early in a state that was seen before with at least as many preemptions and
+faults left. That is sound: all oracles are about states, the state holds everything that its future
+depends on (see `proof.explore.state`), and whoever may preempt and disturb less has no future that
+the other one has not. Equivalent faults are left out where they are chosen, in
+`proof.explore.world`.
+"""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from proof.explore.execution import Execution, Pruned
+from proof.explore.scheduler import Option
+from proof.explore.scope import Scope
+from proof.explore.state import digest
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A violation.
+
+    Attributes:
+        scope: the name of the scope.
+        violation: what was violated.
+        choices: the schedule, for `replayed`.
+        words: the schedule in words.
+    """
+
+    scope: str
+    violation: str
+    choices: tuple[int, ...]
+    words: tuple[str, ...]
+
+    @property
+    def oracle(self) -> str:
+        """The name of the oracle."""
+        return self.violation.partition(":")[0]
+
+
+@dataclass(slots=True)
+class Explored:
+    """The exploration of one scope.
+
+    Attributes:
+        scope: the scope.
+        schedules: executions, to rest or to a state that was seen before.
+        states: different states.
+        calls: calls to the outside, of all executions.
+        seconds: how long it took.
+        complete: whether nothing within the bounds is left.
+        must_end: whether all schedules were to be executed.
+        faults_by_kind: how often each kind of fault was chosen.
+        found: the violations.
+    """
+
+    scope: Scope
+    schedules: int = 0
+    states: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    complete: bool = False
+    must_end: bool = True
+    faults_by_kind: Counter[str] = field(default_factory=Counter)
+    found: list[Found] = field(default_factory=list)
+
+    def figures(self) -> dict[str, Any]:
+        """Return what a report says of the scope."""
+        return {
+            "scope": self.scope.name,
+            "preemptions": self.scope.preemptions,
+            "faults": self.scope.faults,
+            "schedules": self.schedules,
+            "states": self.states,
+            "calls": self.calls,
+            "violations": len(self.found),
+            "seconds": round(self.seconds, 1),
+            "complete": self.complete,
+        }
+
+
+def explore(scope: Scope, *, most_schedules: int | None = None) -> Explored:
+    """Explore a scope, up to its first violation.
+
+    Args:
+        scope: the scope.
+        most_schedules: where to stop; None to go on to the end.
+    """
+    began = time.monotonic()
+    search = _Search(scope)
+    explored = search.explored
+    explored.must_end = most_schedules is None
+    most = math.inf if most_schedules is None else most_schedules
+    while search.waiting and not explored.found and explored.schedules < most:
+        search.follow(search.waiting.pop())
+    explored.complete = not search.waiting
+    explored.states = len(search.seen)
+    explored.seconds = time.monotonic() - began
+    return explored
+
+
+def replayed(scope: Scope, choices: Sequence[int]) -> Found | None:
+    """Repeat a schedule, and return the violation that it ends in, if any.
+
+    Raises:
+        LookupError: a choice is not possible where it is made.
+    """
+
+    def choose(execution: Execution, options: Sequence[Option]) -> int:
+        step = len(execution.choices)
+        choice = choices[step] if step < len(choices) else 0
+        if choice >= len(options):
+            raise LookupError(f"there is no choice {choice} in step {step}: is it the same code?")
+        return choice
+
+    return _found(Execution(scope, choose))
+
+
+def _found(execution: Execution) -> Found | None:
+    violation = execution.run()
+    if violation is None:
+        return None
+    words = tuple(execution.words)
+    return Found(execution.scope.name, str(violation), tuple(execution.choices), words)
+
+
+class _Search:
+    """The search through one scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.waiting: list[tuple[int, ...]] = [()]
+        self.seen: dict[bytes, list[tuple[int, int]]] = {}
+        self.explored = Explored(scope)
+        self._scope = scope
+        self._prefix: tuple[int, ...] = ()
+
+    def follow(self, prefix: tuple[int, ...]) -> None:
+        """Execute by a prefix of choices, and from there without preemptions and faults."""
+        self._prefix = prefix
+        self.explored.schedules += 1
+        execution = Execution(self._scope, self._choose)
+        try:
+            if found := _found(execution):
+                self.explored.found.append(found)
+        except Pruned:
+            pass
+        self.explored.calls += len(execution.world.log)
+
+    def _choose(self, execution: Execution, options: Sequence[Option]) -> int:
+        step = len(execution.choices)
+        if step < len(self._prefix):
+            return self._prefix[step]
+        left = (
+            self._scope.preemptions - execution.preemptions,
+            self._scope.faults - execution.faults,
+        )
+        self._check_new(digest(execution), left)
+        for choice, option in enumerate(options[1:], start=1):
+            if option.preemptions <= left[0] and option.faults <= left[1]:
+                self.waiting.append((*execution.choices, choice))
+                if option.fault:
+                    self.explored.faults_by_kind[option.fault] += 1
+        return 0
+
+    def _check_new(self, state: bytes, left: tuple[int, int]) -> None:
+        before = self.seen.setdefault(state, [])
+        if any(left[0] <= one[0] and left[1] <= one[1] for one in before):
+            raise Pruned
+        before.append(left)

@@ -1,1 +1,0 @@
-"""Broken protocols, which the explorer must catch."""

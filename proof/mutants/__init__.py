@@ -1,0 +1,112 @@
+"""Broken protocols, made of the real code: whoever checks the service must catch every one.
+
+Each is an idea that has been shipped somewhere; the change is as small as the idea. All patches of
+the library by name are here.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+from once.batch.isolation import Isolation
+from once.batch.processor import BatchProcessor
+from once.commit.committer import Committer
+from once.commit.result import COMMITTED, DUPLICATE, failed
+from once.effects.executor import EffectExecutor
+from once.effects.ledger import EffectLedger
+from once.errors import CommitRefused
+from once.events.dedup_key import Key
+from once.failures.failure_handler import FailureHandler
+from once.intake.reader import RecordReader
+from once.ops.dead_letters.redrive import Redriver
+from once.outbox._sns_publisher import Publisher
+from once.schema import Record
+from proof.mutants import commits, effects, messages
+
+Mutant = Callable[[], AbstractContextManager[Any]]
+
+_RECORD = "once.commit.dedup_record"
+_COMMITTER = "once.commit.committer"
+_RELAY = "once.outbox"
+_HOUR = 60 * 60
+
+MUTANTS: Mapping[str, Mutant] = {
+    "claim, then effect": lambda: patch.object(Committer, "commit", commits.claim_then_effect),
+    "effect, then mark": lambda: patch.object(Committer, "commit", commits.effect_then_mark),
+    "no condition on the record": lambda: patch(
+        f"{_RECORD}._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
+    ),
+    "acknowledged before the commit": lambda: patch.object(
+        BatchProcessor, "handle", messages.everything_is_acknowledged
+    ),
+    "any cancellation is a failure": lambda: patch(
+        f"{_COMMITTER}.classify", lambda *_: failed(CommitRefused("cancelled"))
+    ),
+    "any cancellation is a duplicate": lambda: patch(
+        f"{_COMMITTER}.classify", lambda *_: DUPLICATE
+    ),
+    "no answer is done": lambda: patch.object(
+        Committer, "_unanswered", lambda _, requests: [COMMITTED] * len(requests)
+    ),
+    "checkpoint first": lambda: patch.object(Publisher, "publish", messages.nothing_is_missing),
+    "a fresh provider key on each attempt": lambda: patch.object(
+        EffectExecutor, "_terms", effects.fresh_key
+    ),
+    "a fresh key on each delivery": lambda: patch.object(
+        Key, "of", lambda *_, consumer, **__: f"{consumer}#{uuid4().hex}"
+    ),
+    "no fingerprint": commits.no_fingerprint,
+    "a lease without a margin for clocks": lambda: patch.object(
+        EffectLedger, "_check_lease", effects.no_margin
+    ),
+    "an expiry without a margin for clocks": lambda: patch(f"{_RECORD}.CLOCK_MARGIN_SECONDS", 0),
+    "dead letters only in name": lambda: patch.object(
+        FailureHandler, "_quarantined", lambda *_: True
+    ),
+    "acknowledged before it is isolated": lambda: patch.object(
+        Isolation, "move", messages.acknowledged_first
+    ),
+    "redrive deletes first": lambda: patch.object(Redriver, "_sent", messages.delete_first),
+}
+"""Seeds catch each of these."""
+
+RARE: Mapping[str, Mutant] = {
+    "a lease in place of the transaction": lambda: patch.object(
+        Committer, "commit", commits.under_a_lease
+    ),
+    "one reason for all": lambda: patch(f"{_COMMITTER}._classify_each", commits.one_reason_for_all),
+    "published inline": lambda: patch.object(Committer, "commit", commits.published_inline),
+    "a batch's answer is believed": lambda: patch(
+        f"{_RELAY}._sns_publisher._refused", lambda *_: []
+    ),
+    "no deduplication downstream": lambda: patch(
+        f"{_RECORD}._condition", messages.not_of_notifications
+    ),
+    "removals are relayed": lambda: patch(
+        f"{_RELAY}.stream_relay._is_new", messages.removals_are_new
+    ),
+    "the message's id as the key": lambda: patch.object(
+        RecordReader, "_decode", messages.message_id_as_key
+    ),
+    "a window shorter than a message lives": lambda: patch(
+        "proof.shop.service.DEDUP_WINDOW_SECONDS", _HOUR
+    ),
+    "a failed call is done": lambda: patch(
+        "functions.payments.provider.charge", effects.failed_call_is_done
+    ),
+    "a provider key for ever": lambda: patch.object(
+        EffectLedger, "_is_remembered", lambda *_: True
+    ),
+    "a saved error is not done": lambda: patch.object(
+        EffectExecutor, "_look_up", effects.saved_error_is_not_done
+    ),
+    "resumed is clean": lambda: patch.object(EffectExecutor, "resume", effects.resumed_is_clean),
+    "completion without a fence": lambda: patch(
+        f"{_RECORD}._STILL_MINE", f"attribute_exists({Record.PK})"
+    ),
+    "pending without a lease": lambda: patch.object(EffectLedger, "_check_lease", lambda *_: None),
+    "never in doubt": lambda: patch.object(EffectExecutor, "give_up", effects.never_in_doubt),
+}
+"""These take one schedule or clock among thousands: the exploration catches them."""

@@ -1,0 +1,139 @@
+"""Broken commits, made of the real committer."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+from botocore.exceptions import BotoCoreError, ClientError
+
+from once.commit._cancellation import classify_record
+from once.commit.committer import Committer, _classify_each
+from once.commit.dedup_record import _NEW_OR_EXPIRED, StoredRecord
+from once.commit.request import CommitRequest
+from once.commit.result import COMMITTED, DUPLICATE, CommitResult, failed
+from once.errors import CommitRefused
+from once.events.outgoing import events_in
+from once.handlers.transaction import Transaction
+from once.outbox._sns_publisher import Publisher
+from once.schema import Record
+from proof.shop.clients import clients
+from proof.shop.service import EVENTS
+
+_LEASE_SECONDS = 60
+_commit = Committer.commit
+
+
+def _in_two(
+    committer: Committer, requests: Sequence[CommitRequest], *parts: slice
+) -> list[CommitResult]:
+    """Commit parts of what belongs together one after the other."""
+    for part in parts:
+        entries: Any = [entry for request in requests for entry in request.entries[part]]
+        try:
+            if entries:
+                committer._client.transact_write_items(TransactItems=entries)
+        except ClientError as error:
+            error.response["CancellationReasons"] = _in_their_places(error, requests, part)
+            return committer._read_refusal(requests, error)
+        except BotoCoreError:
+            return committer._unanswered(requests)
+    return [COMMITTED] * len(requests)
+
+
+def _in_their_places(
+    error: ClientError, requests: Sequence[CommitRequest], part: slice
+) -> list[Any]:
+    """Return the reasons where they would stand if all had been one request."""
+    reasons = iter(error.response.get("CancellationReasons", []))
+    untouched = {"Code": "None"}
+    return [
+        next(reasons, untouched) if number in range(len(request.entries))[part] else untouched
+        for request in requests
+        for number, _ in enumerate(request.entries)
+    ]
+
+
+def claim_then_effect(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:
+    """Write the record, and then the handler's items."""
+    return _in_two(self, requests, slice(0, 1), slice(1, None))
+
+
+def effect_then_mark(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:
+    """Write the handler's items, and then the record."""
+    return _in_two(self, requests, slice(1, None), slice(0, 1))
+
+
+def _whatever_the_content(transaction: Transaction, stored: StoredRecord) -> CommitResult:
+    return classify_record(
+        transaction, replace(stored, fingerprint=transaction.identity.fingerprint)
+    )
+
+
+@contextmanager
+def no_fingerprint() -> Iterator[None]:
+    """Take everything under a known key for a duplicate."""
+    with (
+        patch("once.commit._cancellation.classify_record", _whatever_the_content),
+        patch("once.commit.committer.classify_record", _whatever_the_content),
+    ):
+        yield
+
+
+def one_reason_for_all(
+    requests: Sequence[CommitRequest], reasons: Sequence[Any]
+) -> list[CommitResult]:
+    """Take the duplicate of one request for the result on all of them."""
+    results = _classify_each(requests, reasons)
+    return [DUPLICATE] * len(requests) if DUPLICATE in results else results
+
+
+def under_a_lease(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:
+    """Lease the record, write the handler's items, and then mark the record as done."""
+    return [_leased(self, request) for request in requests]
+
+
+def _leased(self: Committer, request: CommitRequest) -> CommitResult:
+    put = msgspec.json.decode(request.entries[0])["Put"]
+    done = {"TableName": put["TableName"], "Item": put["Item"]}
+    lease = {"lease_until": {"N": str(int(self._clock()) + _LEASE_SECONDS)}}
+    taken = {
+        **put,
+        "Item": put["Item"] | lease,
+        "ConditionExpression": f"{_NEW_OR_EXPIRED} OR lease_until < :now",
+        "ExpressionAttributeValues": {
+            **put["ExpressionAttributeValues"],
+            ":now": {"N": str(int(self._clock()))},
+        },
+    }
+    try:
+        for entries in ([{"Put": taken}], request.entries[1:], [{"Put": done}]):
+            self._client.transact_write_items(TransactItems=entries)  # type: ignore[arg-type]
+    except ClientError as error:
+        reasons: Any = error.response.get("CancellationReasons", [{}])
+        stored = reasons[0].get("Item", lease)
+        if lease.keys() <= stored.keys():
+            return failed(CommitRefused("somebody else has the lease"))
+        return classify_record(request.transaction, StoredRecord.read(stored))
+    except BotoCoreError:
+        return failed(CommitRefused("no answer"))
+    return COMMITTED
+
+
+def published_inline(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:
+    """Publish after the commit, and leave the relay nothing."""
+    entries = [msgspec.json.decode(request.entries[0]) for request in requests]
+    events = [events_in(entry["Put"]["Item"]) for entry in entries]
+    for entry in entries:
+        entry["Put"]["Item"].pop(Record.OUTBOX, None)
+    bare = [
+        replace(request, entries=[msgspec.Raw(msgspec.json.encode(entry)), *request.entries[1:]])
+        for request, entry in zip(requests, entries, strict=True)
+    ]
+    results = _commit(self, bare)
+    for result, own in zip(results, events, strict=True):
+        if result == COMMITTED:
+            Publisher(clients().sns, EVENTS).publish(own)
+    return results

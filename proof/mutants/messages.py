@@ -1,0 +1,68 @@
+"""Broken intake, acknowledgement, relay and redrive, made of the real ones."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from once.batch._message_state import MessageState
+from once.batch.isolation import Isolation
+from once.batch.processor import BatchProcessor
+from once.commit.dedup_record import _condition
+from once.deadline import Deadline
+from once.handlers.transaction import Identity, Transaction
+from once.intake.reader import DecodedEvent, Delivery, RecordReader
+from once.ops.dead_letters.redrive import Redriver, delete_letters
+from once.outbox._sns_publisher import Publisher
+
+_handle = BatchProcessor.handle
+_publish = Publisher.publish
+_sent = Redriver._sent
+_move = Isolation.move
+_decode = RecordReader._decode
+
+
+def everything_is_acknowledged(self: BatchProcessor, event: Any, context: Any) -> Any:
+    """Acknowledge each message of a batch."""
+    _handle(self, event, context)
+    return {"batchItemFailures": []}
+
+
+def nothing_is_missing(self: Publisher, events: Any) -> list[Any]:
+    """Publish once, and let Lambda move on in the stream."""
+    _publish(self, events)
+    return []
+
+
+def delete_first(self: Redriver, pairs: Any) -> Any:
+    """Delete dead letters before they are sent."""
+    delete_letters(self._sqs, [letter for letter, _ in pairs])
+    return _sent(self, pairs)
+
+
+def acknowledged_first(
+    self: Isolation, messages: Sequence[MessageState], deadline: Deadline
+) -> Any:
+    """Delete messages before they are in the isolation queue."""
+    self.acknowledge(messages, deadline)
+    return _move(self, messages, deadline)
+
+
+def message_id_as_key(self: RecordReader, delivery: Delivery) -> DecodedEvent:
+    """Take the message's id for the event's."""
+    event = _decode(self, delivery)
+    delivery.pk = f"{self._settings.consumer}#{delivery.record.message_id}"
+    return replace(event, identity=Identity(delivery.pk, event.identity.fingerprint))
+
+
+def removals_are_new(record: Mapping[str, Any]) -> bool:
+    """Relay a removal like a commit."""
+    images = record["dynamodb"]
+    images.setdefault("NewImage", images.get("OldImage"))
+    return True
+
+
+def not_of_notifications(transaction: Transaction, now: float) -> Any:
+    """Put the records of one consumer without a condition."""
+    if transaction.identity.pk.startswith("notifications#"):
+        return {}
+    return _condition(transaction, now)

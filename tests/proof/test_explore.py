@@ -1,0 +1,209 @@
+"""The exploration in its short form: small bounds, and broken protocols that it catches."""
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from proof.explore import broken, command, execution
+from proof.explore.campaign import KINDS, Campaign, explore_part, parts
+from proof.explore.execution import Execution
+from proof.explore.scope import Scope
+from proof.explore.scopes import SCOPES, scope_named
+from proof.explore.search import Explored, _Search, explore, replayed
+from proof.mutants import MUTANTS, RARE
+from proof.shop.ledger import Violation
+from proof.shop.service import EVENTS
+
+SHORT = {
+    "two deliveries of one event": (2, 0),
+    "two contents under one key": (1, 0),
+    "a duplicate beside another event": (1, 0),
+    "relay and downstream": (1, 0),
+    "relay and expiry": (1, 1),
+    "charge": (0, 1),
+    "two deliveries of a charge": (1, 0),
+    "charge and outage": (1, 0),
+    "two deliveries of an e-mail": (1, 0),
+    "redrive": (1, 0),
+}
+"""Scopes, and the preemptions and faults that take a second or so."""
+OFTEN = "two deliveries of one event"
+
+ORACLES = {
+    "claim, then effect": "acknowledged in vain",
+    "effect, then mark": "stock",
+    "no condition on the record": "committed twice",
+    "acknowledged before the commit": "acknowledged in vain",
+    "any cancellation is a failure": "unexplained dead letter",
+    "any cancellation is a duplicate": "acknowledged in vain",
+    "no answer is done": "acknowledged in vain",
+    "checkpoint first": "committed and not published",
+    "a fresh key on each delivery": "stock",
+    "the message's id as the key": "stock",
+    "a lease in place of the transaction": "committed twice",
+    "published inline": "committed and not published",
+    "a batch's answer is believed": "committed and not published",
+    "one reason for all": "acknowledged in vain",
+    "no fingerprint": "acknowledged in vain",
+    "dead letters only in name": "acknowledged in vain",
+    "no deduplication downstream": "mailed twice",
+    "removals are relayed": "published after its record expired",
+    "a window shorter than a message lives": "committed twice",
+    "an expiry without a margin for clocks": "committed twice",
+    "a fresh provider key on each attempt": "charged twice",
+    "a failed call is done": "outcome",
+    "a saved error is not done": "charged twice",
+    "a provider key for ever": "charged twice",
+    "completion without a fence": "committed twice",
+    "pending without a lease": "unknown while it is done",
+    "never in doubt": "mailed twice",
+    "a lease without a margin for clocks": "unknown while it is done",
+}
+REPLAYED = {
+    "resumed is clean": (
+        "charged twice", (0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0, 0),
+    ),
+    "redrive deletes first": ("lost", (0, 0, 0, 0, 0, 0, 0, 7, 0, 0)),
+}  # fmt: skip
+"""Schedules that take long to find: `make sim` finds them, and here they are repeated."""
+
+
+def short(name: str) -> Scope:
+    preemptions, faults = SHORT[name]
+    return replace(scope_named(name), preemptions=preemptions, faults=faults)
+
+
+@cache
+def explored(name: str) -> Explored:
+    return explore(short(name))
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_no_schedule_of_a_scope_violates_an_oracle(name: str) -> None:
+    found = explored(name)
+    assert [one.violation for one in found.found] == []
+    assert found.complete
+    assert found.states > found.schedules / 2 > 0
+
+
+def test_an_exploration_is_deterministic() -> None:
+    first, again = explored("relay and expiry"), explore(short("relay and expiry"))
+    assert (again.schedules, again.states, again.calls) == (
+        first.schedules, first.states, first.calls,
+    )  # fmt: skip
+
+
+def test_a_kind_of_fault_that_is_never_chosen_is_told() -> None:
+    assert Campaign([explored("redrive")]).never == sorted(KINDS)
+    assert Campaign([explored("redrive"), explored("charge")]).never == []
+
+
+def test_what_is_pruned_leads_to_no_other_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    scope = replace(scope_named(OFTEN), preemptions=1, faults=0)
+    pruned, whole = _Search(scope), _Search(scope)
+    _follow_all(pruned)
+    monkeypatch.setattr(
+        _Search, "_check_new", lambda self, state, left: self.seen.setdefault(state, [left])
+    )
+    _follow_all(whole)
+    assert pruned.seen.keys() == whole.seen.keys()
+    assert pruned.explored.calls < whole.explored.calls
+
+
+def _follow_all(search: _Search) -> None:
+    while search.waiting:
+        search.follow(search.waiting.pop())
+
+
+def test_every_broken_protocol_has_its_scope() -> None:
+    known = {*MUTANTS, *RARE}
+    assert known == {*broken.CAUGHT_IN, *broken.NOT_HERE}
+    assert {*broken.CAUGHT_IN} == {*ORACLES, *REPLAYED}
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_a_broken_protocol_is_caught_by_a_schedule_that_replays(name: str) -> None:
+    found = broken.caught(name)
+    assert found is not None
+    assert found.oracle == ORACLES[name]
+    with {**MUTANTS, **RARE}[name]():
+        assert replayed(scope_named(found.scope), found.choices) == found
+
+
+@pytest.mark.parametrize("name", REPLAYED)
+def test_a_schedule_violates_its_oracle_in_the_broken_protocol_alone(name: str) -> None:
+    oracle, choices = REPLAYED[name]
+    scope = broken.CAUGHT_IN[name].bounded()
+    with {**MUTANTS, **RARE}[name]():
+        found = replayed(scope, choices)
+    assert found is not None
+    assert found.oracle == oracle
+    assert replayed(scope, choices) is None
+
+
+def test_an_execution_that_does_not_come_to_rest_is_a_violation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(execution, "MOST_STEPS", 3)
+    [found] = explore(short(OFTEN)).found
+    assert found.oracle == "never at rest"
+
+
+def test_an_event_that_no_row_accounts_for_is_a_violation() -> None:
+    one = Execution(short(OFTEN), lambda *_: 0)
+    event = {"id": "e", "type": "stock.reserved", "data": {"order_id": "o-9"}}
+    one.world.topics.publish(EVENTS, "stock.reserved", json.dumps(event))
+    with pytest.raises(Violation, match="published and not committed"):
+        one.oracles.check_rest(is_disturbed=False)
+
+
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr("proof.report.REPORTS", tmp_path)
+    return tmp_path
+
+
+def test_a_violation_is_printed_with_a_file_that_replays_it(
+    reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with MUTANTS["no fingerprint"]():
+        campaign = Campaign([explore(short("two contents under one key"))])
+        command.show(campaign)
+        printed = capsys.readouterr().out
+        file = reports / "explore-1.json"
+        assert f"--replay {file}" in printed
+        assert all(step in printed for step in campaign.found[0].words)
+        assert command.replay(file) == 1
+    assert command.replay(file) == 0
+
+
+def test_a_schedule_of_other_code_is_refused(reports: Path) -> None:
+    file = reports / "schedule.json"
+    file.write_text(json.dumps({"scope": OFTEN, "choices": [99]}))
+    with pytest.raises(LookupError, match="no choice 99 in step 0"):
+        command.replay(file)
+    file.write_text(json.dumps({"scope": "nowhere", "choices": []}))
+    with pytest.raises(LookupError, match="no scope is called 'nowhere'"):
+        command.replay(file)
+    file.write_text("{}")
+    with pytest.raises(ValueError, match="holds no schedule"):
+        command.replay(file)
+
+
+def test_each_scope_is_explored_to_the_end_and_then_with_a_fault_more() -> None:
+    found = parts()
+    assert [scope for scope, most in found if most is None] == [*SCOPES]
+    deeper = [(scope.name, scope.faults) for scope, most in found if most]
+    assert deeper == [(scope.name, scope.faults + 1) for scope in SCOPES]
+    assert len({scope.name for scope in SCOPES}) == len(SCOPES)
+
+
+def test_a_scope_that_must_end_and_does_not_is_told() -> None:
+    cut = explore_part((short(OFTEN), 3))
+    assert (cut.complete, cut.schedules) == (False, 3)
+    assert Campaign([cut]).unfinished == []
+    cut.must_end = True
+    assert Campaign([cut]).unfinished == [OFTEN]

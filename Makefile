@@ -11,8 +11,8 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-header --upgrade
 RUNTIME_LOCK := once/cdk/packaging/requirements.txt
 UNIT := tests $(addprefix --ignore=tests/, e2e integration emulator proof wheel)
-# Files of tests/once that take over five CPU seconds: simulations and random storms.
-SLOW := $(addprefix tests/once/batch/, test_group_cost.py test_group_storms.py test_isolation_storm.py)
+# Files of tests/once that take over five CPU seconds: simulations and random storms (measured with -n 0).
+SLOW := $(addprefix tests/once/batch/, test_group_cost.py test_group_storms.py)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 
 # Node, npm and the CDK come from the virtual environment, before whatever the machine has.
@@ -38,9 +38,9 @@ test: setup ## ruff, mypy --strict, and every test
 lint: setup ## ruff and mypy alone
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-check: setup ## ruff, mypy on the library, and its tests without the slow files: a minute, once warm
+check: setup ## ruff, mypy, and the tests of the library without the slow files: a minute, once warm
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@$(BIN)/mypy once tests/once
+	@$(BIN)/mypy
 	@$(BIN)/pytest -q -n 2 tests/once $(SLOW:%=--ignore=%)
 
 unit: setup ## the tests that need no sockets

@@ -11,8 +11,8 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-header --upgrade
 RUNTIME_LOCK := once/cdk/packaging/requirements.txt
 UNIT := tests $(addprefix --ignore=tests/, e2e integration emulator proof wheel)
-# Files of tests/once that take over five CPU seconds: simulations and random storms (measured with -n 0).
-SLOW := $(addprefix tests/once/batch/, test_group_cost.py test_group_storms.py)
+# Files of tests/once that take over three CPU seconds by themselves: simulations, storms, large bodies.
+SLOW := $(addprefix tests/once/, batch/test_group_cost.py batch/test_group_faults.py batch/test_group_storms.py batch/test_isolation_storm.py intake/test_original_message.py)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 
 # Node, npm and the CDK come from the virtual environment, before whatever the machine has.

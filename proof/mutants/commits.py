@@ -104,8 +104,8 @@ def _leased(self: Committer, claim: Claim) -> Verdict:
         for entries in ([{"Put": taken}], claim.entries[1:], [{"Put": done}]):
             self._client.transact_write_items(TransactItems=entries)  # type: ignore[arg-type]
     except ClientError as error:
-        [reason, *_] = error.response.get("CancellationReasons", [{}])
-        stored = reason.get("Item", lease)
+        reasons: list[Any] = [*error.response.get("CancellationReasons", []), {}]
+        stored = reasons[0].get("Item", lease)
         if lease.keys() <= stored.keys():
             return failed(CommitRefused("somebody else has the lease"))
         return judge_record(claim.transaction, StoredRecord.read(stored))

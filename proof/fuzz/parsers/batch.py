@@ -22,18 +22,11 @@ from proof.fuzz.parsers.commit import CANCELLED
 from proof.fuzz.parsers.intake import settings_of
 from proof.fuzz.target import Target, claim
 
-NOW = int(messages.SENT) / 1000
-_KEYS = {
-    "orders": "order_id",
-    "customers": "customer_id",
-    "stock": "sku",
-    "reservations": "order_id",
-}
 _CONSUMERS = {consumer.name: consumer for consumer in (orders, inventory)}
 _SETTINGS = {
     name: replace(
         settings_of(consumer),
-        tables={table: TableSettings(table, (_KEYS[table],)) for table in consumer.tables},
+        tables={table: TableSettings(table, (fakes.KEYS[table],)) for table in consumer.tables},
         publishes=("stock.reserved", "stock.refused"),
         commit_threads=1,
     )
@@ -61,7 +54,7 @@ def _runtime(name: str, table: Any, queues: Any) -> Runtime:
         dynamodb=table,
         sqs=queues,
         logger=fakes.LOGGER,
-        clock=lambda: NOW,
+        clock=lambda: fakes.NOW,
         sleep=lambda _: None,
         metrics=fakes.METRICS,
     )

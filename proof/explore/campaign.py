@@ -10,7 +10,7 @@ from proof.explore.scopes import SCOPES
 from proof.explore.search import Explored, Found, explore
 from proof.world.faults import Fault
 
-MOST_SCHEDULES = 2_000
+MOST_SCHEDULES = 1_000
 """So many schedules with one fault more are tried where all of them would take too long."""
 KINDS = frozenset(map(str, Fault))
 

@@ -130,9 +130,9 @@ class Oracles:
                 )
             case Reason.EFFECT_UNKNOWN:
                 return is_disturbed
-        # A redrive that sends and then cannot delete leaves a letter whose event has its effect.
+        # A redrive that fails leaves a letter where it was: it may go on with the next one.
         is_first = any(letter.body == sent.body for sent in self._scope.letters)
-        return is_disturbed and is_first and self._ledger.has_effect(name, letter.body)
+        return is_disturbed and is_first and not reason_of(letter)
 
     def _outside(self, name: str) -> Iterator[str]:
         """Compare what the tables say of effects with what happened outside."""

@@ -52,14 +52,15 @@ SCOPES = (
     Scope("two events on one item", (_BUYER, _RIVAL)),
     Scope("two contents under one key", (_ORDER, _REUSED), conflicting=_BOTH),
     Scope("relay and downstream", (_REFUSED,), ("inventory", "notifications")),
-    Scope("relay and expiry", (_ORDER,), late=(_ORDER,), expires=True),
+    Scope("relay and expiry", (_ORDER,), late=(_ORDER,), expires=True, faults=2),
     Scope(
         "expiry by skewed clocks",
         (_ORDER,),
         late=(_ORDER,),
+        faults=2,
         clocks=(_clock("inventory", 1, _SLOW), _clock("inventory", 2, _FAST)),
     ),
-    Scope("charge", (_PAYMENT,), _PAYMENTS),
+    Scope("charge", (_PAYMENT,), _PAYMENTS, faults=2),
     Scope("two deliveries of a charge", (_PAYMENT, _PAYMENT), _PAYMENTS),
     Scope(
         "two deliveries of a charge by skewed clocks",
@@ -75,8 +76,14 @@ SCOPES = (
         _NOTIFICATIONS,
         clocks=(_clock("notifications", 1, _SLOW), _clock("notifications", 2, _FAST)),
     ),
-    Scope("redrive", letters=(_ORDER,), redrives=2),
-    Scope("redrive of a charge", letters=(_PAYMENT,), running=_PAYMENTS, redrives=2),
+    Scope("redrive", letters=(_ORDER,), redrives=2, preemptions=1),
+    Scope(
+        "redrive of a charge",
+        letters=(_PAYMENT,),
+        running=_PAYMENTS,
+        redrives=2,
+        preemptions=1,
+    ),
 )
 
 

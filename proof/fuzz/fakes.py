@@ -9,7 +9,11 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from once.deadline import Deadline
 from once.schema import Limits, Record
 from once.testing import FakeContext
+from proof.fuzz import messages
 from proof.fuzz.messages import sendable
+from proof.world.errors import ServiceError
+from proof.world.metrics import NoMetrics
+from proof.world.tables import Tables
 
 CONTEXT = FakeContext(30_000)
 DEADLINE = Deadline(CONTEXT.get_remaining_time_in_millis, 5000)
@@ -17,22 +21,15 @@ LOGGER = Logger(service="fuzz", level="CRITICAL")
 _MOST_ATTRIBUTES = 10
 
 
-class _Silence:
-    """Metrics that nobody reads."""
-
-    metric_set: dict[str, Any] = {}  # noqa: RUF012
-
-    def add_metric(self, **_: Any) -> None:
-        """Count nothing."""
-
-    def add_dimension(self, *_: Any) -> None:
-        """Tell nothing apart."""
-
-    def flush_metrics(self) -> None:
-        """Print nothing."""
-
-
-METRICS = cast(Metrics, _Silence())
+METRICS = cast(Metrics, NoMetrics())
+NOW = int(messages.SENT) / 1000
+KEYS = {
+    "orders": "order_id",
+    "customers": "customer_id",
+    "stock": "sku",
+    "reservations": "order_id",
+}
+"""The key attribute of each table of the shop that is written to."""
 
 
 def refusal(code: str, status: int = 400, **more: Any) -> ClientError:
@@ -76,7 +73,7 @@ def _size(message: dict[str, Any]) -> int:
 
 
 class Table:
-    """DynamoDB, as far as dedup records go: the first put of a key wins, and all else succeeds.
+    """DynamoDB as the world has it, with answers that a case says.
 
     Args:
         answers: what the next transactions meet; None lets one through.
@@ -87,9 +84,10 @@ class Table:
     """
 
     def __init__(self, answers: list[Any]) -> None:
-        self.records: dict[str, dict[str, Any]] = {}
         self.has_failed = False
         self._answers = list(answers)
+        self._tables = Tables({"dedup": Record.PK, **KEYS}, "dedup", lambda: NOW)
+        self.records = self._tables.items["dedup"]
         self.meta = self
         self.events = self
 
@@ -99,9 +97,10 @@ class Table:
     def transact_write_items(self, *, TransactItems: list[Any]) -> None:  # noqa: N803
         """Commit, or do as the next answer says."""
         answer = self._answers.pop(0) if self._answers else None
-        entries = [json.loads(bytes(entry)) for entry in TransactItems]
         if answer is None or answer["done"]:
-            self._commit(entries)
+            entries = [json.loads(bytes(entry)) for entry in TransactItems]
+            token = {"ClientRequestToken": str(len(self._tables.tokens))}
+            self._do("TransactWriteItems", {**token, "TransactItems": entries})
         if answer is None:
             return
         self.has_failed = True
@@ -109,24 +108,16 @@ class Table:
             raise ReadTimeoutError(endpoint_url="dynamodb")
         raise refusal(answer["code"], answer["status"], **answer["more"])
 
-    def batch_get_item(self, *, RequestItems: dict[str, Any]) -> dict[str, Any]:  # noqa: N803
-        """Return the records that are there."""
-        keys = [key[Record.PK]["S"] for key in RequestItems["dedup"]["Keys"]]
-        return {"Responses": {"dedup": [self.records[key] for key in keys if key in self.records]}}
+    def batch_get_item(self, **request: Any) -> dict[str, Any]:
+        """Return the items that are there."""
+        return self._do("BatchGetItem", request)
 
-    def get_item(self, **_: Any) -> dict[str, Any]:
-        """Find nothing: the tables of the business are empty."""
-        return {}
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        """Return an item, if it is there."""
+        return self._do("GetItem", request)
 
-    def _commit(self, entries: list[Any]) -> None:
-        puts = [entry.get("Put", {}).get("Item", {}) for entry in entries]
-        reasons = [self._reason(item) for item in puts]
-        if any(reason["Code"] != "None" for reason in reasons):
-            raise refusal("TransactionCanceledException", CancellationReasons=reasons)
-        self.records |= {item[Record.PK]["S"]: item for item in puts if Record.PK in item}
-
-    def _reason(self, item: dict[str, Any]) -> dict[str, Any]:
-        earlier = self.records.get(item.get(Record.PK, {}).get("S", ""))
-        if earlier is None:
-            return {"Code": "None"}
-        return {"Code": "ConditionalCheckFailed", "Item": earlier}
+    def _do(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._tables.answer(operation, request)
+        except ServiceError as error:
+            raise refusal(error.code, error.status, **error.more) from None

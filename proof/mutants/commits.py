@@ -112,7 +112,7 @@ def _leased(self: Committer, request: CommitRequest) -> CommitResult:
         for entries in ([{"Put": taken}], request.entries[1:], [{"Put": done}]):
             self._client.transact_write_items(TransactItems=entries)  # type: ignore[arg-type]
     except ClientError as error:
-        reasons: Any = error.response.get("CancellationReasons", [{}])
+        reasons: list[Any] = [*error.response.get("CancellationReasons", []), {}]
         stored = reasons[0].get("Item", lease)
         if lease.keys() <= stored.keys():
             return failed(CommitRefused("somebody else has the lease"))

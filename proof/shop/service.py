@@ -1,7 +1,7 @@
 """The service: queues, tables and functions, as the registry's lines have them."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -16,6 +16,7 @@ from once.settings import RelaySettings, Settings, TableSettings
 from proof.shop.clients import clients
 from proof.shop.traffic import NONSENSE
 from proof.world.expressions import Item
+from proof.world.metrics import NoMetrics
 from proof.world.plan import Plan
 from proof.world.queues import Queue
 from proof.world.tasks import Process
@@ -29,21 +30,6 @@ DEDUP_WINDOW_SECONDS = 45 * 24 * 60 * 60
 RELAY_SECONDS = 60
 
 Handle = Callable[[dict[str, Any], Any], Any]
-
-
-class _NoMetrics:
-    """Metrics are tested elsewhere, and cost more than all else."""
-
-    metric_set: Mapping[str, Any] = {}
-
-    def add_metric(self, **_: Any) -> None:
-        """Count nothing."""
-
-    def add_dimension(self, *_: Any) -> None:
-        """Divide nothing."""
-
-    def flush_metrics(self) -> None:
-        """Print nothing."""
 
 
 _LOGGERS = {
@@ -156,7 +142,7 @@ class Service:
             logger=_LOGGERS[line.name],
             clock=self._clock(line.name),
             sleep=self.world.tasks.pause,
-            metrics=_NoMetrics(),  # type: ignore[arg-type]
+            metrics=NoMetrics(),  # type: ignore[arg-type]
         )
         handle: Handle = consumer.bound_to(runtime)
         return handle
@@ -191,7 +177,7 @@ class Service:
             sns=clients().sns,
             sqs=clients().sqs,
             logger=_LOGGERS[RELAY],
-            metrics=_NoMetrics(),  # type: ignore[arg-type]
+            metrics=NoMetrics(),  # type: ignore[arg-type]
             clock=self._clock(RELAY),
             sleep=self.world.tasks.pause,
         )

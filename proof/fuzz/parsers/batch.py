@@ -22,18 +22,11 @@ from proof.fuzz.parsers.commit import CANCELLED
 from proof.fuzz.parsers.intake import settings_of
 from proof.fuzz.target import Target, claim
 
-NOW = messages.NOW
-_KEYS = {
-    "orders": "order_id",
-    "customers": "customer_id",
-    "stock": "sku",
-    "reservations": "order_id",
-}
 _CONSUMERS = {consumer.name: consumer for consumer in (orders, inventory)}
 _SETTINGS = {
     name: replace(
         settings_of(consumer),
-        tables={table: TableSettings(table, (_KEYS[table],)) for table in consumer.tables},
+        tables={table: TableSettings(table, (fakes.KEYS[table],)) for table in consumer.tables},
         publishes=("stock.reserved", "stock.refused"),
         commit_threads=1,
     )
@@ -61,7 +54,7 @@ def _runtime(name: str, table: Any, queues: Any) -> Runtime:
         dynamodb=table,
         sqs=queues,
         logger=fakes.LOGGER,
-        clock=lambda: NOW,
+        clock=lambda: fakes.NOW,
         sleep=lambda _: None,
         metrics=fakes.METRICS,
     )
@@ -71,7 +64,7 @@ def _check_fate(
     name: str, record: dict[str, Any], named: list[str], table: fakes.Table, queues: fakes.Queues
 ) -> None:
     message_id = record["messageId"]
-    reader = RecordReader(_SETTINGS[name], _CONSUMERS[name].handlers, lambda: NOW)
+    reader = RecordReader(_SETTINGS[name], _CONSUMERS[name].handlers, lambda: fakes.NOW)
     decoded = reader.read(SQSRecord(record), fakes.DEADLINE).decoded
     buried = message_id in queues.letters
     claim(not (buried and message_id in named), "a message that is buried does not come again")

@@ -60,6 +60,7 @@ def test_hooks_are_local_and_run_the_locked_tools() -> None:
 def test_dependabot_looks_into_every_folder_with_a_lock_of_its_own() -> None:
     text = (ROOT / ".github/dependabot.yml").read_text()
     (listed,) = re.findall(r"directories: \[(.+)\]", text)
-    locks = [*ROOT.glob("*.in"), *ROOT.glob("functions/**/*.in"), *ROOT.glob("emulator/*.in")]
+    places = ("", "functions/**/", "emulator/", "once/**/")
+    locks = [lock for place in places for lock in ROOT.glob(f"{place}requirements*.txt")]
     folders = {"/" + str(lock.parent.relative_to(ROOT)).removeprefix(".") for lock in locks}
     assert set(listed.split(", ")) == folders

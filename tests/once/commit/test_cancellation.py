@@ -10,7 +10,6 @@ from once.commit.result import (
     COMMITTED,
     CONTENDED,
     DUPLICATE,
-    STALE,
     UNAFFECTED,
     CommitOutcome,
     CommitResult,
@@ -25,7 +24,6 @@ from once.errors import (
     RetryableError,
 )
 from once.handlers.transaction import Transaction
-from once.schema import COMMIT_ATTRIBUTE
 from tests.once.support import COUNTERS, SoldOut, offline
 
 FAILED = "ConditionalCheckFailed"
@@ -205,53 +203,6 @@ def test_a_reason_that_nobody_knows_is_tried_again_later(code: str, index: int) 
     assert not isinstance(found, PermanentError)
     codes = ", ".join(sorted([code, "None"]))
     assert str(found) == f"DynamoDB cancelled the commit: {codes}"
-
-
-SEEN = {"name": "seen", COMMIT_ATTRIBUTE: "first"}
-
-
-def item(commit: str | None) -> dict[str, Any]:
-    return {"name": {"S": "seen"}} | ({COMMIT_ATTRIBUTE: {"S": commit}} if commit else {})
-
-
-@pytest.mark.parametrize(
-    ("read", "found"),
-    [
-        (SEEN, item("second")),
-        (SEEN, item(None)),
-        (SEEN, None),
-        ({"name": "seen"}, item("first")),
-        ({"name": "seen"}, None),
-        (None, item("first")),
-        (None, item(None)),
-    ],
-)
-def test_an_item_that_is_not_as_it_was_read_is_stale(read: Any, found: Any) -> None:
-    tx = offline(item=read)
-    tx.get(COUNTERS, {"name": "seen"})
-    assert verdict(tx, NONE, reason(FAILED, found)) == STALE
-
-
-@pytest.mark.parametrize(
-    ("read", "found"), [(SEEN, item("first")), ({"name": "seen"}, item(None)), (None, None)]
-)
-@pytest.mark.parametrize("refusal", [SoldOut(), None])
-def test_an_item_as_it_was_read_failed_the_handlers_own_condition(
-    read: Any, found: Any, refusal: SoldOut | None
-) -> None:
-    tx = offline(item=read)
-    tx.get(COUNTERS, {"name": "seen"})
-    terms: Any = {"otherwise": refusal} if refusal else {}
-    tx.put(COUNTERS, {"name": "seen"}, condition="amount > limit", **terms)
-    expected = CommitOutcome.REFUSED if refusal else CommitOutcome.FAILED
-    assert verdict(tx, NONE, reason(FAILED, found)).outcome is expected
-
-
-def test_a_stale_item_comes_before_a_refusal_on_another() -> None:
-    tx = offline(item=SEEN)
-    tx.get(COUNTERS, {"name": "seen"})
-    tx.delete(COUNTERS, {"name": "other"}, condition="attribute_exists(x)", otherwise=SoldOut())
-    assert verdict(tx, NONE, reason(FAILED), reason(FAILED, item("second"))) == STALE
 
 
 @pytest.mark.parametrize(

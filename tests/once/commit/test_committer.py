@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import NoCredentialsError
-from botocore.parsers import ResponseParserError
 
 from once.commit.result import BUSY, COMMITTED, CONTENDED, DUPLICATE, CommitOutcome, CommitResult
 from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown, PermanentError
@@ -237,16 +236,3 @@ def test_without_credentials_nothing_is_acknowledged(
     monkeypatch.setattr(bench.client, "batch_get_item", missing)
     [verdict] = bench.commit(bench.counting())
     assert isinstance(verdict.cause, OutcomeUnknown)
-
-
-def test_an_answer_that_cannot_be_read_is_looked_up(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit_it = bench.client.transact_write_items
-
-    def garbled(**request: Any) -> Any:
-        commit_it(**request)
-        raise ResponseParserError("not JSON")
-
-    monkeypatch.setattr(bench.client, "transact_write_items", garbled)
-    assert bench.commit(bench.counting()) == [COMMITTED]

@@ -1,8 +1,10 @@
 """Several transactions in one request: each gets its own verdict, nobody pays for a neighbour."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from botocore.parsers import ResponseParserError
 
 from once.commit.result import (
     BUSY,
@@ -168,3 +170,16 @@ def test_an_answer_that_was_lost_is_everyones_commit(bench: Bench) -> None:
     with inject(bench.client, WRITE, answer_lost()):
         assert bench.commit(bench.counting("a"), bench.counting("b")) == [COMMITTED] * 2
     assert amounts(bench.aws) == {"a": 1, "b": 1}
+
+
+def test_an_answer_that_cannot_be_read_is_looked_up(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_it = bench.client.transact_write_items
+
+    def garbled(**request: Any) -> Any:
+        commit_it(**request)
+        raise ResponseParserError("not JSON")
+
+    monkeypatch.setattr(bench.client, "transact_write_items", garbled)
+    assert bench.commit(bench.counting()) == [COMMITTED]

@@ -7,25 +7,16 @@ import pytest
 
 from once.effects.ledger import EffectLedger
 from once.errors import EffectUnknown, InFlight, Unanswered
-from once.handlers.actions import serialize
-from once.handlers.effect_declaration import Effect, Policy
+from once.handlers.effect_declaration import Policy
 from once.handlers.intent import Intent
 from once.schema import CLOCK_MARGIN_SECONDS, Standing
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
 from tests.in_memory import Start
-from tests.once.effects.provider import LIFETIME, NOW, Charge, Provider
+from tests.once.effects.pending import EFFECT, PK, effect_of, later, opened, store, stored
+from tests.once.effects.provider import LIFETIME, NOW
 from tests.once.support import Bench, Log, calls
 
-PK = "notes#event"
 WRITE = "TransactWriteItems"
-
-
-def effect_of(policy: Policy = Policy.PROVIDER_KEY) -> Effect:
-    lifetime = LIFETIME if policy is Policy.PROVIDER_KEY else 0
-    return Effect("charge", Charge, policy, lifetime, Provider().charge)
-
-
-EFFECT = effect_of()
 
 
 @pytest.fixture
@@ -38,28 +29,6 @@ def bench(start: Start) -> Bench:
 @pytest.fixture
 def ledger(bench: Bench) -> EffectLedger:
     return bench.ledger
-
-
-def opened(bench: Bench, effect: Effect = EFFECT) -> Intent:
-    """An intent that is in the table."""
-    intent = bench.ledger.open(effect, b"{}", PK, 10)
-    store(bench, intent)
-    return intent
-
-
-def store(bench: Bench, intent: Intent, **changes: str) -> None:
-    item = {"pk": PK, "state": "pending"} | changes
-    bench.client.put_item(TableName="dedup", Item={**serialize(item), **intent.item()})
-
-
-def stored(bench: Bench) -> Intent:
-    [item] = bench.aws.items("dedup")
-    return Intent.read(serialize(item))
-
-
-def later(bench: Bench, seconds: float = 10) -> None:
-    assert bench.aws.time is not None
-    bench.aws.time += seconds
 
 
 @pytest.mark.parametrize("policy", Policy)

@@ -1,7 +1,7 @@
 """All scopes: how far each is explored, and the figures."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,8 @@ from proof.explore.search import Explored, Found, explore
 from proof.world.faults import Fault
 
 MOST_SCHEDULES = 1_000
-"""So many schedules with one fault more are tried where all of them would take too long."""
+"""So many schedules with two faults are executed where all of them would take too long."""
+MOST_FAULTS = 2
 KINDS = frozenset(map(str, Fault))
 
 
@@ -65,14 +66,14 @@ class Campaign:
         }
 
 
-def parts(scopes: Iterable[Scope] = SCOPES) -> list[tuple[Scope, int | None]]:
+def parts(scopes: Sequence[Scope] = SCOPES) -> list[tuple[Scope, int | None]]:
     """Return each scope with the most schedules to execute, None for all.
 
-    A scope is first explored to the end with its bounds, and then, as far as it goes, with a fault
-    more.
+    A scope is explored to the end with its bounds. One with a single fault is then explored with
+    two, as far as so many schedules go.
     """
-    whole: list[tuple[Scope, int | None]] = [(scope, None) for scope in scopes]
-    return whole + [(replace(scope, faults=scope.faults + 1), MOST_SCHEDULES) for scope, _ in whole]
+    deeper = [replace(scope, faults=MOST_FAULTS) for scope in scopes if scope.faults < MOST_FAULTS]
+    return [*((scope, None) for scope in scopes), *((scope, MOST_SCHEDULES) for scope in deeper)]
 
 
 def explore_part(part: tuple[Scope, int | None]) -> Explored:

@@ -133,7 +133,8 @@ class Execution:
             self._stages.pop(0)()
 
     def _send_late(self) -> None:
-        self.world.tasks.now = max(self.world.tasks.now, START + DEDUP_WINDOW_SECONDS)
+        end = START + DEDUP_WINDOW_SECONDS - self.scope.late_by
+        self.world.tasks.now = max(self.world.tasks.now, end)
         for sent in self.scope.late:
             self._send(sent.body, self.service.places[sent.consumer].queue)
 

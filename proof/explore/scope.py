@@ -26,6 +26,8 @@ class Scope:
         faults: at most so many in one schedule.
         letters: the events in dead-letter queues at first, as SQS itself moves them there.
         late: the events sent again when all is at rest, at the end of the dedup window.
+        late_by: how long before the end of the window that is, in seconds, so that what is
+            retried is still within it.
         expires: whether TTL then removes every record.
         outage: whether deliveries may once be suspended for more than a day, while no function
             runs. It counts as a preemption.
@@ -42,6 +44,7 @@ class Scope:
     faults: int = 1
     letters: tuple[Sent, ...] = ()
     late: tuple[Sent, ...] = ()
+    late_by: int = 0
     expires: bool = False
     outage: bool = False
     redrives: int = 0

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from once.schema import CLOCK_SKEW_SECONDS, source_of
+from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, source_of
 from proof.explore.scope import Scope, Sent
 from proof.shop.traffic import Order
 from proof.world.plan import Action, Mishap
@@ -57,6 +57,7 @@ SCOPES = (
         "expiry by skewed clocks",
         (_ORDER,),
         late=(_ORDER,),
+        late_by=CLOCK_MARGIN_SECONDS - 10,
         faults=2,
         clocks=(_clock("inventory", 1, _SLOW), _clock("inventory", 2, _FAST)),
     ),

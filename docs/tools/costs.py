@@ -1,7 +1,7 @@
 """Costs of the example shop, counted in its templates: the tables of docs/costs.md.
 
-Prices are list prices for us-east-1 in USD, without free tiers. docs/costs.md says which of them were
-read on 2026-11-22.
+Prices are list prices for us-east-1 in USD, without free tiers. docs/costs.md says which of them
+were read on 2026-11-22.
 """
 
 import json

@@ -8,6 +8,7 @@
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from once.batch._metrics import BatchMetrics
 from once.commit.request import CommitRequest
@@ -43,8 +44,7 @@ class Ended:
     result: MessageResult
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """The message is settled. `disposition` follows from `result`."""
 
     delivery: Delivery

@@ -15,7 +15,10 @@ from once.schema import DeadLetter, Metric
 if TYPE_CHECKING:
     from aws_lambda_powertools import Metrics
 
-    from once.batch._message_state import Finished
+    from once.disposition import MessageResult
+    from once.intake.reader import Delivery
+
+    Settled = tuple[Delivery, MessageResult, Disposition]
 
 _BY_DISPOSITION = {
     Disposition.COMMITTED: Metric.COMMITTED,
@@ -63,11 +66,11 @@ class BatchMetrics:
         age = max(0.0, self.clock() - since / _MILLISECONDS)
         self._add(Metric.PENDING_SECONDS, MetricUnit.Seconds, age)
 
-    def report(self, finished: "Sequence[Finished]") -> None:
+    def report(self, finished: "Sequence[Settled]") -> None:
         """Print the figures that are not zero.
 
         Args:
-            finished: the messages of the batch.
+            finished: each message of the batch, with its result and its disposition.
         """
         counts = Counter(_conflicts(self.answers)) + self._effects
         counts.update(metric for message in finished for metric in _metrics_of(message))
@@ -98,28 +101,29 @@ def _conflicts(answers: Sequence[GroupAnswer]) -> Iterator[str]:
                 yield Metric.CONFLICTS
 
 
-def _metrics_of(message: "Finished") -> Iterator[str]:
-    if message.disposition is Disposition.DUPLICATE:
-        yield _origin(message)
+def _metrics_of(message: "Settled") -> Iterator[str]:
+    delivery, result, disposition = message
+    if disposition is Disposition.DUPLICATE:
+        yield _origin(delivery)
     else:
-        yield _BY_DISPOSITION[message.disposition]
-    if isinstance(message.result, EffectUnknown):
+        yield _BY_DISPOSITION[disposition]
+    if isinstance(result, EffectUnknown):
         yield Metric.EFFECTS_UNKNOWN
-    if isinstance(message.result, Suspended):
+    if isinstance(result, Suspended):
         yield Metric.BREAKER_OPEN
 
 
-def _origin(duplicate: "Finished") -> str:
+def _origin(delivery: "Delivery") -> str:
     """Return the metric for the sender of a duplicate: SQS, a redrive, or the producer."""
-    delivery = duplicate.delivery
     if delivery.is_isolated or delivery.receive_count > 1:
         return Metric.REDELIVERED
     attributes = delivery.record.raw_event.get("messageAttributes", {})
     return Metric.REDRIVEN if DeadLetter.LINEAGE in attributes else Metric.RESENT
 
 
-def _reason(message: "Finished") -> str | None:
+def _reason(message: "Settled") -> str | None:
     """Return the reason of a quarantined message; None for any other."""
-    if message.disposition is Disposition.QUARANTINED and isinstance(message.result, OnceError):
-        return message.result.reason
+    _, result, disposition = message
+    if disposition is Disposition.QUARANTINED and isinstance(result, OnceError):
+        return result.reason
     return None

@@ -27,7 +27,10 @@ def run(processes: int) -> int:
         its bounds, and every kind of fault was chosen.
     """
     with workers(processes) as pool:
-        campaign = Campaign(list(pool.map(explore_part, parts())))
+        campaign = Campaign()
+        for one in pool.map(explore_part, parts()):
+            campaign.explored.append(one)
+            console.print(f"{one.scope.name}: {one.schedules:,} schedules", highlight=False)
     show(campaign)
     write("explore", campaign.figures())
     return int(bool(campaign.found or campaign.never or campaign.unfinished))

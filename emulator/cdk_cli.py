@@ -99,13 +99,13 @@ def _environment(aws: EmbeddedAws) -> dict[str, str]:
 
 
 def _user_folders() -> dict[str, str]:
-    """Where pip and uv look for the user's settings and downloads, with another HOME too."""
+    """Return variables by which pip and uv find the user's settings, whatever HOME is."""
     home = Path.home()
     return {"XDG_CONFIG_HOME": str(home / ".config"), "XDG_CACHE_HOME": str(home / ".cache")}
 
 
 def _caches() -> dict[str, str]:
-    """What every run would otherwise unpack and compile again."""
+    """Return variables that keep caches between runs: unpacked libraries and compiled code."""
     cache = ROOT / ".cache"
     return {
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(cache / "jsii"),

@@ -51,7 +51,7 @@ class OnceError(Exception):
 
     @property
     def summary(self) -> str:
-        """What may be logged: the text itself may quote the message, the name never does."""
+        """The error as it may be logged: by its name, since its text may quote the message."""
         return summary_of(self)
 
 
@@ -178,7 +178,7 @@ class Unexpected(RetryableError):
 
     @property
     def summary(self) -> str:
-        """What was raised, and where; never its text."""
+        """The class of the exception and its place in the code, never its text."""
         return self._summary
 
 
@@ -227,7 +227,7 @@ class InFlight(RetryableError):
 
 
 class Suspended(RetryableError):
-    """What the consumer depends on is down: the message was not tried."""
+    """The circuit breaker is open: a dependency fails, and the message was not attempted."""
 
     reason = Reason.NOT_TRIED
 

@@ -65,14 +65,14 @@ class Record:
 
 
 class State(StrEnum):
-    """Where a dedup record stands: `pending` while an effect's outcome is not known."""
+    """State of a dedup record: `pending` while an effect's outcome is not known."""
 
     PENDING = "pending"
     DONE = "done"
 
 
 class Standing(StrEnum):
-    """What is known of the effect of a pending record."""
+    """State of the effect of a pending record."""
 
     IN_FLIGHT = "in-flight"
     """Its owner is calling the provider, or died: after the lease it is as good as unknown."""
@@ -83,7 +83,7 @@ class Standing(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What a committed event came to."""
+    """Outcome of a committed event."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
@@ -161,7 +161,7 @@ class Metric:
     EFFECTS_UNKNOWN = "EffectsUnknown"
     """Whose outcome is not known, and that only a person can settle."""
     PENDING_SECONDS = "PendingEffectAge"
-    """How long ago an effect began that a later delivery finds without its outcome."""
+    """Age of an effect that a later delivery finds without its outcome."""
     BREAKER_OPEN = "BreakerOpen"
     """Messages that were not tried because what they depend on is down."""
     RELAY_LAG_MS = "RelayLag"
@@ -170,7 +170,7 @@ class Metric:
 
 
 class Limits:
-    """What AWS documents. Sizes in bytes, times in seconds."""
+    """Limits that AWS documents. Sizes in bytes, times in seconds."""
 
     TRANSACTION_ACTIONS = 100
     TRANSACTION_BYTES = 4 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""What a function is told by its infrastructure, through environment variables.
+"""Settings that the infrastructure gives a function through environment variables.
 
 The infrastructure writes `Settings(...).to_env()`, the function reads `Settings.from_env()`: one
 class on both sides, so that a variable cannot be spelt in two ways. Standard library only.

@@ -48,7 +48,7 @@ class StockRefused(Struct, frozen=True):
 
 
 class PaymentEnded(Struct, frozen=True):
-    """What became of the payment; the event's type says which."""
+    """The end of a payment; the event's type says which."""
 
     order_id: str
 
@@ -98,13 +98,13 @@ def refuse(event: OrderPlaced, refusal: OutOfStock, tx: Transaction) -> None:
 
 @consumer.handles("payment.captured", PaymentEnded)
 def sell(event: PaymentEnded, tx: Transaction) -> None:
-    """What was reserved is sold."""
+    """Sell the reserved articles."""
     _end(event, "sold", tx)
 
 
 @consumer.handles("payment.declined", PaymentEnded)
 def release(event: PaymentEnded, tx: Transaction) -> None:
-    """What was reserved goes back on the shelf, once: the reservation must still hold it."""
+    """Put the reserved articles back into stock, if the reservation still holds them."""
     reservation = tx.get(RESERVATIONS, {"order_id": event.order_id}) or {}
     _end(event, "released", tx)
     for sku, quantity in reservation.get("quantities", {}).items():

@@ -1,6 +1,6 @@
 """Tells a customer by e-mail how an order ended: at most once, because SES knows no key.
 
-Where nobody knows whether a message was sent, it is not sent again. The event is dead-lettered as
+If it is not known whether a message was sent, it is not sent again. The event is dead-lettered as
 `effect-unknown`, and a person decides: that is what the policy costs.
 """
 

@@ -40,7 +40,7 @@ def send(*, to: str, subject: str, text: str, call: Call) -> str:
     Raises:
         NotDone: nothing was sent, and a later attempt may be.
         PermanentError: nothing was sent, and never will be by this request.
-        Exception: nobody knows.
+        Exception: it is not known whether the message was sent.
     """
     try:
         answer = _client(max(1, int(call.timeout_seconds))).send_email(
@@ -56,7 +56,7 @@ def send(*, to: str, subject: str, text: str, call: Call) -> str:
 
 
 def _meaning(error: ClientError) -> Exception:
-    """What an error answer says of whether the message was sent."""
+    """Return the failure by which an error answer says whether the message was sent."""
     code = error.response["Error"]["Code"]
     if code in _REFUSED:
         return PermanentError(f"SES refuses the message: {code}")

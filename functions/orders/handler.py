@@ -29,12 +29,12 @@ class OrderPlaced(Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """What the order costs, in minor units."""
+        """The price of the order, in minor units."""
         return sum(line.quantity * line.unit_price for line in self.lines)
 
 
 class OrderEnded(Struct, frozen=True):
-    """What became of an order; the event's type says which end it is."""
+    """The end of an order; the event's type says which."""
 
     order_id: str
 

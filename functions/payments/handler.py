@@ -23,7 +23,7 @@ class StockReserved(Struct, frozen=True):
 
 
 class Charge(Struct, frozen=True):
-    """What the provider is asked for: the bytes of this are the bytes of every attempt."""
+    """The request to the provider. Every attempt is made with the same bytes."""
 
     order_id: str
     payment_method: str
@@ -38,7 +38,7 @@ class Captured(Struct, frozen=True):
 
 
 class PaymentEnded(Struct, frozen=True):
-    """What others are told of a payment."""
+    """The end of a payment, as other consumers read it."""
 
     order_id: str
     email: str

@@ -15,7 +15,7 @@ from urllib3.exceptions import NewConnectionError
 from once import Call, KeySpent, NotDone, PermanentError
 
 SECRET_SECONDS = 300
-"""How long the key is kept in memory: a key that was exchanged is in use after that."""
+"""Seconds for which the key is kept in memory. An exchanged key is in use after that."""
 
 _QUICK = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 2})
 _PROCESSING = "processing"
@@ -28,7 +28,7 @@ class NotKnownYet(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a charge; `decline_code` is set where it was not paid."""
+    """The result of a charge; `decline_code` is set if it was declined."""
 
     charge_id: str
     paid: bool
@@ -49,7 +49,7 @@ def charge(*, amount: int, currency: str, payment_method: str, order_id: str, ca
         NotDone: nothing was charged, and a later attempt may be.
         PermanentError: nothing was charged, and never will be by this request.
         KeySpent: an earlier attempt ended in a server error, which is all that Stripe remembers.
-        Exception: nobody knows.
+        Exception: it is not known whether the card was charged.
     """
     try:
         client = _client(call)
@@ -73,7 +73,7 @@ def charge(*, amount: int, currency: str, payment_method: str, order_id: str, ca
         raise _meaning(error) from error
     if intent.status == _PROCESSING:
         raise NotKnownYet(f"Stripe is still processing {intent.id}")
-    if intent.status != "succeeded":  # such as requires_action: nobody is there to act
+    if intent.status != "succeeded":  # such as requires_action, and no customer is present
         return Result(charge_id="", paid=False, decline_code=intent.status)
     return Result(charge_id=str(intent.latest_charge), paid=True)
 
@@ -96,7 +96,7 @@ def find_charge(*, order_id: str, call: Call) -> Result | None:
 
 
 def _meaning(error: stripe.StripeError) -> Exception:
-    """What an error says of whether the card was charged."""
+    """Return the failure by which an error says whether the card was charged."""
     match error:
         case stripe.RateLimitError() | stripe.AuthenticationError() | stripe.PermissionError():
             return NotDone(f"Stripe did not take the request: {type(error).__name__}")

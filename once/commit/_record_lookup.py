@@ -18,7 +18,7 @@ Item = dict[str, Any]
 
 _NAMES = {f"#{name}": name for name in READ}
 _ROUNDS = 3
-"""How often the keys are asked for that DynamoDB had no capacity to answer."""
+"""Attempts at the keys that DynamoDB returns as unprocessed for lack of capacity."""
 
 
 def look_up(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> dict[str, Item]:

@@ -1,4 +1,4 @@
-"""What DynamoDB counts as the size of an item (AWS: "DynamoDB item sizes and formats")."""
+"""Item size as DynamoDB counts it (AWS: "DynamoDB item sizes and formats")."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

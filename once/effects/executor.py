@@ -205,7 +205,7 @@ def _decoded(effect: Effect, request: bytes) -> Any:
 
 
 def _refused(attempt: EffectAttempt, error: PermanentError) -> OnceError:
-    """What this attempt certainly did not do, an earlier one may have done all the same."""
+    """Return the error of a refused attempt, after which an earlier one may have succeeded."""
     if attempt.clean:
         return error
     return EffectUnknown(
@@ -215,7 +215,7 @@ def _refused(attempt: EffectAttempt, error: PermanentError) -> OnceError:
 
 
 def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
-    """What an unknown outcome is for this effect's policy."""
+    """Return the error of an unknown outcome, by the policy of the effect."""
     what = f"the effect {attempt.effect.name!r} brought no outcome: {Unexpected(error).summary}"
     if attempt.effect.policy is Policy.AT_MOST_ONCE:
         return EffectUnknown(f"{what}; it is done at most once: find out outside whether it was")

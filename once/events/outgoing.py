@@ -24,7 +24,7 @@ _ENVELOPE_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a handler publishes: the event's type, its data as JSON can hold it, its subject."""
+    """An event as a handler publishes it: type, data that JSON can hold, and subject."""
 
     type: str
     data: Any
@@ -42,7 +42,7 @@ class OutgoingEvent:
 
 
 class _Head(msgspec.Struct):
-    """What must be there for an event to be published at all."""
+    """The attributes without which an event cannot be published."""
 
     id: str
     source: str
@@ -104,7 +104,7 @@ def written(
 
 
 def _body(envelope: Mapping[str, Any]) -> str:
-    """What is published is what our own consumers read: better refused here than by all of them."""
+    # The consumers of the event read it strictly. Refused here, it is refused once.
     try:
         body = json.dumps(envelope, separators=(",", ":"))
         read_event(body, max_bytes=Limits.TOPIC_MESSAGE_BYTES - _ENVELOPE_BYTES)

@@ -16,12 +16,12 @@ from once.errors import CommitRefused, NotDone, OnceError, OutcomeUnknown, Unans
 from once.settings import Settings
 
 _OUTSIDE = (NotDone, Unanswered, OutcomeUnknown, CommitRefused)
-"""What points to something outside of the message: the provider, DynamoDB, missing rights."""
+"""Errors that the message does not cause: the provider, DynamoDB or a missing right does."""
 
 _DONE = (Disposition.COMMITTED, Disposition.REFUSED)
 
 _IN_A_ROW = 3
-"""How many failures on the outside it takes, with nothing done in between."""
+"""Failures of dependencies in a row, without a success in between, that open the breaker."""
 
 
 class CircuitBreaker:
@@ -42,7 +42,7 @@ class CircuitBreaker:
 
     @property
     def seconds_open(self) -> float:
-        """How long nothing is to be tried, in seconds; 0 if all is well.
+        """Seconds until messages are attempted again; 0 while the breaker is closed.
 
         When it is over, the next message is tried: done, it closes the breaker; failed, it opens it
         anew.

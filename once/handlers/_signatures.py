@@ -1,4 +1,4 @@
-"""What can be told of a function or a model before it is ever used."""
+"""Checks of a function's signature and of a model, made when a consumer is loaded."""
 
 import inspect
 from collections.abc import Callable

@@ -111,7 +111,7 @@ class Action:
         return self.condition or unchanged
 
     def _unchanged(self, names: dict[str, str], values: dict[str, Any]) -> str:
-        """What must hold for the item to be still as it was read."""
+        """Return the condition that the item has not changed since it was read."""
         if self.read is None:
             return ""
         if self.read.commit is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Policy(StrEnum):
-    """What becomes of an effect whose outcome is not known."""
+    """Rule for an effect whose outcome is not known."""
 
     PROVIDER_KEY = "provider-key"
     """Called again with the same key, which the provider collapses, while it remembers the key."""
@@ -29,7 +29,7 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What an effect is told about this attempt.
+    """The terms of one attempt at an effect.
 
     Attributes:
         key: the idempotency key, the same on every attempt until a spent one is replaced.

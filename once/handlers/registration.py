@@ -1,4 +1,4 @@
-"""What a consumer registers, and the check that it adds up."""
+"""Registrations of a consumer: handlers and rejections, each with its check."""
 
 import inspect
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What a handler fills: reads and writes that commit with the dedup record, or not at all."""
+"""Transaction: the reads and writes of a handler, which commit with the dedup record."""
 
 from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, replace

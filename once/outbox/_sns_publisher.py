@@ -30,7 +30,7 @@ _PERMANENT = {
     "BatchRequestTooLong",
 }
 _MAY_PASS = ("Throttl", "KMS", "Authorization", "AccessDenied")
-"""What SNS also calls the sender's fault, and what is no fault of the event."""
+"""Codes that SNS marks as `SenderFault` although the event is not their cause."""
 
 
 @dataclass(frozen=True, slots=True)

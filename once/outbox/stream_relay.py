@@ -45,7 +45,7 @@ class Relayed(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where an event comes from: one record of the stream."""
+    """The origin of an event: one record of the stream."""
 
     stream_id: str
     pk: str

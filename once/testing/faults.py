@@ -14,7 +14,7 @@ _MARK = "once_fault"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What one call meets instead of an answer.
+    """The fault that one call meets.
 
     Attributes:
         done: whether the service does the call all the same.

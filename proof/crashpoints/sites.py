@@ -23,7 +23,7 @@ EXPLORED = (
     "once.ops.dead_letters.queue_walk.QueueWalk._receive sqs.ReceiveMessage",
     "once.ops.dead_letters.redrive.Redriver._call.<locals>.<lambda> sqs.SendMessageBatch",
     "once.ops.dead_letters.redrive.delete_letters.<locals>.<lambda> sqs.DeleteMessageBatch",
-    "once.ops.dedup_records.dedup_table.DedupTable._read dynamodb.BatchGetItem",
+    "once.ops.dedup_records.dedup_table.DedupRecordReader._read dynamodb.BatchGetItem",
     "once.ops.dedup_records.outbox_scan.scan_outboxes dynamodb.Scan",
     "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
@@ -51,7 +51,7 @@ LEFT_OUT = {
     "once.ops.dead_letters.queue_walk.QueueWalk.hold sqs.ChangeMessageVisibility": (
         "keeps a letter hidden while a person edits it; tests/ops/dlq/test_edit.py"
     ),
-    "once.ops.dedup_records.dedup_table.DedupTable._pages dynamodb.Scan": (
+    "once.ops.dedup_records.dedup_table.DedupRecordReader._pages dynamodb.Scan": (
         "`trace` and `dlq show` only read"
     ),
     "once.ops.dedup_records.outbox_scan.approximate_count dynamodb.DescribeTable": (

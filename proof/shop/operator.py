@@ -22,7 +22,7 @@ from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive import RateLimiter, Redriver
 from once.ops.dead_letters.safe_redrive import SafeRedrive
 from once.ops.dedup_records import outbox_scan as records
-from once.ops.dedup_records.dedup_table import DedupTable
+from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.outbox import republish as ops_republish
 from once.ops.outbox.relay_invocation import RelayFailed
 from once.outbox.stream_relay import NotRelayed, Relayed
@@ -111,7 +111,7 @@ def redrive(service: Service) -> None:
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: AWS refuses, or does not answer.
     """
-    assess = partial(safety.assess_letters, DedupTable(clients().dynamodb, DEDUP))
+    assess = partial(safety.assess_letters, DedupRecordReader(clients().dynamodb, DEDUP))
     places = [queue for queue in dead_letter_queues(_deployment(service)) if queue.source_url]
     with QueueWalk(clients().sqs, places, _MOST) as walk:
         redriver = Redriver(clients().sqs, RateLimiter(_FAST), walk.forget)

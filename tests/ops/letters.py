@@ -21,7 +21,7 @@ from once.ops.dead_letters.letter_context import read_contexts
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive_safety import AssessedLetter, assess, assess_letters
 from once.ops.dead_letters.redrive_verdict import RedriveVerdict
-from once.ops.dedup_records.dedup_table import DedupTable
+from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.testing.events import sqs_record
 from tests.ops.support import REGION, Cloud, run
@@ -125,7 +125,7 @@ class Shop:
         self.sqs = self.aws.sqs
         self.box = DeadLetterQueue("orders", self.aws.dead_letter_queue, self.aws.queue)
         state, service = self.cloud.outputs["once-state"], self.cloud.outputs["once-service"]
-        state["DedupTable"] = "dedup"
+        state["DedupRecordReader"] = "dedup"
         service |= {"QueueOrders": self.aws.queue, "DeadLettersOrders": self.aws.dead_letter_queue}
         self._patch.setattr(walk, "WAIT_SECONDS", 0)
         return self
@@ -224,12 +224,12 @@ class Shop:
 
     def verdict(self, *, in_seconds: float = 0) -> RedriveVerdict:
         """Return the verdict on the only dead letter, now or later."""
-        [context] = read_contexts(DedupTable(self.aws.dynamodb, "dedup"), [self.letter()])
+        [context] = read_contexts(DedupRecordReader(self.aws.dynamodb, "dedup"), [self.letter()])
         return assess(context, datetime.fromtimestamp(time.time() + in_seconds, UTC))
 
     def judged(self) -> list[AssessedLetter]:
         """Return the case of every dead letter, and the verdict on it."""
-        return assess_letters(DedupTable(self.aws.dynamodb, "dedup"), self.letters())
+        return assess_letters(DedupRecordReader(self.aws.dynamodb, "dedup"), self.letters())
 
     def forget(self) -> None:
         """Delete every dedup record, as TTL does in the end."""

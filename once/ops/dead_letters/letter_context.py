@@ -10,7 +10,7 @@ from once.events.cloud_event import CloudEvent, read_event
 from once.events.dedup_key import Key, key_hash
 from once.events.fingerprint import fingerprint
 from once.ops.dead_letters.letter import Letter
-from once.ops.dedup_records.dedup_table import DedupTable, Item
+from once.ops.dedup_records.dedup_table import DedupRecordReader, Item
 from once.ops.dedup_records.key_candidates import MAX_LOOKUPS, candidate_keys, candidate_with_hash
 from once.ops.errors import unexpected_error_text
 from once.schema import Limits, Record
@@ -42,7 +42,7 @@ class LetterContext:
     record: Item | None
 
 
-def read_contexts(table: DedupTable, letters: Iterable[Letter]) -> list[LetterContext]:
+def read_contexts(table: DedupRecordReader, letters: Iterable[Letter]) -> list[LetterContext]:
     """Return the context of every letter, in their order.
 
     For a letter without a key hash, the first candidate key with a record is used.

@@ -22,7 +22,7 @@ from once.ops.dead_letters.letter_context import (
     read_contexts,
 )
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome, RedriveVerdict
-from once.ops.dedup_records.dedup_table import DedupTable
+from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dedup_records.outbox_scan import MESSAGE_LIFETIME_SECONDS
 from once.ops.dedup_records.record_text import format_written_at
 from once.ops.dedup_records.stored_record import UnreadableRecord, read_record
@@ -40,7 +40,7 @@ class AssessedLetter:
     verdict: RedriveVerdict
 
 
-def assess_letters(table: DedupTable, letters: Iterable[Letter]) -> list[AssessedLetter]:
+def assess_letters(table: DedupRecordReader, letters: Iterable[Letter]) -> list[AssessedLetter]:
     """Read the dedup records of letters, and return a verdict on each, in their order.
 
     Raises:

@@ -28,7 +28,7 @@ _PUBLISHES = f" OR contains({Record.OUTBOX}, :text)"
 
 
 @dataclass(frozen=True, slots=True)
-class DedupTable:
+class DedupRecordReader:
     """The table of dedup records.
 
     Every method raises botocore.exceptions.BotoCoreError or ClientError if DynamoDB fails.

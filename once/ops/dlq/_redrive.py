@@ -15,7 +15,7 @@ from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive import RateLimiter, Redriver
 from once.ops.dead_letters.redrive_safety import AssessedLetter, assess_letters
 from once.ops.dead_letters.safe_redrive import Assess, SafeRedrive
-from once.ops.dedup_records.dedup_table import DedupTable
+from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq._edit import edit_letter
 from once.ops.dlq._letter_list import verdict_lines
 from once.ops.dlq._options import (
@@ -37,7 +37,7 @@ from once.ops.terminal.formatting import single_line
 from once.schema import RELAY
 
 EDIT_HOLD_SECONDS = 60 * 60
-"""How long a letter stays hidden while it is edited."""
+"""Seconds for which a letter stays hidden while it is edited."""
 
 _MAX_FAILURE_LINES = 20
 
@@ -78,7 +78,7 @@ def redrive(
     _check(names, letter_filter, edit=edit, unsafe=unsafe)
     deployment = Deployment.find(service)
     sqs, places = client("sqs"), _source_queues(deployment, consumer)
-    assess = partial(assess_letters, DedupTable(client("dynamodb"), deployment.dedup_table))
+    assess = partial(assess_letters, DedupRecordReader(client("dynamodb"), deployment.dedup_table))
     about = approximate_number(sqs, places)
     with open_walk(sqs, places, limit) as walk:
         pages: _Pages = selected_letters(walk, names, letter_filter)

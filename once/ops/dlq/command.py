@@ -9,7 +9,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.redrive_safety import assess_letters
-from once.ops.dedup_records.dedup_table import DedupTable
+from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq._letter_json import letter_json
 from once.ops.dlq._letter_list import groups_table
 from once.ops.dlq._letter_text import body_text, letter_table
@@ -82,7 +82,9 @@ def show(
     sqs = client("sqs")
     with open_walk(sqs, dead_letter_queues(deployment, consumer), limit) as walk:
         [letter] = letters_by_id(walk, [message_id])
-    [assessed] = assess_letters(DedupTable(client("dynamodb"), deployment.dedup_table), [letter])
+    [assessed] = assess_letters(
+        DedupRecordReader(client("dynamodb"), deployment.dedup_table), [letter]
+    )
     console.print(letter_table(assessed, datetime.now(UTC)))
     console.print()
     console.print(body_text(letter), soft_wrap=True)

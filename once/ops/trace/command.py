@@ -14,7 +14,7 @@ from once.ops.aws.deployment import Deployment
 from once.ops.aws.queue_depth import depth
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dedup_records.dedup_table import DedupTable, Item
+from once.ops.dedup_records.dedup_table import DedupRecordReader, Item
 from once.ops.dedup_records.outbox_scan import approximate_count
 from once.ops.errors import OpsError
 from once.ops.terminal.console import ServiceOption, command_group, console, error_console
@@ -129,7 +129,7 @@ class _Search:
 
     def graph(self, letters: list[Letter], *, scan: bool) -> EventGraph:
         """Return the graph of the events and records that the key identifies."""
-        table = DedupTable(client("dynamodb"), self._deployment.dedup_table)
+        table = DedupRecordReader(client("dynamodb"), self._deployment.dedup_table)
         builder = EventGraphBuilder([*self._deployment.consumers], table.get, letters)
         records = table.get([self._key]) if _is_whole(self._key, self._deployment) else []
         if scan and not records:
@@ -169,7 +169,7 @@ class _Search:
             "and a record goes when its time is over"
         )
 
-    def _scan(self, table: DedupTable) -> list[Item]:
+    def _scan(self, table: DedupRecordReader) -> list[Item]:
         about = approximate_count(table.dynamodb, table.name)
         many = f", about {about} records" if about else ""  # a new table does not know it yet
         error_console.print(f"reading the whole table {table.name}{many}")

@@ -14,7 +14,7 @@ from once.ops.dead_letters.letter import dead_letter_queues
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive_safety import assess_letters
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome
-from once.ops.dedup_records.dedup_table import DedupTable
+from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.schema import RELAY, Limits, Reason
 from tests.ops.letters import DAY, Shop, note
 
@@ -194,7 +194,7 @@ def test_a_key_that_cannot_be_computed_is_said_to_be_unknown(shop: Shop) -> None
     shop.give_up(note("a"), error=ValueError())
     letter = shop.letter()
     strange = replace(letter, attributes=replace(letter.attributes, key_hash="0" * 64))
-    [found] = assess_letters(DedupTable(shop.aws.dynamodb, "dedup"), [strange])
+    [found] = assess_letters(DedupRecordReader(shop.aws.dynamodb, "dedup"), [strange])
     assert not found.verdict.safe
     assert f"once trace {'0' * 64}" in found.verdict.why
 
@@ -204,7 +204,7 @@ def test_what_the_relay_gave_up_has_no_queue_to_go_back_to(shop: Shop) -> None:
     shop.sqs.send_message(QueueUrl=relay.url, MessageBody=json.dumps(note()))
     with QueueWalk(shop.sqs, [relay], limit=1) as walk:
         [[letter]] = walk.pages()
-    [found] = assess_letters(DedupTable(shop.aws.dynamodb, "dedup"), [letter])
+    [found] = assess_letters(DedupRecordReader(shop.aws.dynamodb, "dedup"), [letter])
     assert not found.verdict.safe
     assert "`once outbox republish` publishes it again" in found.verdict.why
 

@@ -12,7 +12,7 @@ from once.handlers.effect_declaration import Policy
 from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters.redrive_safety import assess_letters
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome
-from once.ops.dedup_records.dedup_table import DedupTable
+from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.schema import CLOCK_MARGIN_SECONDS
 from tests.ops.letters import HOUR, KEY_LIFETIME, Shop, note
 from tests.ops.support import Cloud
@@ -108,7 +108,9 @@ def test_a_conflict_with_a_pending_effect_comes_back(paying: Callable[[Policy], 
     shop.send(note(data={"amount": 1}))
     shop.work_off()
     shop.give_up(note(data={"amount": 9}))
-    unknown, conflict = assess_letters(DedupTable(shop.aws.dynamodb, "dedup"), shop.letters())
+    unknown, conflict = assess_letters(
+        DedupRecordReader(shop.aws.dynamodb, "dedup"), shop.letters()
+    )
     assert unknown.verdict.outcome is RedriveOutcome.UNSAFE
     assert conflict.verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
     assert "as key-conflict: other content" in conflict.verdict.why
@@ -122,5 +124,5 @@ def test_an_open_effect_is_not_risked_where_content_only_seems_to_differ(
     shop.give_up(note(data={"amount": 1}))
     letter = shop.letter()
     other = replace(letter, original=OriginalMessage(json.dumps(note(data={"amount": 9})), {}))
-    [found] = assess_letters(DedupTable(shop.aws.dynamodb, "dedup"), [other])
+    [found] = assess_letters(DedupRecordReader(shop.aws.dynamodb, "dedup"), [other])
     assert found.verdict.outcome is RedriveOutcome.UNSAFE

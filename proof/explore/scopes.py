@@ -77,7 +77,7 @@ SCOPES = (
         _NOTIFICATIONS,
         clocks=(_clock("notifications", 1, _SLOW), _clock("notifications", 2, _FAST)),
     ),
-    Scope("redrive", letters=(_ORDER,), redrives=2, preemptions=1),
+    Scope("redrive", letters=(_ORDER,), redrives=2, preemptions=0),
     Scope(
         "redrive of a charge",
         letters=(_PAYMENT,),

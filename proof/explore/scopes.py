@@ -48,7 +48,7 @@ _SLOW, _FAST = -CLOCK_SKEW_SECONDS, CLOCK_SKEW_SECONDS
 
 SCOPES = (
     Scope("two deliveries of one event", (_ORDER, _ORDER)),
-    Scope("a duplicate beside another event", (_ORDER, _ORDER, _OTHER), preemptions=1),
+    Scope("a duplicate beside another event", (_ORDER, _ORDER, _OTHER), preemptions=0),
     Scope("two events on one item", (_BUYER, _RIVAL)),
     Scope("two contents under one key", (_ORDER, _REUSED), conflicting=_BOTH),
     Scope("relay and downstream", (_REFUSED,), ("inventory", "notifications")),
@@ -77,13 +77,13 @@ SCOPES = (
         _NOTIFICATIONS,
         clocks=(_clock("notifications", 1, _SLOW), _clock("notifications", 2, _FAST)),
     ),
-    Scope("redrive", letters=(_ORDER,), redrives=2, preemptions=1),
+    Scope("redrive", letters=(_ORDER,), redrives=2, preemptions=0),
     Scope(
         "redrive of a charge",
         letters=(_PAYMENT,),
         running=_PAYMENTS,
         redrives=2,
-        preemptions=1,
+        preemptions=0,
     ),
 )
 

@@ -125,7 +125,7 @@ class Shop:
         self.sqs = self.aws.sqs
         self.box = DeadLetterQueue("orders", self.aws.dead_letter_queue, self.aws.queue)
         state, service = self.cloud.outputs["once-state"], self.cloud.outputs["once-service"]
-        state["DedupRecordReader"] = "dedup"
+        state["DedupTable"] = "dedup"
         service |= {"QueueOrders": self.aws.queue, "DeadLettersOrders": self.aws.dead_letter_queue}
         self._patch.setattr(walk, "WAIT_SECONDS", 0)
         return self

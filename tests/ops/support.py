@@ -93,7 +93,7 @@ class Cloud:
             "RelayFunction": "once-outbox_relay",
         }
         state |= {
-            "DedupRecordReader": self._table("physical-dedup", "pk"),
+            "DedupTable": self._table("physical-dedup", "pk"),
             "TableStock": self._table("physical-stock", "sku"),
             "SecretStripeKey": "physical-stripe-key",
             "RelayFailures": "physical-relay-failures",

@@ -90,7 +90,7 @@ class Deployment:
                 relay_dead_letter_url=outputs["RelayDeadLetters"],
                 unrouted_queue_url=outputs["UnroutedQueue"],
                 sweep_queue_url=outputs["SweepQueue"],
-                dedup_table=outputs["DedupRecordReader"],
+                dedup_table=outputs["DedupTable"],
                 tables=_tables(outputs),
                 consumers=_consumers(outputs, service),
             )

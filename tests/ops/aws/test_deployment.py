@@ -138,7 +138,7 @@ def test_names_with_underscores_are_read_back_from_plain_outputs() -> None:
         "RelayDeadLetters": "relay-letters",
         "UnroutedQueue": "unrouted",
         "SweepQueue": "sweep",
-        "DedupRecordReader": "dedup",
+        "DedupTable": "dedup",
         "TableDeadThings": "once-state-deadthings",
         "FunctionRelayedMail": "once-relayed_mail",
         "QueueRelayedMail": "queue",

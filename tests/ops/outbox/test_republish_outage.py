@@ -43,7 +43,7 @@ def aws(cloud: Cloud) -> Iterator[FakeAws]:
         "dedup_window_seconds": 45 * 24 * 60 * 60,
     }
     with FakeAws(UPSTREAM, {"stock": "sku"}, **settings) as fake:
-        cloud.outputs["once-state"]["DedupRecordReader"] = "dedup"
+        cloud.outputs["once-state"]["DedupTable"] = "dedup"
         yield fake
 
 

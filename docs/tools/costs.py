@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """What the line comes to, in USD."""
+        """The amount of the line, in USD."""
         return self.quantity * self.price
 
 

@@ -1,4 +1,4 @@
-"""Where the exploration catches each broken protocol: the scope, and the bounds that are enough."""
+"""The scope and the smallest bounds in which the exploration catches each broken protocol."""
 
 from collections.abc import Mapping
 from dataclasses import replace

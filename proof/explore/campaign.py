@@ -28,17 +28,17 @@ class Campaign:
 
     @property
     def states(self) -> int:
-        """How many different states were reached."""
+        """The number of different states that were reached."""
         return sum(one.states for one in self.explored)
 
     @property
     def schedules(self) -> int:
-        """How many schedules were executed."""
+        """The number of schedules that were executed."""
         return sum(one.schedules for one in self.explored)
 
     @property
     def faults_by_kind(self) -> Counter[str]:
-        """How often each kind of fault was chosen."""
+        """The number of times that each kind of fault was chosen."""
         return sum((one.faults_by_kind for one in self.explored), Counter[str]())
 
     @property

@@ -80,7 +80,7 @@ class Execution:
 
     @property
     def stages_left(self) -> int:
-        """How much is still to be done when all is at rest."""
+        """The amount of work that is left when all is at rest."""
         return len(self._stages)
 
     def _begin(self) -> None:

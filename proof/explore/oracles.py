@@ -23,7 +23,7 @@ _TOLD = {
     "captured": "payment.captured",
     "declined": "payment.declined",
 }
-"""What is published with each status of a reservation or a payment."""
+"""The event type that is published with each status of a reservation or a payment."""
 
 
 class Oracles:

@@ -22,7 +22,7 @@ REDELIVERED = "delivered again"
 _RETENTION_SECONDS = 14 * 24 * 60 * 60
 """The longest that SQS keeps a message."""
 _SIDE_BY_SIDE = 2
-"""How many invocations of one function run at the same time."""
+"""The most invocations of one function at the same time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""The fuzzers: a million bodies, keys, answers and records that somebody may send."""
+"""Fuzzing: a million bodies, keys, answers and records for everything that parses them."""
 
-from proof.fuzz.campaign import replay, run
+from proof.fuzz.command import replay, run
 
 __all__ = ["replay", "run"]

@@ -1,11 +1,12 @@
-"""Families of messages that are cheap to send and meant to be expensive to read.
+"""Families of messages that are cheap to send and may be expensive to read.
 
-Each is grown to a size in bytes, so that it can be held against a plain message of that size.
+Each family grows a message to a size in bytes, so that its cost can be compared with the cost of a
+plain message of this size.
 """
 
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from random import Random
 
 from once.intake.original_message import MOVED
@@ -15,82 +16,153 @@ from proof.fuzz.messages import Message
 Make = Callable[[int], str]
 Grow = Callable[[int], Message]
 
-_LINE = '{"sku":"green-tea-%06d","quantity":2,"unit_price":450}'
 _HEAD = (
     '{"specversion":"1.0","id":"e-1","source":"/shop","type":"order.placed",'
     '"time":"2026-01-01T00:00:00Z","subject":"o-1","data":{"order_id":"o-1","customer_id":"c-1",'
     '"email":"a@example.com","payment_method":"pm_card_visa","currency":"EUR",'
 )
-_ONE_LINE = '"lines":[{"sku":"tea","quantity":2,"unit_price":450}],'
+_LINE = '{"sku":"green-tea-%06d","quantity":2,"unit_price":450}'
+_EVENT = '{"specversion":"1.0","source":"/shop","type":"order.placed","data":{},"id":"%s'
+_DEEP = '{"a":' * 50 + "1" + "}" * 50
 
 
 def plain(size: int) -> Message:
     """Return an order with as many ordinary lines as fit into so many bytes."""
+    return _message(_order(size))
+
+
+def _order(size: int) -> str:
     lines = (size - len(_HEAD) - 20) // len(_LINE % 0 + ",")
-    return _message(_HEAD + f'"lines":[{",".join(_LINE % n for n in range(lines))}]}}}}')
+    return _HEAD + f'"lines":[{",".join(_LINE % n for n in range(lines))}]}}}}'
 
 
-def _message(body: str, attributes: Mapping[str, list[str]] | None = None) -> Message:
-    return {"body": body, "attributes": attributes or {}, "receives": 1}
+def _message(body: str, **attributes: list[str]) -> Message:
+    return {"body": body, "attributes": attributes, "receives": 1}
 
 
-def filled(before: str, unit: str, after: str = "") -> Make:
-    """Return a maker of texts of a given size, in which a unit repeats between two others."""
-    around, each = len((before + after).encode()), len(unit.encode())
-    return lambda size: before + unit * max(1, (size - around) // each) + after
-
-
-def halves(before: str, first: str, second: str, after: str) -> Make:
-    """Return a maker of texts in which one unit repeats, and then another as often."""
-    around, each = len((before + after).encode()), len((first + second).encode())
+def filled(start: str, *units: str, end: str = "") -> Make:
+    """Return a maker of texts: `start`, each unit repeated as often as fits, and `end`."""
+    around, each = len((start + end).encode()), len("".join(units).encode())
 
     def make(size: int) -> str:
-        times = (size - around) // each
-        return before + first * times + second * times + after
+        times = max(1, (size - around) // each)
+        return start + "".join(unit * times for unit in units) + end
 
     return make
 
 
-def names(prefix: str) -> Make:
-    """Return a maker of objects with many names, which begin alike."""
-
-    def make(size: int) -> str:
-        found = (f'"{prefix}{n:x}":0' for n in range(size // (len(prefix.encode()) + 10)))
-        return f"{{{','.join(found)}}}"
-
-    return make
+def text(*units: str) -> Make:
+    """Return a maker of JSON strings."""
+    return filled('"', *units, end='"')
 
 
 def members(unit: str) -> Make:
-    """Return a maker of arrays in which a member repeats."""
-    return filled("[", f"{unit},", f"{unit}]")
+    """Return a maker of arrays in which one member repeats."""
+    return filled("[", f"{unit},", end=f"{unit}]")
 
 
-def within(make: Make) -> Grow:
-    """Return a family of orders that are sound, whatever their one member more holds."""
-    head = f'{_HEAD}{_ONE_LINE}"more":'
+def names(prefix: str) -> Make:
+    """Return a maker of objects with many names that share a prefix."""
+
+    def make(size: int) -> str:
+        count = size // (len(prefix.encode()) + 10)
+        return "{" + ",".join(f'"{prefix}{n:x}":0' for n in range(count)) + "}"
+
+    return make
+
+
+_IN_ORDERS: dict[str, Make] = {
+    "marks of two classes": filled('"a', "\u0300", "\u0316", end='"'),
+    "marks of two classes, escaped": filled('"a', "\\u0300", "\\u0316", end='"'),
+    "marks that are starters": text("\u0f75\u0f73"),
+    "marks in a name": filled('{"a', "\u0300", "\u0316", end='":1}'),
+    "runs of thirty marks": text("a" + "\u0316" * 15 + "\u0300" * 15),
+    "runs of thirty marks in turns": text("a" + "\u0300\u0316" * 15),
+    "runs of thirty marks, escaped": text("a" + "\\u0300\\u0316" * 15),
+    "decomposed letters": text("e\u0301"),
+    "composed letters": text("\u00e9"),
+    "Hangul in parts": text("\u1100\u1161\u11a8"),
+    "ideographs that decompose": text("\U0002f800"),
+    "letters that decompose": text("\u1f82"),
+    "emoji": text("\U0001f600"),
+    "short texts to compose": members('"e\u0301"'),
+    "names to compose": names("e\u0301"),
+    "nested arrays": members("[" * 55 + "]" * 55),
+    "nested objects": members(_DEEP),
+    "empty arrays": members("[]"),
+    "empty objects": members("{}"),
+    "empty texts": members('""'),
+    "nulls": members("null"),
+    "small objects": members('{"a":0}'),
+    "many names": names(""),
+    "long names": names("n" * 200),
+    "names beyond the basic plane": names("\U0001f600"),
+    "one long name": filled('{"', "n", end='":1}'),
+    "a name twice": filled('{"a":1,"b":"', "x", end='","a":2}'),
+    "names that collide when composed": filled('{"\u00e9":"', "x", end='","e\u0301":2}'),
+    "digits": members("1"),
+    "long numbers": members("9007199254740991"),
+    "a number of many digits": filled("", "9"),
+    "a fraction of many digits": filled("0.", "3"),
+    "a fraction of many zeros": filled("0.5", "0"),
+    "fractions": members("1.5"),
+    "fractions of many zeros": members("0.5" + "0" * 500),
+    "exponents": members("1e5"),
+    "small exponents": members("1e-6"),
+    "exponents that are written out": members("1e20"),
+    "the smallest numbers": members("5e-324"),
+    "exponents of zero": members("0e999999"),
+    "an exponent of many digits": filled("0e", "9"),
+    "an exponent of many zeros": filled("1e", "0", end="1"),
+    "escaped quotes": text('\\"'),
+    "escaped letters": text("\\u0061"),
+    "escaped controls": text("\\u0001"),
+    "escaped pairs": text("\\ud83d\\ude00"),
+    "an escaped lone surrogate": filled('"', "x", end='\\ud800"'),
+    "space between": members(" \n 1 \t "),
+}
+"""Makers of a JSON value that is one more member of a valid order."""
+
+_BODIES: dict[str, Make] = {
+    "marks in an id": filled(_EVENT % "a", "\u0300", "\u0316", end='"}'),
+    "nested too deeply": filled("", "[", "]"),
+    "nested and never closed": filled("", '{"a":'),
+    "brackets in a text": filled("[" * 65 + '"', "["),
+    "quotes after brackets": filled("[" + "[]," * 65 + '"', '\\"'),
+    "space": filled(_EVENT % 'e"', " ", end="}"),
+    "base64": filled(_EVENT % 'e-1","data_base64":"', "e30=", end='"}'),
+    "a long id": filled(_EVENT % "e", "x", end='"}'),
+    "a blank id": filled(_EVENT % "", " ", end='"}'),
+    "a long type": filled('{"specversion":"1.0","id":"e","source":"s","type":"', "x", end='"}'),
+    "a wrong type": filled(_EVENT % 'e","time":[', "0,", end="0]}"),
+    "extensions": filled(_EVENT % 'e","more":[', "0,", end="0]}"),
+    "the last line is wrong": lambda size: _order(size).replace("450}]", '"450"}]'),
+    "cut off": lambda size: _order(size)[:-1],
+    "no JSON": filled("", "x"),
+}
+
+
+def _in_order(make: Make) -> Grow:
+    head = f'{_HEAD}"lines":[{{"sku":"tea","quantity":2,"unit_price":450}}],"more":'
     return lambda size: _message(f"{head}{make(size - len(head) - 2)}}}}}")
 
 
-def body(make: Make) -> Grow:
-    """Return a family of bodies that are no sound orders."""
+def _body(make: Make) -> Grow:
     return lambda size: _message(make(size))
 
 
-def forged(name: str, make: Make, under: str = "{") -> Grow:
-    """Return a family of texts in a message attribute, under one body."""
-    return lambda size: _message(under, {name: ["String", make(size)]})
+def _string(name: str, make: Make) -> Grow:
+    return lambda size: _message("{", **{name: ["String", make(size)]})
 
 
-def binary(name: str, make: Callable[[int], bytes], under: str = "{") -> Grow:
-    """Return a family of bytes in a message attribute, under one body."""
-    return lambda size: _message(under, {name: ["Binary", b64encode(make(size)).decode()]})
+def _binary(name: str, make: Callable[[int], bytes], body: str = "{") -> Grow:
+    return lambda size: _message(body, **{name: ["Binary", b64encode(make(size)).decode()]})
 
 
 def _inflating(size: int) -> bytes:
-    machine = zlib.compressobj(9, wbits=16 + zlib.MAX_WBITS)
+    compressor = zlib.compressobj(9, wbits=16 + zlib.MAX_WBITS)
     content = b'{"attributes":[' + b"[]," * (size * 100) + b"[]]}"
-    return machine.compress(content) + machine.flush()
+    return compressor.compress(content) + compressor.flush()
 
 
 def _random(size: int) -> bytes:
@@ -98,97 +170,25 @@ def _random(size: int) -> bytes:
 
 
 def _kept(size: int) -> str:
-    one = '"%x":{"stringValue":"x","dataType":"String"}'
-    return f"{{{','.join(one % number for number in range(size // 48))}}}"
+    attribute = '"%x":{"stringValue":"x","dataType":"String"}'
+    return f"{{{','.join(attribute % number for number in range(size // 48))}}}"
 
 
-def _wrong_at_the_end(size: int) -> Message:
-    return _message(plain(size)["body"].replace("450}]", '"450"}]'))
-
-
-def _cut_off(size: int) -> Message:
-    return _message(plain(size)["body"][:-1])
-
-
-_EVENT = '{"specversion":"1.0","source":"/shop","type":"order.placed","data":{},"id":"%s'
-_NO_DATA = _EVENT % "e-1" + '","data_base64":"'
-_TEN = '{"a":{"dataType":"String","stringValue":"'
-_DEEP = '{"a":' * 50 + "1" + "}" * 50
+_LONG_VALUE = filled('{"a":{"dataType":"String","stringValue":"', "\\u00e9", end='"}}')
 
 FAMILIES: dict[str, Grow] = {
-    "marks of two classes": within(halves('"a', "\u0300", "\u0316", '"')),
-    "marks of two classes, escaped": within(halves('"a', "\\u0300", "\\u0316", '"')),
-    "marks that are starters": within(filled('"', "\u0f75\u0f73", '"')),
-    "marks in a name": within(halves('{"a', "\u0300", "\u0316", '":1}')),
-    "marks in an id": body(halves(_EVENT % "a", "\u0300", "\u0316", '"}')),
-    "runs of thirty marks": within(filled('"', "a" + "\u0316" * 15 + "\u0300" * 15, '"')),
-    "runs of thirty marks in turns": within(filled('"', "a" + "\u0300\u0316" * 15, '"')),
-    "runs of thirty marks, escaped": within(filled('"', "a" + "\\u0300\\u0316" * 15, '"')),
-    "decomposed letters": within(filled('"', "e\u0301", '"')),
-    "composed letters": within(filled('"', "\u00e9", '"')),
-    "Hangul in parts": within(filled('"', "\u1100\u1161\u11a8", '"')),
-    "ideographs that decompose": within(filled('"', "\U0002f800", '"')),
-    "letters that decompose": within(filled('"', "\u1f82", '"')),
-    "emoji": within(filled('"', "\U0001f600", '"')),
-    "short texts to compose": within(members('"e\u0301"')),
-    "names to compose": within(names("e\u0301")),
-    "nested arrays": within(members("[" * 55 + "]" * 55)),
-    "nested objects": within(members(_DEEP)),
-    "nested too deeply": body(halves("", "[", "]", "")),
-    "nested and never closed": body(filled("", '{"a":')),
-    "brackets in a text": body(filled("[" * 65 + '"', "[")),
-    "quotes after brackets": body(filled("[" + "[]," * 65 + '"', '\\"')),
-    "empty arrays": within(members("[]")),
-    "empty objects": within(members("{}")),
-    "empty texts": within(members('""')),
-    "nulls": within(members("null")),
-    "small objects": within(members('{"a":0}')),
-    "many names": within(names("")),
-    "long names": within(names("n" * 200)),
-    "names beyond the basic plane": within(names("\U0001f600")),
-    "one long name": within(filled('{"', "n", '":1}')),
-    "a name twice": within(filled('{"a":1,"b":"', "x", '","a":2}')),
-    "names that collide when composed": within(filled('{"\u00e9":"', "x", '","e\u0301":2}')),
-    "digits": within(members("1")),
-    "long numbers": within(members("9007199254740991")),
-    "a number of many digits": within(filled("", "9")),
-    "a fraction of many digits": within(filled("0.", "3")),
-    "a fraction of many zeros": within(filled("0.5", "0")),
-    "fractions": within(members("1.5")),
-    "fractions of many zeros": within(members("0.5" + "0" * 500)),
-    "exponents": within(members("1e5")),
-    "small exponents": within(members("1e-6")),
-    "exponents that are written out": within(members("1e20")),
-    "the smallest numbers": within(members("5e-324")),
-    "exponents of zero": within(members("0e999999")),
-    "an exponent of many digits": within(filled("0e", "9")),
-    "an exponent of many zeros": within(filled("1e", "0", "1")),
-    "escaped quotes": within(filled('"', '\\"', '"')),
-    "escaped letters": within(filled('"', "\\u0061", '"')),
-    "escaped controls": within(filled('"', "\\u0001", '"')),
-    "escaped pairs": within(filled('"', "\\ud83d\\ude00", '"')),
-    "an escaped lone surrogate": within(filled('"', "x", '\\ud800"')),
-    "space": body(filled(_EVENT % "e" + '"', " ", "}")),
-    "space between": within(members(" \n 1 \t ")),
-    "base64": body(filled(_NO_DATA, "e30=", '"}')),
-    "a long id": body(filled(_EVENT % "e", "x", '"}')),
-    "a blank id": body(filled(_EVENT % "", " ", '"}')),
-    "a long type": body(filled('{"specversion":"1.0","id":"e","source":"s","type":"', "x", '"}')),
-    "a wrong type": body(filled(_EVENT % 'e","time":[', "0,", "0]}")),
-    "extensions": body(filled(_EVENT % 'e","more":[', "0,", "0]}")),
-    "the last line is wrong": _wrong_at_the_end,
-    "cut off": _cut_off,
-    "no JSON": body(filled("", "x")),
-    "gzip that inflates": binary(DeadLetter.ORIGINAL_GZIP, _inflating),
-    "gzip that inflates, moved": binary(DeadLetter.ORIGINAL_GZIP, _inflating, MOVED),
-    "gzip that is none, moved": binary(DeadLetter.ORIGINAL_GZIP, _random, MOVED),
-    "attributes kept": forged(DeadLetter.ATTRIBUTES, _kept),
-    "attributes kept, empty": forged(DeadLetter.ATTRIBUTES, filled("{", '"":{},', '"":{}}')),
-    "attributes kept, nested": forged(DeadLetter.ATTRIBUTES, filled("", "[")),
-    "attributes kept, escaped": forged(DeadLetter.ATTRIBUTES, filled(_TEN, "\\u00e9", '"}}')),
-    "a lineage": forged(DeadLetter.LINEAGE, filled("", "m,")),
-    "a first receipt": forged(DeadLetter.FIRST_SEEN, filled("", "2")),
-    "an attribute": forged("text", filled("", "\u00e9")),
-    "an attribute of bytes": binary("bytes", _random),
+    **{name: _in_order(make) for name, make in _IN_ORDERS.items()},
+    **{name: _body(make) for name, make in _BODIES.items()},
+    "gzip that inflates": _binary(DeadLetter.ORIGINAL_GZIP, _inflating),
+    "gzip that inflates, moved": _binary(DeadLetter.ORIGINAL_GZIP, _inflating, MOVED),
+    "invalid gzip, moved": _binary(DeadLetter.ORIGINAL_GZIP, _random, MOVED),
+    "attributes kept": _string(DeadLetter.ATTRIBUTES, _kept),
+    "attributes kept, empty": _string(DeadLetter.ATTRIBUTES, filled("{", '"":{},', end='"":{}}')),
+    "attributes kept, nested": _string(DeadLetter.ATTRIBUTES, filled("", "[")),
+    "attributes kept, escaped": _string(DeadLetter.ATTRIBUTES, _LONG_VALUE),
+    "a lineage": _string(DeadLetter.LINEAGE, filled("", "m,")),
+    "a first receipt": _string(DeadLetter.FIRST_SEEN, filled("", "2")),
+    "an attribute": _string("text", filled("", "\u00e9")),
+    "an attribute of bytes": _binary("bytes", _random),
 }
-"""By name, each from a size in bytes to a message of about that size."""
+"""Each family by name: from a size in bytes to a message of about this size."""

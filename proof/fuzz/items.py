@@ -1,52 +1,49 @@
-"""Items as DynamoDB hands them out: dedup records, and what only lies in their place.
-
-Every value has a type of DynamoDB's and every number is one; what stands in an attribute, and
-whether it is there at all, is left to chance.
-"""
+"""DynamoDB items, transactions, and the reasons for which transactions are cancelled."""
 
 import json
 from hashlib import sha256
 from random import Random
 from typing import Any
 
+from once.errors import Refusal
+from once.events.cloud_event import CloudEvent
+from once.handlers.actions import Table
+from once.handlers.transaction import Identity, Transaction
 from once.schema import Record, Standing
-from proof.fuzz import nasty
+from once.settings import Settings, TableSettings
+from proof.fuzz import values
 
 Item = dict[str, Any]
 
-MINE, OTHERS = "f" * 64, "0" * 64
-"""Fingerprints: of the event in hand, and of another."""
+OWN, OTHER = "f" * 64, "0" * 64
+"""Fingerprints: of the transaction under test, and of another event."""
+OWN_COMMIT = "own"
+CONDITION = "ConditionalCheckFailed"
+INVALID = ("ValidationError", "ItemCollectionSizeLimitExceeded")
+CODES = (
+    *("None", "None", "None", "None", CONDITION, CONDITION, "TransactionConflict"),
+    *("ThrottlingError", "ProvisionedThroughputExceeded", *INVALID),
+    *("AccessDenied", "DuplicateItem", "", "none", "Unknown"),
+)
+SETTINGS = Settings(
+    consumer="orders",
+    event_types=("order.placed",),
+    queue_url="queue",
+    dead_letter_url="dead-letters",
+    dedup_table="dedup",
+    tables={"stock": TableSettings("stock", ("sku",))},
+    dedup_window_seconds=45 * 24 * 60 * 60,
+)
 _NUMBERS = ("0", "1", "-1", "1700000000000", "1.5", "1E+20", "9" * 38)
-
-
-def stored(rng: Random, *, commit: str = "another") -> Item:
-    """Return a dedup record, done or pending, in two of three cases as the library writes it."""
-    item = {
-        Record.PK: _text("orders#event#/shop#e-1"),
-        Record.SCHEMA: {"N": "1"},
-        Record.STATE: _text(rng.choice(("done", "done", "pending"))),
-        Record.FINGERPRINT: _text(rng.choice((MINE, OTHERS))),
-        Record.COMMIT: _text(rng.choice((commit, "another", "another"))),
-        Record.EVENT_TYPE: _text("order.placed"),
-        Record.COMMITTED_AT: {"N": "1700000000000"},
-    }
-    if item[Record.STATE] == _text("pending"):
-        item |= _intent(rng)
-    elif rng.random() < 0.9:
-        item[Record.EXPIRES_AT] = {"N": rng.choice(("1", "9999999999"))}
-    return item if rng.random() < 0.66 else _spoilt(rng, item)
-
-
-def foreign(rng: Random) -> Item:
-    """Return an item that is no dedup record."""
-    return {nasty.text(rng) or "x": attribute(rng) for _ in range(rng.randint(0, 3))}
+_STOCK = Table("stock")
+_ACTIONS = ("plain", "condition", "otherwise", "read", "read and otherwise")
 
 
 def attribute(rng: Random, level: int = 0) -> dict[str, Any]:
-    """Return a value in DynamoDB's own JSON form."""
+    """Return any value in DynamoDB's JSON form."""
     match rng.randrange(6 if level < 2 else 4):
         case 0:
-            return _text(nasty.text(rng))
+            return {"S": values.text(rng)}
         case 1:
             return {"N": rng.choice(_NUMBERS)}
         case 2:
@@ -56,45 +53,101 @@ def attribute(rng: Random, level: int = 0) -> dict[str, Any]:
         case 4:
             return {"L": [attribute(rng, level + 1)]}
         case _:
-            return {"M": {nasty.text(rng): attribute(rng, level + 1)}}
+            return {"M": {values.text(rng): attribute(rng, level + 1)}}
 
 
-def outbox(rng: Random, pk: str) -> dict[str, Any]:
-    """Return an outbox, in half of all cases as the library writes it into this record."""
-    root = sha256(pk.encode()).hexdigest()
-    events: Any = [_event(rng, root, position) for position in range(rng.randint(0, 3))]
-    pick = rng.random()
-    if pick < 0.1:
-        return attribute(rng)
-    if pick < 0.4:
-        events = nasty.changed(rng, events)
-    return _text(json.dumps(events, separators=(",", ":")))
+def item(rng: Random, *, commit: str = "another", records: float = 0.9) -> Item:
+    """Return a dedup record with this probability, else any item."""
+    if rng.random() < records:
+        return dedup_record(rng, commit=commit)
+    return {values.text(rng) or "x": attribute(rng) for _ in range(rng.randint(0, 3))}
 
 
-def _event(rng: Random, root: str, position: int) -> dict[str, Any]:
-    own = {"id": f"{root}.{position}", "source": "/once/orders", "type": "order.stored"}
-    forged = {rng.choice(("id", "source", "type")): "forged"} if rng.random() < 0.1 else {}
-    return {**own, **forged, "data": nasty.value(rng)}
+def dedup_record(rng: Random, *, commit: str = "another") -> Item:
+    """Return a dedup record, done or pending; one in three has an attribute missing or wrong."""
+    done = rng.random() < 0.66
+    record: Item = {
+        Record.PK: {"S": "orders#event#/shop#e-1"},
+        Record.SCHEMA: {"N": "1"},
+        Record.STATE: {"S": "done" if done else "pending"},
+        Record.FINGERPRINT: {"S": rng.choice((OWN, OTHER))},
+        Record.COMMIT: {"S": rng.choice((commit, "another", "another"))},
+        Record.EVENT_TYPE: {"S": "order.placed"},
+        Record.COMMITTED_AT: {"N": "1700000000000"},
+    }
+    if not done:
+        record |= _intent(rng)
+    elif rng.random() < 0.9:
+        record[Record.EXPIRES_AT] = {"N": rng.choice(("1", "9999999999"))}
+    if rng.random() < 0.33:
+        name = rng.choice([name for name in record if name != Record.PK])
+        del record[name]
+        record |= rng.choice(({}, {name: attribute(rng)}))
+    return record
 
 
 def _intent(rng: Random) -> Item:
     return {
-        Record.EFFECT: _text("charge"),
-        Record.PROVIDER_KEY: _text("once-0-charge-1"),
-        Record.REQUEST: _text("{}"),
-        Record.OWNER: _text("owner"),
+        Record.EFFECT: {"S": "charge"},
+        Record.PROVIDER_KEY: {"S": "once-0-charge-1"},
+        Record.REQUEST: {"S": "{}"},
+        Record.OWNER: {"S": "owner"},
         Record.LEASE_UNTIL: {"N": rng.choice(("1", "9999999999999"))},
-        Record.STANDING: _text(rng.choice(list(Standing))),
+        Record.STANDING: {"S": rng.choice(list(Standing))},
         **rng.choice(({}, {Record.KEY_EXPIRES_AT: {"N": "9999999999"}})),
     }
 
 
-def _spoilt(rng: Random, item: Item) -> Item:
-    name = rng.choice([name for name in item if name != Record.PK])
-    if rng.random() < 0.5:
-        return {key: value for key, value in item.items() if key != name}
-    return {**item, name: attribute(rng)}
+def outbox(rng: Random, pk: str) -> dict[str, Any]:
+    """Return an outbox: most are as the library writes them, others are changed or forged."""
+    root = sha256(pk.encode()).hexdigest()
+    events: Any = [_event(rng, f"{root}.{position}") for position in range(rng.randint(0, 3))]
+    pick = rng.random()
+    if pick < 0.1:
+        return attribute(rng)
+    tree = values.changed(rng, events) if pick < 0.4 else events
+    return {"S": json.dumps(tree, separators=(",", ":"))}
 
 
-def _text(value: str) -> dict[str, Any]:
-    return {"S": value}
+def _event(rng: Random, event_id: str) -> dict[str, Any]:
+    head = {"id": event_id, "source": "/once/orders", "type": "order.stored"}
+    forged = {rng.choice(list(head)): "forged"} if rng.random() < 0.1 else {}
+    return head | forged | {"data": values.value(rng)}
+
+
+def transaction(number: int, actions: list[str]) -> Transaction:
+    """Return a transaction with actions of these kinds; its number makes its items distinct."""
+    event = CloudEvent(id=f"e-{number}", source="/shop", type="order.placed")
+    identity = Identity(f"orders#event#/shop#e-{number}", OWN)
+    seen = {"sku": "tea", "once_commit": "seen"}
+    tx = Transaction(event, identity, tables=SETTINGS.tables, publishes=(), read=lambda _, __: seen)
+    for position, action in enumerate(actions):
+        key = {"sku": f"{number}-{position}"}
+        terms: Any = {"condition": "available > :zero", "values": {":zero": 0}}
+        if "otherwise" in action:
+            terms["otherwise"] = Refusal("sold out")
+        if "read" in action:
+            tx.get(_STOCK, key)
+        if action != "read":
+            tx.delete(_STOCK, key, **({} if action == "plain" else terms))
+    tx.commit_id = OWN_COMMIT
+    return tx
+
+
+def actions(rng: Random) -> list[str]:
+    """Return up to three kinds of action for a transaction."""
+    return rng.choices(_ACTIONS, k=rng.randint(0, 3))
+
+
+def reasons(rng: Random, actions: list[str]) -> list[Any]:
+    """Return cancellation reasons for the dedup record and these actions, as the SDK has them."""
+    return [_reason(rng, items=1), *(_reason(rng, items=3) for _ in actions)]
+
+
+def _reason(rng: Random, *, items: int) -> dict[str, Any]:
+    """Return one reason; the item that it shows is a dedup record in one of `items` cases."""
+    reason: dict[str, Any] = {"Code": rng.choice(CODES)} | rng.choice(({}, {"Message": "m"}))
+    if reason["Code"] == CONDITION and rng.random() < 0.9:
+        others = [{"once_commit": {"S": "seen"}}] * (items - 1)
+        reason["Item"] = rng.choice([item(rng, commit=OWN_COMMIT), *others])
+    return reason

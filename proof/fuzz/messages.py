@@ -1,4 +1,8 @@
-"""Messages as Lambda hands them over, with attributes of their own, of ours, and forged ones."""
+"""SQS messages: bodies, and message attributes of producers, of the library, or forged ones.
+
+A generated message has `body`, `receives`, and `attributes` by name, each `[kind, text]`. Kinds are
+String, Binary (base64), Gzip (of the text) and Bomb (inflates to that many bytes).
+"""
 
 import gzip
 import json
@@ -11,41 +15,134 @@ from random import Random
 from typing import Any
 
 from once.schema import DeadLetter
-from proof.fuzz import bodies, nasty
-from proof.fuzz.mutation import damaged
+from proof.fuzz import values
+from proof.fuzz.json_text import damaged, spelled
 
 Message = dict[str, Any]
-"""A message as it is drawn: `body`, `receives`, and by name `attributes`, each a kind and a text.
 
-Kinds are String, Binary (in base64), Gzip of a text, and Bomb, which inflates to so many bytes.
-"""
-
-ARN = "arn:aws:sqs:us-east-1:123456789012:queue"
 NOW = int(time.time())
-SENT = str(NOW * 1000)
-_PIECE = b"x" * 2**20
-BOMBS = (9 * len(_PIECE), 64 * len(_PIECE))
-"""Into how many bytes they inflate."""
+_MEGABYTE = 2**20
+BOMBS = (9 * _MEGABYTE, 64 * _MEGABYTE)
+_REFUSED_BY_SQS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_TYPES = (
+    *("order.placed", "stock.reserved", "stock.refused"),
+    *("payment.captured", "payment.declined"),
+)
+_LINE = {"sku": "tea", "quantity": 2, "unit_price": 450}
+_OPTIONAL: tuple[dict[str, Any], ...] = (
+    {},
+    {"subject": "o-1"},
+    {"time": "2026-01-01T00:00:00Z"},
+    {"delivery": "d-1"},
+    {"traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01"},
+    {"datacontenttype": "text/json"},
+    {"datacontenttype": "text/plain"},
+    {"data_base64": "e30="},
+    {"specversion": "0.3"},
+)
 
-_REFUSED = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+def event(rng: Random) -> dict[str, Any]:
+    """Return a valid event that a consumer of the shop handles."""
+    return {
+        "specversion": "1.0",
+        "id": f"e-{rng.randrange(9)}",
+        "source": "/shop",
+        "type": rng.choice(_TYPES),
+        "data": {
+            "order_id": f"o-{rng.randrange(9)}",
+            "customer_id": "c-1",
+            "email": "a@example.com",
+            "payment_method": "pm_card_visa",
+            "currency": "EUR",
+            "amount": 900,
+            "lines": [_LINE] * rng.randint(1, 2),
+        },
+    }
+
+
+def body(rng: Random) -> str:
+    """Return the body of a message: an event, changed as a value or damaged as a text at times."""
+    pick = rng.random()
+    text = spelled(rng, _changed_event(rng))
+    if pick < 0.04:
+        return _enveloped(rng, text)
+    return damaged(rng, text) if pick < 0.4 else text
+
+
+def json_text(rng: Random) -> str:
+    """Return a JSON text, damaged in more than half of all cases."""
+    pick = rng.random()
+    if pick < 0.1:
+        return rng.choice(values.NUMBERS)
+    text = spelled(rng, values.value(rng) if pick < 0.7 else _changed_event(rng))
+    return damaged(rng, text) if rng.random() < 0.6 else text
+
+
+def _changed_event(rng: Random) -> Any:
+    found: Any = event(rng) | (rng.choice(_OPTIONAL) if rng.random() < 0.7 else {})
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        found = values.changed(rng, found)
+    return found
+
+
+def _enveloped(rng: Random, text: str) -> str:
+    """Return the envelope of SNS without raw delivery, or of EventBridge."""
+    sns = {"Type": "Notification", "MessageId": "m", "TopicArn": "arn", "Message": text}
+    bus = {"version": "0", "id": "m", "source": "shop", "detail-type": "order", "detail": text}
+    return json.dumps(rng.choice((sns, bus)))
 
 
 def message(rng: Random) -> Message:
-    """Return a message."""
+    """Return a message, in most cases without attributes."""
     return {
-        "body": bodies.body(rng),
+        "body": body(rng),
         "attributes": {} if rng.random() < 0.6 else attributes(rng),
         "receives": rng.choice((1, 1, 1, 2, 3, 4)),
     }
 
 
-def record(message: Message, message_id: str = "m-1") -> dict[str, Any]:
-    """Return a message in the form in which Lambda hands it to a function, less what SQS refuses.
+def attributes(rng: Random) -> dict[str, Any]:
+    """Return message attributes: ordinary ones, and real or forged ones of a dead letter."""
+    names = ("tenant", "once-lineage", "once-first-seen", "once-reason", "a.b")
+    found = {name: ["String", values.text(rng)] for name in rng.sample(names, rng.randint(0, 2))}
+    if rng.random() < 0.5:
+        found[DeadLetter.ATTRIBUTES] = rng.choice(
+            (*[["String", _kept(rng)]] * 2, ["Binary", "e30="])
+        )
+    if rng.random() < 0.4:
+        found[DeadLetter.ORIGINAL_GZIP] = rng.choice((*[_packed(rng)] * 2, ["String", "x"]))
+    return found
 
-    Args:
-        message: as it was drawn.
-        message_id: the id that SQS gave it.
-    """
+
+def _kept(rng: Random) -> str:
+    """Return the attributes that an earlier quarantine kept, or a forgery."""
+    tree: Any = _tenant(rng)
+    text = json.dumps(tree if rng.random() < 0.6 else values.changed(rng, tree))
+    return damaged(rng, text) if rng.random() < 0.3 else text
+
+
+def _packed(rng: Random) -> list[str]:
+    """Return the original that an earlier quarantine compressed, or a forgery."""
+    pick = rng.random()
+    if pick < 0.015:
+        return ["Bomb", str(rng.choice(BOMBS))]
+    tree: Any = {"body": body(rng), "attributes": _tenant(rng)}
+    text = json.dumps(values.changed(rng, tree) if pick < 0.4 else tree)
+    if pick < 0.9:
+        return ["Gzip", damaged(rng, text) if pick > 0.7 else text]
+    content = _compressed(text)
+    start = rng.randrange(len(content))
+    corrupt = content[:start] + rng.randbytes(1) + content[start + rng.randint(0, 9) :]
+    return ["Binary", b64encode(corrupt).decode()]
+
+
+def _tenant(rng: Random) -> dict[str, Any]:
+    return {"tenant": _attribute("String", "x") | {"stringValue": values.text(rng)}}
+
+
+def record(message: Message, message_id: str = "m-1") -> dict[str, Any]:
+    """Return a message as Lambda passes it to a function, without characters that SQS refuses."""
     return {
         "messageId": message_id,
         "receiptHandle": f"handle-of-{message_id}",
@@ -53,27 +150,32 @@ def record(message: Message, message_id: str = "m-1") -> dict[str, Any]:
         "attributes": {
             "ApproximateReceiveCount": str(message["receives"]),
             "ApproximateFirstReceiveTimestamp": "1700000000000",
-            "SentTimestamp": SENT,
+            "SentTimestamp": str(NOW * 1000),
         },
         "messageAttributes": {
-            name: _shown(*attribute) for name, attribute in message["attributes"].items()
+            name: _attribute(kind, text) for name, (kind, text) in message["attributes"].items()
         },
         "eventSource": "aws:sqs",
-        "eventSourceARN": ARN,
+        "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:queue",
     }
 
 
-def _shown(kind: str, value: str) -> dict[str, Any]:
+def sendable(text: str) -> str:
+    """Return a text that SQS accepts: characters of XML 1.0 only, and at least one."""
+    return _REFUSED_BY_SQS.sub("", text) or "x"
+
+
+def _attribute(kind: str, text: str) -> dict[str, Any]:
     lists: dict[str, Any] = {"stringListValues": [], "binaryListValues": []}
     match kind:
         case "String":
-            return {"stringValue": sendable(value), "dataType": "String", **lists}
+            return {"stringValue": sendable(text), "dataType": "String", **lists}
         case "Bomb":
-            content = _bomb(int(value))
+            content = _bomb(int(text))
         case "Gzip":
-            content = _compressed(value)
+            content = _compressed(text)
         case _:
-            content = b64decode(value)
+            content = b64decode(text)
     return {"binaryValue": b64encode(content).decode(), "dataType": "Binary", **lists}
 
 
@@ -83,53 +185,7 @@ def _compressed(text: str) -> bytes:
 
 @cache
 def _bomb(size: int) -> bytes:
-    """Compress so much text, a piece at a time: it must not go off here either."""
-    machine = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
-    pieces = [machine.compress(b'{"attributes": {}, "body": "')]
-    pieces += [machine.compress(_PIECE) for _ in range(size // len(_PIECE))]
-    return b"".join((*pieces, machine.compress(b'"}'), machine.flush()))
-
-
-def attributes(rng: Random) -> dict[str, Any]:
-    """Return message attributes: such as any producer may send, and such as look like ours."""
-    names = ("tenant", "once-lineage", "once-first-seen", "once-reason", "a.b")
-    found = {name: ["String", nasty.text(rng)] for name in rng.sample(names, rng.randint(0, 2))}
-    if rng.random() < 0.5:
-        kept = rng.choice((["String", _kept(rng)], ["String", _kept(rng)], ["Binary", "e30="]))
-        found[DeadLetter.ATTRIBUTES] = kept
-    if rng.random() < 0.4:
-        found[DeadLetter.ORIGINAL_GZIP] = rng.choice((_packed(rng), _packed(rng), ["String", "x"]))
-    return found
-
-
-def sendable(text: str) -> str:
-    """Return what SQS would take of a text: the characters of XML 1.0, and at least one."""
-    return _REFUSED.sub("", text) or "x"
-
-
-def _kept(rng: Random) -> str:
-    """The attributes of an earlier quarantine, or what only looks like them."""
-    tree: Any = _inner(rng)
-    text = json.dumps(tree if rng.random() < 0.6 else nasty.changed(rng, tree))
-    return damaged(rng, text) if rng.random() < 0.3 else text
-
-
-def _packed(rng: Random) -> list[str]:
-    """An original of an earlier quarantine, or what only looks like it."""
-    pick = rng.random()
-    if pick < 0.015:
-        return ["Bomb", str(rng.choice(BOMBS))]
-    tree: Any = {"body": bodies.body(rng), "attributes": _inner(rng)}
-    if pick < 0.4:
-        tree = nasty.changed(rng, tree)
-    text = json.dumps(tree)
-    if pick < 0.9:
-        return ["Gzip", damaged(rng, text) if pick > 0.7 else text]
-    content = _compressed(text)
-    start = rng.randrange(len(content))
-    spoilt = content[:start] + bytes([rng.randrange(256)]) + content[start + rng.randint(0, 9) :]
-    return ["Binary", b64encode(spoilt).decode()]
-
-
-def _inner(rng: Random) -> dict[str, Any]:
-    return {"tenant": _shown("String", "x") | {"stringValue": nasty.text(rng)}}
+    """Compress a message of this size piece by piece, without holding all of it in memory."""
+    compressor = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    pieces = [b'{"attributes": {}, "body": "', *[b"x" * _MEGABYTE] * (size // _MEGABYTE), b'"}']
+    return b"".join([*map(compressor.compress, pieces), compressor.flush()])

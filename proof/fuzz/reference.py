@@ -1,7 +1,7 @@
-"""A second opinion on JSON: what a text means, and whether it must be refused.
+"""Reference implementation of strict JSON: the meaning of a text, or that it must be refused.
 
-It knows the rules that `once.events.strict_json` and `once.events.fingerprint` promise, and
-shares no code with them: its numbers are exact, and its trees are compared instead of written down.
+It shares no code with `once.events`. Numbers are exact, and values are compared as trees instead of
+as canonical texts.
 """
 
 import json
@@ -9,91 +9,81 @@ import unicodedata
 from decimal import Decimal
 from typing import Any, NoReturn
 
-DEEPEST = 64
-_LARGEST = 2**53 - 1
-_LONGEST = 400
-"""Digits of an integer that are worth a look."""
-
-Meaning = tuple[str, Any]
+_MAX_DEPTH = 64
+_MAX_INTEGER = 2**53 - 1
+_MAX_DIGITS = 400
 
 
-class Refused(Exception):
-    """The text must not be read."""
+REFUSED = object()
+"""Returned for a text that strict JSON does not allow."""
 
 
 def read(text: str) -> Any:
-    """Return the tree that a text stands for; its numbers are Decimal.
-
-    Raises:
-        Refused: strict JSON has no such text.
-    """
+    """Return the value of a JSON text, its numbers as Decimal; REFUSED if it is not strict JSON."""
     try:
         tree = _DECODER.decode(text)
         json.dumps(tree, ensure_ascii=False, default=str).encode()
     except (ValueError, RecursionError, ArithmeticError):
-        raise Refused from None
-    if _depth(tree) > DEEPEST:
-        raise Refused
-    return tree
+        return REFUSED
+    return tree if _depth(tree) <= _MAX_DEPTH else REFUSED
 
 
-def meaning(tree: Any) -> Meaning:
-    """Return what can be compared: two trees mean the same exactly if these are equal."""
+def meaning(tree: Any) -> tuple[str, Any]:
+    """Return a form of a value that is equal for two values exactly if they mean the same."""
     match tree:
         case str():
-            return "text", unicodedata.normalize("NFC", tree)
+            return "text", composed(tree)
         case list() | tuple():
             return "array", tuple(map(meaning, tree))
         case dict():
-            return "object", frozenset((meaning(name), meaning(m)) for name, m in tree.items())
+            return "object", frozenset((composed(name), meaning(m)) for name, m in tree.items())
         case bool() | None:
             return "literal", str(tree)
-        case float():
-            return "number", Decimal(repr(tree))
         case _:
-            return "number", Decimal(tree)
+            return "number", Decimal(repr(tree) if isinstance(tree, float) else tree)
 
 
 def collides(tree: Any) -> bool:
-    """Tell whether two members of one object have one name, once it is composed."""
-    match tree:
-        case list():
-            return any(map(collides, tree))
-        case dict():
-            names = {unicodedata.normalize("NFC", name) for name in tree}
-            return len(names) < len(tree) or any(map(collides, tree.values()))
-        case _:
-            return False
+    """Tell whether NFC makes two names in one object of the value equal."""
+    if isinstance(tree, dict):
+        names = set(map(composed, tree))
+        return len(names) < len(tree) or any(map(collides, tree.values()))
+    return isinstance(tree, list) and any(map(collides, tree))
+
+
+def composed(text: str) -> str:
+    """Return a text in the Unicode form NFC."""
+    return unicodedata.normalize("NFC", text)
 
 
 def _depth(tree: Any) -> int:
-    members = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else None
-    return 0 if members is None else 1 + max(map(_depth, members), default=0)
+    if not isinstance(tree, dict | list):
+        return 0
+    members = tree.values() if isinstance(tree, dict) else tree
+    return 1 + max(map(_depth, members), default=0)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        raise Refused
-    return dict(pairs)
+    if len(tree := dict(pairs)) < len(pairs):
+        raise ValueError
+    return tree
 
 
 def _integer(digits: str) -> Decimal:
-    if len(digits) > _LONGEST or abs(number := Decimal(digits)) > _LARGEST:
-        raise Refused
+    if len(digits) > _MAX_DIGITS or abs(number := Decimal(digits)) > _MAX_INTEGER:
+        raise ValueError
     return number
 
 
 def _fraction(digits: str) -> Decimal:
-    number = Decimal(digits)
-    nearest = float(digits)
-    if nearest in (float("inf"), float("-inf")) or Decimal(repr(nearest)) != number:
-        raise Refused
+    nearest, number = repr(float(digits)), Decimal(digits)
+    if "inf" in nearest or Decimal(nearest) != number:
+        raise ValueError
     return number
 
 
 def _constant(_: str) -> NoReturn:
-    raise Refused
+    raise ValueError
 
 
 _DECODER = json.JSONDecoder(

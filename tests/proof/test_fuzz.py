@@ -1,7 +1,7 @@
-"""The fuzzers: nothing is found, all is counted, and what is found can be seen again."""
+"""The fuzzers' own machinery: counting, crashes, replay and shrinking."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 
 from proof import fuzz, report
-from proof.fuzz import crash, guard
+from proof.fuzz import command, target
+from proof.fuzz.command import Crash
 from proof.fuzz.cost import Cost
-from proof.fuzz.crash import Crash, failure
-from proof.fuzz.hunt import hunt
 from proof.fuzz.parsers import PARSERS
 from proof.fuzz.shrink import shrunk
-from proof.fuzz.target import Target, claim
-from tests.proof.fuzzing import INPUTS, SEED
+from proof.fuzz.target import Target, expect
+
+CHEAP = Cost(family="cheap", bytes=100, accepted=True, ratio=0.5)
+EXPENSIVE = Cost(family="expensive", bytes=200, accepted=False, ratio=20.1)
 
 
-def _explodes(found: Any) -> None:
-    if "x" in json.dumps(found):
+def _fails_on_x(value: Any) -> None:
+    if "x" in json.dumps(value):
         raise ZeroDivisionError
 
 
@@ -33,146 +34,117 @@ def _never_ends(_: Any) -> None:
             continue
 
 
-EXPLODING = Target("exploding", 1, lambda rng: {"a": [rng.choice("wxyz"), "more"]}, _explodes)
-PATIENT = Target("patient", 3, lambda rng: rng.random(), lambda found: None)
-ENDLESS = Target("endless", 1, lambda rng: "abc", _never_ends)
+FAILING = Target("failing", 1, lambda rng: {"a": [rng.choice("wxyz"), "more"]}, _fails_on_x)
+SOUND = Target("sound", 3, lambda rng: rng.random(), lambda _: None)
+ENDLESS = Target("endless", 1, lambda _: "abc", _never_ends)
 
-
-@pytest.fixture(autouse=True)
-def _reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "REPORTS", tmp_path)
-    monkeypatch.setattr(
-        "proof.fuzz.campaign.costs",
-        lambda: [Cost(family="quick", bytes=100, accepted=True, ratio=0.5)],
-    )
+Fuzz = Callable[..., tuple[int, Any]]
 
 
 @pytest.fixture
-def _alarm() -> Iterator[None]:
-    with guard.alarm():
-        yield
+def fuzzed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fuzz:
+    """Fuzzes these targets; returns the exit status and the report."""
+    monkeypatch.setattr(report, "REPORTS", tmp_path)
+
+    def fuzzed(*targets: Target, costs: tuple[Cost, ...] = (CHEAP,), **options: Any) -> Any:
+        monkeypatch.setattr(command, "PARSERS", targets)
+        monkeypatch.setattr(command, "costs", lambda: costs)
+        status = fuzz.run(**{"inputs": 100, "seed": 7, "processes": 1} | options)
+        return status, json.loads((tmp_path / "fuzz.json").read_text())
+
+    return fuzzed
 
 
-def parsers(monkeypatch: pytest.MonkeyPatch, *targets: Target) -> None:
-    monkeypatch.setattr("proof.fuzz.campaign.PARSERS", targets)
-
-
-def test_the_short_form_finds_nothing_and_reaches_every_parser() -> None:
-    haul = hunt(SEED, range(INPUTS), PARSERS)
-    assert list(map(str, haul.crashes.values())) == []
-    assert haul.inputs.total() == INPUTS
-    for target in PARSERS:
-        assert haul.inputs[target.name] > INPUTS * target.share / 200
-
-
-def test_the_shares_are_hundredths() -> None:
+def test_shares_are_percentages_and_names_are_unique() -> None:
     assert sum(target.share for target in PARSERS) == 100
     assert len({target.name for target in PARSERS}) == len(PARSERS)
 
 
-def test_an_input_can_be_kept_as_json() -> None:
-    for target in PARSERS:
+def test_an_input_survives_json() -> None:
+    for parser in PARSERS:
         for number in range(50):
-            drawn = target.draw(Random(number))
-            assert failure(target, json.loads(json.dumps(drawn))) == failure(target, drawn)
+            value = parser.draw(Random(number))
+            assert parser.failure(json.loads(json.dumps(value))) == parser.failure(value)
 
 
-def test_a_report_counts_the_inputs_of_each_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsers(monkeypatch, PATIENT)
-    assert fuzz.run(1500, seed=7, processes=1) == 0
-    figures = json.loads((report.REPORTS / "fuzz.json").read_text())
+def test_the_report_counts_the_inputs_of_each_parser(fuzzed: Fuzz) -> None:
+    status, figures = fuzzed(SOUND, inputs=1500)
+    assert status == 0
     assert figures.pop("seconds") >= 0
     assert figures.pop("slowest_ratio") == 0.5
-    assert figures.pop("slowest_accepted")["family"] == "quick"
+    assert figures.pop("slowest_accepted")["family"] == "cheap"
     assert figures.pop("slowest_refused") is None
-    assert figures == {"inputs": 1500, "crashes": 0, "parsers": {"patient": 1500}, "seed": 7}
+    assert figures == {"inputs": 1500, "crashes": 0, "parsers": {"sound": 1500}, "seed": 7}
 
 
-def test_a_run_in_which_an_input_costs_too_much_fails(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_an_expensive_message_fails_the_run(
+    fuzzed: Fuzz, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parsers(monkeypatch, PATIENT)
-    expensive = [
-        Cost(family="quick", bytes=100, accepted=True, ratio=0.5),
-        Cost(family="dear", bytes=200, accepted=False, ratio=20.1),
-    ]
-    monkeypatch.setattr("proof.fuzz.campaign.costs", lambda: expensive)
-    assert fuzz.run(1, seed=7, processes=1) == 1
-    figures = json.loads((report.REPORTS / "fuzz.json").read_text())
+    status, figures = fuzzed(SOUND, costs=(CHEAP, EXPENSIVE))
+    assert status == 1
     assert figures["slowest_ratio"] == 20.1
-    assert figures["slowest_refused"]["family"] == "dear"
-    assert "dear, 200 bytes: 20.1 times a plain body" in capsys.readouterr().out
+    assert figures["slowest_refused"]["family"] == "expensive"
+    assert "expensive, 200 bytes: 20.1 times a plain body" in capsys.readouterr().out
 
 
-def test_two_processes_check_what_one_does() -> None:
-    parsers_reached = []
-    for processes in (1, 2):
-        assert fuzz.run(1100, seed=SEED, processes=processes) == 0
-        figures = json.loads((report.REPORTS / "fuzz.json").read_text())
-        parsers_reached.append(figures["parsers"])
-    assert parsers_reached[0] == parsers_reached[1]
+def test_two_processes_check_the_same_inputs_as_one(fuzzed: Fuzz) -> None:
+    reports = [fuzzed(*PARSERS, inputs=1100, processes=count) for count in (1, 2)]
+    assert [status for status, _ in reports] == [0, 0]
+    assert reports[0][1]["parsers"] == reports[1][1]["parsers"]
 
 
 def test_a_crash_fails_the_run_and_can_be_replayed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    fuzzed: Fuzz, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parsers(monkeypatch, PATIENT, EXPLODING)
-    assert fuzz.run(100, seed=7, processes=1) == 1
-    figures = json.loads((report.REPORTS / "fuzz.json").read_text())
-    assert 0 < figures["crashes"] < figures["parsers"]["exploding"] < figures["inputs"] == 100
+    status, figures = fuzzed(SOUND, FAILING)
+    assert status == 1
+    assert 0 < figures["crashes"] < figures["parsers"]["failing"] < figures["inputs"] == 100
     [file] = report.REPORTS.glob("fuzz-crash-*.json")
-    kept = json.loads(file.read_text())
-    assert kept["input"] == {"a": ["x"]}
-    assert "ZeroDivisionError" in kept["error"]
+    crash = Crash(**json.loads(file.read_text()))
+    assert crash.input == {"a": ["x"]}
+    assert "ZeroDivisionError" in crash.error
     shown = capsys.readouterr().out
-    assert all(part in shown for part in ("exploding", "seed 7", '{"a": ["x"]}', file.name))
+    assert all(part in shown for part in ("failing", "seed 7", '{"a": ["x"]}', file.name))
     assert fuzz.replay(file) == 1
-    parsers(monkeypatch, Target("exploding", 1, PATIENT.draw, lambda found: None))
+
+
+def test_a_fixed_crash_passes_its_replay_and_the_next_run_removes_it(fuzzed: Fuzz) -> None:
+    fuzzed(FAILING)
+    [file] = report.REPORTS.glob("fuzz-crash-1.json")
+    status, _ = fuzzed(Target("failing", 1, SOUND.draw, lambda _: None), inputs=1)
+    assert status == 0
+    assert [file.name for file in report.REPORTS.iterdir()] == ["fuzz.json"]
+    report.write("fuzz-crash-1", {"parser": "failing", "input": {"a": ["x"]}})
     assert fuzz.replay(file) == 0
 
 
-def test_what_an_earlier_run_found_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsers(monkeypatch, EXPLODING)
-    assert fuzz.run(50, seed=7, processes=1) == 1
-    parsers(monkeypatch, PATIENT)
-    assert fuzz.run(50, seed=7, processes=1) == 0
-    assert [file.name for file in report.REPORTS.iterdir()] == ["fuzz.json"]
-
-
-def test_a_run_without_a_seed_has_one_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsers(monkeypatch, PATIENT)
-    seeds = set()
-    for _ in range(2):
-        fuzz.run(1, processes=1)
-        seeds.add(json.loads((report.REPORTS / "fuzz.json").read_text())["seed"])
+def test_runs_without_a_seed_differ(fuzzed: Fuzz) -> None:
+    seeds = {fuzzed(SOUND, inputs=1, seed=None)[1]["seed"] for _ in range(2)}
     assert len(seeds) == 2
 
 
-def test_an_input_depends_on_its_number_alone() -> None:
+def test_an_input_depends_on_the_seed_and_its_number_alone() -> None:
     drawn: list[Any] = []
-    noting = Target("noting", 1, lambda rng: rng.random(), drawn.append)
-    hunt(7, range(20), [noting])
-    hunt(7, [*range(1, 20, 2), *range(0, 20, 2)], [noting])
-    hunt(8, range(20), [noting])
-    first, second, other = drawn[:20], drawn[20:40], drawn[40:]
-    assert sorted(first) == sorted(second)
-    assert set(first).isdisjoint(other)
+    recording = Target("recording", 1, lambda rng: rng.random(), drawn.append)
+    for seed, numbers in ((7, range(20)), (7, range(19, -1, -1)), (8, range(20))):
+        list(command.check(seed, numbers, [recording]))
+    assert drawn[:20] == drawn[39:19:-1]
+    assert set(drawn[:20]).isdisjoint(drawn[40:])
 
 
-@pytest.mark.usefixtures("_alarm")
-def test_an_input_that_never_ends_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "MOST_SECONDS", 0.05)
-    assert str(failure(ENDLESS, "abc")).startswith("Hung at ")
+def test_an_endless_check_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "MAX_SECONDS", 0.05)
+    assert str(ENDLESS.failure("abc")).startswith("TimedOut at ")
 
 
-def test_a_property_is_named_by_its_crash() -> None:
-    def check(found: Any) -> None:
-        claim(found < 5, "five is too many")
+def test_a_violated_property_is_the_error(fuzzed: Fuzz) -> None:
+    def check(value: Any) -> None:
+        expect(value < 5, "at most four")
 
-    target = Target("counting", 1, lambda rng: rng.randint(5, 9), check)
-    haul = hunt(7, range(9), [target])
-    assert list(haul.failed) == [("counting", "five is too many")]
-    assert haul.failed.total() == 9
+    _, figures = fuzzed(Target("counting", 1, lambda rng: rng.randint(5, 9), check), inputs=9)
+    [file] = report.REPORTS.glob("fuzz-crash-*.json")
+    assert json.loads(file.read_text())["error"] == "at most four"
+    assert figures["crashes"] == 9
 
 
 @pytest.mark.parametrize(
@@ -185,11 +157,5 @@ def test_a_property_is_named_by_its_crash() -> None:
         ([17, None, {"y": True}, "x"], ["x"]),
     ],
 )
-def test_an_input_is_shrunk_to_what_fails(value: Any, smallest: Any) -> None:
+def test_an_input_is_shrunk_to_the_part_that_fails(value: Any, smallest: Any) -> None:
     assert shrunk(value, lambda found: "x" in json.dumps(found)) == smallest
-
-
-def test_a_crash_is_written_under_its_number() -> None:
-    file = Crash("exploding", 7, 3, "x", "input").write(2)
-    assert file.name == "fuzz-crash-2.json"
-    assert crash.replayed(file, [EXPLODING]) is None

@@ -15,20 +15,22 @@ MEGABYTES = 96
 SCRIPT = """
 import json, resource, sys
 from pathlib import Path
-from proof.fuzz import fakes, messages
-from proof.fuzz.parsers.batch import _CONSUMERS, _runtime
+from proof.fuzz import messages
+from proof.fuzz.aws import DeadLetterQueue, DynamoDB
+from proof.fuzz.parsers.batch import consumer_function
+from proof.fuzz.parsers.intake import CONTEXT
 
 batch, limit = json.loads(sys.stdin.read())
 records = [messages.record(one, f"m-{at}") for at, one in enumerate(batch)]
-table, queues = fakes.Table([]), fakes.Queues()
-handle = _CONSUMERS["orders"].bound_to(_runtime("orders", table, queues))
+table, queue = DynamoDB([]), DeadLetterQueue()
+handle = consumer_function("orders", table, queue)
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 size = pages * resource.getpagesize() + limit * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (size, size))
-answer = handle({"Records": records}, fakes.CONTEXT)
+answer = handle({"Records": records}, CONTEXT)
 json.dump({
     "committed": sorted(table.records),
-    "buried": sorted(queues.letters),
+    "buried": sorted(queue.letters),
     "retried": [one["itemIdentifier"] for one in answer["batchItemFailures"]],
 }, sys.stdout)
 """

@@ -1,30 +1,12 @@
-"""The parsers under fuzz, each with its properties and the errors that may come out of it."""
+"""The parsers under test, each with its properties and the errors that it may raise."""
 
-from proof.fuzz.parsers import (
-    batch,
-    cancellation,
-    canonical,
-    commit,
-    events,
-    intake,
-    keys,
-    originals,
-    stored,
-    stream,
-    strict_json,
-)
+from proof.fuzz.parsers import batch, bodies, commit, identity, intake, stream
 
 PARSERS = (
-    strict_json.TARGET,
-    events.TARGET,
-    originals.TARGET,
-    intake.TARGET,
-    keys.TARGET,
-    canonical.CANONICAL,
-    canonical.FINGERPRINT,
-    cancellation.TARGET,
-    commit.TARGET,
-    stored.TARGET,
-    stream.TARGET,
-    batch.TARGET,
+    *bodies.TARGETS,
+    *intake.TARGETS,
+    *identity.TARGETS,
+    *commit.TARGETS,
+    *stream.TARGETS,
+    *batch.TARGETS,
 )

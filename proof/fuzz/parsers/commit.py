@@ -1,4 +1,4 @@
-"""`once.commit.committer.Committer`: a group's verdicts, out of whatever answer arrives."""
+"""Commit: stored records, cancellation reasons, and the results of a group commit."""
 
 from random import Random
 from types import SimpleNamespace
@@ -6,92 +6,153 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
+from once.commit._cancellation import classify
 from once.commit.committer import Committer
+from once.commit.dedup_record import StoredRecord
 from once.commit.request import CommitRequest
 from once.commit.result import CommitOutcome, CommitResult
-from once.schema import CLOCK_MARGIN_SECONDS, Record
-from proof.fuzz import claims, items, nasty
-from proof.fuzz.parsers.cancellation import check_verdict
-from proof.fuzz.target import Target, claim
+from once.errors import CommitRefused, InvalidWrite, KeyConflict, PermanentError
+from once.handlers.intent import Intent
+from once.schema import CLOCK_MARGIN_SECONDS, Record, State
+from proof.fuzz import items, values
+from proof.fuzz.items import CONDITION, Item
+from proof.fuzz.target import Target, expect
 
-CANCELLED = "TransactionCanceledException"
+CANCELED = "TransactionCanceledException"
 NOW = 1_700_000_000.0
-_CODES = (
-    *("TransactionInProgressException", "ThrottlingException", "ValidationException"),
-    *(
-        "ResourceNotFoundException",
-        "AccessDeniedException",
-        "ExpiredTokenException",
-        "",
-        "Whatever",
-    ),
+_RECORD_ERRORS = (KeyError, ValueError)
+"""For an attribute that is missing, has another type, or an unknown value."""
+_OTHER_CODES = (
+    *("TransactionInProgressException", "ThrottlingException", "ValidationException", "Unknown"),
+    *("ResourceNotFoundException", "AccessDeniedException", "ExpiredTokenException", ""),
 )
-_FOUND = {CommitOutcome.COMMITTED, CommitOutcome.DUPLICATE, CommitOutcome.PENDING}
+_PROVEN = {CommitOutcome.COMMITTED, CommitOutcome.DUPLICATE, CommitOutcome.PENDING}
+_BY_CONDITION = {CommitOutcome.REFUSED, CommitOutcome.STALE}
 
 
-def check(case: dict[str, Any]) -> None:
-    """Commit a group that gets this answer, and hold each verdict against it."""
-    group = [_claim(number, kinds) for number, kinds in enumerate(case["group"])]
+def check_stored(item: Item) -> None:
+    """Compare a dedup record with the item from which it was read."""
+    try:
+        record = StoredRecord.read(item)
+    except _RECORD_ERRORS:
+        return
+    expect(item[Record.FINGERPRINT] == {"S": record.fingerprint}, "a fingerprint is as stored")
+    expect(item[Record.COMMIT] == {"S": record.commit}, "a commit id is as stored")
+    is_pending = item[Record.STATE] == {"S": State.PENDING}
+    expect((record.intent is not None) == is_pending, "a pending record has an intent")
+    lasts = record.expires_at is not None or not record.expired(2**40)
+    expect(lasts, "a record without an expiry never expires")
+    if record.intent is not None:
+        expect(Intent.read(record.intent.item()) == record.intent, "an intent is read back")
+
+
+def check_cancellation(case: dict[str, Any]) -> None:
+    """Classify a cancelled transaction whose reasons have the documented form."""
+    tx = items.transaction(0, case["actions"])
+    reasons = case["reasons"]
+    try:
+        result = classify(tx, tx.actions().values(), reasons)
+    except _RECORD_ERRORS:
+        expect(reasons[0]["Code"] == CONDITION, "only an existing record can be unreadable")
+    else:
+        _check_result(result, reasons)
+
+
+def _check_result(result: CommitResult, reasons: list[Any]) -> None:
+    """Compare a result with the reasons of its own record (the first) and of its own actions."""
+    codes = [reason.get("Code") for reason in reasons]
+    shown = reasons[0].get("Item") if codes and codes[0] == CONDITION else None
+    record: Item = shown or {}
+    same_content = record.get(Record.FINGERPRINT) == {"S": items.OWN}
+    is_pending = record.get(Record.STATE) == {"S": State.PENDING}
+    match result.outcome:
+        case CommitOutcome.COMMITTED:
+            own = record.get(Record.COMMIT) == {"S": items.OWN_COMMIT}
+            expect(own, "a commit is shown by the record")
+        case CommitOutcome.DUPLICATE:
+            expect(same_content and not is_pending, "a duplicate is shown by the record")
+        case CommitOutcome.PENDING:
+            expect(same_content and is_pending, "a pending record is shown by the record")
+        case CommitOutcome.UNAFFECTED:
+            expect({*codes} == {"None"}, "a transaction with a reason is not unaffected")
+        case outcome:
+            expect({*codes} != {"None"}, "a transaction without a reason is unaffected")
+            by_condition = outcome not in _BY_CONDITION or CONDITION in codes[1:]
+            expect(by_condition, "a refusal or a stale read is a failed condition")
+    if result.outcome is CommitOutcome.FAILED:
+        _check_cause(result.cause, record, codes)
+
+
+def _check_cause(cause: Any, record: Item, codes: list[Any]) -> None:
+    if isinstance(cause, KeyConflict):
+        other = record.get(Record.FINGERPRINT, {"S": items.OWN}) != {"S": items.OWN}
+        expect(other, "a key conflict is another fingerprint")
+    elif isinstance(cause, InvalidWrite):
+        expect(bool({*codes} & {*items.INVALID}), "DynamoDB says that a write is invalid")
+    else:
+        permanent = cause is None or isinstance(cause, PermanentError)
+        expect(not permanent, "every other failure has a cause that can be retried")
+    if isinstance(cause, CommitRefused) and codes[0] == CONDITION:
+        expect(not record, "an existing record is read")
+
+
+def draw_cancellation(rng: Random) -> dict[str, Any]:
+    """Return the actions of a transaction, and its cancellation reasons."""
+    actions = items.actions(rng)
+    return {"actions": actions, "reasons": items.reasons(rng, actions)}
+
+
+def check_group(case: dict[str, Any]) -> None:
+    """Commit a group whose request has this answer, and compare each result with the answer."""
+    group = [
+        CommitRequest.of(items.transaction(number, actions), items.SETTINGS, NOW)
+        for number, actions in enumerate(case["group"])
+    ]
     client: Any = SimpleNamespace(
         transact_write_items=lambda **_: _raise(case["answer"]),
         batch_get_item=lambda **_: {"Responses": {"dedup": case["found"]}},
     )
-    verdicts = Committer(client, claims.SETTINGS, lambda: NOW).commit(group)
-    claim(len(verdicts) == len(group), "every claim has its verdict")
-    if case["answer"] is not None and case["answer"]["code"] == CANCELLED:
-        _check_slices(group, verdicts, case["answer"]["reasons"])
+    results = Committer(client, items.SETTINGS, lambda: NOW).commit(group)
+    expect(len(results) == len(group), "every request has a result")
+    if case["answer"] is not None and case["answer"]["code"] == CANCELED:
+        _check_own_reasons(group, results, case["answer"]["reasons"])
     else:
-        _check_looked_up(group, verdicts, case["found"])
+        _check_looked_up(group, results, case["found"])
 
 
-def _check_slices(
-    group: list[CommitRequest], verdicts: list[CommitResult], reasons: list[Any]
+def _check_own_reasons(
+    group: list[CommitRequest], results: list[CommitResult], reasons: list[Any]
 ) -> None:
-    """Each verdict rests on its own part of the reasons; what has no such part proves nothing."""
-    if all(verdict.outcome is CommitOutcome.BUSY for verdict in verdicts):
+    """Each result follows from its own part of the reasons; an incomplete part proves little."""
+    if all(result.outcome is CommitOutcome.BUSY for result in results):
         return
     start = 0
-    for one, verdict in zip(group, verdicts, strict=True):
-        own = reasons[start : start + len(one.entries)]
-        start += len(one.entries)
-        whole = len(own) == len(one.entries)
-        if whole and all(isinstance(reason, dict) and "Code" in reason for reason in own):
-            check_verdict(verdict, own)
-        elif verdict.outcome in _FOUND:
-            # The record's own reason is there; a later one is not, and says nothing of it.
-            check_verdict(verdict, own[:1])
+    for request, result in zip(group, results, strict=True):
+        own = reasons[start : start + len(request.entries)]
+        start += len(request.entries)
+        readable = all(isinstance(reason, dict) and "Code" in reason for reason in own)
+        if readable and len(own) == len(request.entries):
+            _check_result(result, own)
+        elif result.outcome in _PROVEN:
+            _check_result(result, own[:1])  # the record's own reason, which is complete
         else:
-            claim(
-                verdict.outcome is not CommitOutcome.UNAFFECTED,
-                "who has no reasons is not known innocent",
-            )
+            unaffected = result.outcome is CommitOutcome.UNAFFECTED
+            expect(not unaffected, "a transaction without all its reasons is not unaffected")
 
 
 def _check_looked_up(
-    group: list[CommitRequest], verdicts: list[CommitResult], found: list[Any]
+    group: list[CommitRequest], results: list[CommitResult], found: list[Item]
 ) -> None:
     records = {item[Record.PK]["S"]: item for item in found}
-    for one, verdict in zip(group, verdicts, strict=True):
-        claim(
-            verdict.outcome is not CommitOutcome.UNAFFECTED,
-            "nobody is named, so nobody is innocent",
-        )
-        if verdict.outcome in _FOUND:
-            item = records.get(one.transaction.identity.pk)
-            claim(item is not None, "what was committed has a record")
-            claim(not _has_expired(item or {}), "an expired record is none")
-            check_verdict(verdict, [{"Code": claims.CONDITION, "Item": item}])
-
-
-def _has_expired(item: dict[str, Any]) -> bool:
-    expires = item.get(Record.EXPIRES_AT)
-    return expires is not None and int(expires["N"]) < NOW - CLOCK_MARGIN_SECONDS
-
-
-def _claim(number: int, kinds: list[str]) -> CommitRequest:
-    tx = claims.transaction(number, kinds)
-    tx.commit_id = "mine"
-    return CommitRequest.of(tx, claims.SETTINGS, NOW)
+    for request, result in zip(group, results, strict=True):
+        unaffected = result.outcome is CommitOutcome.UNAFFECTED
+        expect(not unaffected, "a transaction is not unaffected without reasons")
+        if result.outcome in _PROVEN:
+            item = records.get(request.transaction.identity.pk, {})
+            expect(item != {}, "a committed transaction has a record")
+            expires = item.get(Record.EXPIRES_AT, {"N": NOW})["N"]
+            expect(int(expires) >= NOW - CLOCK_MARGIN_SECONDS, "an expired record does not count")
+            _check_result(result, [{"Code": CONDITION, "Item": item}])
 
 
 def _raise(answer: dict[str, Any] | None) -> None:
@@ -105,11 +166,12 @@ def _raise(answer: dict[str, Any] | None) -> None:
     raise ClientError(response, "TransactWriteItems")
 
 
-def draw(rng: Random) -> dict[str, Any]:
-    """Return a group, the answer to its request, and the records that a look finds."""
-    group = [claims.kinds(rng) for _ in range(rng.randint(1, 4))]
+def draw_group(rng: Random) -> dict[str, Any]:
+    """Return a group, the answer to its request, and the records that a look-up finds."""
+    group = [items.actions(rng) for _ in range(rng.randint(1, 4))]
     found = [
-        items.stored(rng, commit="mine") | {Record.PK: {"S": f"orders#event#/shop#e-{number}"}}
+        items.dedup_record(rng, commit=items.OWN_COMMIT)
+        | {Record.PK: {"S": f"orders#event#/shop#e-{number}"}}
         for number in range(len(group))
         if rng.random() < 0.5
     ]
@@ -117,29 +179,25 @@ def draw(rng: Random) -> dict[str, Any]:
 
 
 def _answer(rng: Random, group: list[list[str]]) -> dict[str, Any] | None:
+    """Return an answer, None for no answer. One in four cancellations has a wrong form."""
     pick = rng.random()
     if pick < 0.1:
         return None
     if pick < 0.3:
-        return {"code": rng.choice(_CODES), "status": rng.choice((400, 500)), "reasons": []}
-    reasons = [
-        claims.reason(rng, of_record=position == 0)
-        for kinds in group
-        for position in range(1 + len(kinds))
-    ]
-    return {"code": CANCELLED, "status": 400, "reasons": _spoilt(rng, reasons)}
+        return {"code": rng.choice(_OTHER_CODES), "status": rng.choice((400, 500)), "reasons": []}
+    reasons = [reason for actions in group for reason in items.reasons(rng, actions)]
+    if pick < 0.4:
+        reasons = reasons[: rng.randint(0, len(reasons))]
+    elif pick < 0.47:
+        reasons += reasons[: rng.randint(1, len(reasons))]
+    elif pick < 0.54:
+        wrong: tuple[Any, ...] = (None, {}, "None", values.value(rng))
+        reasons[rng.randrange(len(reasons))] = rng.choice(wrong)
+    return {"code": CANCELED, "status": 400, "reasons": reasons}
 
 
-def _spoilt(rng: Random, reasons: list[Any]) -> list[Any]:
-    """Too few, too many, or none of the form that is documented; in most cases as they are."""
-    pick = rng.random()
-    if pick < 0.15:
-        return reasons[: rng.randint(0, len(reasons))]
-    if pick < 0.25:
-        return reasons + reasons[: rng.randint(1, len(reasons))]
-    if pick < 0.35:
-        reasons[rng.randrange(len(reasons))] = rng.choice((None, {}, "None", nasty.value(rng)))
-    return reasons
-
-
-TARGET = Target("commit", share=2, draw=draw, check=check)
+TARGETS = (
+    Target("cancellation", share=6, draw=draw_cancellation, check=check_cancellation),
+    Target("commit", share=2, draw=draw_group, check=check_group),
+    Target("stored", share=4, draw=items.item, check=check_stored),
+)

@@ -1,5 +1,10 @@
-"""`once.intake.reader.RecordReader`: from message to event, with the models of `functions/`."""
+"""Intake: `once.intake.reader`, `once.intake.original_message`, and `decompression` of `once.ops`.
 
+A consumer never decompresses an original; the operator's tools do, up to a limit.
+"""
+
+import tracemalloc
+from base64 import b64encode
 from random import Random
 from typing import Any
 
@@ -11,89 +16,141 @@ from functions.notifications.handler import consumer as notifications
 from functions.orders.handler import consumer as orders
 from functions.payments.handler import consumer as payments
 from once.consumer import Consumer
-from once.errors import (
-    InvalidData,
-    InvalidEvent,
-    NoKey,
-    OnceError,
-    TooLarge,
-    UnknownType,
-    Unparseable,
-    UntrustedSource,
-)
+from once.deadline import Deadline
+from once.errors import InvalidData, OnceError, UnknownType, UntrustedSource
+from once.failures.quarantine import carried, size_of
+from once.intake.original_message import MOVED, OriginalMessage
 from once.intake.reader import DecodedEvent, Delivery, RecordReader
-from once.schema import Limits
+from once.ops.dead_letters.decompression import MAX_BYTES, decompressed
+from once.schema import DeadLetter, Limits
 from once.settings import Settings
-from proof.fuzz import fakes, messages, reference
-from proof.fuzz.target import Target, claim
+from once.testing import FakeContext
+from proof.fuzz import messages
+from proof.fuzz.parsers.bodies import EVENT_ERRORS
+from proof.fuzz.reference import meaning
+from proof.fuzz.target import Target, expect
 
-LISTED = (Unparseable, TooLarge, NoKey, InvalidEvent, UnknownType, UntrustedSource, InvalidData)
+CONTEXT = FakeContext(30_000)
+DEADLINE = Deadline(CONTEXT.get_remaining_time_in_millis, 5000)
+ERRORS = (*EVENT_ERRORS, UnknownType, UntrustedSource, InvalidData)
 CONSUMERS = {consumer.name: consumer for consumer in (orders, inventory, payments, notifications)}
-_HASH_DIGITS = 64
+_MAX_MEMORY = 8 * MAX_BYTES
+"""Memory for one message, in bytes: a few copies of its decompressed text."""
+_MEASURED_SIZE = 10_000
 
 
-def settings_of(consumer: Consumer) -> Settings:
-    """Return settings under which a consumer can be tried; its tables have no other names."""
-    return Settings(
-        consumer=consumer.name,
-        event_types=tuple(consumer.handlers),
-        queue_url="queue",
-        dead_letter_url="dead-letters",
-        dedup_table="dedup",
-        tables={},
-        dedup_window_seconds=45 * 24 * 60 * 60,
-    )
+def settings_of(consumer: Consumer, **more: Any) -> Settings:
+    """Return settings for a consumer, without tables unless `more` names them."""
+    settings: dict[str, Any] = {
+        "event_types": tuple(consumer.handlers),
+        "queue_url": "queue",
+        "dead_letter_url": "dead-letters",
+        "dedup_table": "dedup",
+        "tables": {},
+        "dedup_window_seconds": 45 * 24 * 60 * 60,
+    }
+    return Settings(consumer=consumer.name, **settings | more)
 
 
-_READERS = {
-    name: RecordReader(settings_of(c), c.handlers, lambda: messages.NOW)
-    for name, c in CONSUMERS.items()
-}
+def reader_of(consumer: Consumer) -> RecordReader:
+    """Return the reader of a consumer, at the time when its messages are sent."""
+    return RecordReader(settings_of(consumer), consumer.handlers, lambda: messages.NOW)
 
 
-def check(case: tuple[str, messages.Message]) -> None:
-    """Let a consumer read a message: it becomes an event that is sound, or a listed error."""
+READERS = {name: reader_of(consumer) for name, consumer in CONSUMERS.items()}
+
+
+def check_message(case: tuple[str, messages.Message]) -> None:
+    """Read a message for a consumer: the result is a sound event, or an error of ERRORS."""
     name, message = case
-    delivery = _READERS[name].read(SQSRecord(messages.record(message)), fakes.DEADLINE)
+    delivery = READERS[name].read(SQSRecord(messages.record(message)), DEADLINE)
     if isinstance(delivery.decoded, DecodedEvent):
-        _check_event(name, delivery, delivery.decoded)
-    error = _error(delivery.decoded)
-    claim(error is None or isinstance(error, LISTED), "a refusal has a reason that is listed")
+        _check_decoded(name, delivery, delivery.decoded)
+    error = error_of(delivery)
+    expect(error is None or isinstance(error, ERRORS), "a refusal is a documented error")
 
 
-def _error(decoded: Any) -> Any:
+def error_of(delivery: Delivery) -> OnceError | None:
+    """Return why a message was refused, None if its handler would run."""
+    decoded: Any = delivery.decoded
     found = decoded.data if isinstance(decoded, DecodedEvent) else decoded
     return found if isinstance(found, OnceError) else None
 
 
-def _check_event(name: str, delivery: Delivery, event: DecodedEvent) -> None:
+def _check_decoded(name: str, delivery: Delivery, event: DecodedEvent) -> None:
     pk = event.identity.pk
-    claim(delivery.pk == pk and pk.startswith(f"{name}#"), "a key is its consumer's own")
-    claim(len(pk.encode()) <= Limits.PARTITION_KEY_BYTES, "a key fits into the table")
-    claim(len(event.identity.fingerprint) == _HASH_DIGITS, "every event has a fingerprint")
+    expect(delivery.pk == pk and pk.startswith(f"{name}#"), "a key belongs to its consumer")
+    expect(len(pk.encode()) <= Limits.PARTITION_KEY_BYTES, "a key fits into the table")
+    expect(len(event.identity.fingerprint) == 64, "every event has a fingerprint")
     if isinstance(event.data, InvalidData):
         return
-    claim(isinstance(event.data, event.handler.model), "a handler gets its own model")
-    read, sent = msgspec.to_builtins(event.data), event.event.data
-    claim(
-        all(reference.meaning(read[field]) == reference.meaning(_kept(read[field], sent[field]))
-            for field in read),
-        "a model holds what was sent",
-    )  # fmt: skip
+    expect(isinstance(event.data, event.handler.model), "a handler gets its own model")
+    read = msgspec.to_builtins(event.data)
+    same = meaning(read) == meaning(_known(read, event.event.data))
+    expect(same, "a model holds what was sent")
 
 
-def _kept(read: Any, sent: Any) -> Any:
-    """Return of what was sent the members that a model knows."""
+def _known(read: Any, sent: Any) -> Any:
+    """Return the members of the sent data that the model knows."""
     if isinstance(read, dict):
-        return {name: _kept(member, sent[name]) for name, member in read.items()}
+        return {name: _known(member, sent[name]) for name, member in read.items()}
     if isinstance(read, list | tuple):
-        return [_kept(*members) for members in zip(read, sent, strict=True)]
+        return [_known(*members) for members in zip(read, sent, strict=True)]
     return sent
 
 
-def draw(rng: Random) -> tuple[str, messages.Message]:
-    """Return a consumer's name and a message."""
+def draw_message(rng: Random) -> tuple[str, messages.Message]:
+    """Return the name of a consumer and a message."""
     return rng.choice(list(CONSUMERS)), messages.message(rng)
 
 
-TARGET = Target("intake", share=12, draw=draw, check=check)
+def check_original(message: messages.Message) -> None:
+    """Decompress the original of a dead letter within limits, and read back a dead letter."""
+    record = messages.record(message)
+    original = _decompressed_in_limits(record)
+    expect(len(original.body) <= MAX_BYTES, "a decompressed body has a limit")
+    _check_dead_letter(record)
+    compressed = OriginalMessage(original.body, original.attributes).compressed()
+    value = {"binaryValue": b64encode(compressed).decode(), "dataType": "Binary"}
+    again = _decompressed(record | {"messageAttributes": {DeadLetter.ORIGINAL_GZIP: value}})
+    same = (again.body, again.attributes) == (original.body, original.attributes)
+    expect(same, "an original is decompressed unchanged")
+
+
+def _decompressed(record: dict[str, Any]) -> OriginalMessage:
+    return decompressed(OriginalMessage.of(SQSRecord(record | {"body": MOVED})))
+
+
+def _decompressed_in_limits(record: dict[str, Any]) -> OriginalMessage:
+    packed = record["messageAttributes"].get(DeadLetter.ORIGINAL_GZIP, {}).get("binaryValue", "")
+    if len(packed) < _MEASURED_SIZE:
+        return _decompressed(record)  # measuring takes longer than everything else
+    tracemalloc.start()
+    try:
+        original = _decompressed(record)
+        memory = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    expect(memory <= _MAX_MEMORY, "a compression bomb is not decompressed")
+    return original
+
+
+def _check_dead_letter(record: dict[str, Any]) -> None:
+    original = OriginalMessage.of(SQSRecord(record))
+    expect(original.body == record["body"], "a body is read as it was sent")
+    reserved = any(name.startswith("once-") for name in original.attributes)
+    expect(not reserved, "a producer cannot use a reserved name")
+    body, attributes = carried(original, {})
+    expect(size_of(body, attributes) <= Limits.MESSAGE_BYTES, "a dead letter is never too large")
+    expect(body in (record["body"], MOVED), "a dead letter has the body that was sent")
+
+
+def draw_original(rng: Random) -> messages.Message:
+    """Return a message with attributes."""
+    return messages.message(rng) | {"attributes": messages.attributes(rng)}
+
+
+TARGETS = (
+    Target("originals", share=8, draw=draw_original, check=check_original),
+    Target("intake", share=12, draw=draw_message, check=check_message),
+)

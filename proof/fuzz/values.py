@@ -1,4 +1,4 @@
-"""What is known to go wrong: texts, numbers and trees from which inputs are made."""
+"""JSON values and texts that parsers often handle wrongly, and small changes to a JSON value."""
 
 from random import Random
 from typing import Any
@@ -10,7 +10,7 @@ TEXTS = (
     *("\U0001f600", "\ufeff", "\ufffe", "\uffff", "\u2028"),
     *("\x00", "\x1f", "\x7f", '"', "\\", "\\u0061", "\\ud800", "\ufb01", "[", "{", "<!--"),
 )
-"""All that UTF-8 can hold: nothing else is in a queue, a table or a stream."""
+"""Only texts that UTF-8 can encode: queues, tables and streams hold no others."""
 
 NUMBERS = (
     *("0", "-0", "0.0", "-0.0", "1", "1.0", "1e0", "10e-1", "100", "1e2", "1E+2", "1.50"),
@@ -20,22 +20,22 @@ NUMBERS = (
     *("NaN", "Infinity", "-Infinity", "01", "+1", "1.", ".5", "0x10", "1_000", "\uff11"),
 )
 SCALARS: tuple[Any, ...] = (None, True, False, 0, 1, -1, 2**53 - 1, 1.0, 0.5, -0.0, 1e22, 5e-324)
-_TWINS = (("\u00e9", "e\u0301"), ("\u212b", "\u00c5"), ("\uac00", "\u1100\u1161"))
-"""Names that are one as soon as they are composed."""
-_MOST_LEVELS = 3
+_SAME_NAMES = (("\u00e9", "e\u0301"), ("\u212b", "\u00c5"), ("\uac00", "\u1100\u1161"))
+"""Pairs of names that NFC normalization makes equal."""
+_MAX_LEVELS = 3
 
 
 def text(rng: Random) -> str:
-    """Return a short text; rarely one that is longer than a key may be."""
+    """Return a short text; one in a hundred is longer than a key may be."""
     if rng.random() < 0.01:
         return rng.choice(("x", "\u00e9", "#", "e\u0301")) * rng.randint(100, 3000)
     return "".join(rng.choices(TEXTS, k=rng.choice((1, 1, 2, 3))))
 
 
 def value(rng: Random, level: int = 0) -> Any:
-    """Return a JSON value, as strict JSON has it."""
+    """Return a value that strict JSON can express."""
     pick = rng.random()
-    if level == _MOST_LEVELS or pick < 0.4:
+    if level == _MAX_LEVELS or pick < 0.4:
         return rng.choice(SCALARS)
     if pick < 0.7:
         return text(rng)
@@ -43,12 +43,12 @@ def value(rng: Random, level: int = 0) -> Any:
         return [value(rng, level + 1) for _ in range(rng.randint(0, 3))]
     names = [text(rng) for _ in range(rng.randint(0, 3))]
     if rng.random() < 0.1:
-        names += rng.choice(_TWINS)
+        names += rng.choice(_SAME_NAMES)
     return {name: value(rng, level + 1) for name in names}
 
 
 def changed(rng: Random, tree: Any) -> Any:
-    """Return a copy of a JSON value that differs from it in one place, or seems to."""
+    """Return a copy of a JSON value with one change, which may keep its meaning (1 and 1.0)."""
     match tree:
         case dict() if tree and rng.random() < 0.9:
             return _changed_object(rng, tree)
@@ -64,11 +64,12 @@ def changed(rng: Random, tree: Any) -> Any:
 
 def _changed_object(rng: Random, tree: dict[str, Any]) -> dict[str, Any]:
     name = rng.choice(list(tree))
+    others = {key: member for key, member in tree.items() if key != name}
     pick = rng.random()
     if pick < 0.15:
-        return {key: member for key, member in tree.items() if key != name}
+        return others
     if pick < 0.3:
         return {**tree, text(rng): value(rng, 1)}
     if pick < 0.4:
-        return {(key + text(rng) if key == name else key): member for key, member in tree.items()}
+        return {**others, name + text(rng): tree[name]}
     return {**tree, name: changed(rng, tree[name])}

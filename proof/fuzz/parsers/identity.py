@@ -1,0 +1,190 @@
+"""Identity: keys (`once.events.dedup_key`), canonical forms and fingerprints."""
+
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from once.errors import NoKey, TooLarge, Unparseable
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key
+from once.events.fingerprint import canonical, fingerprint
+from once.events.strict_json import parse
+from once.schema import Limits
+from proof.fuzz import messages, reference, values
+from proof.fuzz.json_text import spelled
+from proof.fuzz.parsers.bodies import MAX_BYTES
+from proof.fuzz.reference import collides, composed, meaning
+from proof.fuzz.target import Target, expect
+
+KEY_ERRORS = (NoKey, TooLarge)
+CANONICAL_ERRORS = (Unparseable,)
+VOLATILE = frozenset({"order_id", "a"})
+_SEPARATORS = ("#", "%23", "%25", "%", "#id#str:", "#order.id#str:", "\u0301", "-")
+_CHANGES: tuple[dict[str, Any], ...] = (
+    *({}, {}, {}, {}, {"time": "now"}, {"extensions": {"traceparent": "x"}}),
+    *({"subject": "s"}, {"type": "paid"}, {"subject": ""}),
+)
+"""Of an event beside its data: some count for the fingerprint, others do not."""
+
+Event = dict[str, Any]
+
+
+def _id(value: Any) -> tuple[str, str] | None:
+    """Return a value that can identify something, with its type: 7 differs from the text "7"."""
+    if isinstance(value, str) and value.strip():
+        return "text", composed(value)
+    return ("number", str(value)) if type(value) is int else None
+
+
+def _first(event: Event) -> Any:
+    return _id(event["data"].get("first")) if isinstance(event["data"], dict) else None
+
+
+def _nested(event: Event) -> Any:
+    order = event["data"].get("order") if isinstance(event["data"], dict) else None
+    return _id(order.get("id")) if isinstance(order, dict) else None
+
+
+RULES: dict[str, tuple[Key, Callable[[Event], list[Any]]]] = {
+    "event": (Key.event(), lambda e: [composed(e["source"]), composed(e["id"])]),
+    "field": (Key.field("first"), lambda e: [composed(e["type"]), _first(e)]),
+    "nested": (Key.field("order.id"), lambda e: [composed(e["type"]), _nested(e)]),
+    "fields": (
+        Key.field("first", "order.id"),
+        lambda e: [composed(e["type"]), _first(e), _nested(e)],
+    ),
+    "attribute": (
+        Key.attribute("delivery"),
+        lambda e: [composed(e["source"]), _id(e["extensions"].get("delivery"))],
+    ),
+    "subject": (
+        Key.attribute("subject"),
+        lambda e: [composed(e["source"]), _id(e["subject"])],
+    ),
+    "content": (
+        Key.content(),
+        lambda e: [composed(e["source"]), meaning([e["type"], e["subject"], e["data"]])],
+    ),
+}
+"""Each key rule, and the parts of an event that it uses; a part that is None identifies nothing."""
+
+
+def check_keys(pair: tuple[str, Event, Event]) -> None:
+    """Compare the keys of two events with their identities: both are equal, or neither is."""
+    rule, *events = pair
+    if any(map(collides, events)):
+        return  # such an event has no fingerprint: see check_canonical
+    identities = [RULES[rule][1](event) for event in events]
+    keys = [_key(rule, event) for event in events]
+    for key, identity in zip(keys, identities, strict=True):
+        expect((key is None) == (None in identity), "an identified event has a key, no other has")
+    if all(keys):
+        equal = identities[0] == identities[1]
+        expect((keys[0] == keys[1]) == equal, "equal identities have equal keys, others do not")
+
+
+def _key(rule: str, event: Event) -> str | None:
+    """Return the key of an event; None without an identity, an empty text if it is too long."""
+    read = CloudEvent(**event)
+    try:
+        key = RULES[rule][0].of(read, fingerprint=fingerprint(read), consumer="orders")
+    except NoKey:
+        return None
+    except TooLarge:
+        return ""
+    expect(key.startswith("orders#"), "a key begins with its consumer")
+    expect(len(key.encode()) <= Limits.PARTITION_KEY_BYTES, "a key fits into the table")
+    return key
+
+
+def draw_keys(rng: Random) -> tuple[str, Event, Event]:
+    """Return a rule, and two events with equal or similar identities."""
+    a, b, c = (values.text(rng) for _ in range(3))
+    first = rng.choice(_SEPARATORS)
+    second = rng.choice((first, rng.choice(_SEPARATORS)))
+    one, other = _event(rng, a + first + b, c), _event(rng, a, b + second + c)
+    pick = rng.random()
+    if pick < 0.3:
+        other = json.loads(spelled(rng, one, recomposed=True))
+    elif pick < 0.4:
+        other = _event(rng, one["source"].replace("#", "%23"), c)
+    elif pick < 0.7:
+        data = values.changed(rng, one["data"])
+        other = one | {"data": data, "subject": rng.choice((a, c))}
+    return rng.choice(list(RULES)), one, other
+
+
+def _event(rng: Random, one: str, other: str) -> Event:
+    """Return an event with two texts wherever a rule reads the identity."""
+    last: Any = rng.choice((other, other, other, *values.SCALARS))
+    return {
+        "source": one,
+        "id": other,
+        "type": rng.choice(("placed", "paid", "placed#first")),
+        "subject": rng.choice((None, one)),
+        "data": {"first": one, "order": rng.choice(({"id": last}, last)), "order.id": one},
+        "extensions": rng.choice(({}, {"delivery": last})),
+    }
+
+
+def check_canonical(texts: tuple[str, str]) -> None:
+    """Compare the canonical forms of two texts with their meanings."""
+    try:
+        trees = [parse(text, max_bytes=MAX_BYTES) for text in texts]
+    except Unparseable:
+        return  # recomposing made two names equal: see bodies.check_json
+    one, other = map(_canonical, trees)
+    if one is not None and other is not None:
+        equal = len({meaning(reference.read(text)) for text in texts}) == 1
+        expect((one == other) == equal, "equal meanings have one canonical form, others do not")
+        again = canonical(parse(one.decode(), max_bytes=MAX_BYTES))
+        expect(again == one, "a canonical form is its own canonical form")
+
+
+def _canonical(tree: Any) -> bytes | None:
+    try:
+        form = canonical(tree)
+    except Unparseable:
+        form = None
+    expect((form is None) == collides(tree), "only colliding names have no canonical form")
+    return form
+
+
+def draw_canonical(rng: Random) -> tuple[str, str]:
+    """Return spellings of one value, or of two similar values."""
+    value = values.value(rng) if rng.random() < 0.7 else messages.event(rng)
+    other = value if rng.random() < 0.5 else values.changed(rng, value)
+    return spelled(rng, value, recomposed=True), spelled(rng, other, recomposed=True)
+
+
+def check_fingerprints(events: tuple[Event, Event]) -> None:
+    """Compare the fingerprints of two events with the content that counts for them."""
+    contents = [_content(event) for event in events]
+    if any(map(collides, contents)):
+        return  # such an event has no fingerprint: see check_canonical
+    one, other = (fingerprint(CloudEvent(**event), volatile=VOLATILE) for event in events)
+    equal = meaning(contents[0]) == meaning(contents[1])
+    expect((one == other) == equal, "equal contents have one fingerprint, others do not")
+
+
+def _content(event: Event) -> Event:
+    data = event["data"]
+    if isinstance(data, dict):
+        data = {name: member for name, member in data.items() if name not in VOLATILE}
+    return {"type": event["type"], "subject": event.get("subject"), "data": data}
+
+
+def draw_events(rng: Random) -> tuple[Event, Event]:
+    """Return two events that differ in nothing, in their data, or beside it."""
+    data: Any = values.value(rng) if rng.random() < 0.6 else messages.event(rng)["data"]
+    other = data if rng.random() < 0.6 else values.changed(rng, data)
+    event = {"id": "e", "source": "/s", "type": "placed", "data": data}
+    return event, event | {"data": other} | rng.choice(_CHANGES)
+
+
+TARGETS = (
+    Target("keys", share=12, draw=draw_keys, check=check_keys),
+    Target("canonical", share=10, draw=draw_canonical, check=check_canonical),
+    Target("fingerprint", share=6, draw=draw_events, check=check_fingerprints),
+)

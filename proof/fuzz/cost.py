@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from once.errors import OnceError
 from once.failures.quarantine import Quarantine
 from proof.fuzz import messages
-from proof.fuzz.families import FAMILIES, plain
+from proof.fuzz.families import FAMILIES, PLAIN
 from proof.fuzz.parsers.intake import CONSUMERS, DEADLINE, READERS, error_of, settings_of
 
 SIZES = (16 * 1024, 64 * 1024, 256 * 1024)
@@ -49,7 +49,7 @@ def costs(sizes: Iterable[int] = SIZES) -> Iterator[Cost]:
 def cost(family: str, size: int) -> Cost:
     """Return the cost of one message: the fastest of a few runs, alternating with a plain one."""
     message, ordinary = (
-        SQSRecord(messages.record(m)) for m in (FAMILIES[family](size), plain(size))
+        SQSRecord(messages.record(m)) for m in (FAMILIES[family](size), PLAIN(size))
     )
     accepted = read(message) is None
     times = [(_seconds(message), _seconds(ordinary)) for _ in range(_REPEATS)]

@@ -4,7 +4,7 @@ Each family grows a message to a size in bytes, so that its cost can be compared
 plain message of this size.
 """
 
-import zlib
+import gzip
 from base64 import b64encode
 from collections.abc import Callable
 from random import Random
@@ -26,18 +26,10 @@ _EVENT = '{"specversion":"1.0","source":"/shop","type":"order.placed","data":{},
 _DEEP = '{"a":' * 50 + "1" + "}" * 50
 
 
-def plain(size: int) -> Message:
-    """Return an order with as many ordinary lines as fit into so many bytes."""
-    return _message(_order(size))
-
-
-def _order(size: int) -> str:
+def order(size: int) -> str:
+    """Return the body of an order with as many ordinary lines as fit into so many bytes."""
     lines = (size - len(_HEAD) - 20) // len(_LINE % 0 + ",")
     return _HEAD + f'"lines":[{",".join(_LINE % n for n in range(lines))}]}}}}'
-
-
-def _message(body: str, **attributes: list[str]) -> Message:
-    return {"body": body, "attributes": attributes, "receives": 1}
 
 
 def filled(start: str, *units: str, end: str = "") -> Make:
@@ -61,12 +53,12 @@ def members(unit: str) -> Make:
     return filled("[", f"{unit},", end=f"{unit}]")
 
 
-def names(prefix: str) -> Make:
-    """Return a maker of objects with many names that share a prefix."""
+def numbered(member: str) -> Make:
+    """Return a maker of objects with many members, each with its number in place of `%x`."""
 
     def make(size: int) -> str:
-        count = size // (len(prefix.encode()) + 10)
-        return "{" + ",".join(f'"{prefix}{n:x}":0' for n in range(count)) + "}"
+        count = size // (len(member.encode()) + 4)
+        return "{" + ",".join(member % number for number in range(count)) + "}"
 
     return make
 
@@ -86,7 +78,7 @@ _IN_ORDERS: dict[str, Make] = {
     "letters that decompose": text("\u1f82"),
     "emoji": text("\U0001f600"),
     "short texts to compose": members('"e\u0301"'),
-    "names to compose": names("e\u0301"),
+    "names to compose": numbered('"e\u0301%x":0'),
     "nested arrays": members("[" * 55 + "]" * 55),
     "nested objects": members(_DEEP),
     "empty arrays": members("[]"),
@@ -94,9 +86,9 @@ _IN_ORDERS: dict[str, Make] = {
     "empty texts": members('""'),
     "nulls": members("null"),
     "small objects": members('{"a":0}'),
-    "many names": names(""),
-    "long names": names("n" * 200),
-    "names beyond the basic plane": names("\U0001f600"),
+    "many names": numbered('"%x":0'),
+    "long names": numbered('"' + "n" * 200 + '%x":0'),
+    "names beyond the basic plane": numbered('"\U0001f600%x":0'),
     "one long name": filled('{"', "n", end='":1}'),
     "a name twice": filled('{"a":1,"b":"', "x", end='","a":2}'),
     "names that collide when composed": filled('{"\u00e9":"', "x", end='","e\u0301":2}'),
@@ -136,53 +128,53 @@ _BODIES: dict[str, Make] = {
     "a long type": filled('{"specversion":"1.0","id":"e","source":"s","type":"', "x", end='"}'),
     "a wrong type": filled(_EVENT % 'e","time":[', "0,", end="0]}"),
     "extensions": filled(_EVENT % 'e","more":[', "0,", end="0]}"),
-    "the last line is wrong": lambda size: _order(size).replace("450}]", '"450"}]'),
-    "cut off": lambda size: _order(size)[:-1],
+    "the last line is wrong": lambda size: order(size).replace("450}]", '"450"}]'),
+    "cut off": lambda size: order(size)[:-1],
     "no JSON": filled("", "x"),
 }
 
 
+def message(body: str, name: str = "", *attribute: str) -> Message:
+    """Return a message, with one attribute (its kind and text) if it has a name."""
+    return {"body": body, "attributes": {name: [*attribute]} if name else {}, "receives": 1}
+
+
 def _in_order(make: Make) -> Grow:
     head = f'{_HEAD}"lines":[{{"sku":"tea","quantity":2,"unit_price":450}}],"more":'
-    return lambda size: _message(f"{head}{make(size - len(head) - 2)}}}}}")
+    return lambda size: message(f"{head}{make(size - len(head) - 2)}}}}}")
 
 
 def _body(make: Make) -> Grow:
-    return lambda size: _message(make(size))
+    return lambda size: message(make(size))
 
 
 def _string(name: str, make: Make) -> Grow:
-    return lambda size: _message("{", **{name: ["String", make(size)]})
+    return lambda size: message("{", name, "String", make(size))
 
 
 def _binary(name: str, make: Callable[[int], bytes], body: str = "{") -> Grow:
-    return lambda size: _message(body, **{name: ["Binary", b64encode(make(size)).decode()]})
+    return lambda size: message(body, name, "Binary", b64encode(make(size)).decode())
 
 
 def _inflating(size: int) -> bytes:
-    compressor = zlib.compressobj(9, wbits=16 + zlib.MAX_WBITS)
-    content = b'{"attributes":[' + b"[]," * (size * 100) + b"[]]}"
-    return compressor.compress(content) + compressor.flush()
+    return gzip.compress(b'{"attributes":[' + b"[]," * (size * 100) + b"[]]}")
 
 
 def _random(size: int) -> bytes:
     return Random(size).randbytes(size)
 
 
-def _kept(size: int) -> str:
-    attribute = '"%x":{"stringValue":"x","dataType":"String"}'
-    return f"{{{','.join(attribute % number for number in range(size // 48))}}}"
-
-
+_KEPT = numbered('"%x":{"stringValue":"x","dataType":"String"}')
 _LONG_VALUE = filled('{"a":{"dataType":"String","stringValue":"', "\\u00e9", end='"}}')
 
+PLAIN = _body(order)
 FAMILIES: dict[str, Grow] = {
     **{name: _in_order(make) for name, make in _IN_ORDERS.items()},
     **{name: _body(make) for name, make in _BODIES.items()},
     "gzip that inflates": _binary(DeadLetter.ORIGINAL_GZIP, _inflating),
     "gzip that inflates, moved": _binary(DeadLetter.ORIGINAL_GZIP, _inflating, MOVED),
     "invalid gzip, moved": _binary(DeadLetter.ORIGINAL_GZIP, _random, MOVED),
-    "attributes kept": _string(DeadLetter.ATTRIBUTES, _kept),
+    "attributes kept": _string(DeadLetter.ATTRIBUTES, _KEPT),
     "attributes kept, empty": _string(DeadLetter.ATTRIBUTES, filled("{", '"":{},', end='"":{}}')),
     "attributes kept, nested": _string(DeadLetter.ATTRIBUTES, filled("", "[")),
     "attributes kept, escaped": _string(DeadLetter.ATTRIBUTES, _LONG_VALUE),

@@ -5,9 +5,11 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
+from once.commit.dedup_record import record_put
 from once.errors import Refusal
 from once.events.cloud_event import CloudEvent
 from once.handlers.actions import Table
+from once.handlers.intent import Intent
 from once.handlers.transaction import Identity, Transaction
 from once.schema import Record, Standing
 from once.settings import Settings, TableSettings
@@ -56,46 +58,33 @@ def attribute(rng: Random, level: int = 0) -> dict[str, Any]:
             return {"M": {values.text(rng): attribute(rng, level + 1)}}
 
 
-def item(rng: Random, *, commit: str = "another", records: float = 0.9) -> Item:
-    """Return a dedup record with this probability, else any item."""
-    if rng.random() < records:
-        return dedup_record(rng, commit=commit)
+def item(rng: Random, *, number: int = 0, commit: str = "another") -> Item:
+    """Return a dedup record, rarely any other item."""
+    if rng.random() < 0.9:
+        return dedup_record(rng, number=number, commit=commit)
     return {values.text(rng) or "x": attribute(rng) for _ in range(rng.randint(0, 3))}
 
 
-def dedup_record(rng: Random, *, commit: str = "another") -> Item:
+def dedup_record(rng: Random, *, number: int = 0, commit: str = "another") -> Item:
     """Return a dedup record, done or pending; one in three has an attribute missing or wrong."""
-    done = rng.random() < 0.66
-    record: Item = {
-        Record.PK: {"S": "orders#event#/shop#e-1"},
-        Record.SCHEMA: {"N": "1"},
-        Record.STATE: {"S": "done" if done else "pending"},
-        Record.FINGERPRINT: {"S": rng.choice((OWN, OTHER))},
-        Record.COMMIT: {"S": rng.choice((commit, "another", "another"))},
-        Record.EVENT_TYPE: {"S": "order.placed"},
-        Record.COMMITTED_AT: {"N": "1700000000000"},
-    }
-    if not done:
-        record |= _intent(rng)
-    elif rng.random() < 0.9:
-        record[Record.EXPIRES_AT] = {"N": rng.choice(("1", "9999999999"))}
+    tx = transaction(number, [], fingerprint=rng.choice((OWN, OTHER)))
+    tx.commit_id = rng.choice((commit, "another", "another"))
+    if rng.random() < 0.33:
+        tx.intent = Intent(
+            effect="charge",
+            provider_key="once-0-charge-1",
+            request=b"{}",
+            key_expires_at=rng.choice((None, 9_999_999_999)),
+            owner="owner",
+            lease_until=rng.choice((1, 9_999_999_999_999)),
+            standing=rng.choice(list(Standing)),
+        )
+    record: Item = dict(record_put(tx, SETTINGS, rng.choice((1, 9_999_999_999)))["Put"]["Item"])
     if rng.random() < 0.33:
         name = rng.choice([name for name in record if name != Record.PK])
         del record[name]
         record |= rng.choice(({}, {name: attribute(rng)}))
     return record
-
-
-def _intent(rng: Random) -> Item:
-    return {
-        Record.EFFECT: {"S": "charge"},
-        Record.PROVIDER_KEY: {"S": "once-0-charge-1"},
-        Record.REQUEST: {"S": "{}"},
-        Record.OWNER: {"S": "owner"},
-        Record.LEASE_UNTIL: {"N": rng.choice(("1", "9999999999999"))},
-        Record.STANDING: {"S": rng.choice(list(Standing))},
-        **rng.choice(({}, {Record.KEY_EXPIRES_AT: {"N": "9999999999"}})),
-    }
 
 
 def outbox(rng: Random, pk: str) -> dict[str, Any]:
@@ -115,10 +104,10 @@ def _event(rng: Random, event_id: str) -> dict[str, Any]:
     return head | forged | {"data": values.value(rng)}
 
 
-def transaction(number: int, actions: list[str]) -> Transaction:
+def transaction(number: int, actions: list[str], fingerprint: str = OWN) -> Transaction:
     """Return a transaction with actions of these kinds; its number makes its items distinct."""
     event = CloudEvent(id=f"e-{number}", source="/shop", type="order.placed")
-    identity = Identity(f"orders#event#/shop#e-{number}", OWN)
+    identity = Identity(f"orders#event#/shop#e-{number}", fingerprint)
     seen = {"sku": "tea", "once_commit": "seen"}
     tx = Transaction(event, identity, tables=SETTINGS.tables, publishes=(), read=lambda _, __: seen)
     for position, action in enumerate(actions):

@@ -17,15 +17,10 @@ _TOKENS = (
 _MEMBER = re.compile(r'(?P<name>"[^"]*"\s*:)[^,{}\[\]]*')
 _TEXT = "<text>"
 _OVERSIZED = (
-    *(
-        "[" * 400 + _TEXT + "]" * 400,
-        "[" * 60_000,
-        '{"a":' * 60_000,
-        '{"id":"' + "x" * 300_000 + '"}',
-    ),
-    *("[" * 65 + '"' + unit * 100_000 for unit in ('\\"', '"', "\\")),
-    *("9" * digits for digits in (4300, 4301, 150_000)),
-    '{"a":[' + "[]," * 5000 + _TEXT + "]}",
+    ("[" * 400 + _TEXT + "]" * 400, "[" * 60_000, '{"a":' * 60_000),
+    tuple("[" * 65 + '"' + unit * 100_000 for unit in ('\\"', '"', "\\")),
+    tuple("9" * digits for digits in (4300, 4301, 150_000)),
+    ('{"id":"' + "x" * 300_000 + '"}', '{"a":[' + "[]," * 5000 + _TEXT + "]}"),
 )
 """Texts that are expensive for a parser without limits, or for one that reads them repeatedly."""
 
@@ -85,7 +80,7 @@ def _number(rng: Random, number: float) -> str:
 def damaged(rng: Random, text: str) -> str:
     """Return a text with one to three faults; rarely an oversized text instead."""
     if rng.random() < 0.015:
-        return rng.choice(_OVERSIZED).replace(_TEXT, text)
+        return rng.choice(rng.choice(_OVERSIZED)).replace(_TEXT, text)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         text = _damaged_once(rng, text)
     return text
@@ -94,7 +89,7 @@ def damaged(rng: Random, text: str) -> str:
 def _damaged_once(rng: Random, text: str) -> str:
     pick = rng.random()
     if pick < 0.15:
-        depth = rng.choice([1, *range(59, 66), 100])
+        depth: int = rng.choice([1, *range(59, 66), 100])
         return "[" * depth + text + "]" * depth
     members = list(_MEMBER.finditer(text)) if pick < 0.35 else []
     if members:

@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from once.errors import OnceError
 from proof.fuzz import cost, messages
 from proof.fuzz.cost import MAX_RATIO, Cost, figures
-from proof.fuzz.families import FAMILIES, plain
+from proof.fuzz.families import FAMILIES, PLAIN
 
 SIZE = 32 * 1024
 
@@ -29,7 +29,7 @@ def unlimited_marks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("size", cost.SIZES)
 def test_a_plain_message_is_an_accepted_order(size: int) -> None:
-    message = plain(size)
+    message = PLAIN(size)
     assert size - 100 < bytes_of(message) <= size
     assert len(json.loads(message["body"])["data"]["lines"]) > size / 100
     assert refusal(message) is None

@@ -170,8 +170,7 @@ def draw_group(rng: Random) -> dict[str, Any]:
     """Return a group, the answer to its request, and the records that a look-up finds."""
     group = [items.actions(rng) for _ in range(rng.randint(1, 4))]
     found = [
-        items.dedup_record(rng, commit=items.OWN_COMMIT)
-        | {Record.PK: {"S": f"orders#event#/shop#e-{number}"}}
+        items.dedup_record(rng, number=number, commit=items.OWN_COMMIT)
         for number in range(len(group))
         if rng.random() < 0.5
     ]

@@ -7,6 +7,7 @@ from aws_lambda_powertools import Logger, Metrics
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from once.schema import Limits, Record
+from once.settings import Settings
 from proof.fuzz.messages import NOW, sendable
 from proof.world.errors import ServiceError
 from proof.world.metrics import NoMetrics
@@ -21,6 +22,19 @@ KEYS = {
     "reservations": "order_id",
 }
 """The key attribute of each table of the shop that is written to."""
+
+
+def settings(consumer: str, **more: Any) -> Settings:
+    """Return settings of a consumer, without tables and event types unless `more` has them."""
+    defaults: dict[str, Any] = {"tables": {}, "event_types": ()}
+    return Settings(
+        consumer=consumer,
+        queue_url="queue",
+        dead_letter_url="dead-letters",
+        dedup_table="dedup",
+        dedup_window_seconds=45 * 24 * 60 * 60,
+        **defaults | more,
+    )
 
 
 def client_error(code: str, status: int = 400, **more: Any) -> ClientError:
@@ -41,7 +55,7 @@ class DeadLetterQueue:
         self.letters: dict[str, dict[str, Any]] = {}
 
     def send_message(self, **message: Any) -> None:
-        """Accept a dead letter, or refuse it for its characters, its attributes or its size."""
+        """Accept a dead letter, or refuse its characters, its number of attributes or its size."""
         body, attributes = message["MessageBody"], message["MessageAttributes"]
         texts = [body, *(value.get("StringValue", "x") for value in attributes.values())]
         if any(sendable(text) != text for text in texts):

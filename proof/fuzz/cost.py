@@ -24,13 +24,9 @@ _QUARANTINE = Quarantine(_SQS, settings_of(CONSUMERS["orders"]))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of one message.
+    """The cost of a message of a family: the ratio of its CPU time to that of a plain message.
 
-    Attributes:
-        family: its name in FAMILIES.
-        bytes: the size to which it was grown.
-        accepted: whether its handler would run.
-        ratio: its CPU time, divided by that of a plain message of the same size.
+    `accepted` tells whether its handler would run.
     """
 
     family: str

@@ -12,8 +12,9 @@ from once.handlers.actions import Table
 from once.handlers.intent import Intent
 from once.handlers.transaction import Identity, Transaction
 from once.schema import Record, Standing
-from once.settings import Settings, TableSettings
+from once.settings import TableSettings
 from proof.fuzz import values
+from proof.fuzz.aws import settings
 
 Item = dict[str, Any]
 
@@ -27,15 +28,7 @@ CODES = (
     *("ThrottlingError", "ProvisionedThroughputExceeded", *INVALID),
     *("AccessDenied", "DuplicateItem", "", "none", "Unknown"),
 )
-SETTINGS = Settings(
-    consumer="orders",
-    event_types=("order.placed",),
-    queue_url="queue",
-    dead_letter_url="dead-letters",
-    dedup_table="dedup",
-    tables={"stock": TableSettings("stock", ("sku",))},
-    dedup_window_seconds=45 * 24 * 60 * 60,
-)
+SETTINGS = settings("orders", tables={"stock": TableSettings("stock", ("sku",))})
 _NUMBERS = ("0", "1", "-1", "1700000000000", "1.5", "1E+20", "9" * 38)
 _STOCK = Table("stock")
 _ACTIONS = ("plain", "condition", "otherwise", "read", "read and otherwise")
@@ -43,19 +36,11 @@ _ACTIONS = ("plain", "condition", "otherwise", "read", "read and otherwise")
 
 def attribute(rng: Random, level: int = 0) -> dict[str, Any]:
     """Return any value in DynamoDB's JSON form."""
-    match rng.randrange(6 if level < 2 else 4):
-        case 0:
-            return {"S": values.text(rng)}
-        case 1:
-            return {"N": rng.choice(_NUMBERS)}
-        case 2:
-            return {"NULL": True}
-        case 3:
-            return rng.choice(({"BOOL": True}, {"SS": ["a"]}, {"NS": ["1"]}))
-        case 4:
-            return {"L": [attribute(rng, level + 1)]}
-        case _:
-            return {"M": {values.text(rng): attribute(rng, level + 1)}}
+    if level < 2 and rng.random() < 0.33:
+        inner = attribute(rng, level + 1)
+        return rng.choice(({"L": [inner]}, {"M": {values.text(rng): inner}}))
+    text, number = {"S": values.text(rng)}, {"N": rng.choice(_NUMBERS)}
+    return rng.choice((text, number, {"NULL": True}, {"BOOL": True}, {"SS": ["a"]}, {"NS": ["1"]}))
 
 
 def item(rng: Random, *, number: int = 0, commit: str = "another") -> Item:

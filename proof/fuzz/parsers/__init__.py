@@ -1,12 +1,20 @@
-"""The parsers under test, each with its properties and the errors that it may raise."""
+"""The parsers under test: their shares of the inputs in percent, their generators and checks."""
 
+from proof.fuzz import items, messages
 from proof.fuzz.parsers import batch, bodies, commit, identity, intake, stream
+from proof.fuzz.target import Target
 
 PARSERS = (
-    *bodies.TARGETS,
-    *intake.TARGETS,
-    *identity.TARGETS,
-    *commit.TARGETS,
-    *stream.TARGETS,
-    *batch.TARGETS,
+    Target("strict_json", 20, messages.json_text, bodies.check_json),
+    Target("events", 16, messages.body, bodies.check_event),
+    Target("originals", 8, intake.draw_original, intake.check_original),
+    Target("intake", 12, intake.draw_message, intake.check_message),
+    Target("keys", 12, identity.draw_keys, identity.check_keys),
+    Target("canonical", 10, identity.draw_canonical, identity.check_canonical),
+    Target("fingerprint", 6, identity.draw_events, identity.check_fingerprints),
+    Target("cancellation", 6, commit.draw_cancellation, commit.check_cancellation),
+    Target("commit", 2, commit.draw_group, commit.check_group),
+    Target("stored", 4, items.item, commit.check_stored),
+    Target("stream", 2, stream.draw, stream.check),
+    Target("batch", 2, batch.draw, batch.check),
 )

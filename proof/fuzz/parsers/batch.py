@@ -18,18 +18,18 @@ from proof.fuzz import items, messages, values
 from proof.fuzz.aws import KEYS, LOGGER, METRICS, DeadLetterQueue, DynamoDB
 from proof.fuzz.parsers.commit import CANCELED
 from proof.fuzz.parsers.intake import CONSUMERS, CONTEXT, DEADLINE, READERS, settings_of
-from proof.fuzz.target import Target, expect
+from proof.fuzz.target import expect
 
 
-def consumer_function(name: str, table: DynamoDB, queue: DeadLetterQueue) -> Any:
+def consumer_function(name: str, table: Any, queue: Any) -> Any:
     """Return the Lambda function of a consumer, with these clients."""
     consumer = CONSUMERS[name]
     tables = {table: TableSettings(table, (KEYS[table],)) for table in consumer.tables}
     publishes = ("stock.reserved", "stock.refused")
     runtime = Runtime(
         settings=settings_of(consumer, tables=tables, publishes=publishes, commit_threads=1),
-        dynamodb=table,  # type: ignore[arg-type]
-        sqs=queue,  # type: ignore[arg-type]
+        dynamodb=table,
+        sqs=queue,
         logger=LOGGER,
         clock=lambda: messages.NOW,
         sleep=lambda _: None,
@@ -96,6 +96,3 @@ def _reasons(rng: Random) -> dict[str, Any]:
     if rng.random() < 0.3:
         reasons[rng.randrange(5)] = rng.choice((None, {}, values.value(rng)))
     return {"CancellationReasons": reasons}
-
-
-TARGETS = (Target("batch", share=2, draw=draw, check=check),)

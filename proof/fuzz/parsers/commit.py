@@ -16,7 +16,7 @@ from once.handlers.intent import Intent
 from once.schema import CLOCK_MARGIN_SECONDS, Record, State
 from proof.fuzz import items, values
 from proof.fuzz.items import CONDITION, Item
-from proof.fuzz.target import Target, expect
+from proof.fuzz.target import expect
 
 CANCELED = "TransactionCanceledException"
 NOW = 1_700_000_000.0
@@ -193,10 +193,3 @@ def _answer(rng: Random, group: list[list[str]]) -> dict[str, Any] | None:
         wrong: tuple[Any, ...] = (None, {}, "None", values.value(rng))
         reasons[rng.randrange(len(reasons))] = rng.choice(wrong)
     return {"code": CANCELED, "status": 400, "reasons": reasons}
-
-
-TARGETS = (
-    Target("cancellation", share=6, draw=draw_cancellation, check=check_cancellation),
-    Target("commit", share=2, draw=draw_group, check=check_group),
-    Target("stored", share=4, draw=items.item, check=check_stored),
-)

@@ -14,7 +14,7 @@ from proof.fuzz import messages, reference, values
 from proof.fuzz.json_text import spelled
 from proof.fuzz.parsers.bodies import MAX_BYTES
 from proof.fuzz.reference import collides, composed, meaning
-from proof.fuzz.target import Target, expect
+from proof.fuzz.target import expect
 
 KEY_ERRORS = (NoKey, TooLarge)
 CANONICAL_ERRORS = (Unparseable,)
@@ -169,10 +169,3 @@ def draw_events(rng: Random) -> tuple[Event, Event]:
     other = data if rng.random() < 0.6 else values.changed(rng, data)
     event = {"id": "e", "source": "/s", "type": "placed", "data": data}
     return event, event | {"data": other} | rng.choice(_CHANGES)
-
-
-TARGETS = (
-    Target("keys", share=12, draw=draw_keys, check=check_keys),
-    Target("canonical", share=10, draw=draw_canonical, check=check_canonical),
-    Target("fingerprint", share=6, draw=draw_events, check=check_fingerprints),
-)

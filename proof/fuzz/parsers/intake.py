@@ -26,9 +26,10 @@ from once.schema import DeadLetter, Limits
 from once.settings import Settings
 from once.testing import FakeContext
 from proof.fuzz import messages
+from proof.fuzz.aws import settings
 from proof.fuzz.parsers.bodies import EVENT_ERRORS
 from proof.fuzz.reference import meaning
-from proof.fuzz.target import Target, expect
+from proof.fuzz.target import expect
 
 CONTEXT = FakeContext(30_000)
 DEADLINE = Deadline(CONTEXT.get_remaining_time_in_millis, 5000)
@@ -41,23 +42,13 @@ _MEASURED_SIZE = 10_000
 
 def settings_of(consumer: Consumer, **more: Any) -> Settings:
     """Return settings for a consumer, without tables unless `more` names them."""
-    settings: dict[str, Any] = {
-        "event_types": tuple(consumer.handlers),
-        "queue_url": "queue",
-        "dead_letter_url": "dead-letters",
-        "dedup_table": "dedup",
-        "tables": {},
-        "dedup_window_seconds": 45 * 24 * 60 * 60,
-    }
-    return Settings(consumer=consumer.name, **settings | more)
+    return settings(consumer.name, event_types=tuple(consumer.handlers), **more)
 
 
-def reader_of(consumer: Consumer) -> RecordReader:
-    """Return the reader of a consumer, at the time when its messages are sent."""
-    return RecordReader(settings_of(consumer), consumer.handlers, lambda: messages.NOW)
-
-
-READERS = {name: reader_of(consumer) for name, consumer in CONSUMERS.items()}
+READERS = {
+    name: RecordReader(settings_of(consumer), consumer.handlers, lambda: messages.NOW)
+    for name, consumer in CONSUMERS.items()
+}
 
 
 def check_message(case: tuple[str, messages.Message]) -> None:
@@ -148,9 +139,3 @@ def _check_dead_letter(record: dict[str, Any]) -> None:
 def draw_original(rng: Random) -> messages.Message:
     """Return a message with attributes."""
     return messages.message(rng) | {"attributes": messages.attributes(rng)}
-
-
-TARGETS = (
-    Target("originals", share=8, draw=draw_original, check=check_original),
-    Target("intake", share=12, draw=draw_message, check=check_message),
-)

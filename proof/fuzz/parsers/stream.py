@@ -14,7 +14,7 @@ from once.settings import RelaySettings
 from proof.fuzz import items, values
 from proof.fuzz.aws import LOGGER, METRICS, DeadLetterQueue, client_error
 from proof.fuzz.parsers.intake import CONTEXT
-from proof.fuzz.target import Target, expect
+from proof.fuzz.target import expect
 
 ERRORS = (Unpublishable,)
 SETTINGS = RelaySettings(
@@ -49,11 +49,12 @@ class _Topic:
 
 def check(case: dict[str, Any]) -> None:
     """Relay a batch: each committed event is published, or its record becomes a dead letter."""
-    topic, queue = _Topic(case["answers"]), DeadLetterQueue()
+    topic: Any = _Topic(case["answers"])
+    queue: Any = DeadLetterQueue()
     relay = Relay(
         settings=SETTINGS,
-        sns=topic,  # type: ignore[arg-type]
-        sqs=queue,  # type: ignore[arg-type]
+        sns=topic,
+        sqs=queue,
         logger=LOGGER,
         metrics=METRICS,
         clock=lambda: 1_800_000_000.0,
@@ -151,6 +152,3 @@ def _answer(rng: Random) -> dict[str, Any]:
     fault = {"Code": rng.choice((*_CODES, values.text(rng))), "SenderFault": rng.random() < 0.5}
     ids = [str(rng.randrange(4)) for _ in range(rng.randint(0, 2))]
     return {"refused": [{"Id": entry_id, **rng.choice(({}, fault))} for entry_id in ids]}
-
-
-TARGETS = (Target("stream", share=2, draw=draw, check=check),)

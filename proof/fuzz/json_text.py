@@ -20,7 +20,8 @@ _OVERSIZED = (
     ("[" * 400 + _TEXT + "]" * 400, "[" * 60_000, '{"a":' * 60_000),
     tuple("[" * 65 + '"' + unit * 100_000 for unit in ('\\"', '"', "\\")),
     tuple("9" * digits for digits in (4300, 4301, 150_000)),
-    ('{"id":"' + "x" * 300_000 + '"}', '{"a":[' + "[]," * 5000 + _TEXT + "]}"),
+    ('{"id":"' + "x" * 300_000 + '"}',),
+    ('{"a":[' + "[]," * 5000 + _TEXT + "]}",),
 )
 """Texts that are expensive for a parser without limits, or for one that reads them repeatedly."""
 
@@ -77,9 +78,17 @@ def _number(rng: Random, number: float) -> str:
     return plain + rng.choice(zeros)
 
 
-def damaged(rng: Random, text: str) -> str:
-    """Return a text with one to three faults; rarely an oversized text instead."""
-    if rng.random() < 0.015:
+def hostile(rng: Random, tree: Any) -> str:
+    """Return a JSON text of a value, which may be changed before or damaged afterwards."""
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        tree = values.changed(rng, tree)
+    text = spelled(rng, tree)
+    return _damaged(rng, text) if rng.random() < 0.4 else text
+
+
+def _damaged(rng: Random, text: str) -> str:
+    """Return a text with one to three faults, rarely an oversized text instead."""
+    if rng.random() < 0.02:
         return rng.choice(rng.choice(_OVERSIZED)).replace(_TEXT, text)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         text = _damaged_once(rng, text)

@@ -16,7 +16,7 @@ from typing import Any
 
 from once.schema import DeadLetter
 from proof.fuzz import values
-from proof.fuzz.json_text import damaged, spelled
+from proof.fuzz.json_text import hostile
 from proof.report import ROOT
 
 Message = dict[str, Any]
@@ -25,14 +25,10 @@ NOW = int(time.time())
 _MEGABYTE = 2**20
 BOMBS = (9 * _MEGABYTE, 64 * _MEGABYTE)
 _REFUSED_BY_SQS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TYPES = (
-    *("order.placed", "stock.reserved", "stock.refused"),
-    *("payment.captured", "payment.declined"),
-)
+_TYPES = ("order.placed", "stock.reserved", "stock.refused", "payment.captured", "payment.declined")
 _SAMPLE: dict[str, Any] = json.loads((ROOT / "events" / "order-placed.json").read_text())
 _OPTIONAL: tuple[dict[str, Any], ...] = (
-    {},
-    {"id": " "},
+    *({}, {}, {}, {}, {"id": " "}),
     {"subject": "o-1"},
     {"time": "2026-01-01T00:00:00Z"},
     {"delivery": "d-1"},
@@ -54,28 +50,16 @@ def event(rng: Random) -> dict[str, Any]:
 
 
 def body(rng: Random) -> str:
-    """Return the body of a message: an event, changed as a value or damaged as a text at times."""
-    pick = rng.random()
-    text = spelled(rng, _changed_event(rng))
-    if pick < 0.04:
-        return _enveloped(rng, text)
-    return damaged(rng, text) if pick < 0.4 else text
+    """Return the body of a message: an event, which may be changed, damaged or in an envelope."""
+    text = hostile(rng, event(rng) | rng.choice(_OPTIONAL))
+    return _enveloped(rng, text) if rng.random() < 0.04 else text
 
 
 def json_text(rng: Random) -> str:
-    """Return a JSON text, damaged in more than half of all cases."""
-    pick = rng.random()
-    if pick < 0.1:
+    """Return a JSON text, which may be damaged."""
+    if rng.random() < 0.1:
         return rng.choice(values.NUMBERS)
-    text = spelled(rng, values.value(rng) if pick < 0.7 else _changed_event(rng))
-    return damaged(rng, text) if rng.random() < 0.6 else text
-
-
-def _changed_event(rng: Random) -> Any:
-    found: Any = event(rng) | (rng.choice(_OPTIONAL) if rng.random() < 0.7 else {})
-    for _ in range(rng.choice((0, 0, 1, 2))):
-        found = values.changed(rng, found)
-    return found
+    return hostile(rng, values.value(rng) if rng.random() < 0.67 else event(rng))
 
 
 def _enveloped(rng: Random, text: str) -> str:
@@ -99,30 +83,22 @@ def attributes(rng: Random) -> dict[str, Any]:
     names = ("tenant", "once-lineage", "once-first-seen", "once-reason", "a.b")
     found = {name: ["String", values.text(rng)] for name in rng.sample(names, rng.randint(0, 2))}
     if rng.random() < 0.5:
-        found[DeadLetter.ATTRIBUTES] = rng.choice(
-            (*[["String", _kept(rng)]] * 2, ["Binary", "e30="])
-        )
+        kept = ["String", hostile(rng, _tenant(rng))]
+        found[DeadLetter.ATTRIBUTES] = rng.choice((kept, kept, ["Binary", "e30="]))
     if rng.random() < 0.4:
-        found[DeadLetter.ORIGINAL_GZIP] = rng.choice((*[_packed(rng)] * 2, ["String", "x"]))
+        packed = _packed(rng)
+        found[DeadLetter.ORIGINAL_GZIP] = rng.choice((packed, packed, ["String", "x"]))
     return found
 
 
-def _kept(rng: Random) -> str:
-    """Return the attributes that an earlier quarantine kept, or a forgery."""
-    tree: Any = _tenant(rng)
-    text = json.dumps(tree if rng.random() < 0.6 else values.changed(rng, tree))
-    return damaged(rng, text) if rng.random() < 0.3 else text
-
-
 def _packed(rng: Random) -> list[str]:
-    """Return the original that an earlier quarantine compressed, or a forgery."""
+    """Return an original as a quarantine compresses it, or a forgery."""
     pick = rng.random()
     if pick < 0.015:
         return ["Bomb", str(rng.choice(BOMBS))]
-    tree: Any = {"body": body(rng), "attributes": _tenant(rng)}
-    text = json.dumps(values.changed(rng, tree) if pick < 0.4 else tree)
+    text = hostile(rng, {"body": body(rng), "attributes": _tenant(rng)})
     if pick < 0.9:
-        return ["Gzip", damaged(rng, text) if pick > 0.7 else text]
+        return ["Gzip", text]
     content = _compressed(text)
     start = rng.randrange(len(content))
     corrupt = content[:start] + rng.randbytes(1) + content[start + rng.randint(0, 9) :]

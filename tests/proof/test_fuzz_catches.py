@@ -1,7 +1,6 @@
 """The short form of the fuzzers: passes for sound parsers, and notices each broken one."""
 
 import json
-import unicodedata
 import zlib
 from collections import Counter
 from types import SimpleNamespace
@@ -18,11 +17,13 @@ from once.intake.reader import Delivery
 from once.ops.dead_letters import decompression
 from proof.fuzz.command import check, chosen
 from proof.fuzz.parsers import PARSERS
+from proof.fuzz.reference import composed
 
 SEED, INPUTS = 20_260, 20_000
 
 _check_encoding = strict_json._check_encoding
 _digest = fingerprint.digest
+_HANDLER = "failures.failure_handler.FailureHandler"
 _classify_record = _cancellation.classify_record
 
 
@@ -34,16 +35,8 @@ def error(*_: Any, **__: Any) -> Any:
     raise ZeroDivisionError
 
 
-def always(*_: Any) -> bool:
-    return True
-
-
 def all_committed(_: Any, requests: Any) -> Any:
     return [COMMITTED] * len(requests)
-
-
-def composed(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
 
 
 def decoder(**hooks: Any) -> json.JSONDecoder:
@@ -174,7 +167,7 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
     },
     ("batch", "once"): {
         "error escapes": ("intake.reader.RecordReader.read", read_without_net),
-        "no quarantine": ("failures.failure_handler.FailureHandler._quarantined", always),
+        "no quarantine": (f"{_HANDLER}._quarantined", lambda *_: True),
         "no commit": ("commit.committer.Committer.commit", all_committed),
     },
 }

@@ -157,7 +157,7 @@ def _binary(name: str, make: Callable[[int], bytes], body: str = "{") -> Grow:
 
 
 def _inflating(size: int) -> bytes:
-    return gzip.compress(b'{"attributes":[' + b"[]," * (size * 100) + b"[]]}")
+    return gzip.compress(b'{"attributes":[' + b"[]," * (size * 100) + b"[]]}", mtime=0)
 
 
 def _random(size: int) -> bytes:

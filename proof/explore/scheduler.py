@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -115,7 +115,7 @@ class Scheduler:
         for place in self.places:
             for queue in place.sources if place.function.busy < _SIDE_BY_SIDE else ():
                 visible = [message for message in queue.waiting if message.visible_at <= now]
-                batches = [[message] for message in visible]
+                batches = [[message] for message in _distinct(visible)]
                 if len(visible) > 1 and place.batch(queue) > 1:
                     batches.append(visible)
                 for batch in batches:
@@ -209,3 +209,11 @@ class Scheduler:
 
     def _wait(self, until: float) -> None:
         self.world.tasks.now = until
+
+
+def _distinct(messages: Iterable[Message]) -> list[Message]:
+    """Leave out a message that differs from an earlier one in its id alone: none was received."""
+    chosen: dict[str, Message] = {}
+    for message in messages:
+        chosen.setdefault(message.id if message.receives else message.body, message)
+    return list(chosen.values())

@@ -8,7 +8,7 @@ branches off. It ends early in a state that was seen before with at least as man
 faults left. That is sound: all oracles are about states, the state holds everything that its future
 depends on (see `proof.explore.state`), and whoever may preempt and disturb less has no future that
 the other one has not. Equivalent faults are left out where they are chosen, in
-`proof.explore.world`.
+`proof.explore.world`, and equal messages that were never received in `proof.explore.scheduler`.
 """
 
 import math

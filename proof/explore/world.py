@@ -19,8 +19,10 @@ from proof.world.plan import Action
 from proof.world.tasks import Task
 from proof.world.world import World
 
-LATE_SECONDS = (2.0, 60.0)
-"""How late a late call is done: while its caller still looks for it, and when it has given up."""
+_LATE_SECONDS = (2.0, 60.0)
+"""When a late call takes effect: while its caller still asks for the outcome, and afterwards."""
+_LATE_CHARGE_SECONDS = (2.0, 9.0)
+"""The same for the provider: within the caller's timeout, and between two later deliveries."""
 _READS = {"GetItem", "BatchGetItem", "ReceiveMessage", "Scan"}
 
 
@@ -67,7 +69,7 @@ class ScheduledWorld(World):
             Action(place, 1, kind, position=position, seconds=seconds)
             for kind in sorted(kinds(call.service, call.operation) - left_out)
             for position in _positions(call, kind)
-            for seconds in (LATE_SECONDS if kind is Fault.LATE else (0.0,))
+            for seconds in (_late_seconds(call) if kind is Fault.LATE else (0.0,))
         ]
 
     def let_meet(self, task: Task, fault: Action) -> None:
@@ -127,3 +129,7 @@ def _positions(call: Call, kind: Fault) -> range:
     if kind is not Fault.CONFLICT or call.service == PROVIDER:
         return range(1)
     return range(min(2, len(call.request["TransactItems"])))
+
+
+def _late_seconds(call: Call) -> tuple[float, ...]:
+    return _LATE_CHARGE_SECONDS if call.service == PROVIDER else _LATE_SECONDS

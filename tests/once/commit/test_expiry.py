@@ -3,7 +3,7 @@
 import pytest
 
 from once.commit.result import BUSY, COMMITTED, DUPLICATE, CommitResult
-from once.schema import CLOCK_MARGIN_SECONDS
+from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS
 from once.testing import FakeAws, inject, never_sent
 from tests.in_memory import Start
 from tests.once.support import Bench, amounts
@@ -17,6 +17,7 @@ MOMENTS = [
     pytest.param(THEN - 3600, DUPLICATE, id="on a clock that is late"),
     pytest.param(THEN + WINDOW, DUPLICATE, id="as the window ends"),
     pytest.param(THEN + WINDOW + 1, DUPLICATE, id="just past the window"),
+    pytest.param(THEN + WINDOW + 2 * CLOCK_SKEW_SECONDS, DUPLICATE, id="as clocks differ most"),
     pytest.param(END, DUPLICATE, id="as the margin ends"),
     pytest.param(END + 0.9, DUPLICATE, id="in the margin's last second"),
     pytest.param(END + 1, None, id="past the margin"),

@@ -60,7 +60,7 @@ def test_the_longest_delay_doubles_with_each_receive_up_to_a_cap(start: Start) -
 
 @pytest.mark.usefixtures("longest_delays")
 def test_base_and_cap_are_settings(start: Start) -> None:
-    settings = {"backoff_base_seconds": 5, "backoff_cap_seconds": 17}
+    settings: Any = {"backoff_base_seconds": 5, "backoff_cap_seconds": 17}
     assert delays(start, 1, 2, 3, **settings) == [5, 10, 17]
 
 

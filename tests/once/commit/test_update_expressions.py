@@ -44,10 +44,7 @@ def rendered(kind: str, *args: Any, **terms: Any) -> Any:
         ("ADD set_of_all :a", f"{STAMP} ADD set_of_all :a"),
         ("REMOVE a.set", f"{STAMP} REMOVE a.set"),
         ("REMOVE offset, reset SET asset = :a", f"REMOVE offset, reset {STAMP}, asset = :a"),
-        (
-            "SET a = if_not_exists(a, :set) + :set",
-            f"{STAMP}, a = if_not_exists(a, :set) + :set",
-        ),
+        ("SET a = if_not_exists(a, :set) + :set", f"{STAMP}, a = if_not_exists(a, :set) + :set"),
     ],
 )
 def test_an_expression_stores_the_commit_id_in_its_only_set_clause(

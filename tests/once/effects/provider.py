@@ -19,15 +19,11 @@ from once.testing import FakeAws, FakeContext, Fault, inject
 from tests.once.support import COUNTERS, Note, amounts, calls, facts, invoke, note, record
 
 WRITE = "TransactWriteItems"
-LAST_RECEIVE = 5
-"""The receive at which a message that fails is dead-lettered."""
-
+LAST_RECEIVE = 5  # a message that fails now is dead-lettered
 TIMEOUT = 2
 LIFETIME = 23 * 60 * 60
-LEASE = 30
-"""What a `FakeContext` has left, in seconds: after it the owner has ended."""
-TAKEOVER = LEASE + CLOCK_MARGIN_SECONDS
-"""Seconds until a takeover of an effect whose second call no provider key makes harmless."""
+LEASE = 30  # the seconds that a `FakeContext` has left
+TAKEOVER = LEASE + CLOCK_MARGIN_SECONDS  # seconds until a takeover without a provider key
 NOW = 1_700_000_000.0
 SETTINGS: dict[str, Any] = {"effect_timeout_seconds": TIMEOUT, "publishes": ("paid", "declined")}
 
@@ -221,14 +217,13 @@ class Till:
         assert self.dead_letters() == []
 
 
-Make = Callable[..., Till]
-"""Starts a consumer: `make(*plan, **options)`."""
+Make = Callable[..., Till]  # `make(*plan, **options)` starts a consumer
 
 
 @contextmanager
 def kill(client: Any, nth: int, *, done: bool) -> Iterator[None]:
-    """Kill the function at its nth write, before it is done or before its answer arrives."""
-    hook = f"{'after' if done else 'before'}-call.dynamodb.TransactWriteItems"
+    """Kill the function at its nth write, before the write or before its answer."""
+    hook = f"{'after' if done else 'before'}-call.dynamodb.{WRITE}"
     writes = iter(range(1, nth + 1))
 
     def end(**_: Any) -> None:

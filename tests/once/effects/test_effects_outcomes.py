@@ -73,7 +73,7 @@ def test_a_refusal_of_the_completion_commits_its_rejection(make: Make, by: str) 
     ("error", "reason", "standing"),
     [
         (SoldOut(), "unhandled-refusal", "unknown"),
-        (PermanentError("no such card"), "permanent", "not-done"),
+        (PermanentError(), "permanent", "not-done"),
     ],
     ids=["refusal without a rejection", "permanent error"],
 )

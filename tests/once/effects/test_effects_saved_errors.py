@@ -104,17 +104,6 @@ def test_x3_an_effect_is_not_done_until_its_new_key_is_called(make: Make) -> Non
     assert till.standing == "not-done"
 
 
-def test_x3_an_overtaken_owner_renews_no_key(make: Make) -> None:
-    def overtaken(request: Charge, call: Call) -> None:
-        till.later()
-        till.leave_pending(event)
-
-    till, event = make(KeySpent(), look_up=overtaken), note()
-    assert not till.deliver(event)
-    assert till.record["provider_key"].endswith("-1")
-    assert till.standing == "in-flight"
-
-
 @pytest.mark.parametrize("failure", [TimeoutError(), NotDone(), PermanentError()], ids=repr)
 def test_x3_a_look_up_that_fails_is_tried_again(make: Make, failure: Exception) -> None:
     till, event = make(*[KeySpent()] * 4, look_up=finds(*[failure] * 3, Paid("x"))), note()

@@ -2,7 +2,6 @@
 
 import json
 import re
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 from unittest.mock import ANY
@@ -77,15 +76,6 @@ def test_a_key_is_named_by_its_hash(start: Start) -> None:
     aws.deliver(note(amount=9, event_id="e"))
     [letter] = aws.dead_letters()
     assert facts(letter)["key-hash"] == sha256(b"notes#event#/test#e").hexdigest()
-
-
-def test_a_message_that_was_just_sent_is_first_seen_now(start: Start) -> None:
-    aws = start()
-    before = datetime.now(UTC).timestamp()
-    aws.deliver("{")
-    [letter] = aws.dead_letters()
-    seen = datetime.fromisoformat(facts(letter)["first-seen"]).timestamp()
-    assert before - 1 <= seen <= datetime.now(UTC).timestamp() + 1
 
 
 ORIGINALS = {"traceparent": text("00-1"), "tenant": text("é{}\"'")}

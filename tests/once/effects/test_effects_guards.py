@@ -18,7 +18,7 @@ from tests.once.effects.provider import (
     Till,
     consumer_of,
 )
-from tests.once.support import COUNTERS, Note, amounts, note
+from tests.once.support import COUNTERS, Note, note
 
 A = Charge("a", 1)
 EFFECT = consumer_of(Provider()).effects["charge"]
@@ -102,19 +102,6 @@ def test_only_a_handler_requests_an_effect(
     assert_refused(till, "one effect an event")
     assert len(till.provider.calls) == calls
     assert [item["standing"] for item in till.aws.items("dedup")] == ["unknown"] * calls
-
-
-def test_writes_beside_the_intent_commit_before_the_call(make: Make) -> None:
-    def pay(event: Note, tx: Transaction) -> None:
-        tx.put(COUNTERS, {"name": "begun", "amount": 1}, condition="attribute_not_exists(amount)")
-        tx.perform(till.effect, Charge(event.name, event.amount))
-
-    till = make(handler=pay)
-    event = till.leave_pending()
-    assert amounts(till.aws) == {"begun": 1}
-    till.later()
-    assert till.deliver(event)  # the handler's condition fails now, which is ignored
-    assert amounts(till.aws) == {"begun": 1, "a": 1}
 
 
 def narrowed_consumer() -> Consumer:

@@ -144,18 +144,27 @@ def insert(event: Note, tx: Transaction) -> None:
 INSERTING = consumer_of(insert)
 
 
-def test_a_handler_that_fails_on_its_own_intent_does_not_stop_the_effect(make: Make) -> None:
+@pytest.mark.parametrize("by", ["condition", "exception"])
+def test_a_handler_that_fails_on_its_own_writes_does_not_stop_the_effect(
+    make: Make, by: str
+) -> None:
     def pay(event: Note, tx: Transaction) -> None:
-        insert(Note(f"pay {event.name}", 0), tx)
+        if by == "exception":
+            insert(Note("begun"), tx)
+        else:
+            tx.put(
+                COUNTERS, {"name": "begun", "amount": 1}, condition="attribute_not_exists(amount)"
+            )
         tx.perform(till.effect, Charge(event.name, event.amount))
 
     till = make(handler=pay)
     event = till.leave_pending(charged=True)
+    assert amounts(till.aws) == {"begun": 1}  # written beside the intent
     till.later()
     assert till.deliver(event, receive_count=2)
     assert reasons(till.aws) == []
     assert till.standing == "done"
-    assert amounts(till.aws) == {"pay a": 0, "a": 1}
+    assert amounts(till.aws) == {"begun": 1, "a": 1}
     assert len(till.provider.charges) == 1
 
 

@@ -149,7 +149,7 @@ class EffectExecutor:
             raise _refused(attempt, error) from error
         except KeySpent:
             return self._look_up(attempt, request)
-        except Exception as error:  # whatever it is, the effect may have happened
+        except Exception as error:  # an effect may raise any error, and may have happened
             raise _unanswered(attempt, error) from error
 
     def _look_up(self, attempt: EffectAttempt, request: Any) -> Any:
@@ -217,7 +217,7 @@ def _refused(attempt: EffectAttempt, error: PermanentError) -> OnceError:
 
 def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
     """Return the error of a call without an outcome, by the effect's policy."""
-    what = f"the effect {attempt.effect.name!r} brought no outcome: {Unexpected(error).summary}"
+    text = f"the effect {attempt.effect.name!r} brought no outcome: {Unexpected(error).summary}"
     if attempt.effect.policy is Policy.AT_MOST_ONCE:
-        return EffectUnknown(f"{what}; it is done at most once: find out outside whether it was")
-    return Unanswered(what)
+        return EffectUnknown(f"{text}; it is done at most once: find out outside whether it was")
+    return Unanswered(text)

@@ -141,7 +141,7 @@ def test_a_condition_without_otherwise_is_retryable() -> None:
 
 @pytest.mark.parametrize("code", ["ValidationError", "ItemCollectionSizeLimitExceeded"])
 @pytest.mark.parametrize("other", [NONE, FAILED, CONFLICT, reason("New")])
-def test_an_invalid_write_is_permanent_whatever_the_other_reasons(code: str, other: Reason) -> None:
+def test_an_invalid_write_takes_precedence_over_other_reasons(code: str, other: Reason) -> None:
     error = error_of(writing(A, None), NONE, other, reason(code))
     assert isinstance(error, InvalidWrite)
     assert str(error) == f"DynamoDB refuses the Delete on counters: {code}, {code}"

@@ -112,9 +112,9 @@ def test_a_request_refused_as_a_whole_identifies_no_cause(bench: Bench) -> None:
 def test_an_unreadable_record_fails_its_own_transaction_only(bench: Bench) -> None:
     bench.aws.put("dedup", {"pk": "notes#odd", "state": "done"})
     transactions = [bench.counting("odd"), bench.counting("a")]
-    odd, neighbour = bench.commit(*transactions)
+    odd, other = bench.commit(*transactions)
     assert isinstance(odd.cause, Unexpected)
-    assert neighbour == UNAFFECTED
+    assert other == UNAFFECTED
     found = bench.committer.look_up(transactions)
     assert isinstance(found[0] and found[0].cause, Unexpected)
     assert found[1] is None

@@ -1,4 +1,4 @@
-"""Update expressions: each is extended to store the commit id, whatever its clauses."""
+"""Update expressions: each is extended to store the commit id."""
 
 from typing import Any
 

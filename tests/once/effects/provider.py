@@ -42,7 +42,7 @@ class Paid(Struct, frozen=True):
 
 
 class Declined(Refusal):
-    """The customer's bank says no."""
+    """The customer's bank declines the charge."""
 
 
 Step = BaseException | Callable[[], object] | None

@@ -88,7 +88,7 @@ def test_x1_a_redelivery_calls_with_the_same_key_and_request(make: Make) -> None
 
 
 @pytest.mark.parametrize("again", [Charge("a", 6), None], ids=["another request", "no effect"])
-def test_x1_a_redelivery_sends_the_stored_request_whatever_the_handler_does(
+def test_x1_a_redelivery_sends_the_stored_request_even_if_the_handler_changed(
     make: Make, again: Charge | None
 ) -> None:
     requests = iter([Charge("a", 5), again])

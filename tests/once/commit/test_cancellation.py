@@ -160,9 +160,10 @@ def test_each_invalid_write_is_named_with_its_message() -> None:
     )
 
 
-def test_a_missing_reason_is_an_error() -> None:
+@pytest.mark.parametrize("last", [FAILED, reason("ValidationError")])
+def test_a_missing_reason_is_an_error(last: Reason) -> None:
     with pytest.raises(ValueError, match="shorter"):
-        result_of(writing(A, None), NONE, FAILED)
+        result_of(writing(A, None), NONE, last)
 
 
 @pytest.mark.parametrize("index", [0, 1])

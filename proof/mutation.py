@@ -70,10 +70,9 @@ GROUPS = {
             "once/effects/test_effects_outcomes",
             "once/effects/test_effects_policies",
             "once/effects/test_effects_saved_errors",
-            "once/effects/test_effects_texts",
-            "once/effects/test_effects_turns",
             "once/effects/test_executor",
             "once/effects/test_ledger",
+            "once/effects/test_ownership",
         ),
     ),
     "relay": Group(

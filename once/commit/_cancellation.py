@@ -1,8 +1,8 @@
 """Classifies why DynamoDB cancelled a transaction, reason by reason.
 
-The reasons stand in the order of the request, so each one identifies its action. One result for
-the whole request would lose messages: another message's failed condition would make a duplicate of
-an event that was never committed.
+The reasons are in the order of the request, so each one identifies its action. One result for the
+whole request would lose messages: the failed condition of one message would make the others look
+like duplicates, although they were never committed.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -45,16 +45,17 @@ def classify(
         reasons: the cancellation reasons of the record and of the actions, in that order.
     """
     if reasons[0]["Code"] == _CONDITION:
-        if not reasons[0].get("Item"):  # only a pending record that someone deleted
+        if not reasons[0].get("Item"):  # a pending record that was deleted
             return failed(CommitRefused("the effect's record is gone: it will be begun anew"))
         return classify_record(transaction, StoredRecord.read(reasons[0]["Item"]))
     if reasons[0]["Code"] == _CONFLICT:
-        return CONTENDED  # perhaps an earlier attempt of ours, which the other reasons then echo
+        return CONTENDED  # an earlier attempt of ours may hold the record and the other items
     if reasons[0]["Code"] in _THROTTLED:
         return BUSY
     codes = {reason["Code"] for reason in reasons}
     if codes & _INVALID:
-        return failed(InvalidWrite(f"DynamoDB refuses {'; '.join(_refusals(actions, reasons))}"))
+        writes = "; ".join(_invalid_writes(actions, reasons))
+        return failed(InvalidWrite(f"DynamoDB refuses {writes}"))
     if _CONDITION in codes:
         return _classify_conditions(actions, reasons[1:])
     if _CONFLICT in codes:
@@ -67,7 +68,7 @@ def classify(
 
 
 def classify_record(transaction: Transaction, stored: StoredRecord) -> CommitResult:
-    """Return the result of a transaction whose dedup record is already there."""
+    """Return the result of a transaction whose dedup record exists already."""
     if stored.commit == transaction.commit_id:
         return COMMITTED  # an earlier attempt of ours, whose answer was lost
     if stored.fingerprint != transaction.identity.fingerprint:
@@ -80,11 +81,11 @@ def classify_record(transaction: Transaction, stored: StoredRecord) -> CommitRes
     if stored.intent is None:
         return DUPLICATE
     if transaction.owned is not None and transaction.owned.owner == stored.intent.owner:
-        return CONTENDED  # our own completion, which has not arrived: it goes again
+        return CONTENDED  # our own completion has not arrived: commit it again
     return pending(stored.intent, stored.committed_at)
 
 
-def _refusals(actions: Collection[Action], reasons: Sequence[Reason]) -> Iterator[str]:
+def _invalid_writes(actions: Collection[Action], reasons: Sequence[Reason]) -> Iterator[str]:
     writes = ["the dedup record", *(f"the {a.kind} on {a.table.name}" for a in actions)]
     for write, reason in zip(writes, reasons, strict=True):
         if reason["Code"] in _INVALID:
@@ -104,7 +105,10 @@ def _classify_conditions(actions: Collection[Action], reasons: Sequence[Reason])
 
 
 def _changed(action: Action, item: Mapping[str, Any] | None) -> bool:
-    """Tell a stale read from a failed condition of the handler's own, which share one reason."""
+    """Return whether an item changed after the handler read it.
+
+    A condition of the handler's own that failed has the same reason code.
+    """
     if action.read is None:
         return False
     commit = (item or {}).get(COMMIT_ATTRIBUTE, {}).get("S")

@@ -1,4 +1,4 @@
-"""Asking for dedup records, without committing anything."""
+"""Look-up of dedup records by their keys."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,8 @@ def look_up(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> dict[st
         pks: their partition keys, at most a hundred.
 
     Returns:
-        What was found, in DynamoDB's own JSON form, by partition key; a key without a record is
-        left out.
+        The records in DynamoDB's own JSON form, by partition key. A key without a record is left
+        out.
 
     Raises:
         OutcomeUnknown: DynamoDB did not answer for every key.

@@ -1,7 +1,7 @@
 """The commit protocol: state change and dedup record in one TransactWriteItems, or neither.
 
-There is no moment at which one exists without the other, whatever crashes, times out or comes
-twice. All that can be uncertain is whether we *heard* of the commit: then the record is read back.
+Crashes, timeouts and second deliveries leave both or neither. If DynamoDB's answer is lost, the
+dedup record is read back to find out whether the commit took place.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ _PERMANENT = {
     "ResourceNotFoundException",
     "ItemCollectionSizeLimitExceededException",
 }
-_OF_THE_FUNCTION = {
+_CREDENTIAL_ERRORS = {
     *("UnrecognizedClientException", "ExpiredTokenException", "MissingAuthenticationToken"),
     *("InvalidSignatureException", "IncompleteSignatureException", "RequestExpired"),
 }
@@ -63,7 +63,7 @@ class Committer:
     def commit(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
         """Try once to commit these requests together, in one TransactWriteItems.
 
-        They must be about disjoint items, and fit into DynamoDB's limits together.
+        They must write disjoint items, and be within DynamoDB's limits together.
 
         Returns:
             One result for each request, in their order.
@@ -78,9 +78,7 @@ class Committer:
         return [COMMITTED] * len(requests)
 
     def look_up(self, transactions: Sequence[Transaction]) -> list[CommitResult | None]:
-        """Return the results on events that were committed before, without committing anything.
-
-        None stands for an event that is new.
+        """Return the result of each event that was committed before, and None for a new event.
 
         Args:
             transactions: at most a hundred.
@@ -105,7 +103,7 @@ class Committer:
             return self._unanswered(requests)
         if code in _BUSY:
             return [BUSY] * len(requests)
-        if code not in _OF_THE_FUNCTION and len(requests) > 1:
+        if code not in _CREDENTIAL_ERRORS and len(requests) > 1:
             return [UNATTRIBUTED] * len(requests)
         if code in _PERMANENT:
             return [failed(InvalidWrite(f"DynamoDB refuses a write: {_explain(error)}"))]
@@ -117,13 +115,13 @@ class Committer:
             results = self.look_up([request.transaction for request in requests])
         except OutcomeUnknown as error:
             return [failed(error)] * len(requests)
-        # Not committed, or not yet: the same transaction goes again, and its record decides.
+        # Not committed, or not yet: BUSY repeats the same transaction, and its condition decides.
         return [result or BUSY for result in results]
 
     def _result_of(self, transaction: Transaction, item: Item) -> CommitResult | None:
         try:
             stored = StoredRecord.read(item)
-        except Exception as error:  # a record that cannot be read stands in the way of its own key
+        except Exception as error:  # an unreadable record fails the events with its own key only
             return failed(Unexpected(error))
         return None if stored.expired(self._clock()) else classify_record(transaction, stored)
 

@@ -1,4 +1,4 @@
-"""The dedup record: one item that says "this consumer committed this event"."""
+"""Dedup record: one item that says "this consumer committed this event"."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,13 +18,12 @@ READ = (
     *(Record.COMMITTED_AT, Record.EFFECT, Record.PROVIDER_KEY, Record.REQUEST),
     *(Record.KEY_EXPIRES_AT, Record.OWNER, Record.LEASE_UNTIL, Record.STANDING),
 )
-"""The attributes that a `StoredRecord` is made of: all but the outbox, which may be long."""
+"""The attributes that `StoredRecord` reads: all but the outbox, which may be large."""
 
-# TTL deletes within days, so a record that is past its time may still be there: the condition, and
-# not TTL, is the window. ALL_OLD hands back the record in the way, which tells a duplicate from a
-# conflict without another read.
-# One function wrote the expiry and another compares it, so their clocks' difference is added.
-# A pending record has no expiry: what may have been done outside is never forgotten by itself.
+# DynamoDB's TTL takes up to days to delete an expired record, so the condition compares the expiry.
+# The margin covers the difference between the clocks of the function that wrote it and of this one.
+# ALL_OLD returns the existing record, which tells a duplicate from a key conflict without a read.
+# A pending record has no expiry, because its effect may have happened.
 _NEW_OR_EXPIRED = f"attribute_not_exists({Record.PK}) OR {Record.EXPIRES_AT} < :expired_before"
 _STILL_MINE = "#state = :pending AND #owner = :owner"
 
@@ -58,7 +57,7 @@ class StoredRecord:
         )
 
     def expired(self, now: float) -> bool:
-        """Tell whether a new event may take the key, as the condition of the put has it."""
+        """Return whether a new event may take the key; agrees with the condition of the put."""
         return self.expires_at is not None and self.expires_at < int(now) - CLOCK_MARGIN_SECONDS
 
 
@@ -70,18 +69,18 @@ def record_key(pk: str) -> dict[str, Any]:
 def record_put(
     transaction: Transaction, settings: Settings, now: float
 ) -> "TransactWriteItemTypeDef":
-    """Return the entry of TransactItems that claims the event for its consumer.
+    """Return the entry of TransactItems that puts the dedup record.
 
-    The record is pending where an effect is to follow. After it, the record turns done, if the
-    transaction still owns it.
+    A transaction with an intent puts a pending record, any other a done one. The completion of an
+    effect replaces its pending record, on condition that the transaction still owns it.
 
     Args:
-        transaction: what commits with the record.
-        settings: names the table, and says how long keys are remembered.
+        transaction: the transaction that the record belongs to.
+        settings: name the table, and how long keys are remembered.
         now: the time, in seconds since the epoch.
 
     Raises:
-        InvalidWrite: an event of the outbox that no consumer could read.
+        InvalidWrite: no consumer could read an event of the outbox.
     """
     return {
         "Put": {

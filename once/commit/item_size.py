@@ -13,7 +13,7 @@ def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
     to fit does fit.
 
     Raises:
-        InvalidWrite: a name is no text, or a text is no Unicode.
+        InvalidWrite: a name is not text, or a text is not valid Unicode.
     """
     return sum(_text_bytes(name) + _value_bytes(value) for name, value in item.items())
 
@@ -53,10 +53,10 @@ def _number_bytes(digits: str) -> int:
 
 
 def entry_sizes(entries: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Return what is known of each entry's share in the size of a transaction, in bytes.
+    """Return the known size of each entry of a transaction, in bytes.
 
-    For a Put that is the item. DynamoDB counts the item that an Update comes to, of which only the
-    key and the new values are known here.
+    The size of a Put is that of its item. For an Update DynamoDB counts the resulting item, of
+    which only the key and the new values are known here.
     """
     return [_entry_bytes(request) for entry in entries for request in entry.values()]
 

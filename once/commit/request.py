@@ -21,8 +21,8 @@ class CommitRequest:
     """The entries of one transaction: the dedup record first, then its actions.
 
     Attributes:
-        transaction: the transaction, which must not be changed any more.
-        actions: the transaction's actions, by the item that each is about.
+        transaction: the transaction, which must not change any more.
+        actions: the transaction's actions, by the key of their item.
         entries: the dedup record and then each action, as JSON.
         size: size of the entries in bytes, as far as it is known.
     """
@@ -38,12 +38,12 @@ class CommitRequest:
 
         Args:
             transaction: the transaction.
-            settings: names the table of dedup records, and says how long keys are remembered.
+            settings: name the table of dedup records, and how long keys are remembered.
             now: the time, in seconds since the epoch.
 
         Raises:
-            InvalidWrite: a value that DynamoDB has no type for, or an event no consumer could read.
-            TooLarge: over DynamoDB's limits, alone in its request.
+            InvalidWrite: DynamoDB has no type for a value, or no consumer could read an event.
+            TooLarge: this transaction alone is over DynamoDB's limits.
         """
         actions = transaction.actions()
         entries = [

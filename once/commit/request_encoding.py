@@ -1,8 +1,8 @@
-"""The body of a transaction, as it goes over the wire.
+"""Request encoding: writes the JSON body of TransactWriteItems in place of the SDK's serialiser.
 
-The SDK's serialiser walks every value of every item along the service's model, which costs more
-than all else it does for a group. Values in DynamoDB's own JSON form need no such walk: they are
-encoded as they are. Signing, HTTP and retries stay the SDK's.
+The serialiser compares every value of every item with the service model. For a group commit this
+takes longer than all other work of the SDK. Values are in DynamoDB's own JSON form already, so they
+are encoded directly. The SDK still signs, sends and retries the request.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ def encoded(entries: Iterable[Any]) -> list[msgspec.Raw]:
     """Return entries of TransactItems, each as JSON.
 
     Raises:
-        InvalidWrite: something in it is not JSON, such as a condition that is no text.
+        InvalidWrite: an entry cannot be JSON, for example because a condition is not text.
     """
     try:
         return [msgspec.Raw(_ENCODER.encode(entry)) for entry in entries]
@@ -33,7 +33,7 @@ def encoded(entries: Iterable[Any]) -> list[msgspec.Raw]:
 
 
 def write_bodies(client: "DynamoDBClient") -> None:
-    """Let a client take entries for TransactItems that are encoded already, or plain ones."""
+    """Make a client accept encoded entries for TransactItems, besides plain ones."""
     events: Any = client.meta.events
     events.register(f"provide-client-params.{_OPERATION}", _set_aside, unique_id="once-set-aside")
     events.register(f"before-call.{_OPERATION}", _put_back, unique_id="once-put-back")
@@ -50,7 +50,7 @@ def _put_back(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None
 
 
 def _plain(value: Any) -> Any:
-    """Text and bytes of a class of their own are text and bytes all the same."""
+    """Return an instance of a subclass of str or bytes as its base type."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, bytes):

@@ -8,7 +8,7 @@ from once.handlers.intent import Intent
 
 
 class CommitOutcome(Enum):
-    """The possible outcomes of an attempt, and what the caller does next."""
+    """The outcome of an attempt, and the next step of the caller."""
 
     COMMITTED = auto()
     """This attempt's writes are in the tables: acknowledge."""
@@ -17,27 +17,30 @@ class CommitOutcome(Enum):
     REFUSED = auto()
     """A condition with `otherwise` failed: run the refusal, commit that."""
     PENDING = auto()
-    """The event's effect was begun before: find out whether it may go on."""
+    """The event's effect has begun before: check whether this delivery may take it over."""
     STALE = auto()
     """An item has changed since the handler read it: run the handler again."""
     CONTENDED = auto()
-    """Others were at the same items: try again, after a pause."""
+    """Another transaction was on the same items: try again, after a pause."""
     BUSY = auto()
-    """DynamoDB was too busy for the request, or silent: try again, after a pause."""
+    """DynamoDB throttled the request, or did not answer: try again, after a pause."""
     UNAFFECTED = auto()
     """Another transaction cancelled the request: commit again without that one."""
     UNATTRIBUTED = auto()
     """The request was refused as a whole, which identifies no cause: commit in smaller groups."""
     FAILED = auto()
-    """An error, which says by its class whether trying again can help."""
+    """An error, whose class determines whether the message is retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
     """The result of one transaction.
 
-    `cause` is set for REFUSED and FAILED; for PENDING `intent`, and `since`, when the effect began,
-    in milliseconds since the epoch.
+    Attributes:
+        outcome: the outcome.
+        cause: the refusal of REFUSED, or the error of FAILED.
+        intent: the intent of PENDING.
+        since: when the effect of PENDING began, in milliseconds since the epoch.
     """
 
     outcome: CommitOutcome

@@ -1,5 +1,5 @@
-"""Effects: a committed intent in; the outcome of one call to the outside world out.
+"""Effects: takes a committed intent, calls the provider, and returns the outcome.
 
-The ledger fences every change of a pending record with the token of its owner. Used by `batch`
-between the commit of the intent and the commit of the outcome.
+The ledger fences every change of a pending record with its owner's token. Used by `batch` between
+the commit of the intent and the commit of the outcome.
 """

@@ -1,4 +1,4 @@
-"""Effect executor: calls, and calls again only where policy and provider allow it."""
+"""Effect executor: calls an effect, and repeats a call only if policy and provider allow it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from once.handlers.transaction import Transaction
 from once.schema import Standing
 
 _MAX_CALLS = 3
-"""In one invocation. Past that the queue is the better place to wait."""
+"""Calls in one invocation; after that the message is retried from the queue."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class EffectAttempt:
         pk: partition key of the dedup record.
         effect: the effect.
         intent: the effect's intent, which this delivery owns.
-        deadline: the time of this invocation.
+        deadline: the time left in this invocation.
         clean: whether the provider has certainly done nothing so far.
         outcome: the effect's outcome, once `EffectExecutor.call` has returned.
     """
@@ -55,8 +55,8 @@ class EffectExecutor:
 
     Args:
         effects: the consumer's effects, by name.
-        ledger: where they are written down.
-        timeout_seconds: the longest that one call may take.
+        ledger: stores their intents.
+        timeout_seconds: the timeout of one call.
     """
 
     def __init__(
@@ -75,8 +75,9 @@ class EffectExecutor:
         """Add the intent to a transaction that requests an effect.
 
         Raises:
-            OutOfTime: a call would not fit into this invocation any more.
-            InvalidWrite: the effect is none of this consumer's, or its request breaks its model.
+            OutOfTime: the time left in this invocation is shorter than one call's timeout.
+            InvalidWrite: the consumer does not declare the effect, or the request is not of its
+                model.
         """
         self._check_time(deadline)
         effect, request = requested
@@ -86,7 +87,7 @@ class EffectExecutor:
                 "@consumer.effect"
             )
         try:
-            _decoded(effect, request)  # what is not read back now would be pending for good
+            _decoded(effect, request)  # a request that cannot be read back would stay pending
         except msgspec.ValidationError as error:
             raise InvalidWrite(
                 f"the request of {effect.name!r} breaks its model: {error}"
@@ -103,7 +104,7 @@ class EffectExecutor:
         """Take over an effect that an earlier delivery left pending.
 
         Raises:
-            OnceError: it is not this delivery's attempt, or must never be anyone's again.
+            OnceError: this delivery may not call the effect, or no delivery may.
         """
         self._check_time(deadline)
         effect, pk = self._effect(found), transaction.identity.pk
@@ -112,11 +113,11 @@ class EffectExecutor:
         return EffectAttempt(pk, effect, mine, deadline, clean=clean)
 
     def call(self, attempt: EffectAttempt) -> None:
-        """Call until the attempt has an outcome. A Refusal is an outcome as well.
+        """Call the provider, up to three times, and set the outcome. A Refusal is an outcome too.
 
         Raises:
-            OnceError: there is none, and the error says by its class whether the effect may be
-                tried again.
+            OnceError: there is no outcome. The error's class determines whether the message is
+                retried.
         """
         request = self._request(attempt)
         self._check_time(attempt.deadline)  # the intent may have taken long
@@ -130,7 +131,7 @@ class EffectExecutor:
                 return
 
     def give_up(self, attempt: EffectAttempt) -> None:
-        """Leave an effect without its outcome to a later delivery."""
+        """Hand an effect without an outcome back, for a later delivery."""
         standing = Standing.NOT_DONE if attempt.clean else Standing.UNKNOWN
         self._ledger.hand_back(attempt.pk, attempt.intent, standing)
 
@@ -148,11 +149,11 @@ class EffectExecutor:
             raise _refused(attempt, error) from error
         except KeySpent:
             return self._look_up(attempt, request)
-        except Exception as error:  # an effect may raise anything, and it may have happened
+        except Exception as error:  # an effect may raise any error, and may have happened
             raise _unanswered(attempt, error) from error
 
     def _look_up(self, attempt: EffectAttempt, request: Any) -> Any:
-        """Decide what a saved error means; only the provider knows."""
+        """Ask the provider for the outcome behind a saved error."""
         if attempt.effect.look_up is None:
             raise EffectUnknown(
                 f"the effect {attempt.effect.name!r} ended in an error that says nothing of its "
@@ -205,7 +206,7 @@ def _decoded(effect: Effect, request: bytes) -> Any:
 
 
 def _refused(attempt: EffectAttempt, error: PermanentError) -> OnceError:
-    """Return the error of a refused attempt, after which an earlier one may have succeeded."""
+    """Return the error of a refused call: unknown, if an earlier call may have succeeded."""
     if attempt.clean:
         return error
     return EffectUnknown(
@@ -215,8 +216,8 @@ def _refused(attempt: EffectAttempt, error: PermanentError) -> OnceError:
 
 
 def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
-    """Return the error of an unknown outcome, by the policy of the effect."""
-    what = f"the effect {attempt.effect.name!r} brought no outcome: {Unexpected(error).summary}"
+    """Return the error of a call without an outcome, by the effect's policy."""
+    text = f"the effect {attempt.effect.name!r} brought no outcome: {Unexpected(error).summary}"
     if attempt.effect.policy is Policy.AT_MOST_ONCE:
-        return EffectUnknown(f"{what}; it is done at most once: find out outside whether it was")
-    return Unanswered(what)
+        return EffectUnknown(f"{text}; it is done at most once: find out outside whether it was")
+    return Unanswered(text)

@@ -1,8 +1,8 @@
-"""The effect ledger: what becomes of a pending record until its effect is done.
+"""Effect ledger: changes pending records, each change fenced by the owner's token.
 
-Every change is a step of the record's owner, and is fenced by the owner's token: a delivery
-that was overtaken finds the token changed, and neither calls nor writes any more. Each is a
-transaction of one action, because the function's role allows no other kind of write.
+A takeover changes the token. The condition of every later change by the previous owner then fails,
+so it neither calls nor writes any more. Each change is a transaction of one action, because the
+function's role allows writes only inside transactions.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class EffectLedger:
         client: a DynamoDB client.
         table: the table of dedup records.
         clock: the time, in seconds since the epoch.
-        logger: told of what could not be handed back.
+        logger: logs effects that could not be handed back.
         margin_seconds: how far the clocks of two functions may differ.
     """
 
@@ -57,16 +57,16 @@ class EffectLedger:
         self._logger = logger
 
     def open(self, effect: Effect, request: bytes, pk: str, lease_seconds: float) -> Intent:
-        """Return the intent that is to be committed before the first call.
+        """Return the intent to commit before the first call.
 
-        The provider's key derives from the event's: even without the record it would be the same.
+        The provider key derives from the event's key, so it is the same even if the record is lost.
 
         Args:
             effect: the effect.
-            request: the bytes to call it with.
+            request: the request, as JSON.
             pk: the partition key of the dedup record.
-            lease_seconds: by when this function has ended. The record says so by this function's
-                clock; the margin for other clocks is added by the function that reads it.
+            lease_seconds: the time until this function has ended. The lease is stored by this
+                function's clock; the function that reads it adds the margin for its own.
         """
         return Intent(
             effect=effect.name,
@@ -79,12 +79,12 @@ class EffectLedger:
         )
 
     def take_over(self, effect: Effect, pk: str, found: Intent, lease_seconds: float) -> Intent:
-        """Make a pending effect this delivery's own, where it may be called once more.
+        """Make this delivery the owner of a pending effect, if it may be called again.
 
         Raises:
-            InFlight: its owner may still be at it, or someone else took it over first.
-            EffectUnknown: it may have been done, and must not be called again.
-            Unanswered: DynamoDB did not say whether it is ours now.
+            InFlight: its owner may still be running, or another delivery took it over first.
+            EffectUnknown: it may have happened, and must not be called again.
+            Unanswered: DynamoDB did not confirm the takeover.
         """
         fresh = found.standing is Standing.NOT_DONE
         if not fresh:
@@ -99,34 +99,34 @@ class EffectLedger:
         try:
             self._change(pk, found, mine)
         except Unanswered:
-            if fresh:  # it may be ours now, and no call was made
+            if fresh:  # this delivery may own it now, and has made no call
                 self.hand_back(pk, mine, Standing.NOT_DONE)
             raise
         return mine
 
     def renew_key(self, effect: Effect, pk: str, mine: Intent) -> Intent:
-        """Put a new provider key in place of one that brings nothing but a saved error.
+        """Replace a provider key that returns a saved error only.
 
-        Only after the provider was asked, and has certainly done nothing under the old one.
+        Call it only after a look-up that found nothing done under the old key.
 
         Raises:
-            InFlight: someone else took the effect over.
-            Unanswered: DynamoDB did not say whether the new key is written down.
+            InFlight: another delivery took the effect over.
+            Unanswered: DynamoDB did not confirm the new key.
         """
         stem, _, number = mine.provider_key.rpartition("-")
         renewed = replace(
             mine,
             provider_key=f"{stem}-{int(number) + 1}",
             key_expires_at=self._key_expiry(effect),
-            owner=uuid4().hex,  # a takeover that read the old key must not write it back
+            owner=uuid4().hex,  # fences a takeover that read the old key
         )
         self._change(pk, mine, renewed)
         return renewed
 
     def hand_back(self, pk: str, mine: Intent, standing: Standing) -> None:
-        """Give an effect up, so that the next delivery need not wait for the lease to end.
+        """Release an effect, so that the next delivery need not wait for the end of the lease.
 
-        Failing to is no fault: the lease ends by itself, and the effect then counts as unknown.
+        A failure is only logged: the lease ends by itself, and the effect then counts as unknown.
         """
         summary = ""
         for _ in range(_HAND_BACKS):
@@ -141,9 +141,9 @@ class EffectLedger:
         self._logger.warning("effect not handed back", extra={"error": summary})
 
     def _check(self, effect: Effect, found: Intent) -> None:
-        # While the provider remembers the key, a takeover that comes too early does no harm: the
-        # provider collapses the calls, and the owner's token fences the completion. Any other
-        # takeover calls twice, or declares unknown an effect that is being done.
+        # While the provider remembers the key, an early takeover is harmless: the provider answers
+        # both calls alike, and the owner's token fences the completion. Without a key, an early
+        # takeover would call twice, or declare an effect unknown that its owner is calling.
         if effect.policy is Policy.PROVIDER_KEY and self._is_remembered(found):
             self._check_lease(found, margin=0)
         else:
@@ -197,7 +197,7 @@ def _was_overtaken(error: ClientError) -> bool:
 
 
 def _update(table: str, pk: str, before: Intent, after: Intent) -> "UpdateTypeDef":
-    """Set every attribute of the intent, if it is as it was found."""
+    """Set every attribute of the intent, if owner and standing have not changed."""
     values = after.item()
     names = {f"#{name}": name for name in values} | {"#state": Record.STATE}
     return {

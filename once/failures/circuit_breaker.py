@@ -1,11 +1,12 @@
 """Circuit breaker: while a dependency fails, delays messages instead of attempting them.
 
-While the breaker is open, messages go back untried, to come again after a delay that doubles with
-their receives and is never short: an outage of two hours then costs a message nine receives, and
-not all of its receives within a minute. What is learnt is kept for as long as the function is warm.
-A new one learns it anew, and soon: delays follow from the messages' own receives, and to begin with
-so does how much their failures count. A message that fails alone, among others that are done, opens
-nothing.
+While the breaker is open, messages return to the queue without an attempt. Their delay doubles with
+each receive, and half of it is fixed. An outage of two hours then costs a message nine receives;
+with short delays it would spend all of them within a minute.
+
+The state is in memory and lasts while the function is warm. A new function opens its breaker soon:
+until its first success, a failed message counts with all of its receives. One message that fails
+among others that succeed does not open the breaker.
 """
 
 import random
@@ -15,13 +16,13 @@ from once.disposition import Disposition, MessageResult
 from once.errors import CommitRefused, NotDone, OnceError, OutcomeUnknown, Unanswered
 from once.settings import Settings
 
-_OUTSIDE = (NotDone, Unanswered, OutcomeUnknown, CommitRefused)
-"""Errors that the message does not cause: the provider, DynamoDB or a missing right does."""
+_DEPENDENCY_ERRORS = (NotDone, Unanswered, OutcomeUnknown, CommitRefused)
+"""Errors of the provider, of DynamoDB or of the function's permissions, not of the message."""
 
-_DONE = (Disposition.COMMITTED, Disposition.REFUSED)
+_SUCCESSES = (Disposition.COMMITTED, Disposition.REFUSED)
 
 _IN_A_ROW = 3
-"""Failures of dependencies in a row, without a success in between, that open the breaker."""
+"""Failures without a success in between that open the breaker."""
 
 
 class CircuitBreaker:
@@ -37,15 +38,15 @@ class CircuitBreaker:
         self._cap = settings.breaker_cap_seconds
         self._clock = clock
         self._failures = 0
-        self._works = False
+        self._has_succeeded = False
         self._open_until = 0.0
 
     @property
     def seconds_open(self) -> float:
         """Seconds until messages are attempted again; 0 while the breaker is closed.
 
-        When it is over, the next message is tried: done, it closes the breaker; failed, it opens it
-        anew.
+        After that time the next message is attempted. Success closes the breaker, and failure opens
+        it again.
         """
         return max(0.0, self._open_until - self._clock())
 
@@ -55,29 +56,29 @@ class CircuitBreaker:
         return self.seconds_open > 0
 
     def covers(self, error: OnceError) -> bool:
-        """Tell whether an error is one of those for which it is open."""
-        return isinstance(error, _OUTSIDE) and self.is_open
+        """Return whether the breaker is open, and the error is one of a dependency."""
+        return isinstance(error, _DEPENDENCY_ERRORS) and self.is_open
 
     def learn(self, *ended: tuple[MessageResult, int]) -> None:
-        """Learn from messages that ended in one round: their results, and how often received.
+        """Record the results of one round of messages, each with its receive count.
 
-        They are one piece of evidence: ten that shared a silent request have not failed ten times.
-        A function that has never had anything done takes a message's earlier receives for failures
-        that it did not see itself.
+        A round is one failure at most: ten messages in one unanswered request did not fail ten
+        times. Until the first success, a message's earlier receives count as failures that another
+        function saw.
         """
-        failed = [receives for result, receives in ended if isinstance(result, _OUTSIDE)]
-        if any(result in _DONE for result, _ in ended):
-            self._works, self._failures, self._open_until = True, 0, 0.0
+        failed = [receives for result, receives in ended if isinstance(result, _DEPENDENCY_ERRORS)]
+        if any(result in _SUCCESSES for result, _ in ended):
+            self._has_succeeded, self._failures, self._open_until = True, 0, 0.0
         elif failed:
-            self._failures += 1 if self._works else max(failed)
+            self._failures += 1 if self._has_succeeded else max(failed)
             if self._failures >= _IN_A_ROW:
                 seconds = self._longest(self._failures - _IN_A_ROW + 1) / 2
                 self._open_until = self._clock() + seconds
 
     def delay(self, receive_count: int) -> float:
-        """Return when a message is to come again, in seconds from now.
+        """Return the delay of a message, in seconds.
 
-        Half of it is certain and half is jitter: with full jitter a message could spend all of its
+        Half of it is fixed and half is jitter. With full jitter a message could spend all of its
         receives on one outage.
         """
         half = self._longest(receive_count) / 2

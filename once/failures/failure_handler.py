@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FailureHandler:
-    """Decides what follows from a message's error, and does it.
+    """Quarantines or delays the failed messages of one consumer.
 
     Args:
         quarantine: sends dead letters.
@@ -30,13 +30,13 @@ class FailureHandler:
         self._logger = logger
 
     def handle(self, delivery: "Delivery", error: OnceError, deadline: "Deadline") -> Disposition:
-        """Quarantine a message or leave it to another delivery, and return which.
+        """Quarantine a message, or leave it to another delivery; return its disposition.
 
-        A message that cannot be quarantined, or for which there is no time, is retried.
+        A message is retried if quarantining it fails, or if no time is left for that.
         """
         hurried = deadline.hurried
-        over = (isinstance(error, PermanentError) or delivery.is_last_chance) and not hurried
-        if over and self._quarantined(delivery, error):
+        final = isinstance(error, PermanentError) or delivery.is_last_chance
+        if final and not hurried and self._quarantined(delivery, error):
             return Disposition.QUARANTINED
         self._log("will be retried", delivery, error)
         if not hurried:

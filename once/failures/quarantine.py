@@ -1,4 +1,4 @@
-"""Quarantine: a message goes to the dead-letter queue with the reason why it is there."""
+"""Quarantine: sends a message to the dead-letter queue, with its reason and history."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _ERROR_CHARACTERS = 1000
 _FACTS_BYTES = 8 * 1024
-"""The most that the facts of a letter take. So much is kept free beside a compressed original,
-which must fit beside other facts after a redrive by SQS."""
+"""Maximum size of a dead letter's facts. This much is kept free beside a compressed original: after
+a redrive by SQS it has to fit beside new facts."""
 
 _MOST_STAYS = 20
 _STAY_CHARACTERS = 120
@@ -42,7 +42,7 @@ class Quarantine:
         """Send a message to the dead-letter queue. It may be acknowledged once this returns.
 
         Raises:
-            botocore.exceptions.ClientError, BotoCoreError: it is not known to be there.
+            botocore.exceptions.ClientError, BotoCoreError: it may not have been sent.
         """
         original = OriginalMessage.of(delivery.record)
         body, attributes = carried(original, self._explanation(delivery, error))
@@ -78,7 +78,7 @@ def _order(delivery: "Delivery") -> "_Order":
 
 
 def carried(original: OriginalMessage, facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the body and the attributes of a dead letter, which is never over SQS's limit.
+    """Return the body and the attributes of a dead letter, within SQS's size limit.
 
     Args:
         original: the message as its producer sent it.
@@ -93,9 +93,9 @@ def carried(original: OriginalMessage, facts: dict[str, Any]) -> tuple[str, dict
 
 
 def whole(original: OriginalMessage, facts: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Return the body and the attributes of a message that a consumer can read as it is.
+    """Return the body and the attributes of a message with its facts, uncompressed.
 
-    Returns None where they are over SQS's limit together, or the message is compressed already.
+    Returns None if they are over SQS's size limit, or if the message is compressed already.
     """
     body, attributes = original.body, facts | original.plain()
     readable = original.packed is None and sendable(body)
@@ -103,9 +103,9 @@ def whole(original: OriginalMessage, facts: dict[str, Any]) -> tuple[str, dict[s
 
 
 def _smaller(original: OriginalMessage) -> Iterator[tuple[str, dict[str, Any], int]]:
-    """Yield body, attributes, and the room for facts, of the forms that take less room."""
+    """Yield smaller forms, the most complete first: body, attributes, and room for facts."""
     yield MOVED, _gzip(original), _FACTS_BYTES
-    if original.packed is not None:  # larger than any that a quarantine has compressed
+    if original.packed is not None:  # too large to come from a quarantine
         yield MOVED, _left_out("original"), 0
         return
     alone, note = OriginalMessage(original.body, {}), _left_out("attributes")
@@ -124,7 +124,7 @@ def _left_out(part: str) -> dict[str, Any]:
 
 
 def sendable(body: str) -> bool:
-    """Tell whether SQS takes a text for a body."""
+    """Return whether SQS accepts a text as a body."""
     return bool(body) and not NOT_ALLOWED.search(body)
 
 
@@ -134,39 +134,39 @@ def text(value: str) -> "MessageAttributeValueTypeDef":
 
 
 def described(error: OnceError) -> str:
-    """Return what a dead letter says of an error."""
+    """Return the class and the message of an error, as a dead letter carries them."""
     return allowed(f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS])
 
 
 def allowed(value: str) -> str:
-    """Return a text that SQS takes: what it does not is replaced."""
+    """Return a text in which every character that SQS does not accept is replaced."""
     return NOT_ALLOWED.sub("\ufffd", value)
 
 
 def first_seen(delivery: "Delivery") -> str:
-    """Return when a consumer first received a message, through quarantines and moves, as text."""
+    """Return when a consumer first received a message, across redrives and moves, in ISO 8601."""
     received = int(delivery.record.attributes.approximate_first_receive_timestamp)
     first = datetime.fromtimestamp(received / 1000, UTC)
-    earlier = _moment(_said(delivery, DeadLetter.FIRST_SEEN))
+    earlier = _time(_earlier(delivery, DeadLetter.FIRST_SEEN))
     if earlier is not None and _EARLIEST <= earlier <= first:
         first = earlier.astimezone(UTC)
     return first.isoformat(timespec="milliseconds")
 
 
-def _moment(said: str) -> datetime | None:
+def _time(value: str) -> datetime | None:
     try:
-        moment = datetime.fromisoformat(said)
+        time = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return moment if moment.tzinfo else None
+    return time if time.tzinfo else None
 
 
 def lineage(delivery: "Delivery") -> str:
-    """Return the newest message ids a message has had, oldest first: a redrive gives it a new one.
+    """Return the last twenty ids of a message, oldest first; a redrive gives it a new one.
 
-    What sent it back may have noted the reason behind an id, and when: that is passed on.
+    A redrive may have added reason and time to an id. They are kept.
     """
-    stays = _said(delivery, DeadLetter.LINEAGE).rsplit(",", _MOST_STAYS)[1 - _MOST_STAYS :]
+    stays = _earlier(delivery, DeadLetter.LINEAGE).rsplit(",", _MOST_STAYS)[1 - _MOST_STAYS :]
     earlier = stays if all(map(_is_stay, stays)) else []
     return ",".join((*earlier, delivery.record.message_id))
 
@@ -175,13 +175,13 @@ def _is_stay(part: str) -> bool:
     return 0 < len(part) <= _STAY_CHARACTERS and part.isascii() and part.isprintable()
 
 
-def _said(delivery: "Delivery", name: str) -> str:
-    """The text that an earlier quarantine of this message wrote, or that a producer has forged."""
+def _earlier(delivery: "Delivery", name: str) -> str:
+    """Return an attribute of an earlier quarantine, which a producer may have forged."""
     return text_of(delivery.record.raw_event.get("messageAttributes") or {}, name) or ""
 
 
 def fits(body: str, attributes: Mapping[str, Any], room: int = 0) -> bool:
-    """Tell whether SQS takes a message of this size, with so many bytes to spare."""
+    """Return whether a message is within SQS's size limit, with this much room to spare."""
     return size_of(body, attributes) + room <= Limits.MESSAGE_BYTES
 
 

@@ -1,4 +1,4 @@
-"""Visibility backoff: delays a failed message by its visibility timeout and receive count."""
+"""Visibility backoff: delays a failed message by its visibility timeout."""
 
 from math import ceil
 from typing import TYPE_CHECKING
@@ -24,8 +24,8 @@ class Backoff:
     Args:
         client: an SQS client.
         settings: the bounds of the delays.
-        logger: told of delays that could not be set.
-        breaker: says whether a dependency of the consumer fails.
+        logger: logs delays that could not be set.
+        breaker: the consumer's circuit breaker.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class Backoff:
         self._breaker = breaker
 
     def apply(self, delivery: "Delivery", error: OnceError) -> None:
-        """Set a message's delay. Failing to is no fault: the queue's own timeout stands then."""
+        """Set a message's delay. A failure is only logged: the queue's own timeout applies then."""
         settings = self._settings
         url = settings.isolation_queue_url if delivery.is_isolated else settings.queue_url
-        # One call a message: failures are rare, and a batch call would need its answers read.
+        # One call for each message: failures are rare, and a batch call may fail in part.
         try:
             self._client.change_message_visibility(
                 QueueUrl=url or settings.queue_url,
@@ -58,7 +58,7 @@ class Backoff:
         if isinstance(error, OutOfTime | Blocked):
             return 0  # it was not attempted, so it can be attempted at once
         if isinstance(error, InFlight):
-            return ceil(error.seconds)  # before that it would only be found in flight again
+            return ceil(error.seconds)  # an earlier delivery would find it in flight again
         if isinstance(error, Suspended) or self._breaker.covers(error):
             return round(self._breaker.delay(delivery.receive_count))
         return round(

@@ -1,4 +1,4 @@
-"""Cancellation reasons, each read at its own index."""
+"""Cancellation reasons: each is classified by its index in the request."""
 
 from typing import Any
 
@@ -10,9 +10,11 @@ from once.commit.result import (
     COMMITTED,
     CONTENDED,
     DUPLICATE,
+    STALE,
     UNAFFECTED,
     CommitOutcome,
     CommitResult,
+    refused,
 )
 from once.errors import (
     CommitRefused,
@@ -24,28 +26,41 @@ from once.errors import (
     RetryableError,
 )
 from once.handlers.transaction import Transaction
+from once.schema import COMMIT_ATTRIBUTE
 from tests.once.support import COUNTERS, SoldOut, offline
 
-FAILED = "ConditionalCheckFailed"
-NONE = {"Code": "None"}
+Reason = dict[str, Any]
+CONDITION = "ConditionalCheckFailed"
 
 
-def reason(code: str, item: dict[str, Any] | None = None) -> dict[str, Any]:
+def reason(code: str, item: dict[str, Any] | None = None) -> Reason:
     return {"Code": code, "Message": code} | ({"Item": item} if item is not None else {})
 
 
-def stored(fingerprint: str = "f", commit: str = "another") -> dict[str, Any]:
-    return {
+def stored(fingerprint: str = "f", commit: str = "another") -> Reason:
+    """The reason of a dedup record that exists."""
+    item = {
         "fingerprint": {"S": fingerprint},
         "commit": {"S": commit},
         "committed_at": {"N": "1700000000000"},
         "state": {"S": "done"},
         "expires_at": {"N": "2000000000"},
     }
+    return reason(CONDITION, item)
+
+
+NONE = {"Code": "None"}
+FAILED, CONFLICT = reason(CONDITION), reason("TransactionConflict")
+A, B, C = SoldOut("a"), SoldOut("b"), SoldOut("c")
+CONTENTION = {
+    "TransactionConflict": CONTENDED,
+    "ThrottlingError": BUSY,
+    "ProvisionedThroughputExceeded": BUSY,
+}
 
 
 def writing(*otherwise: SoldOut | None) -> Transaction:
-    """A transaction with one conditional write for each of these."""
+    """A transaction with one conditional write for each of these refusals."""
     tx = offline()
     for i, refusal in enumerate(otherwise):
         terms: Any = {"otherwise": refusal} if refusal else {}
@@ -53,162 +68,157 @@ def writing(*otherwise: SoldOut | None) -> Transaction:
     return tx
 
 
-def verdict(tx: Transaction, *reasons: dict[str, Any]) -> CommitResult:
+def result_of(tx: Transaction, *reasons: Reason) -> CommitResult:
     return classify(tx, tx.actions().values(), reasons)
 
 
-def error(tx: Transaction, *reasons: dict[str, Any]) -> OnceError:
-    found = verdict(tx, *reasons)
-    assert found.outcome is CommitOutcome.FAILED
-    assert found.cause is not None
-    return found.cause
+def error_of(tx: Transaction, *reasons: Reason) -> OnceError:
+    result = result_of(tx, *reasons)
+    assert result.outcome is CommitOutcome.FAILED
+    assert result.cause is not None
+    return result.cause
 
 
-def test_a_record_of_the_same_content_is_a_duplicate() -> None:
-    assert verdict(writing(None), reason(FAILED, stored()), NONE) == DUPLICATE
+def at(index: int, code: str, length: int) -> list[Reason]:
+    """Reasons of which one has a code."""
+    return [reason(code) if i == index else NONE for i in range(length)]
 
 
-def test_a_record_of_other_content_is_a_key_conflict() -> None:
-    found = error(writing(None), reason(FAILED, stored("other")), NONE)
-    assert isinstance(found, KeyConflict)
-    assert "the producer reused an id" in str(found)
+CASES: dict[str, tuple[list[SoldOut | None], list[Reason], CommitResult]] = {
+    "no reason, no action": ([], [NONE], UNAFFECTED),
+    "no reason": ([None, A], [NONE] * 3, UNAFFECTED),
+    "a record with the same content": ([None], [stored(), NONE], DUPLICATE),
+    "a business item like a record": ([A], [NONE, stored()], refused(A)),
+    "the first refusal": ([A, B, C], at(1, CONDITION, 4), refused(A)),
+    "the second refusal": ([A, B, C], at(2, CONDITION, 4), refused(B)),
+    "the last refusal": ([A, B, C], at(3, CONDITION, 4), refused(C)),
+    "two refusals": ([A, B, C], [NONE, NONE, FAILED, FAILED], refused(B)),
+    "a condition, then a refusal": ([None, A], [NONE, FAILED, FAILED], refused(A)),
+    "a refusal, then a conflict": ([A, None], [NONE, FAILED, CONFLICT], refused(A)),
+    **{
+        f"a record before {code}": ([A], [stored(), reason(code)], DUPLICATE)
+        for code in (CONDITION, "TransactionConflict", "ValidationError", "ThrottlingError", "New")
+    },
+    **{
+        f"{code} at index {index}": ([A, None], at(index, code, 3), expected)
+        for code, expected in CONTENTION.items()
+        for index in range(3)
+    },
+    **{
+        # An earlier attempt of ours may hold the record, and may have changed other items.
+        f"{code} at the record before {refusal!r}": ([refusal], [reason(code), FAILED], expected)
+        for code, expected in CONTENTION.items()
+        for refusal in (None, A)
+    },
+}
+
+
+@pytest.mark.parametrize(("otherwise", "reasons", "expected"), CASES.values(), ids=CASES)
+def test_each_reason_is_classified_by_its_index(
+    otherwise: list[SoldOut | None], reasons: list[Reason], expected: CommitResult
+) -> None:
+    assert result_of(writing(*otherwise), *reasons) == expected
 
 
 @pytest.mark.parametrize("fingerprint", ["f", "other"])
-def test_a_record_of_this_very_commit_is_a_commit(fingerprint: str) -> None:
+def test_a_record_with_the_same_commit_id_is_committed(fingerprint: str) -> None:
     tx = writing(None)
-    assert verdict(tx, reason(FAILED, stored(fingerprint, tx.commit_id)), NONE) == COMMITTED
+    assert result_of(tx, stored(fingerprint, tx.commit_id), NONE) == COMMITTED
 
 
-@pytest.mark.parametrize(
-    "other", [FAILED, "TransactionConflict", "ValidationError", "ThrottlingError", "Whatever"]
-)
-def test_a_record_in_the_way_decides_before_any_other_reason(other: str) -> None:
-    tx = writing(SoldOut())
-    assert verdict(tx, reason(FAILED, stored()), reason(other)) == DUPLICATE
+def test_a_record_with_other_content_is_a_key_conflict() -> None:
+    error = error_of(writing(None), stored("other"), NONE)
+    assert isinstance(error, KeyConflict)
+    assert "the producer reused an id" in str(error)
 
 
-def test_a_condition_with_otherwise_is_that_refusal() -> None:
-    refusal = SoldOut("n0")
-    assert verdict(writing(refusal), NONE, reason(FAILED)) == CommitResult(
-        CommitOutcome.REFUSED, refusal
-    )
+def test_a_condition_without_otherwise_is_retryable() -> None:
+    error = error_of(writing(A, None), NONE, NONE, FAILED)
+    assert isinstance(error, ConditionFailed)
+    assert isinstance(error, RetryableError)
+    assert "Delete on counters" in str(error)
 
 
-@pytest.mark.parametrize("index", [0, 1, 2])
-def test_the_index_tells_which_refusal_it_is(index: int) -> None:
-    refusals = [SoldOut(str(i)) for i in range(3)]
-    reasons = [NONE] * 4
-    reasons[1 + index] = reason(FAILED)
-    assert verdict(writing(*refusals), *reasons).cause is refusals[index]
-
-
-def test_of_several_refusals_the_first_one_counts() -> None:
-    refusals = [SoldOut("0"), SoldOut("1"), SoldOut("2")]
-    found = verdict(writing(*refusals), NONE, NONE, reason(FAILED), reason(FAILED))
-    assert found.cause is refusals[1]
-
-
-def test_a_refusal_comes_before_a_condition_without_otherwise() -> None:
-    refusal = SoldOut()
-    found = verdict(writing(None, refusal), NONE, reason(FAILED), reason(FAILED))
-    assert found.cause is refusal
-
-
-def test_a_condition_without_otherwise_is_worth_another_try() -> None:
-    found = error(writing(SoldOut(), None), NONE, NONE, reason(FAILED))
-    assert isinstance(found, ConditionFailed)
-    assert isinstance(found, RetryableError)
-    assert "Delete on counters" in str(found)
-
-
-def test_a_condition_on_an_item_that_exists_is_no_duplicate() -> None:
-    # What is in the way here looks like the record, and is a business item.
-    found = verdict(writing(SoldOut()), NONE, reason(FAILED, stored()))
-    assert found.outcome is CommitOutcome.REFUSED
-
-
-@pytest.mark.parametrize("index", [0, 1, 2])
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("TransactionConflict", CONTENDED),
-        ("ThrottlingError", BUSY),
-        ("ProvisionedThroughputExceeded", BUSY),
-    ],
-)
-def test_contention_on_any_item_is_tried_again(
-    code: str, expected: CommitResult, index: int
-) -> None:
-    reasons = [NONE] * 3
-    reasons[index] = reason(code)
-    assert verdict(writing(SoldOut(), None), *reasons) == expected
-
-
-def test_a_refusal_beside_contention_is_a_refusal() -> None:
-    found = verdict(writing(SoldOut(), None), NONE, reason(FAILED), reason("TransactionConflict"))
-    assert found.outcome is CommitOutcome.REFUSED
-
-
-@pytest.mark.parametrize("index", [0, 1])
 @pytest.mark.parametrize("code", ["ValidationError", "ItemCollectionSizeLimitExceeded"])
-def test_what_dynamodb_can_never_accept_is_permanent(code: str, index: int) -> None:
-    reasons = [NONE, NONE]
-    reasons[index] = reason(code)
-    found = error(writing(None), *reasons)
-    assert isinstance(found, InvalidWrite)
-    assert code in str(found)
+@pytest.mark.parametrize("other", [NONE, FAILED, CONFLICT, reason("New")])
+def test_an_invalid_write_takes_precedence_over_other_reasons(code: str, other: Reason) -> None:
+    error = error_of(writing(A, None), NONE, other, reason(code))
+    assert isinstance(error, InvalidWrite)
+    assert str(error) == f"DynamoDB refuses the Delete on counters: {code}, {code}"
 
 
-def test_every_write_that_dynamodb_can_never_accept_is_named_with_its_message() -> None:
+def test_each_invalid_write_is_named_with_its_message() -> None:
     invalid = {"Code": "ValidationError", "Message": "The attribute name is reserved"}
     reasons = [reason("ItemCollectionSizeLimitExceeded"), NONE, invalid]
-    assert str(error(writing(None, None), *reasons)) == (
+    assert str(error_of(writing(None, None), *reasons)) == (
         "DynamoDB refuses the dedup record: ItemCollectionSizeLimitExceeded, "
         "ItemCollectionSizeLimitExceeded; the Delete on counters: ValidationError, "
         "The attribute name is reserved"
     )
-
-
-def test_a_refusal_of_dynamodb_without_a_message_is_named_all_the_same() -> None:
-    found = error(writing(None), NONE, {"Code": "ValidationError"})
-    assert str(found) == (
+    assert str(error_of(writing(None), NONE, {"Code": "ValidationError"})) == (
         "DynamoDB refuses the Delete on counters: ValidationError, without a message"
     )
 
 
-@pytest.mark.parametrize("other", [FAILED, "TransactionConflict", "Whatever"])
-def test_what_can_never_be_accepted_decides_before_what_may_pass(other: str) -> None:
-    tx = writing(SoldOut(), None)
-    assert isinstance(error(tx, NONE, reason(other), reason("ValidationError")), InvalidWrite)
-
-
-def test_reasons_that_do_not_match_the_actions_are_not_guessed_at() -> None:
+@pytest.mark.parametrize("last", [FAILED, reason("ValidationError")])
+def test_a_missing_reason_is_an_error(last: Reason) -> None:
     with pytest.raises(ValueError, match="shorter"):
-        verdict(writing(SoldOut(), None), NONE, reason(FAILED))
-
-
-@pytest.mark.parametrize("actions", [0, 1, 5])
-def test_without_a_reason_of_its_own_a_transaction_is_innocent(actions: int) -> None:
-    assert verdict(writing(*[None] * actions), *[NONE] * (actions + 1)) == UNAFFECTED
+        result_of(writing(A, None), NONE, last)
 
 
 @pytest.mark.parametrize("index", [0, 1])
 @pytest.mark.parametrize("code", ["AccessDenied", "DuplicateItem", "Unknown", "", "none"])
-def test_a_reason_that_nobody_knows_is_tried_again_later(code: str, index: int) -> None:
-    reasons = [NONE, NONE]
-    reasons[index] = reason(code)
-    found = error(writing(None), *reasons)
-    assert isinstance(found, CommitRefused)
-    assert not isinstance(found, PermanentError)
+def test_an_unknown_reason_is_retried(code: str, index: int) -> None:
+    error = error_of(writing(None), *at(index, code, 2))
+    assert isinstance(error, CommitRefused)
+    assert not isinstance(error, PermanentError)
     codes = ", ".join(sorted([code, "None"]))
-    assert str(found) == f"DynamoDB cancelled the commit: {codes}"
+    assert str(error) == f"DynamoDB cancelled the commit: {codes}"
+
+
+SEEN = {"name": "seen", COMMIT_ATTRIBUTE: "first"}
+
+
+def item(commit: str | None) -> dict[str, Any]:
+    return {"name": {"S": "seen"}} | ({COMMIT_ATTRIBUTE: {"S": commit}} if commit else {})
+
+
+def reading(found: Any) -> Transaction:
+    """A transaction whose handler has read an item."""
+    tx = offline(item=found)
+    tx.get(COUNTERS, {"name": "seen"})
+    return tx
 
 
 @pytest.mark.parametrize(
-    ("code", "expected"), [("TransactionConflict", CONTENDED), ("ThrottlingError", BUSY)]
+    ("read", "found"),
+    [
+        (SEEN, item("second")),
+        (SEEN, item(None)),
+        (SEEN, None),
+        ({"name": "seen"}, item("first")),
+        ({"name": "seen"}, None),
+        (None, item("first")),
+        (None, item(None)),
+    ],
 )
-def test_contention_at_the_record_decides_first(code: str, expected: CommitResult) -> None:
-    # An earlier attempt of ours may hold the record, and have changed what the condition asks.
-    assert verdict(writing(None), reason(code), reason(FAILED)) == expected
-    assert verdict(writing(SoldOut("x")), reason(code), reason(FAILED)) == expected
+def test_an_item_that_changed_after_its_read_is_stale(read: Any, found: Any) -> None:
+    failed = reason(CONDITION, found)
+    assert result_of(reading(read), NONE, failed) == STALE
+    tx = reading(read)
+    tx.delete(COUNTERS, {"name": "other"}, condition="attribute_exists(x)", otherwise=A)
+    assert result_of(tx, NONE, FAILED, failed) == STALE  # it takes precedence over a refusal
+
+
+@pytest.mark.parametrize(
+    ("read", "found"), [(SEEN, item("first")), ({"name": "seen"}, item(None)), (None, None)]
+)
+@pytest.mark.parametrize("refusal", [A, None])
+def test_an_item_that_did_not_change_failed_the_condition_of_the_handler(
+    read: Any, found: Any, refusal: SoldOut | None
+) -> None:
+    tx = reading(read)
+    terms: Any = {"otherwise": refusal} if refusal else {}
+    tx.put(COUNTERS, {"name": "seen"}, condition="amount > limit", **terms)
+    result = result_of(tx, NONE, reason(CONDITION, found))
+    assert result.outcome is (CommitOutcome.REFUSED if refusal else CommitOutcome.FAILED)

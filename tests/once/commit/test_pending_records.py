@@ -1,4 +1,4 @@
-"""A pending record: its effect has begun, and only the effect's owner may turn it done."""
+"""Pending records: the effect has begun, and only its owner may complete the record."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ INTENT = Intent(
 PENDING = pending(INTENT, NOW * 1000)
 
 
-def opening(bench: Bench, *, owner: str = "owner", fingerprint: str = "f") -> Transaction:
+def opening(bench: Bench, *, owner: str = "another", fingerprint: str = "f") -> Transaction:
     tx = bench.transaction(fingerprint=fingerprint)
     tx.intent = replace(INTENT, owner=owner)
     return tx
@@ -39,61 +39,51 @@ def completing(bench: Bench, *, owner: str = "owner") -> Transaction:
 
 @pytest.fixture
 def begun(bench: Bench) -> Bench:
-    """A bench on which an effect has begun."""
+    """A bench with a pending record."""
     bench.aws.time = NOW
-    assert bench.commit(opening(bench)) == [COMMITTED]
+    assert bench.commit(opening(bench, owner="owner")) == [COMMITTED]
     return bench
 
 
-def test_another_delivery_is_told_of_the_intent_and_of_when_it_began(begun: Bench) -> None:
-    again = opening(begun, owner="another")
+@pytest.mark.parametrize("seconds", [0, NOW])
+def test_another_delivery_finds_the_intent_however_late(begun: Bench, seconds: int) -> None:
+    begun.aws.time = NOW + seconds
+    again = opening(begun)
     assert begun.commit(again) == [PENDING]
     assert begun.committer.look_up([again]) == [PENDING]
 
 
-def test_it_is_remembered_for_good(begun: Bench) -> None:
-    begun.aws.time = 2 * NOW
-    again = opening(begun, owner="another")
-    assert begun.commit(again) == [PENDING]
-    assert begun.committer.look_up([again]) == [PENDING]
-
-
-def test_other_content_under_its_key_is_a_conflict(begun: Bench) -> None:
-    [verdict] = begun.commit(opening(begun, fingerprint="other"))
-    assert isinstance(verdict.cause, KeyConflict)
-
-
-def test_its_owner_turns_it_done_and_leaves_where_to_look_at_the_provider(begun: Bench) -> None:
-    assert begun.commit(completing(begun)) == [COMMITTED]
-    assert amounts(begun.aws) == {"a": 1}
-    [record] = begun.aws.items("dedup")
-    assert (record["state"], record["provider_key"]) == ("done", "once-h-charge-1")
-    assert "owner" not in record
+def test_other_content_under_its_key_is_a_key_conflict(begun: Bench) -> None:
+    [result] = begun.commit(opening(begun, fingerprint="other"))
+    assert isinstance(result.cause, KeyConflict)
 
 
 @pytest.mark.parametrize("owner", ["owner", "another"])
-def test_what_is_done_is_done_by_nobody_again(begun: Bench, owner: str) -> None:
-    begun.commit(completing(begun))
+def test_its_owner_completes_it_once(begun: Bench, owner: str) -> None:
+    assert begun.commit(completing(begun)) == [COMMITTED]
+    [record] = begun.aws.items("dedup")
+    assert (record["state"], record["provider_key"]) == ("done", "once-h-charge-1")
+    assert "owner" not in record
     assert begun.commit(completing(begun, owner=owner)) == [DUPLICATE]
     assert amounts(begun.aws) == {"a": 1}
 
 
-def test_whoever_was_overtaken_is_told_of_the_intent_and_changes_nothing(begun: Bench) -> None:
+def test_an_overtaken_owner_finds_the_intent_and_changes_nothing(begun: Bench) -> None:
     assert begun.commit(completing(begun, owner="another")) == [PENDING]
     assert amounts(begun.aws) == {}
 
 
-def test_a_completion_that_did_not_arrive_goes_again(begun: Bench) -> None:
-    mine, anothers = completing(begun), completing(begun, owner="another")
+def test_a_completion_that_did_not_arrive_is_retried(begun: Bench) -> None:
+    mine, other = completing(begun), completing(begun, owner="another")
     with inject(begun.client, "TransactWriteItems", never_sent(), never_sent()):
         assert begun.commit(mine) == [CONTENDED]
-        assert begun.commit(anothers) == [PENDING]
+        assert begun.commit(other) == [PENDING]
     assert begun.commit(mine) == [COMMITTED]
 
 
-def test_the_completion_of_a_record_that_was_deleted_is_no_completion(begun: Bench) -> None:
+def test_a_completion_of_a_deleted_record_is_refused(begun: Bench) -> None:
     begun.client.delete_item(TableName="dedup", Key={"pk": {"S": "notes#a"}})
-    [verdict] = begun.commit(completing(begun))
-    assert isinstance(verdict.cause, CommitRefused)
-    assert str(verdict.cause) == "the effect's record is gone: it will be begun anew"
+    [result] = begun.commit(completing(begun))
+    assert isinstance(result.cause, CommitRefused)
+    assert str(result.cause) == "the effect's record is gone: it will be begun anew"
     assert amounts(begun.aws) == {}

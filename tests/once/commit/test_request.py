@@ -1,14 +1,61 @@
-"""A claim: what is sent for an event, and how much of it there may be."""
+"""Commit requests: their size in bytes, and the limits of DynamoDB."""
+
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
+from once.commit.item_size import entry_sizes, item_bytes
 from once.errors import TooLarge
+from once.handlers.actions import serialize
 from once.handlers.transaction import Transaction
 from once.schema import COMMIT_ATTRIBUTE, Limits
 from tests.once.support import COUNTERS, Bench
 
 
-def with_item_of(bench: Bench, size: int) -> Transaction:
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        ("", 0),
+        ("abc", 3),
+        ("é😀", 6),
+        (b"\xff\x00", 2),
+        (True, 1),
+        (None, 1),
+        ({"ab", "c"}, 3),
+        ({b"ab", b"c"}, 3),
+        ([], 3),
+        (["a", "bc"], 3 + 2 + 3),
+        ({}, 3),
+        ({"é": "a"}, 3 + 1 + 2 + 1),
+        ([[], {"a": []}], 3 + (1 + 3) + (1 + 3 + (1 + 1 + 3))),
+    ],
+)
+def test_a_value_has_the_documented_size(value: Any, size: int) -> None:
+    assert item_bytes(serialize({"é": value})) == 2 + size
+
+
+@pytest.mark.parametrize(
+    "number", [0, -1, 10**37, Decimal("0.1"), Decimal("-" + "9" * 38), Decimal("1E-130")], ids=repr
+)
+def test_a_number_is_not_counted_too_short(number: Any) -> None:
+    digits = len(Decimal(number).normalize().as_tuple().digits)
+    documented = (digits + 1) // 2 + 1 + (number < 0)
+    assert min(21, documented) <= item_bytes(serialize({"": number})) <= 21
+
+
+def test_each_number_of_a_set_is_counted() -> None:
+    assert item_bytes(serialize({"": {1, 2}})) == 2 * item_bytes(serialize({"": 1}))
+
+
+def test_an_entry_counts_the_known_parts_of_its_item() -> None:
+    item, values = serialize({"name": "a"}), serialize({":v": "xyz"})
+    assert entry_sizes([{"Put": {"Item": item}}, {"Delete": {"Key": item}}]) == [5, 5]
+    update = {"Key": item, "ExpressionAttributeValues": values, "UpdateExpression": "SET v = :v"}
+    assert entry_sizes([{"Update": update}]) == [5 + 5]
+
+
+def with_item(bench: Bench, size: int) -> Transaction:
     """A transaction that puts an item of this many bytes, on a condition with a value."""
     tx = bench.transaction()
     others = len("name") + len("x") + len("text") + len(COMMIT_ATTRIBUTE) + len(tx.commit_id)
@@ -17,66 +64,68 @@ def with_item_of(bench: Bench, size: int) -> Transaction:
     return tx
 
 
-def test_what_a_condition_compares_with_is_no_part_of_the_item(bench: Bench) -> None:
-    claim = bench.request(with_item_of(bench, Limits.ITEM_BYTES))
-    assert claim.size > Limits.ITEM_BYTES
-
-
-def test_how_large_an_update_makes_its_item_only_dynamodb_knows(bench: Bench) -> None:
+def with_updates(bench: Bench, *sizes: int) -> Transaction:
+    """A transaction that updates items with values of these sizes in bytes."""
     tx = bench.transaction()
-    tx.update(COUNTERS, {"name": "a"}, "SET half = :t", {":t": "t" * (Limits.ITEM_BYTES + 1)})
-    assert bench.request(tx).size > Limits.ITEM_BYTES
-
-
-def test_a_claim_knows_the_items_that_it_is_about(bench: Bench) -> None:
-    one, other = bench.counting("one"), bench.counting("other")
-    claims = [bench.request(tx) for tx in (one, one, other)]
-    assert claims[0].actions.keys() == claims[1].actions.keys() == one.writes
-    assert claims[0].actions.keys().isdisjoint(claims[2].actions)
-
-
-def test_an_item_that_is_too_large_is_told_by_its_table(bench: Bench) -> None:
-    with pytest.raises(TooLarge) as raised:
-        bench.request(with_item_of(bench, Limits.ITEM_BYTES + 1))
-    assert str(raised.value) == (
-        "an item for counters has 409601 bytes, names and values together; DynamoDB takes 409600"
-    )
-
-
-def test_a_record_that_is_too_large_is_told_with_the_remedy(bench: Bench) -> None:
-    tx = bench.transaction()
-    for _ in range(2):
-        tx.publish("counted", "x" * 210_000)
-    with pytest.raises(TooLarge, match=r"^the dedup record has 42\d{4} bytes") as raised:
-        bench.request(tx)
-    assert str(raised.value).endswith(
-        " bytes, and DynamoDB takes 409600: publish less, or publish where the data can be read "
-        "instead of the data"
-    )
-
-
-def with_a_last_value_of(bench: Bench, size: int) -> Transaction:
-    tx = bench.transaction()
-    for number in range(10):
-        tx.update(COUNTERS, {"name": f"n{number}"}, "SET body = :t", {":t": "t" * 400_000})
-    tx.update(COUNTERS, {"name": "last"}, "SET body = :t", {":t": "t" * size})
+    for number, size in enumerate(sizes):
+        tx.update(COUNTERS, {"name": f"n{number}"}, "SET body = :t", {":t": "t" * size})
     return tx
 
 
-def filled(bench: Bench, size: int) -> Transaction:
+def with_entries(bench: Bench, size: int) -> Transaction:
     """A transaction whose entries have this many bytes together."""
-    without = bench.request(with_a_last_value_of(bench, 0)).size
-    return with_a_last_value_of(bench, size - without)
+    parts = [400_000] * 10
+    without = bench.request(with_updates(bench, *parts, 0)).size
+    return with_updates(bench, *parts, size - without)
 
 
-def test_the_largest_transaction_is_taken_and_knows_its_size(bench: Bench) -> None:
-    claim = bench.request(filled(bench, Limits.TRANSACTION_BYTES))
-    assert claim.size == Limits.TRANSACTION_BYTES
+def test_an_item_limit_counts_neither_condition_values_nor_updates(bench: Bench) -> None:
+    # DynamoDB alone knows how large an update makes its item.
+    for tx in (with_item(bench, Limits.ITEM_BYTES), with_updates(bench, Limits.ITEM_BYTES + 1)):
+        assert bench.request(tx).size > Limits.ITEM_BYTES
 
 
-def test_a_transaction_one_byte_larger_is_refused_with_its_size(bench: Bench) -> None:
-    with pytest.raises(TooLarge) as raised:
-        bench.request(filled(bench, Limits.TRANSACTION_BYTES + 1))
-    assert str(raised.value) == (
-        "the transaction has 4194305 bytes, items and values together; DynamoDB takes 4194304"
-    )
+def test_the_largest_transaction_is_accepted(bench: Bench) -> None:
+    request = bench.request(with_entries(bench, Limits.TRANSACTION_BYTES))
+    assert request.size == Limits.TRANSACTION_BYTES
+
+
+def two_events(bench: Bench) -> Transaction:
+    tx = bench.transaction()
+    for _ in range(2):
+        tx.publish("counted", "x" * 210_000)
+    return tx
+
+
+@pytest.mark.parametrize(
+    ("transaction", "text"),
+    [
+        (
+            lambda bench: with_item(bench, Limits.ITEM_BYTES + 1),
+            "an item for counters has 409601 bytes, names and values together; DynamoDB takes "
+            "409600",
+        ),
+        (
+            lambda bench: with_entries(bench, Limits.TRANSACTION_BYTES + 1),
+            "the transaction has 4194305 bytes, items and values together; DynamoDB takes 4194304",
+        ),
+        (
+            two_events,
+            r"the dedup record has 42\d{4} bytes, and DynamoDB takes 409600: publish less, or "
+            "publish where the data can be read instead of the data",
+        ),
+    ],
+    ids=["item", "transaction", "dedup record"],
+)
+def test_a_request_over_a_limit_is_refused_with_its_size(
+    bench: Bench, transaction: Any, text: str
+) -> None:
+    with pytest.raises(TooLarge, match=f"^{text}$"):
+        bench.request(transaction(bench))
+
+
+def test_a_request_knows_the_items_it_changes(bench: Bench) -> None:
+    one, other = bench.counting("one"), bench.counting("other")
+    first, again, another = (bench.request(tx) for tx in (one, one, other))
+    assert first.actions.keys() == again.actions.keys() == one.writes
+    assert first.actions.keys().isdisjoint(another.actions)

@@ -1,4 +1,4 @@
-"""The body of a transaction means what boto3's own serialiser would have written."""
+"""Request bodies: equal to those that boto3's own serialiser writes."""
 
 import json
 from collections.abc import Iterator
@@ -21,19 +21,15 @@ OPERATION = "TransactWriteItems"
 
 
 class Text(str):
-    """Text of a class of its own, as some libraries return it."""
+    """A subclass of str, as some libraries return it."""
 
 
 class Raw(bytes):
-    """Bytes of a class of their own."""
-
-
-def client() -> Any:
-    return boto3.client("dynamodb", "us-east-1", config=SDK)
+    """A subclass of bytes."""
 
 
 class Answer:
-    """Answers every call, and keeps the body that would have been sent."""
+    """Answers every call, and keeps the body of the request."""
 
     status_code = 200
     body = b""
@@ -45,20 +41,20 @@ class Answer:
 
 @pytest.fixture(scope="module")
 def clients() -> Iterator[tuple[Any, Any]]:
-    """One client as boto3 makes it, and one as ours."""
+    """A client of boto3, and one that takes encoded entries."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "test")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        theirs, ours = client(), client()
+        theirs, ours = (boto3.client("dynamodb", "us-east-1", config=SDK) for _ in range(2))
         write_bodies(ours)
         yield theirs, ours
 
 
-def sent(client: Any, entries: list[Any]) -> dict[str, Any]:
-    """The body of the request that a client makes of these entries."""
+def sent(client: Any, entries: list[Any], **token: str) -> dict[str, Any]:
+    """Return the body of the request that a client makes of these entries."""
     answer = Answer()
     client.meta.events.register_last(f"before-call.dynamodb.{OPERATION}", answer)
-    client.transact_write_items(TransactItems=entries, ClientRequestToken="token")
+    client.transact_write_items(TransactItems=entries, **token)
     client.meta.events.unregister(f"before-call.dynamodb.{OPERATION}", answer)
     body: dict[str, Any] = json.loads(answer.body)
     return body
@@ -78,43 +74,35 @@ VALUES = st.recursive(
 
 
 @given(items=st.lists(st.dictionaries(TEXT, VALUES, max_size=4), min_size=1, max_size=3))
-def test_the_body_is_that_of_boto3(clients: tuple[Any, Any], items: list[dict[str, Any]]) -> None:
+def test_a_body_equals_that_of_boto3(clients: tuple[Any, Any], items: list[dict[str, Any]]) -> None:
     theirs, ours = clients
-    entries = [put(item) for item in items]
-    expected = sent(theirs, entries)
-    assert sent(ours, encoded(entries)) == expected
-    assert sent(ours, entries) == expected  # the ledger's, which are not encoded before
+    entries, token = [put(item) for item in items], {"ClientRequestToken": "token"}
+    expected = sent(theirs, entries, **token)
+    assert sent(ours, encoded(entries), **token) == expected
+    assert sent(ours, entries, **token) == expected  # the ledger's, which are not encoded before
 
 
-def test_the_sdk_still_gives_the_request_its_token(clients: tuple[Any, Any]) -> None:
-    _, ours = clients
-    answer = Answer()
-    ours.meta.events.register_last(f"before-call.dynamodb.{OPERATION}", answer)
-    ours.transact_write_items(TransactItems=encoded([put({"a": 1})]))
-    ours.meta.events.unregister(f"before-call.dynamodb.{OPERATION}", answer)
-    assert len(json.loads(answer.body)["ClientRequestToken"]) == 36
+def test_the_sdk_adds_its_request_token(clients: tuple[Any, Any]) -> None:
+    assert len(sent(clients[1], encoded([put({"a": 1})]))["ClientRequestToken"]) == 36
 
 
-def test_text_and_bytes_of_another_class_are_sent_as_what_they_are() -> None:
+def test_subclasses_of_text_and_bytes_are_sent_as_text_and_bytes() -> None:
     entry = {"Put": {"Item": serialize({Text("k"): Text("v"), "raw": Raw(b"xx")})}}
     [raw] = encoded([entry])
     assert json.loads(bytes(raw)) == {"Put": {"Item": {"k": {"S": "v"}, "raw": {"B": "eHg="}}}}
 
 
 @pytest.mark.parametrize("value", [object(), Decimal, {None: 1}, "\ud800"])
-def test_what_is_no_json_is_refused_before_it_meets_a_neighbour(value: Any) -> None:
+def test_a_value_that_json_cannot_hold_is_refused(value: Any) -> None:
     with pytest.raises(InvalidWrite, match="cannot be sent"):
         encoded([{"Put": {"ConditionExpression": value}}])
 
 
-def test_a_client_may_be_prepared_twice(bench: Bench) -> None:
+def test_a_client_may_be_prepared_twice_and_still_meets_faults(bench: Bench) -> None:
     write_bodies(bench.client)
     write_bodies(bench.client)
-    bench.commit(bench.counting())
-    assert bench.aws.items("counters") != []
-
-
-def test_faults_are_still_injected_below(bench: Bench) -> None:
     with inject(bench.client, OPERATION, refused("ThrottlingException")) as left:
         bench.commit(bench.counting())
     assert left == []
+    bench.commit(bench.counting())
+    assert bench.aws.items("counters") != []

@@ -1,4 +1,4 @@
-"""Update expressions: each gets the commit's id, whatever clauses it has."""
+"""Update expressions: each is extended to store the commit id."""
 
 from typing import Any
 
@@ -9,6 +9,16 @@ from once.schema import COMMIT_ATTRIBUTE
 from tests.once.support import COUNTERS, Bench, offline
 
 STAMP = "SET #once_commit = :once_commit"
+
+
+def rendered(kind: str, *args: Any, **terms: Any) -> Any:
+    """Render the only action of a transaction, for the commit id "c-1"."""
+    tx = offline()
+    getattr(tx, kind)(COUNTERS, {"name": "a"}, *args, **terms)
+    [action] = tx.actions().values()
+    assert action.render("c-1") == action.render("c-1")
+    [request] = action.render("c-1").values()
+    return request
 
 
 @pytest.mark.parametrize(
@@ -34,17 +44,13 @@ STAMP = "SET #once_commit = :once_commit"
         ("ADD set_of_all :a", f"{STAMP} ADD set_of_all :a"),
         ("REMOVE a.set", f"{STAMP} REMOVE a.set"),
         ("REMOVE offset, reset SET asset = :a", f"REMOVE offset, reset {STAMP}, asset = :a"),
-        (
-            "SET a = if_not_exists(a, :set) + :set",
-            f"{STAMP}, a = if_not_exists(a, :set) + :set",
-        ),
+        ("SET a = if_not_exists(a, :set) + :set", f"{STAMP}, a = if_not_exists(a, :set) + :set"),
     ],
 )
-def test_an_expression_is_stamped_in_its_only_set_clause(expression: str, stamped: str) -> None:
-    tx = offline()
-    tx.update(COUNTERS, {"name": "a"}, expression, {":a": 1})
-    [action] = tx.actions().values()
-    request = action.render("c-1")["Update"]
+def test_an_expression_stores_the_commit_id_in_its_only_set_clause(
+    expression: str, stamped: str
+) -> None:
+    request = rendered("update", expression, {":a": 1})
     assert request["UpdateExpression"] == stamped
     assert request["ExpressionAttributeNames"]["#once_commit"] == COMMIT_ATTRIBUTE
     assert request["ExpressionAttributeValues"][":once_commit"] == {"S": "c-1"}
@@ -65,7 +71,7 @@ def test_an_expression_is_stamped_in_its_only_set_clause(expression: str, stampe
         ("", {}, {}),
     ],
 )
-def test_a_stamped_expression_is_one_that_dynamodb_takes(
+def test_dynamodb_accepts_the_extended_expression(
     bench: Bench, expression: str, values: dict[str, Any], names: dict[str, str]
 ) -> None:
     bench.aws.put("counters", {"name": "a", "amount": 0, "extra": 1, "labels": {"x", "y"}})
@@ -76,7 +82,7 @@ def test_a_stamped_expression_is_one_that_dynamodb_takes(
     assert item[COMMIT_ATTRIBUTE] == tx.commit_id
 
 
-def test_an_item_that_is_put_is_stamped_too(bench: Bench) -> None:
+def test_an_item_that_is_put_stores_the_commit_id(bench: Bench) -> None:
     tx = bench.transaction()
     tx.put(COUNTERS, {"name": "a", COMMIT_ATTRIBUTE: "of another commit"})
     assert bench.commit(tx) == [COMMITTED]
@@ -84,28 +90,15 @@ def test_an_item_that_is_put_is_stamped_too(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("kind", ["delete", "check"])
-def test_what_writes_no_item_is_not_stamped(kind: str) -> None:
-    tx = offline()
-    getattr(tx, kind)(COUNTERS, {"name": "a"}, condition="attribute_exists(amount)")
-    [action] = tx.actions().values()
-    assert "once_commit" not in str(action.render("c-1"))
+def test_an_action_that_writes_no_item_stores_no_commit_id(kind: str) -> None:
+    assert "once_commit" not in str(rendered(kind, condition="attribute_exists(amount)"))
 
 
-def test_condition_names_and_values_stay_the_handlers_own() -> None:
-    tx = offline()
+def test_the_condition_names_and_values_of_the_handler_are_kept() -> None:
     terms: Any = {"condition": "#n >= :q", "names": {"#n": "number"}}
-    tx.update(COUNTERS, {"name": "a"}, "SET #n = #n - :q", {":q": 2}, **terms)
-    [action] = tx.actions().values()
-    request = action.render("c-1")["Update"]
+    request = rendered("update", "SET #n = #n - :q", {":q": 2}, **terms)
     assert request["ConditionExpression"] == "#n >= :q"
     assert request["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
     assert request["ExpressionAttributeNames"] == {"#n": "number", "#once_commit": COMMIT_ATTRIBUTE}
     assert request["ExpressionAttributeValues"] == {":q": {"N": "2"}, ":once_commit": {"S": "c-1"}}
     assert terms["names"] == {"#n": "number"}
-
-
-def test_rendering_twice_is_rendering_once() -> None:
-    tx = offline()
-    tx.update(COUNTERS, {"name": "a"}, "ADD amount :a", {":a": 1})
-    [action] = tx.actions().values()
-    assert action.render("c-1") == action.render("c-1")

@@ -1,6 +1,7 @@
-"""A consumer with one effect, and the provider that it calls: what the tests of effects share."""
+"""A consumer with one effect, and the payment provider that it calls."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,58 +12,58 @@ from msgspec import Struct
 
 from once.consumer import Consumer
 from once.errors import Refusal
-from once.handlers.effect_declaration import Call, Policy
+from once.handlers.effect_declaration import Call, Effect, Policy
 from once.handlers.transaction import Transaction
 from once.schema import CLOCK_MARGIN_SECONDS
-from once.testing import FakeAws, FakeContext
-from tests.once.support import COUNTERS, Note, invoke, record
+from once.testing import FakeAws, FakeContext, Fault, inject
+from tests.once.support import COUNTERS, Note, amounts, calls, facts, invoke, note, record
 
+WRITE = "TransactWriteItems"
+LAST_RECEIVE = 5  # a message that fails now is dead-lettered
 TIMEOUT = 2
 LIFETIME = 23 * 60 * 60
-LEASE = 30
-"""What a `FakeContext` has left, in seconds: after it the owner has ended."""
-TAKEOVER = LEASE + CLOCK_MARGIN_SECONDS
-"""When an effect that no provider key protects may be taken over, in seconds."""
+LEASE = 30  # the seconds that a `FakeContext` has left
+TAKEOVER = LEASE + CLOCK_MARGIN_SECONDS  # seconds until a takeover without a provider key
 NOW = 1_700_000_000.0
 SETTINGS: dict[str, Any] = {"effect_timeout_seconds": TIMEOUT, "publishes": ("paid", "declined")}
 
 
 class Killed(BaseException):
-    """Stands for the end of the function's process at this point."""
+    """Ends the function as if its process were killed."""
 
 
 class Charge(Struct, frozen=True):
-    """What the provider is asked for."""
-
     name: str
     amount: int
 
 
 class Paid(Struct, frozen=True):
-    """The card was charged."""
-
     charge_id: str
 
 
 class Declined(Refusal):
-    """The customer's bank says no."""
+    """The customer's bank declines the charge."""
+
+
+Step = BaseException | Callable[[], object] | None
 
 
 @dataclass
 class Provider:
-    """Charges once for each key, and meets faults to order.
+    """Charges once for each key, and fails as planned.
 
     Attributes:
-        calls: the key and the bytes of every call.
-        charges: what was charged, by key.
-        plan: what the next calls meet, in order: an error instead of the charge, or a function,
-            whose own error comes after the charge.
+        calls: key and request bytes of every call.
+        timeouts: the timeout of every call, in seconds.
+        charges: the request bytes of every charge, by key.
+        plan: one step for each of the next calls: an error to raise instead of the charge, a
+            function to run after the charge, or None.
     """
 
     calls: list[tuple[str, bytes]] = field(default_factory=list)
     timeouts: list[float] = field(default_factory=list)
     charges: dict[str, bytes] = field(default_factory=dict)
-    plan: list[BaseException | Callable[[], object] | None] = field(default_factory=list)
+    plan: list[Step] = field(default_factory=list)
 
     def charge(self, request: Charge, call: Call) -> Paid:
         self.calls.append((call.key, msgspec.json.encode(request)))
@@ -77,12 +78,12 @@ class Provider:
 
     @property
     def keys(self) -> list[str]:
-        """The keys of the calls, by their last part: how often a new one was taken."""
+        """The number at the end of each call's key: 1, and one more after each renewal."""
         return [key.rpartition("-")[2] for key, _ in self.calls]
 
 
 def after(error: BaseException) -> Callable[[], None]:
-    """A step of the plan: it is charged, and the answer is an error all the same."""
+    """Return a step of the plan that raises an error after the charge."""
 
     def fail() -> None:
         raise error
@@ -106,13 +107,15 @@ def consumer_of(
     policy: Policy = Policy.PROVIDER_KEY,
     handler: Callable[..., None] | None = None,
     completion: Callable[..., None] = captured,
+    rejection: Callable[..., None] = declined,
     look_up: Callable[..., Any] | None = None,
     name: str = "charge",
+    model: type = Charge,
 ) -> Consumer:
     consumer = Consumer("notes")
     consumer.table("counters")
     lifetime = LIFETIME if policy is Policy.PROVIDER_KEY else 0
-    declare = consumer.effect(name, Charge, policy=policy, key_lifetime_seconds=lifetime)
+    declare = consumer.effect(name, model, policy=policy, key_lifetime_seconds=lifetime)
     effect = declare(provider.charge)
     if look_up is not None:
         effect.looks_up(look_up)
@@ -122,12 +125,12 @@ def consumer_of(
 
     consumer.handles("noted", Note)(handler or pay)
     consumer.completes(effect)(completion)
-    consumer.rejects(Declined)(declined)
+    consumer.rejects(Declined)(rejection)
     return consumer
 
 
 class Till:
-    """The function, its AWS and its provider; its time stands still until it is moved."""
+    """A consumer with one effect, its AWS and its provider. Only `later` moves its clock."""
 
     def __init__(self, aws: FakeAws, consumer: Consumer, provider: Provider) -> None:
         self.aws = aws
@@ -137,22 +140,48 @@ class Till:
         aws.time = NOW
 
     def deliver(self, event: Any, *, receive_count: int = 1, remaining_ms: int = 30_000) -> bool:
-        """Let the function work on one delivery; tell whether it was acknowledged."""
+        """Invoke the function with one message; tell whether it was acknowledged."""
         self.context.remaining_ms = remaining_ms
         message = record(json.dumps(event), "message", receive_count=receive_count)
         return invoke(self.aws, self.consumer, message, context=self.context) == []
 
     def killed(self, event: Any) -> bool:
-        """Let the function work on a delivery; tell whether it was killed at it."""
+        """Invoke the function with one message; tell whether it was killed meanwhile."""
         try:
             self.deliver(event)
         except Killed:
             return True
         return False
 
+    def leave_pending(self, event: Any = None, *, charged: bool = False) -> Any:
+        """Kill the function at its call, before or after the charge; return the event."""
+        event = event or note()
+        self.provider.plan = [after(Killed()) if charged else Killed()]
+        assert self.killed(event)
+        return event
+
     def later(self, seconds: float = LEASE) -> None:
         assert self.aws.time is not None
         self.aws.time += seconds
+
+    @contextmanager
+    def faults(self, *faults: Fault | None) -> Iterator[None]:
+        """Let the next writes meet these faults, all of them; None lets a write through."""
+        with inject(self.aws.runtime.dynamodb, WRITE, *faults) as left:
+            yield
+        assert left == []
+
+    @contextmanager
+    def delays(self) -> Iterator[list[int]]:
+        """Collect the visibility timeouts, in seconds, of the messages that are retried."""
+        seconds: list[int] = []
+        with calls(self.aws.runtime.sqs) as made:
+            yield seconds
+        seconds += [parameters["VisibilityTimeout"] for _, parameters in made]
+
+    @property
+    def effect(self) -> Effect:
+        return self.consumer.effects["charge"]
 
     @property
     def record(self) -> dict[str, Any]:
@@ -162,7 +191,7 @@ class Till:
 
     @property
     def standing(self) -> str:
-        """What is known of the pending effect; `done` where nothing is pending."""
+        """The `standing` of a pending record; `done` if the record is done."""
         found: str = self.record.get("standing") or self.record["state"]
         return found
 
@@ -170,11 +199,31 @@ class Till:
     def published(self) -> list[str]:
         return [event["type"] for event in json.loads(self.record.get("outbox", "[]"))]
 
+    def dead_letters(self) -> list[tuple[str, str]]:
+        """Receive the dead letters; return reason and error of each, without line numbers."""
+        found = map(facts, self.aws.dead_letters())
+        return [(each["reason"], re.sub(r" at \w+:\d+", "", each["error"])) for each in found]
+
+    def assert_paid_once(self, *, calls: int, amount: int = 1) -> None:
+        """Assert that so many calls, all with one key and request, charged and completed once."""
+        assert len(self.provider.calls) == calls
+        assert len(set(self.provider.calls)) == len(self.provider.charges) == 1
+        self.assert_completed(amount=amount)
+
+    def assert_completed(self, *, amount: int = 1) -> None:
+        """Assert one completion, and no dead letter that was not yet received."""
+        assert amounts(self.aws) == {"a": amount}
+        assert (self.standing, self.published) == ("done", ["paid"])
+        assert self.dead_letters() == []
+
+
+Make = Callable[..., Till]  # `make(*plan, **options)` starts a consumer
+
 
 @contextmanager
 def kill(client: Any, nth: int, *, done: bool) -> Iterator[None]:
-    """Kill the function at its nth write, before it is done or before its answer arrives."""
-    hook = f"{'after' if done else 'before'}-call.dynamodb.TransactWriteItems"
+    """Kill the function at its nth write, before the write or before its answer."""
+    hook = f"{'after' if done else 'before'}-call.dynamodb.{WRITE}"
     writes = iter(range(1, nth + 1))
 
     def end(**_: Any) -> None:

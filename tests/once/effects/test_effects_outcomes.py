@@ -1,30 +1,30 @@
-"""What an effect comes to: a refusal, a permanent failure, and completions that fail."""
+"""Refusals and errors of the provider, the completion and the handler of an effect."""
 
+import json
 from typing import Any
 
 import pytest
 
 from once.errors import ConditionFailed, PermanentError
 from once.handlers.transaction import Transaction
-from once.testing import cancelled, inject
+from once.testing import inject, refused
 from tests.in_memory import Start
-from tests.once.effects.provider import (
-    Charge,
-    Declined,
-    Paid,
-    Provider,
-    Till,
-    captured,
-    start_till,
+from tests.once.effects.provider import Charge, Declined, Make, Paid, after, captured
+from tests.once.support import (
+    COUNTERS,
+    Note,
+    SoldOut,
+    amounts,
+    consumer_of,
+    invoke,
+    note,
+    reasons,
+    record,
 )
-from tests.once.support import COUNTERS, Note, SoldOut, amounts, note, reasons
-
-WRITE = "TransactWriteItems"
 
 
-def test_a_refusal_of_the_provider_is_an_outcome_and_stays_one(till: Till) -> None:
-    event = note()
-    till.provider.plan = [Declined("no money")]
+def test_a_refusal_of_the_provider_is_an_outcome(make: Make) -> None:
+    till, event = make(Declined("no money")), note()
     assert till.deliver(event)
     assert till.deliver(event)
     assert len(till.provider.calls) == 1
@@ -33,79 +33,73 @@ def test_a_refusal_of_the_provider_is_an_outcome_and_stays_one(till: Till) -> No
     assert till.published == ["declined"]
 
 
-def test_a_refusal_of_the_handler_comes_before_any_call(start: Start, provider: Provider) -> None:
-    def pay(event: Note, tx: Transaction) -> None:
-        raise Declined("too poor")
+EXISTS: Any = {"condition": "attribute_exists(amount)", "otherwise": Declined("unknown")}
 
-    till = start_till(start, provider, handler=pay)
+
+@pytest.mark.parametrize("by", ["condition", "exception"])
+def test_a_refusal_of_the_handler_makes_no_call(make: Make, by: str) -> None:
+    def pay(event: Note, tx: Transaction) -> None:
+        if by == "exception":
+            raise Declined
+        tx.check(COUNTERS, {"name": "customer"}, **EXISTS)
+        tx.perform(till.effect, Charge(event.name, 1))
+
+    till = make(handler=pay)
     assert till.deliver(note())
-    assert provider.calls == []
+    assert till.provider.calls == []
     assert "effect" not in till.record
+    assert (till.standing, till.record["outcome"]) == ("done", "refused")
     assert till.published == ["declined"]
 
 
-def test_a_condition_that_fails_beside_the_intent_refuses_before_any_call(
-    start: Start, provider: Provider
-) -> None:
-    def pay(event: Note, tx: Transaction) -> None:
-        terms: Any = {"condition": "attribute_exists(amount)", "otherwise": Declined("unknown")}
-        tx.check(COUNTERS, {"name": "customer"}, **terms)
-        tx.perform(till.consumer.effects["charge"], Charge(event.name, 1))
-
-    till = start_till(start, provider, handler=pay)
-    assert till.deliver(note())
-    assert provider.calls == []
-    assert (till.standing, till.record["outcome"]) == ("done", "refused")
-
-
-def test_a_condition_that_fails_in_the_completion_refuses_after_the_call(
-    start: Start, provider: Provider
-) -> None:
+@pytest.mark.parametrize("by", ["condition", "exception"])
+def test_a_refusal_of_the_completion_commits_its_rejection(make: Make, by: str) -> None:
     def complete(event: Note, outcome: Paid, tx: Transaction) -> None:
-        terms: Any = {"condition": "attribute_exists(amount)", "otherwise": Declined("too late")}
-        tx.put(COUNTERS, {"name": event.name, "amount": 1}, **terms)
+        if by == "exception":
+            raise Declined
+        tx.put(COUNTERS, {"name": event.name, "amount": 1}, **EXISTS)
 
-    till, event = start_till(start, provider, completion=complete), note()
+    till, event = make(completion=complete), note()
     assert till.deliver(event)
     assert till.deliver(event)
-    assert len(provider.calls) == 1
+    assert len(till.provider.calls) == 1
     assert (till.standing, till.record["outcome"]) == ("done", "refused")
+    assert till.published == ["declined"]
     assert amounts(till.aws) == {"declined a": 0}
-    assert till.record["provider_key"] in provider.charges
+    assert till.record["provider_key"] in till.provider.charges
 
 
-def test_a_refusal_that_the_completion_raises_is_answered(start: Start, provider: Provider) -> None:
-    def complete(event: Note, outcome: Paid, tx: Transaction) -> None:
-        raise Declined("too late")
-
-    till = start_till(start, provider, completion=complete)
-    assert till.deliver(note())
-    assert (till.standing, till.published) == ("done", ["declined"])
-
-
-def test_a_refusal_that_nobody_answers_is_quarantined_and_a_redrive_resumes(till: Till) -> None:
-    event = note()
-    till.provider.plan = [SoldOut()]
-    assert till.deliver(event)
-    assert reasons(till.aws) == ["unhandled-refusal"]
-    assert till.deliver(event)
-    assert len(set(till.provider.calls)) == len(till.provider.charges) == 1
-
-
-def test_what_the_provider_never_takes_is_quarantined_and_a_redrive_resumes(till: Till) -> None:
-    event = note()
-    till.provider.plan = [PermanentError("no such card")]
-    assert till.deliver(event)
-    assert reasons(till.aws) == ["permanent"]
-    assert till.standing == "not-done"
-    assert till.deliver(event)
-    assert len(set(till.provider.calls)) == len(till.provider.charges) == 1
-    assert amounts(till.aws) == {"a": 1}
-
-
-def test_a_completion_on_a_stale_read_runs_again_and_calls_nothing_again(
-    start: Start, provider: Provider
+@pytest.mark.parametrize(
+    ("error", "reason", "standing"),
+    [
+        (SoldOut(), "unhandled-refusal", "unknown"),
+        (PermanentError(), "permanent", "not-done"),
+    ],
+    ids=["refusal without a rejection", "permanent error"],
+)
+def test_an_outcome_that_cannot_commit_is_quarantined_and_resumed_by_a_redrive(
+    make: Make, error: Exception, reason: str, standing: str
 ) -> None:
+    till, event = make(error), note()
+    assert till.deliver(event)
+    assert reasons(till.aws) == [reason]
+    assert till.standing == standing
+    assert till.deliver(event)
+    till.assert_paid_once(calls=2)
+
+
+def test_a_permanent_error_after_an_unanswered_call_leaves_the_effect_unknown(make: Make) -> None:
+    till = make(after(TimeoutError()), PermanentError("no such card"))
+    assert till.deliver(note())
+    text = (
+        "EffectUnknown: the effect 'charge' may have happened in an earlier attempt, and now the "
+        "provider refuses it for good: look it up there: no such card"
+    )
+    assert till.dead_letters() == [("effect-unknown", text)]
+    assert till.standing == "unknown"
+
+
+def test_a_completion_on_a_stale_read_runs_again_without_another_call(make: Make) -> None:
     seen: list[Any] = []
 
     def complete(event: Note, outcome: Paid, tx: Transaction) -> None:
@@ -114,29 +108,17 @@ def test_a_completion_on_a_stale_read_runs_again_and_calls_nothing_again(
             till.aws.put("counters", {"name": "b", "amount": 5, "once_commit": "another"})
         captured(event, outcome, tx)
 
-    till = start_till(start, provider, completion=complete)
+    till = make(completion=complete)
     assert till.deliver(note())
     assert [found and int(found["amount"]) for found in seen] == [None, 5]
-    assert len(provider.calls) == 1
-    assert amounts(till.aws) == {"a": 1, "b": 5}
-
-
-def test_contention_in_the_completion_is_waited_for_and_calls_nothing_again(till: Till) -> None:
-    conflict = cancelled("None", "TransactionConflict")
-    with inject(till.aws.runtime.dynamodb, WRITE, None, conflict, conflict) as left:
-        assert till.deliver(note())
-    assert left == []
-    assert len(till.aws.slept) == 2
     assert len(till.provider.calls) == 1
-    assert amounts(till.aws) == {"a": 1}
+    assert amounts(till.aws) == {"a": 1, "b": 5}
 
 
 @pytest.mark.parametrize(
     "failure", [ValueError("x"), ConditionFailed(), PermanentError()], ids=repr
 )
-def test_a_completion_that_fails_has_no_second_effect(
-    start: Start, provider: Provider, failure: Exception
-) -> None:
+def test_a_completion_that_fails_causes_no_second_charge(make: Make, failure: Exception) -> None:
     failures = [failure]
 
     def complete(event: Note, outcome: Paid, tx: Transaction) -> None:
@@ -144,11 +126,62 @@ def test_a_completion_that_fails_has_no_second_effect(
             raise failures.pop()
         captured(event, outcome, tx)
 
-    till, event = start_till(start, provider, completion=complete), note()
+    till, event = make(completion=complete), note()
     quarantined = isinstance(failure, PermanentError)
     assert till.deliver(event) is quarantined
     assert till.standing == "unknown"
     assert reasons(till.aws) == ["permanent"] * quarantined
     assert till.deliver(event)
-    assert len(set(provider.calls)) == len(provider.charges) == 1
-    assert amounts(till.aws) == {"a": 1}
+    till.assert_paid_once(calls=2)
+
+
+def insert(event: Note, tx: Transaction) -> None:
+    if tx.get(COUNTERS, {"name": event.name}):
+        raise PermanentError("it is there already")
+    tx.put(COUNTERS, {"name": event.name, "amount": event.amount})
+
+
+INSERTING = consumer_of(insert)
+
+
+@pytest.mark.parametrize("by", ["condition", "exception"])
+def test_a_handler_that_fails_on_its_own_writes_does_not_stop_the_effect(
+    make: Make, by: str
+) -> None:
+    def pay(event: Note, tx: Transaction) -> None:
+        if by == "exception":
+            insert(Note("begun"), tx)
+        else:
+            tx.put(
+                COUNTERS, {"name": "begun", "amount": 1}, condition="attribute_not_exists(amount)"
+            )
+        tx.perform(till.effect, Charge(event.name, event.amount))
+
+    till = make(handler=pay)
+    event = till.leave_pending(charged=True)
+    assert amounts(till.aws) == {"begun": 1}  # written beside the intent
+    till.later()
+    assert till.deliver(event, receive_count=2)
+    assert reasons(till.aws) == []
+    assert till.standing == "done"
+    assert amounts(till.aws) == {"begun": 1, "a": 1}
+    assert len(till.provider.charges) == 1
+
+
+def test_a_handler_that_fails_on_a_duplicate_does_not_quarantine_it(start: Start) -> None:
+    aws, event = start(INSERTING), note(event_id="e")
+    assert aws.deliver(event, event) == {"batchItemFailures": []}
+    assert aws.deliver(event) == {"batchItemFailures": []}
+    assert reasons(aws) == []
+    aws.deliver(event, note(event_id="another"))
+    assert reasons(aws) == ["permanent"]
+
+
+def test_a_failing_handler_is_retried_if_the_record_cannot_be_read(start: Start) -> None:
+    aws = start(INSERTING)
+    aws.put("counters", {"name": "a", "amount": 1})
+    fault = refused("InternalServerError", status=500)
+    with inject(aws.runtime.dynamodb, "BatchGetItem", fault) as left:
+        assert invoke(aws, INSERTING, record(json.dumps(note()), "m")) == ["m"]
+    assert left == []
+    assert reasons(aws) == []

@@ -1,34 +1,15 @@
-"""Policies: what becomes of an effect whose outcome is not known, and for how long."""
-
-from collections.abc import Callable
-from typing import Any
+"""Policies: whether an effect with an unknown outcome is called again, and for how long."""
 
 import pytest
 
 from once.errors import NotDone
 from once.handlers.effect_declaration import Policy
 from once.schema import CLOCK_MARGIN_SECONDS
-from tests.in_memory import Start
-from tests.once.effects.provider import (
-    LIFETIME,
-    NOW,
-    TAKEOVER,
-    Killed,
-    Provider,
-    Till,
-    after,
-    start_till,
-)
-from tests.once.support import amounts, facts, note, reasons
+from tests.once.effects.provider import LIFETIME, NOW, TAKEOVER, Killed, Make, Step, Till, after
+from tests.once.support import amounts, note, reasons
 
-Make = Callable[[Policy], Till]
 UNKNOWN = after(TimeoutError())
 DAY = 24 * 60 * 60
-
-
-@pytest.fixture
-def make(start: Start) -> Make:
-    return lambda policy: start_till(start, Provider(), policy=policy)
 
 
 @pytest.mark.parametrize(
@@ -39,77 +20,42 @@ def make(start: Start) -> Make:
         (30 * DAY, False),
     ],
 )
-@pytest.mark.parametrize("death", [UNKNOWN, Killed()], ids=["unanswered", "killed"])
-def test_x4_a_key_that_may_be_forgotten_is_never_used_again(
-    till: Till, death: Any, seconds: int, *, called: bool
+@pytest.mark.parametrize("step", [UNKNOWN, Killed()], ids=["unanswered", "killed"])
+def test_x4_a_provider_key_is_not_used_after_its_lifetime(
+    till: Till, step: Step, seconds: int, *, called: bool
 ) -> None:
-    event = note()
-    till.provider.plan = [death] * 3
+    event, till.provider.plan = note(), [step] * 3
     till.killed(event)
-    till.provider.plan, tried = [], len(till.provider.calls)
+    pending, earlier, till.provider.plan = till.record, len(till.provider.calls), []
     till.later(seconds)
-    assert till.deliver(event)
-    assert len(till.provider.calls) == tried + called
-    assert reasons(till.aws) == ["effect-unknown"] * (not called)
+    text = (
+        "EffectUnknown: the effect 'charge' may have happened, and the provider may have forgotten "
+        f"the key {pending['provider_key']}: look it up there"
+    )
+    for _ in ("delivery", "redrive"):
+        assert till.deliver(event)
+        assert till.dead_letters() == [("effect-unknown", text)] * (not called)
+    assert len(till.provider.calls) == earlier + called
     assert amounts(till.aws) == ({"a": 1} if called else {})
+    assert (till.record == pending) is not called
 
 
-def test_x4_the_dead_letter_names_the_key_and_says_what_to_do(till: Till) -> None:
-    event = note()
-    till.provider.plan = [Killed()]
-    till.killed(event)
-    till.later(LIFETIME)
-    till.deliver(event)
-    [letter] = till.aws.dead_letters()
-    assert till.record["provider_key"] in facts(letter)["error"]
-    assert facts(letter)["error"].endswith("look it up there")
-    assert till.standing == "in-flight"  # for the person, nothing was changed
-
-
-def test_x4_a_redrive_of_what_may_be_forgotten_is_quarantined_again(till: Till) -> None:
-    event = note()
-    till.provider.plan = [Killed()]
-    till.killed(event)
-    till.later(LIFETIME)
-    assert till.deliver(event)
-    assert till.deliver(event)
-    assert reasons(till.aws) == ["effect-unknown"] * 2
-    assert len(till.provider.calls) == 1
-
-
-def test_x4_three_days_without_the_provider_do_not_use_up_the_life_of_a_key(till: Till) -> None:
-    event = note()
-    till.provider.plan = [NotDone()] * 9
+def test_x4_the_lifetime_of_a_key_starts_with_its_first_unknown_call(make: Make) -> None:
+    till, event = make(*[NotDone()] * 9), note()
     for _ in range(3):
         assert not till.deliver(event)
         till.later(DAY)
+    till.leave_pending(event)
+    assert till.record["key_expires_at"] == NOW + 3 * DAY + LIFETIME
+    till.later()
     assert till.deliver(event)
-    assert till.provider.keys == ["1"] * 10
-    assert len(till.provider.charges) == 1
-    assert amounts(till.aws) == {"a": 1}
+    till.assert_paid_once(calls=11)
 
 
-def test_x4_the_life_of_a_key_begins_with_the_first_attempt_that_may_have_arrived(
-    till: Till,
-) -> None:
-    event = note()
-    till.provider.plan = [NotDone()] * 3
-    till.deliver(event)
-    till.later(DAY)
-    till.provider.plan = [Killed()]
-    till.killed(event)
-    assert till.record["key_expires_at"] == NOW + DAY + LIFETIME
-
-
-@pytest.mark.parametrize("last", [NotDone(), NotDone("again")])
-def test_x4_what_may_have_arrived_before_a_certain_failure_counts_all_the_same(
-    till: Till, last: Exception
-) -> None:
-    event = note()
-    till.provider.plan = [UNKNOWN, last, last]
+def test_x4_a_later_call_that_was_not_done_leaves_an_earlier_one_unknown(make: Make) -> None:
+    till, event = make(UNKNOWN, *[NotDone()] * 5), note()
     assert not till.deliver(event)
     assert till.standing == "unknown"
-    till.provider.plan = [last] * 3
     till.later(DAY / 2)
     assert not till.deliver(event)
     assert (till.standing, till.record["key_expires_at"]) == ("unknown", NOW + LIFETIME)
@@ -118,56 +64,44 @@ def test_x4_what_may_have_arrived_before_a_certain_failure_counts_all_the_same(
     assert reasons(till.aws) == ["effect-unknown"]
 
 
-def test_at_least_once_is_called_again_without_end(make: Make) -> None:
-    till, event = make(Policy.AT_LEAST_ONCE), note()
-    till.provider.plan = [UNKNOWN] * 3
+def test_at_least_once_is_called_again_without_a_time_limit(make: Make) -> None:
+    till, event = make(*[UNKNOWN] * 3, policy=Policy.AT_LEAST_ONCE), note()
     assert not till.deliver(event)
     assert "key_expires_at" not in till.record
     till.later(365 * DAY)
     assert till.deliver(event)
-    assert len(till.provider.calls) == 4
-    assert amounts(till.aws) == {"a": 1}
+    till.assert_paid_once(calls=4)
 
 
-@pytest.mark.parametrize("error", [TimeoutError(), ValueError(), KeyError()], ids=repr)
-def test_at_most_once_is_not_called_again_when_nobody_knows(make: Make, error: Exception) -> None:
-    till, event = make(Policy.AT_MOST_ONCE), note()
-    till.provider.plan = [after(error)]
+@pytest.mark.parametrize("error", [TimeoutError, ValueError, KeyError])
+def test_at_most_once_is_not_called_again_after_an_unknown_outcome(
+    make: Make, error: type[Exception]
+) -> None:
+    till, event = make(after(error()), policy=Policy.AT_MOST_ONCE), note()
     assert till.deliver(event)
+    text = (
+        f"EffectUnknown: the effect 'charge' brought no outcome: {error.__name__}; it is done at "
+        "most once: find out outside whether it was"
+    )
+    assert till.dead_letters() == [("effect-unknown", text)]
     assert till.deliver(event)
-    assert reasons(till.aws) == ["effect-unknown"] * 2
+    assert reasons(till.aws) == ["effect-unknown"]
     assert len(till.provider.calls) == 1
     assert till.standing == "unknown"
 
 
-def test_at_most_once_is_not_called_again_after_a_death(make: Make) -> None:
-    till, event = make(Policy.AT_MOST_ONCE), note()
-    till.provider.plan = [Killed()]
-    assert till.killed(event)
+@pytest.mark.parametrize("charged", [False, True])
+def test_at_most_once_is_not_called_again_after_a_kill(make: Make, *, charged: bool) -> None:
+    till = make(policy=Policy.AT_MOST_ONCE)
+    event = till.leave_pending(charged=charged)
     till.later(TAKEOVER - 1)
     assert not till.deliver(event)
     till.later(1)
     assert till.deliver(event)
-    assert reasons(till.aws) == ["effect-unknown"]
+    text = (
+        "EffectUnknown: the effect 'charge' may have happened, and is done at most once: find out "
+        "outside whether it did"
+    )
+    assert till.dead_letters() == [("effect-unknown", text)]
     assert len(till.provider.calls) == 1
-
-
-def test_at_most_once_is_called_again_where_it_was_certainly_not_done(make: Make) -> None:
-    till, event = make(Policy.AT_MOST_ONCE), note()
-    till.provider.plan = [NotDone()] * 5
-    assert not till.deliver(event)
-    assert till.deliver(event)
-    assert len(till.provider.calls) == 6
-    assert len(till.provider.charges) == 1
-    assert amounts(till.aws) == {"a": 1}
-
-
-def test_at_most_once_may_be_done_while_its_outcome_was_not_written_down(make: Make) -> None:
-    """What the policy costs: the e-mail is out, and nobody but a person can find out."""
-    till, event = make(Policy.AT_MOST_ONCE), note()
-    till.provider.plan = [after(Killed())]
-    assert till.killed(event)
-    till.later(TAKEOVER)
-    assert till.deliver(event)
-    assert reasons(till.aws) == ["effect-unknown"]
     assert amounts(till.aws) == {}

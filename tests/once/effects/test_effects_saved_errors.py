@@ -1,4 +1,4 @@
-"""Answers of a provider that are no outcome: still running, and a saved error."""
+"""Provider answers that are not an outcome: still running, and a saved error."""
 
 from typing import Any
 
@@ -6,43 +6,13 @@ import pytest
 
 from once.errors import KeySpent, NotDone, PermanentError
 from once.handlers.effect_declaration import Call, Policy
-from once.testing import inject, never_sent
-from tests.in_memory import Start
-from tests.once.effects.provider import (
-    Charge,
-    Declined,
-    Killed,
-    Paid,
-    Provider,
-    Till,
-    start_till,
-)
-from tests.once.support import amounts, note, reasons
-
-WRITE = "TransactWriteItems"
+from once.testing import never_sent
+from tests.once.effects.provider import LAST_RECEIVE, Charge, Declined, Killed, Make, Paid, Step
+from tests.once.support import note
 
 
 class StillRunning(Exception):
-    """The provider is at an earlier attempt under the key: Stripe's 409."""
-
-
-def test_x2_still_running_is_tried_again_in_place(till: Till) -> None:
-    till.provider.plan = [StillRunning(), StillRunning()]
-    assert till.deliver(note())
-    assert len(till.provider.calls) == 3
-    assert len(set(till.provider.calls)) == len(till.provider.charges) == 1
-
-
-def test_x2_still_running_is_tried_again_by_redelivery_and_is_no_failure(till: Till) -> None:
-    event = note()
-    till.provider.plan = [StillRunning()] * 6
-    assert not till.deliver(event)
-    assert not till.deliver(event, receive_count=2)
-    assert till.standing == "unknown"
-    assert till.deliver(event, receive_count=3)
-    assert len(set(till.provider.calls)) == len(till.provider.charges) == 1
-    assert till.aws.dead_letters() == []
-    assert till.record["outcome"] == "accepted"
+    """An earlier call with this key has not ended: Stripe's 409."""
 
 
 def finds(*found: Any) -> Any:
@@ -58,142 +28,115 @@ def finds(*found: Any) -> Any:
     return look_up
 
 
-def test_x3_behind_a_saved_error_a_charge_is_found_and_nothing_is_called_again(
-    start: Start, provider: Provider
-) -> None:
-    till = start_till(start, provider, look_up=finds(Paid("found")))
-    provider.plan = [KeySpent()]
-    assert till.deliver(note())
-    assert len(provider.calls) == 1
-    assert (amounts(till.aws), till.published) == ({"a": 1}, ["paid"])
+def test_x2_still_running_is_retried_by_redelivery_and_not_quarantined(make: Make) -> None:
+    till, event = make(*[StillRunning()] * 6), note()
+    assert not till.deliver(event)
+    assert not till.deliver(event, receive_count=2)
+    assert till.standing == "unknown"
+    assert till.deliver(event, receive_count=3)
+    till.assert_paid_once(calls=7)
+    assert till.record["outcome"] == "accepted"
 
 
-def test_x3_the_look_up_is_asked_for_the_request_and_the_key_of_the_call(
-    start: Start, provider: Provider
-) -> None:
+def test_x3_a_charge_found_behind_a_saved_error_completes_without_another_call(make: Make) -> None:
     asked: list[tuple[Any, str]] = []
 
     def look_up(request: Charge, call: Call) -> Paid:
         asked.append((request, call.key))
         return Paid("found")
 
-    till = start_till(start, provider, look_up=look_up)
-    provider.plan = [KeySpent()]
+    till = make(KeySpent(), look_up=look_up)
     assert till.deliver(note("a", 5))
-    assert asked == [(Charge("a", 5), provider.calls[0][0])]
+    assert asked == [(Charge("a", 5), till.provider.calls[0][0])]
+    assert len(till.provider.calls) == 1
+    till.assert_completed(amount=5)
 
 
-def test_x3_behind_a_saved_error_a_decline_is_found_and_refuses(
-    start: Start, provider: Provider
-) -> None:
-    till = start_till(start, provider, look_up=finds(Declined("no money")))
-    provider.plan = [KeySpent()]
+def test_x3_a_decline_found_behind_a_saved_error_refuses(make: Make) -> None:
+    till = make(KeySpent(), look_up=finds(Declined("no money")))
     assert till.deliver(note())
-    assert len(provider.calls) == 1
+    assert len(till.provider.calls) == 1
     assert (till.record["outcome"], till.published) == ("refused", ["declined"])
 
 
-def test_x3_behind_a_saved_error_is_certainly_nothing_and_a_new_key_is_taken(
-    start: Start, provider: Provider
-) -> None:
-    till = start_till(start, provider, look_up=finds(None, None))
-    written: list[str] = []
-    provider.plan = [KeySpent(), KeySpent(), lambda: written.append(till.record["provider_key"])]
+def test_x3_a_saved_error_with_nothing_done_is_followed_by_a_new_key(make: Make) -> None:
+    till, written = make(look_up=finds(None, None)), list[str]()
+    plan: list[Step] = [KeySpent(), KeySpent()]
+    till.provider.plan = [*plan, lambda: written.append(till.record["provider_key"])]
     assert till.deliver(note())
-    assert provider.keys == ["1", "2", "3"]
-    assert written == [provider.calls[2][0]]  # the key was in the table before it was used
-    assert len({request for _, request in provider.calls}) == 1
-    assert len(provider.charges) == 1
-    assert till.record["provider_key"] in provider.charges
+    assert till.provider.keys == ["1", "2", "3"]
+    assert written == [till.provider.calls[2][0]]  # the key is in the table before its call
+    assert len({request for _, request in till.provider.calls}) == 1
+    assert len(till.provider.charges) == 1
+    assert till.record["provider_key"] in till.provider.charges
 
 
 @pytest.mark.parametrize(
     ("looked_up", "keys"),
     [
-        pytest.param(Killed(), ["1", "1", "2"], id="before the new key is written down"),
-        pytest.param(None, ["1", "2", "2"], id="after the new key is written down"),
+        pytest.param(Killed(), ["1", "1", "2"], id="before the new key is written"),
+        pytest.param(None, ["1", "2", "2"], id="after the new key is written"),
     ],
 )
-def test_x3_killed_as_the_key_is_renewed_there_is_one_charge(
-    start: Start, provider: Provider, looked_up: Any, keys: list[str]
+def test_x3_a_kill_around_the_renewal_of_a_key_leaves_one_charge(
+    make: Make, looked_up: Any, keys: list[str]
 ) -> None:
-    till, event = start_till(start, provider, look_up=finds(looked_up, None)), note()
-    provider.plan = [KeySpent(), KeySpent() if looked_up else Killed()]
+    till, event = make(look_up=finds(looked_up, None)), note()
+    till.provider.plan = [KeySpent(), KeySpent() if looked_up else Killed()]
     assert till.killed(event)
     till.later()
     assert till.deliver(event)
-    assert provider.keys == keys
-    assert len(provider.charges) == 1
+    assert till.provider.keys == keys
+    assert len(till.provider.charges) == 1
 
 
-def test_x3_a_new_key_whose_writing_was_not_answered_is_not_used_before_it_is_there(
-    start: Start, provider: Provider
-) -> None:
-    till = start_till(start, provider, look_up=finds(None, None))
-    provider.plan = [KeySpent(), KeySpent()]
-    with inject(till.aws.runtime.dynamodb, WRITE, None, never_sent()):
+def test_x3_a_new_key_is_not_used_before_its_write_is_answered(make: Make) -> None:
+    till = make(KeySpent(), KeySpent(), look_up=finds(None, None))
+    with till.faults(None, never_sent()):
         assert till.deliver(note())
-    assert provider.keys == ["1", "1", "2"]
+    assert till.provider.keys == ["1", "1", "2"]
 
 
-def test_x3_a_new_key_has_a_life_of_its_own(start: Start, provider: Provider) -> None:
-    till, lives = start_till(start, provider, look_up=finds(None)), []
-
-    def spent() -> None:
-        lives.append(till.record["key_expires_at"])
-        till.later(20)
-        raise KeySpent
-
-    provider.plan = [spent, Killed()]
-    assert till.killed(note())
-    assert till.record["key_expires_at"] == lives[0] + 20
-
-
-def test_x3_under_a_new_key_nothing_has_been_done_until_it_is_called(
-    start: Start, provider: Provider
-) -> None:
-    till = start_till(start, provider, look_up=finds(None))
-    provider.plan = [KeySpent(), NotDone(), NotDone()]
+def test_x3_an_effect_is_not_done_until_its_new_key_is_called(make: Make) -> None:
+    till = make(KeySpent(), NotDone(), NotDone(), look_up=finds(None))
     assert not till.deliver(note())
-    assert provider.keys == ["1", "2", "2"]
+    assert till.provider.keys == ["1", "2", "2"]
     assert till.standing == "not-done"
 
 
-def test_x3_an_owner_that_was_overtaken_takes_no_new_key(start: Start, provider: Provider) -> None:
-    event = note()
-
-    def overtaken(request: Charge, call: Call) -> None:
-        till.later()
-        provider.plan = [Killed()]
-        assert till.killed(event)
-
-    till = start_till(start, provider, look_up=overtaken)
-    provider.plan = [KeySpent()]
-    assert not till.deliver(event)
-    assert till.record["provider_key"].endswith("-1")
-    assert till.standing == "in-flight"
-
-
 @pytest.mark.parametrize("failure", [TimeoutError(), NotDone(), PermanentError()], ids=repr)
-def test_x3_a_look_up_that_fails_says_nothing_and_is_tried_again(
-    start: Start, provider: Provider, failure: Exception
-) -> None:
-    till, event = start_till(start, provider, look_up=finds(*[failure] * 3, Paid("x"))), note()
-    provider.plan = [KeySpent()] * 4
+def test_x3_a_look_up_that_fails_is_tried_again(make: Make, failure: Exception) -> None:
+    till, event = make(*[KeySpent()] * 4, look_up=finds(*[failure] * 3, Paid("x"))), note()
     assert not till.deliver(event)
     assert till.standing == "unknown"
     assert till.deliver(event)
-    assert provider.keys == ["1"] * 4
-    assert provider.charges == {}
-    assert amounts(till.aws) == {"a": 1}
+    assert till.provider.keys == ["1"] * 4
+    assert till.provider.charges == {}
+    till.assert_completed()
 
 
 @pytest.mark.parametrize("policy", Policy)
-def test_x3_a_saved_error_that_nobody_can_look_up_is_for_a_person(
-    start: Start, provider: Provider, policy: Policy
-) -> None:
-    till = start_till(start, provider, policy=policy, look_up=None)
-    provider.plan = [KeySpent()]
+def test_x3_a_saved_error_without_a_look_up_is_quarantined(make: Make, policy: Policy) -> None:
+    till = make(KeySpent(), policy=policy)
     assert till.deliver(note())
-    assert reasons(till.aws) == ["effect-unknown"]
-    assert (till.standing, len(provider.calls)) == ("unknown", 1)
+    text = (
+        "EffectUnknown: the effect 'charge' ended in an error that says nothing of its outcome, "
+        "and has no look-up: find out outside what became of it"
+    )
+    assert till.dead_letters() == [("effect-unknown", text)]
+    assert (till.standing, len(till.provider.calls)) == ("unknown", 1)
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (KeySpent(), "NotDone: the provider's attempt ended in an error, and did nothing"),
+        (StillRunning(), "Unanswered: the effect 'charge' brought no outcome: StillRunning"),
+    ],
+)
+def test_an_effect_without_an_outcome_at_the_last_receive_is_quarantined(
+    make: Make, step: Exception, text: str
+) -> None:
+    till = make(*[step] * 3, look_up=finds(None, None, None))
+    assert till.deliver(note(), receive_count=LAST_RECEIVE)
+    assert [error for _, error in till.dead_letters()] == [text]

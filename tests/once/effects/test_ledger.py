@@ -1,227 +1,213 @@
-"""The ledger: every change of a pending record is its owner's, fenced by the owner's token."""
+"""The effect ledger: only the owner of a pending record changes it, fenced by its token."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from once.effects.ledger import EffectLedger
-from once.errors import EffectUnknown, InFlight, Unanswered
-from once.handlers.effect_declaration import Policy
+from once.errors import InFlight, Unanswered
+from once.handlers.actions import serialize
+from once.handlers.effect_declaration import Effect, Policy
 from once.handlers.intent import Intent
-from once.schema import CLOCK_MARGIN_SECONDS, Standing
-from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
+from once.schema import Standing
+from once.testing import FakeAws, Fault, answer_lost, cancelled, inject, never_sent, refused
 from tests.in_memory import Start
-from tests.once.effects.pending import EFFECT, PK, effect_of, later, opened, store, stored
-from tests.once.effects.provider import LIFETIME, NOW
+from tests.once.effects.provider import LIFETIME, NOW, WRITE, Charge, Provider
 from tests.once.support import Bench, Log, calls
 
-WRITE = "TransactWriteItems"
+PK = "notes#event"
+EFFECT = Effect("charge", Charge, Policy.PROVIDER_KEY, LIFETIME, Provider().charge)
+
+
+class Pending(Bench):
+    """A pending record whose lease ends in ten seconds, and the ledger that changes it."""
+
+    def __init__(self, aws: FakeAws) -> None:
+        super().__init__(aws)
+        aws.time = NOW
+        self.opened = self.open()
+        self.store(self.opened)
+
+    @property
+    def stored(self) -> Intent:
+        [item] = self.aws.items("dedup")
+        return Intent.read(serialize(item))
+
+    def store(self, intent: Intent, state: str = "pending") -> None:
+        item = serialize({"pk": PK, "state": state}) | intent.item()
+        self.client.put_item(TableName="dedup", Item=item)
+
+    def later(self, seconds: float = 10) -> None:
+        assert self.aws.time is not None
+        self.aws.time += seconds
+
+    def open(self, effect: Effect = EFFECT, request: bytes = b"{}", pk: str = PK) -> Intent:
+        return self.ledger.open(effect, request, pk, 10)
+
+    def take_over(self, found: Intent, lease_seconds: float = 10) -> Intent:
+        return self.ledger.take_over(EFFECT, PK, found, lease_seconds)
+
+    def renew_key(self, intent: Intent) -> Intent:
+        return self.ledger.renew_key(EFFECT, PK, intent)
+
+    def hand_back(self, intent: Intent, standing: Standing) -> None:
+        self.ledger.hand_back(PK, intent, standing)
 
 
 @pytest.fixture
-def bench(start: Start) -> Bench:
-    bench = Bench(start())
-    bench.aws.time = NOW
-    return bench
-
-
-@pytest.fixture
-def ledger(bench: Bench) -> EffectLedger:
-    return bench.ledger
+def pending(start: Start) -> Pending:
+    return Pending(start())
 
 
 @pytest.mark.parametrize("policy", Policy)
-def test_an_intent_is_read_as_it_was_written(ledger: EffectLedger, policy: Policy) -> None:
-    intent = ledger.open(effect_of(policy), b'{"name":"\xc3\xa9"}', PK, 10)
+def test_an_intent_is_read_as_it_was_written(pending: Pending, policy: Policy) -> None:
+    intent = pending.open(replace(EFFECT, policy=policy), b'{"name":"\xc3\xa9"}')
     assert Intent.read(intent.item()) == intent
     assert intent.key_expires_at == (NOW + LIFETIME if policy is Policy.PROVIDER_KEY else None)
 
 
-def test_a_key_derives_from_the_event_and_an_owner_does_not(ledger: EffectLedger) -> None:
-    first, second = (ledger.open(EFFECT, b"{}", PK, 10) for _ in "12")
-    assert first.provider_key == second.provider_key
-    assert first.owner != second.owner
-    other = ledger.open(EFFECT, b"{}", "notes#other", 10)
-    assert other.provider_key != first.provider_key
-    assert PK not in first.provider_key
+def test_a_provider_key_derives_from_the_event_and_an_owner_is_random(pending: Pending) -> None:
+    again, other = pending.open(), pending.open(pk="notes#other")
+    assert again.provider_key == pending.opened.provider_key != other.provider_key
+    assert again.owner != pending.opened.owner
+    assert PK not in again.provider_key
 
 
-def test_every_change_is_a_transaction_of_one_update(bench: Bench, ledger: EffectLedger) -> None:
-    # The function's role allows writes inside transactions alone.
-    mine = opened(bench)
-    with calls(bench.client) as made:
-        mine = ledger.renew_key(EFFECT, PK, mine)
-        ledger.hand_back(PK, mine, Standing.UNKNOWN)
-        ledger.take_over(EFFECT, PK, stored(bench), 10)
+def test_every_change_is_a_transaction_of_one_update(pending: Pending) -> None:
+    # The function's role allows writes only inside transactions.
+    with calls(pending.client) as made:
+        renewed = pending.renew_key(pending.opened)
+        pending.hand_back(renewed, Standing.UNKNOWN)
+        pending.take_over(pending.stored)
     assert [name for name, _ in made] == [WRITE] * 3
     assert all([*entry] == ["Update"] for _, p in made for entry in p["TransactItems"])
 
 
-def test_a_lease_ends_to_the_millisecond(bench: Bench, ledger: EffectLedger) -> None:
-    found = opened(bench)
-    later(bench, 9.5)
+def test_a_lease_ends_to_the_millisecond(pending: Pending) -> None:
+    pending.later(9.5)
     with pytest.raises(InFlight) as raised:
-        ledger.take_over(EFFECT, PK, found, 10)
+        pending.take_over(pending.opened)
     assert raised.value.seconds == 0.5
-    assert stored(bench) == found
-    later(bench, 0.5)
-    assert ledger.take_over(EFFECT, PK, found, 7) == stored(bench)
-    assert stored(bench).lease_until == (NOW + 10 + 7) * 1000
+    assert pending.stored == pending.opened
+    pending.later(0.5)
+    assert pending.take_over(pending.opened, 7) == pending.stored
+    assert pending.stored.lease_until == (NOW + 10 + 7) * 1000
 
 
 @pytest.mark.parametrize("standing", [Standing.NOT_DONE, Standing.UNKNOWN])
-def test_what_was_handed_back_is_free_before_the_lease_ends(
-    bench: Bench, ledger: EffectLedger, standing: Standing
+def test_a_hand_back_frees_an_effect_before_its_lease_ends(
+    pending: Pending, standing: Standing
 ) -> None:
-    ledger.hand_back(PK, opened(bench), standing)
-    later(bench, 1)
-    mine = ledger.take_over(EFFECT, PK, stored(bench), 10)
-    assert mine == stored(bench)
+    pending.hand_back(pending.opened, standing)
+    pending.later(1)
+    mine = pending.take_over(pending.stored)
+    assert mine == pending.stored
     assert mine.standing is Standing.IN_FLIGHT
     assert mine.key_expires_at == NOW + LIFETIME + (standing is Standing.NOT_DONE)
 
 
-def test_of_two_that_take_over_at_once_one_does(bench: Bench, ledger: EffectLedger) -> None:
-    found = opened(bench)
-    later(bench)
-    first = ledger.take_over(EFFECT, PK, found, 10)
+@pytest.mark.parametrize("standing", [Standing.IN_FLIGHT, Standing.NOT_DONE])
+def test_of_two_takeovers_at_once_one_succeeds(pending: Pending, standing: Standing) -> None:
+    pending.hand_back(pending.opened, standing)
+    pending.later()
+    found = pending.stored
+    first = pending.take_over(found)
     with pytest.raises(InFlight) as raised:
-        ledger.take_over(EFFECT, PK, found, 10)
-    assert raised.value.seconds == 0  # how long the other one takes is not known
-    assert stored(bench) == first
+        pending.take_over(found)
+    assert raised.value.seconds == 0  # the new owner's lease is not known
+    assert pending.stored == first
 
 
-def test_of_two_that_take_over_a_hand_back_at_once_one_does(
-    bench: Bench, ledger: EffectLedger
+def test_a_takeover_of_an_effect_that_was_handed_back_meanwhile_is_refused(
+    pending: Pending,
 ) -> None:
-    ledger.hand_back(PK, opened(bench), Standing.NOT_DONE)
-    found = stored(bench)
-    ledger.take_over(EFFECT, PK, found, 10)
+    pending.later()
+    pending.hand_back(pending.opened, Standing.NOT_DONE)
     with pytest.raises(InFlight):
-        ledger.take_over(EFFECT, PK, found, 10)
+        pending.take_over(pending.opened)
+    assert pending.stored.standing is Standing.NOT_DONE
 
 
-def test_a_takeover_of_what_is_handed_back_just_then_begins_anew(
-    bench: Bench, ledger: EffectLedger
-) -> None:
-    # What it found says less than what there is by now.
-    found = opened(bench)
-    later(bench)
-    ledger.hand_back(PK, found, Standing.NOT_DONE)
+def test_an_overtaken_owner_neither_renews_nor_hands_back(pending: Pending) -> None:
+    pending.later()
+    theirs = pending.take_over(pending.opened)
     with pytest.raises(InFlight):
-        ledger.take_over(EFFECT, PK, found, 10)
-    assert stored(bench).standing is Standing.NOT_DONE
+        pending.renew_key(pending.opened)
+    pending.hand_back(pending.opened, Standing.NOT_DONE)
+    assert pending.stored == theirs
 
 
-def test_whoever_was_overtaken_neither_renews_nor_hands_back(
-    bench: Bench, ledger: EffectLedger
-) -> None:
-    mine = opened(bench)
-    later(bench)
-    theirs = ledger.take_over(EFFECT, PK, mine, 10)
+def test_a_takeover_that_read_a_key_before_its_renewal_is_refused(pending: Pending) -> None:
+    # Its clock is ahead, or it is slow. With the old key back in the record, the renewed key would
+    # count as never used, although its owner calls with it.
+    renewed = pending.renew_key(pending.opened)
+    pending.later()
     with pytest.raises(InFlight):
-        ledger.renew_key(EFFECT, PK, mine)
-    ledger.hand_back(PK, mine, Standing.NOT_DONE)
-    assert stored(bench) == theirs
+        pending.take_over(pending.opened)
+    assert pending.stored == renewed
 
 
-def test_a_takeover_that_read_a_key_before_its_renewal_does_not_put_it_back(
-    bench: Bench, ledger: EffectLedger
-) -> None:
-    # Under a clock that is ahead, or at a function that is slow. The renewed key would count as
-    # never used, although its owner is calling with it.
-    found = opened(bench)
-    renewed = ledger.renew_key(EFFECT, PK, found)
-    later(bench)
-    with pytest.raises(InFlight):
-        ledger.take_over(EFFECT, PK, found, 10)
-    assert stored(bench) == renewed
+def test_a_done_record_is_not_changed(pending: Pending) -> None:
+    pending.store(pending.opened, state="done")
+    pending.later()
+    for change in (pending.renew_key, pending.take_over):
+        with pytest.raises(InFlight):
+            change(pending.opened)
+    assert pending.stored == pending.opened
 
 
-def test_what_is_done_is_changed_by_nobody(bench: Bench, ledger: EffectLedger) -> None:
-    mine = opened(bench)
-    store(bench, mine, state="done")
-    with pytest.raises(InFlight):
-        ledger.renew_key(EFFECT, PK, mine)
-    later(bench)
-    with pytest.raises(InFlight):
-        ledger.take_over(EFFECT, PK, mine, 10)
-    assert stored(bench) == mine
+def test_a_hand_back_does_not_recreate_a_deleted_record(pending: Pending) -> None:
+    pending.client.delete_item(TableName="dedup", Key={"pk": {"S": PK}})
+    pending.hand_back(pending.opened, Standing.UNKNOWN)
+    assert pending.aws.items("dedup") == []
 
 
-def test_what_was_deleted_does_not_come_back_as_half_a_record(
-    bench: Bench, ledger: EffectLedger
-) -> None:
-    mine = ledger.open(EFFECT, b"{}", PK, 10)
-    ledger.hand_back(PK, mine, Standing.UNKNOWN)
-    assert bench.aws.items("dedup") == []
-
-
-def test_a_renewed_key_counts_on_and_lives_anew(bench: Bench, ledger: EffectLedger) -> None:
-    mine = opened(bench)
-    later(bench, 5)
-    renewed = mine
+def test_a_renewed_key_has_the_next_number_and_its_own_lifetime(pending: Pending) -> None:
+    pending.later(5)
+    renewed = pending.opened
     for _ in range(10):
-        renewed = ledger.renew_key(EFFECT, PK, renewed)
-    assert renewed.provider_key == mine.provider_key[:-1] + "11"
-    assert renewed.owner != mine.owner
+        renewed = pending.renew_key(renewed)
+    assert renewed.owner != pending.opened.owner
+    assert renewed == pending.stored
     assert renewed == replace(
-        mine,
-        provider_key=renewed.provider_key,
+        pending.opened,
+        provider_key=pending.opened.provider_key[:-1] + "11",
         key_expires_at=int(NOW) + 5 + LIFETIME,
         owner=renewed.owner,
     )
-    assert renewed == stored(bench)
-
-
-def test_at_most_once_is_taken_over_only_if_not_done(bench: Bench, ledger: EffectLedger) -> None:
-    effect = effect_of(Policy.AT_MOST_ONCE)
-    found = opened(bench, effect)
-    later(bench, 10 + CLOCK_MARGIN_SECONDS)
-    for standing in (Standing.IN_FLIGHT, Standing.UNKNOWN):
-        with pytest.raises(EffectUnknown, match="find out outside whether it did"):
-            ledger.take_over(effect, PK, replace(found, standing=standing), 10)
-    ledger.hand_back(PK, found, Standing.NOT_DONE)
-    assert ledger.take_over(effect, PK, stored(bench), 10) == stored(bench)
 
 
 @pytest.mark.parametrize(
-    ("fault", "failure"),
+    ("fault", "error"),
     [
-        (cancelled("ConditionalCheckFailed"), InFlight),
-        (cancelled("TransactionConflict"), Unanswered),
-        (refused("AccessDeniedException"), Unanswered),
-        (refused("InternalServerError", status=500), Unanswered),
-        (refused("TransactionCanceledException"), Unanswered),
-        (never_sent(), Unanswered),
+        (cancelled("TransactionConflict"), "TransactionCanceledException"),
+        (refused("AccessDeniedException"), "ClientError AccessDeniedException"),
+        (refused("InternalServerError", status=500), "InternalServerError"),
+        (refused("TransactionCanceledException"), "TransactionCanceledException"),
+        (never_sent(), "ReadTimeoutError"),
     ],
-    ids=["overtaken", "conflict", "denied", "error", "no reasons", "no answer"],
+    ids=["conflict", "denied", "server error", "no reasons", "no answer"],
 )
-def test_a_takeover_failed(bench: Bench, ledger: EffectLedger, fault: Fault, failure: Any) -> None:
-    found = opened(bench)
-    later(bench)
-    with inject(bench.client, WRITE, fault), pytest.raises(failure):
-        ledger.take_over(EFFECT, PK, found, 10)
-    assert stored(bench) == found
+def test_a_takeover_that_fails_names_the_error(pending: Pending, fault: Fault, error: str) -> None:
+    pending.later()
+    text = f"^the pending record could not be changed: .*{error}$"
+    with inject(pending.client, WRITE, fault), pytest.raises(Unanswered, match=text):
+        pending.take_over(pending.opened)
+    assert pending.stored == pending.opened
 
 
 @pytest.mark.parametrize("fault", [answer_lost(), never_sent()], ids=["ours", "not ours"])
-def test_an_unanswered_takeover_is_handed_back(
-    bench: Bench, ledger: EffectLedger, fault: Fault
-) -> None:
-    ledger.hand_back(PK, opened(bench), Standing.NOT_DONE)
-    with inject(bench.client, WRITE, fault), pytest.raises(Unanswered):
-        ledger.take_over(EFFECT, PK, stored(bench), 10)
-    assert stored(bench).standing is Standing.NOT_DONE
-    assert ledger.take_over(EFFECT, PK, stored(bench), 10) == stored(bench)
+def test_a_takeover_without_an_answer_is_handed_back(pending: Pending, fault: Fault) -> None:
+    pending.hand_back(pending.opened, Standing.NOT_DONE)
+    with inject(pending.client, WRITE, fault), pytest.raises(Unanswered):
+        pending.take_over(pending.stored)
+    assert pending.stored.standing is Standing.NOT_DONE
+    assert pending.take_over(pending.stored) == pending.stored
 
 
-def test_a_hand_back_that_fails_is_logged_by_its_kind_alone(bench: Bench) -> None:
-    log = Log(bench.aws)
-    mine = opened(bench)
-    with inject(bench.client, WRITE, *[refused("AccessDeniedException")] * 3):
-        bench.ledger.hand_back(PK, mine, Standing.UNKNOWN)
+def test_a_hand_back_that_fails_logs_the_kind_of_error_only(pending: Pending) -> None:
+    log, mine = Log(pending.aws), pending.opened
+    with inject(pending.client, WRITE, *[refused("AccessDeniedException")] * 3):
+        pending.hand_back(mine, Standing.UNKNOWN)
     [line] = log.lines()
     assert (line["message"], line["error"]) == ("effect not handed back", "Unanswered")
     assert not any(secret in log.text() for secret in (PK, mine.provider_key, mine.owner))

@@ -1,4 +1,4 @@
-"""The breaker: opens when what the consumer depends on is down, and lengthens the delays."""
+"""Circuit breaker: opens while a dependency fails, and lengthens the delays of messages."""
 
 from typing import Any
 
@@ -43,58 +43,38 @@ def breaker(time: Time) -> CircuitBreaker:
     return CircuitBreaker(Settings(**names, **more, **settings), time)
 
 
-def fail(breaker: CircuitBreaker, times: int, receive_count: int = 1) -> None:
-    for _ in range(times):
-        breaker.learn((DOWN, receive_count))
+FAIL, FAIL_5, FAIL_9 = ([(DOWN, receives)] for receives in (1, 5, 9))
+COMMIT = [(Disposition.COMMITTED, 12)]
+REFUSE, REPEAT = [(Disposition.REFUSED, 1)], [(Disposition.DUPLICATE, 9)]
+ROUNDS: dict[str, tuple[list[list[Any]], float]] = {
+    "no message": ([], 0),
+    "two failures": ([FAIL] * 2, 0),
+    "three failures": ([FAIL] * 3, BASE / 2),
+    "a message that was received five times": ([FAIL_5], 4 * BASE / 2),
+    "earlier receives after a success": ([COMMIT, FAIL_9, FAIL_9], 0),
+    "one failing message among successes": ([COMMIT, FAIL_9] * 50, 0),
+    "a commit between failures": ([FAIL, FAIL, COMMIT, FAIL, FAIL], 0),
+    "a refusal between failures": ([FAIL, FAIL, REFUSE, FAIL, FAIL], 0),
+    "a duplicate between failures": ([FAIL, FAIL, REPEAT, FAIL], BASE / 2),
+    "a commit after three failures": ([FAIL, FAIL, FAIL, COMMIT], 0),
+    "a failure after that": ([FAIL, FAIL, FAIL, COMMIT, FAIL], 0),
+    "two rounds of ten failures": ([FAIL * 10] * 2, 0),
+    "a third round with a duplicate": ([FAIL * 10, FAIL * 10, REPEAT + FAIL], BASE / 2),
+    "a failure and a commit in one round": ([FAIL_9 + COMMIT], 0),
+}
 
 
-def test_it_begins_closed_and_opens_at_the_third_failure_in_a_row(breaker: CircuitBreaker) -> None:
-    assert breaker.seconds_open == 0
-    fail(breaker, 2)
-    assert breaker.seconds_open == 0
-    fail(breaker, 1)
-    assert breaker.seconds_open == BASE / 2
-
-
-def test_what_a_message_has_seen_on_earlier_receives_counts(breaker: CircuitBreaker) -> None:
-    fail(breaker, 1, receive_count=5)
-    assert breaker.seconds_open == 4 * BASE / 2
-
-
-def test_but_not_where_others_are_done(breaker: CircuitBreaker) -> None:
-    breaker.learn((Disposition.COMMITTED, 1))
-    fail(breaker, 2, receive_count=9)
-    assert breaker.seconds_open == 0
-
-
-def test_what_fails_again_and_again_among_others_that_are_done_opens_nothing(
-    breaker: CircuitBreaker,
+@pytest.mark.parametrize(("rounds", "seconds"), ROUNDS.values(), ids=ROUNDS)
+def test_it_opens_after_three_failed_rounds_in_a_row(
+    breaker: CircuitBreaker, rounds: list[list[Any]], seconds: float
 ) -> None:
-    for _ in range(50):
-        breaker.learn((Disposition.COMMITTED, 1))
-        fail(breaker, 1, receive_count=9)
-    assert breaker.seconds_open == 0
-
-
-@pytest.mark.parametrize("done", [Disposition.COMMITTED, Disposition.REFUSED])
-def test_what_is_done_in_between_starts_the_count_anew(
-    breaker: CircuitBreaker, done: Disposition
-) -> None:
-    fail(breaker, 2)
-    breaker.learn((done, 1))
-    fail(breaker, 2)
-    assert breaker.seconds_open == 0
-
-
-def test_a_duplicate_says_nothing_of_what_is_down(breaker: CircuitBreaker) -> None:
-    fail(breaker, 2)
-    breaker.learn((Disposition.DUPLICATE, 1))
-    fail(breaker, 1)
-    assert breaker.seconds_open > 0
+    for ended in rounds:
+        breaker.learn(*ended)
+    assert breaker.seconds_open == seconds
 
 
 @pytest.mark.parametrize("error", [NotDone(), Unanswered(), OutcomeUnknown(), CommitRefused()])
-def test_what_points_outside_opens_it(breaker: CircuitBreaker, error: OnceError) -> None:
+def test_an_error_of_a_dependency_opens_it(breaker: CircuitBreaker, error: OnceError) -> None:
     for _ in range(3):
         breaker.learn((error, 1))
     assert breaker.seconds_open > 0
@@ -104,66 +84,41 @@ def test_what_points_outside_opens_it(breaker: CircuitBreaker, error: OnceError)
 @pytest.mark.parametrize(
     "error", [PermanentError(), ConditionFailed(), Contention(), Unexpected(ValueError())]
 )
-def test_what_a_message_brings_with_it_does_not(breaker: CircuitBreaker, error: OnceError) -> None:
+def test_an_error_of_a_message_does_not_open_it(breaker: CircuitBreaker, error: OnceError) -> None:
     for _ in range(50):
         breaker.learn((error, 5))
     assert breaker.seconds_open == 0
-    fail(breaker, 3)
+    breaker.learn((DOWN, 3))
+    assert breaker.is_open
     assert not breaker.covers(error)
 
 
-def test_messages_of_one_round_are_one_failure(breaker: CircuitBreaker) -> None:
-    breaker.learn(*[(DOWN, 1)] * 10)
-    breaker.learn(*[(DOWN, 1)] * 10)
-    assert breaker.seconds_open == 0
-    breaker.learn((Disposition.DUPLICATE, 9), (DOWN, 1))
-    assert breaker.seconds_open == BASE / 2
-
-
-def test_what_is_done_in_a_round_outweighs_what_fails_in_it(breaker: CircuitBreaker) -> None:
-    breaker.learn((DOWN, 9), (Disposition.COMMITTED, 1))
-    assert breaker.seconds_open == 0
-
-
-def test_after_its_time_one_is_tried_whose_failure_opens_it_anew(
+def test_a_failure_after_its_delay_opens_it_for_twice_as_long(
     breaker: CircuitBreaker, time: Time
 ) -> None:
-    fail(breaker, 3)
+    breaker.learn((DOWN, 3))
     time.now += BASE / 2 - 0.5
     assert breaker.covers(DOWN)
     time.now += 0.5
     assert breaker.seconds_open == 0
     assert not breaker.covers(DOWN)
-    fail(breaker, 1)
+    breaker.learn((DOWN, 1))
     assert breaker.seconds_open == 2 * BASE / 2
-
-
-def test_a_success_closes_it_at_once(breaker: CircuitBreaker) -> None:
-    fail(breaker, 3)
-    breaker.learn((Disposition.COMMITTED, 12))  # on its last chance
-    assert breaker.seconds_open == 0
-    fail(breaker, 1)
-    assert breaker.seconds_open == 0
 
 
 @pytest.mark.parametrize(
     ("receives", "longest"), [(1, 120), (2, 240), (5, 1920), (6, CAP), (99, CAP)]
 )
-def test_delays_double_with_the_receives_and_half_of_them_is_certain(
-    breaker: CircuitBreaker, receives: int, longest: int
+def test_a_delay_doubles_with_each_receive_and_half_of_it_is_jitter(
+    breaker: CircuitBreaker, monkeypatch: pytest.MonkeyPatch, receives: int, longest: int
 ) -> None:
     found = [breaker.delay(receives) for _ in range(200)]
     assert longest / 2 <= min(found) < longest * 0.6
     assert longest * 0.9 < max(found) <= longest
-
-
-def test_the_certain_half_is_all_that_the_shortest_delay_has(
-    breaker: CircuitBreaker, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr("random.uniform", lambda low, high: low)
-    assert [breaker.delay(receives) for receives in (1, 2, 99)] == [BASE / 2, BASE, CAP / 2]
+    assert breaker.delay(receives) == longest / 2
 
 
-def test_nobody_comes_again_while_it_is_still_open(breaker: CircuitBreaker) -> None:
-    fail(breaker, 1, receive_count=5)
+def test_a_delay_is_never_shorter_than_the_breaker_stays_open(breaker: CircuitBreaker) -> None:
+    breaker.learn((DOWN, 5))
     assert min(breaker.delay(1) for _ in range(200)) >= breaker.seconds_open

@@ -5,7 +5,8 @@ import json
 import random
 import string
 from base64 import b64encode
-from time import process_time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -21,16 +22,29 @@ from tests.once.support import Note, consumer_of, facts, invoke, note, record, r
 CONSUMER = consumer_of()
 RANDOM = random.Random(7)
 ASCII = string.printable[:95]
+TWO_BYTES = "".join(map(chr, range(0x80, 0x800)))
 CJK = "".join(map(chr, range(0x4E00, 0x9FA5)))
 WIDE = "".join(map(chr, range(0x20000, 0x2A6D6)))
-MIXED = ASCII * 200 + CJK + WIDE
+BODIES = {"ASCII": ASCII, "CJK": CJK, "wide": WIDE, "mixed": ASCII * 200 + CJK + WIDE}
+INCOMPRESSIBLE = b64encode(RANDOM.randbytes(Limits.MESSAGE_BYTES - 100)).decode()
+
+
+def cut_to(size: int, text: str) -> str:
+    """Return a text of this many bytes."""
+    room = text.encode()[:size].decode(errors="ignore")
+    return room + "x" * (size - len(room.encode()))
 
 
 def body_of(alphabet: str, size: int) -> str:
-    """Random text of this many bytes: the worst there is to compress."""
-    text = "".join(RANDOM.choices(alphabet, k=size // len(alphabet[-1].encode())))
-    room = text.encode()[:size].decode(errors="ignore")
-    return room + "x" * (size - len(room.encode()))
+    """Return random text of this many bytes, the hardest to compress."""
+    return cut_to(size, "".join(RANDOM.choices(alphabet, k=size // len(alphabet[-1].encode()))))
+
+
+def dense() -> str:
+    """Return text with nearly equal frequencies of all bytes, some of which JSON escapes."""
+    alphabets = (ASCII + "\t\n\r", TWO_BYTES, CJK, WIDE)
+    kinds = RANDOM.choices(alphabets, (75, 20, 4, 1), k=Limits.MESSAGE_BYTES)
+    return cut_to(Limits.MESSAGE_BYTES, "".join(map(RANDOM.choice, kinds)))
 
 
 def attribute(value: str) -> dict[str, Any]:
@@ -38,7 +52,7 @@ def attribute(value: str) -> dict[str, Any]:
 
 
 def size_of(letter: dict[str, Any]) -> int:
-    """The size of a message as SQS counts it: body, and attributes with names and types."""
+    """Return the size of a message as SQS counts it: body, and attributes with names and types."""
     return len(letter["Body"].encode()) + sum(
         len(name.encode())
         + len(value["DataType"])
@@ -48,8 +62,11 @@ def size_of(letter: dict[str, Any]) -> int:
 
 
 def quarantined(aws: FakeAws, body: str, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Let a message be quarantined; return the dead letter, which is within SQS's limits."""
     assert invoke(aws, CONSUMER, record(body, "m-1", messageAttributes=attributes)) == []
     [letter] = aws.dead_letters()
+    assert size_of(letter) <= Limits.MESSAGE_BYTES
+    assert len(letter["MessageAttributes"]) <= 10
     return letter
 
 
@@ -60,63 +77,42 @@ def original(letter: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-BODIES = {"ASCII": ASCII, "CJK": CJK, "wide": WIDE, "mixed": MIXED}
-
-
 @pytest.mark.parametrize("with_attributes", [False, True])
 @pytest.mark.parametrize("alphabet", BODIES.values(), ids=BODIES)
-def test_the_largest_message_fits_and_is_given_back_byte_for_byte(
+def test_the_largest_message_is_kept_byte_for_byte(
     start: Start, alphabet: str, *, with_attributes: bool
 ) -> None:
     attributes = {f"a{i}": attribute("é" * 500) for i in range(10)} if with_attributes else {}
     taken = sum(len(n) + len("String") + 1000 for n in attributes)
     body = body_of(alphabet, Limits.MESSAGE_BYTES - taken)
     letter = quarantined(start(), body, attributes)
-    assert size_of(letter) <= Limits.MESSAGE_BYTES
+    assert letter["Body"] == "The message is in the attribute once-original-gzip"
     assert original(letter) == {"body": body, "attributes": attributes}
     assert facts(letter)["reason"] == "too-large"
-    assert len(letter["MessageAttributes"]) <= 10
 
 
 @pytest.mark.parametrize("alphabet", ["ab", '"\\'])
-def test_making_room_takes_no_time_to_speak_of(alphabet: str) -> None:
-    # On such a text the highest level of compression takes seconds, and the time is up.
+def test_compression_takes_less_than_a_second(
+    seconds: Callable[[float], AbstractContextManager[None]], alphabet: str
+) -> None:
+    # At the highest level of compression such a text takes seconds, and the function times out.
     text = body_of(alphabet, Limits.MESSAGE_BYTES)
-    began = process_time()
-    OriginalMessage(text, {}).compressed()
-    assert process_time() - began < 1
+    with seconds(1):
+        OriginalMessage(text, {}).compressed()
 
 
-def test_the_body_says_where_the_message_is(start: Start) -> None:
-    letter = quarantined(start(), body_of(ASCII, Limits.MESSAGE_BYTES), {})
-    assert letter["Body"] == "The message is in the attribute once-original-gzip"
-
-
-def test_attributes_alone_may_be_too_large(start: Start) -> None:
+def test_attributes_that_are_too_large_are_compressed(start: Start) -> None:
     attributes = {"a": attribute(body_of(ASCII, Limits.MESSAGE_BYTES - 100))}
     letter = quarantined(start(), "{", attributes)
-    assert size_of(letter) <= Limits.MESSAGE_BYTES
     assert original(letter) == {"body": "{", "attributes": attributes}
     assert facts(letter)["reason"] == "unparseable"
 
 
-def test_a_message_that_fits_is_sent_as_it_is(start: Start) -> None:
+def test_a_message_that_fits_is_sent_unchanged(start: Start) -> None:
     body = body_of(ASCII, Limits.MESSAGE_BYTES - 2000)
     letter = quarantined(start(), body, {})
     assert letter["Body"] == body
     assert DeadLetter.ORIGINAL_GZIP not in letter["MessageAttributes"]
-    assert size_of(letter) <= Limits.MESSAGE_BYTES
-
-
-@pytest.mark.parametrize("spare", [0, 1])
-def test_the_last_byte_that_fits_is_used(start: Start, spare: int) -> None:
-    aws = start()
-    explanation = size_of(quarantined(aws, "{", {})) - 1
-    # The error names the size of the body, in digits that an unparseable body does not take.
-    error = len("Unparseable: not JSON: Expecting property name enclosed in double quotes at ")
-    body = "x" * (Limits.MESSAGE_BYTES - explanation - error - 2000 + spare)
-    letter = quarantined(aws, body, {})
-    assert letter["Body"] == body
 
 
 def test_a_compressed_message_that_sqs_sends_back_is_kept_for_the_operator(start: Start) -> None:
@@ -130,11 +126,7 @@ def test_a_compressed_message_that_sqs_sends_back_is_kept_for_the_operator(start
     assert "dlq redrive" in facts(letter)["error"]
 
 
-INCOMPRESSIBLE = b64encode(RANDOM.randbytes(Limits.MESSAGE_BYTES - 100)).decode()
-TWO_BYTES = "".join(map(chr, range(0x80, 0x800)))
-
-
-def test_attributes_that_fit_in_no_form_are_left_out_and_the_letter_says_so(start: Start) -> None:
+def test_attributes_that_do_not_fit_when_compressed_are_left_out(start: Start) -> None:
     attributes = {"a": {"binaryValue": INCOMPRESSIBLE, "dataType": "Binary"}}
     letter = quarantined(start(), "{", attributes)
     assert letter["Body"] == "{"
@@ -144,32 +136,20 @@ def test_attributes_that_fit_in_no_form_are_left_out_and_the_letter_says_so(star
     assert carried.isdisjoint(letter["MessageAttributes"])
 
 
-def dense() -> str:
-    """Text in which almost every byte occurs equally often, some of which JSON escapes."""
-    alphabets = (ASCII + "\t\n\r", TWO_BYTES, CJK, WIDE)
-    kinds = RANDOM.choices(alphabets, (75, 20, 4, 1), k=Limits.MESSAGE_BYTES)
-    text = "".join(map(RANDOM.choice, kinds)).encode()[: Limits.MESSAGE_BYTES - 4]
-    found = text.decode(errors="ignore")
-    return found + "x" * (Limits.MESSAGE_BYTES - len(found.encode()))
-
-
 def test_the_densest_text_fits_beside_the_longest_facts(start: Start) -> None:
-    aws = start()
-    body = dense()
+    aws, body = start(), dense()
     attributes: dict[str, Any] = {}
-    for _ in range(2):  # the second time as SQS sends it back, with facts that have grown
+    for _ in range(2):  # the second time as SQS sends it back, with longer facts
         attributes |= {DeadLetter.LINEAGE: attribute(",".join(["m" * 120] * 50))}
         letter = quarantined(aws, body, attributes)
         body, attributes = letter["Body"], redriven(letter)
-        assert size_of(letter) <= Limits.MESSAGE_BYTES
         assert len(facts(letter)["lineage"]) > 2000
         assert DeadLetter.LEFT_OUT not in letter["MessageAttributes"]
     assert len(original(letter)["body"].encode()) == Limits.MESSAGE_BYTES
 
 
 def test_the_facts_of_a_letter_have_a_limit(start: Start) -> None:
-    """Beside a compressed original so much is kept free."""
-
+    # The room that is kept free beside a compressed original.
     def refuse(event: Note, tx: Transaction) -> None:
         raise PermanentError("\U0001f600" * 5000)
 

@@ -82,7 +82,6 @@ GROUPS = {
             "golden/test_events",
             "once/events/test_outgoing",
             "once/outbox/test_relay_dead_letters",
-            "once/outbox/test_relay_faults",
             "once/outbox/test_sns_publisher",
             "once/outbox/test_stream_relay",
         ),

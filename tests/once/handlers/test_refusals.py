@@ -146,24 +146,16 @@ def test_an_answer_that_does_not_succeed_commits_nothing(
     assert aws.items("dedup") == []
 
 
-def test_an_answer_may_write_an_item_of_the_handler(start: Start) -> None:
-    def same_item(event: Note, refusal: Refusal, tx: Transaction) -> None:
+def test_an_answer_gets_the_event_and_the_refusal_and_may_write_an_item_of_the_handler(
+    start: Start,
+) -> None:
+    got: list[Any] = []
+
+    def overwrite(event: Note, refusal: Refusal, tx: Transaction) -> None:
+        got.extend([event, refusal.args, tx.event.type])
         tx.put(COUNTERS, {"name": "half done", "amount": 7})
 
-    aws = start(refusing(by_raising, {Refusal: same_item}))
-    aws.deliver(note())
+    aws = start(refusing(by_raising, {Refusal: overwrite}))
+    aws.deliver(note("a", 3))
+    assert got == [Note("a", 3), ("a",), "noted"]
     assert amounts(aws) == {"half done": 7}
-
-
-def test_an_answer_gets_the_event_and_the_refusal_itself(start: Start) -> None:
-    got: list[Any] = []
-    refusal = SoldOut("x")
-
-    def refuse(event: Note, tx: Transaction) -> None:
-        raise refusal
-
-    def keep(event: Note, refusal: Refusal, tx: Transaction) -> None:
-        got.extend([event, refusal, tx.event.type])
-
-    start(refusing(refuse, {SoldOut: keep})).deliver(note("a", 3))
-    assert got == [Note("a", 3), refusal, "noted"]

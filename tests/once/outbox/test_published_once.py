@@ -10,7 +10,7 @@ from once.consumer import Consumer
 from once.events.outgoing import events_in
 from once.handlers.transaction import Transaction
 from once.schema import CLOCK_MARGIN_SECONDS
-from once.testing import FakeAws, FakeContext, answer_lost, inject
+from once.testing import FakeAws, FakeContext
 from tests.in_memory import Start
 from tests.once.outbox.relaying import THEN, Station, change
 from tests.once.support import Note, amounts, consumer_of, count, failures, note, record
@@ -64,16 +64,6 @@ def test_o1_events_that_are_relayed_twice_count_once(aws: FakeAws, station: Stat
         deliver_downstream(aws, bodies)
         assert amounts(aws) == {"a": 6, "b": 8}
     assert aws.dead_letters() == []
-
-
-def test_o1_an_event_whose_commit_had_no_answer_keeps_its_record(aws: FakeAws) -> None:
-    with inject(aws.runtime.dynamodb, "TransactWriteItems", answer_lost()) as left:
-        aws.deliver(note("a", event_id="e"))
-    assert left == []
-    [before] = stored(aws)
-    aws.time = THEN + 60
-    aws.deliver(note("a", event_id="e"))
-    assert stored(aws) == [before]
 
 
 def test_o5_a_record_put_over_an_expired_one_is_published(aws: FakeAws, station: Station) -> None:

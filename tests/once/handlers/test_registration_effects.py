@@ -11,6 +11,7 @@ from once.errors import RegistrationError
 from tests.in_memory import Start
 from tests.once.effects.provider import Charge, Paid
 from tests.once.handlers.test_registration import (
+    answer,
     asynchronous,
     each,
     faults,
@@ -35,34 +36,26 @@ def complete(event: Any, outcome: Paid, tx: Transaction) -> None:
     raise NotImplementedError
 
 
-def other(event: Any, outcome: Paid, tx: Transaction) -> None:
-    raise NotImplementedError
-
-
-def two_arguments(event: Any, outcome: Any) -> None: ...
-
-
-def three_arguments(request: Any, call: Any, more: Any) -> None: ...
-
-
 def with_effect(
     function: Any = charge,
     *,
     look_up: Any = None,
-    name: str = "charge",
-    model: Any = Charge,
-    policy: Any = Policy.PROVIDER_KEY,
-    lifetime: int = LIFETIME,
     completions: tuple[Any, ...] = (complete,),
+    **options: Any,
 ) -> Consumer:
     consumer = consumer_of()
-    declare = consumer.effect(name, model, policy=policy, key_lifetime_seconds=lifetime)
-    effect = declare(function)
+    provider_key = {"policy": Policy.PROVIDER_KEY, "key_lifetime_seconds": LIFETIME}
+    declaration: Any = {"name": "charge", "model": Charge, **provider_key, **options}
+    effect = consumer.effect(**declaration)(function)
     if look_up:
         effect.looks_up(look_up)
     for completion in completions:
         consumer.completes(effect)(completion)
     return consumer
+
+
+def keyless(policy: Any, **options: Any) -> Consumer:
+    return with_effect(policy=policy, key_lifetime_seconds=0, **options)
 
 
 def with_two_effects_of_one_name() -> Consumer:
@@ -82,16 +75,11 @@ ALONE = (
     "the effect 'charge' is declared or completed alone; give it both, @consumer.effect and "
     "@consumer.completes"
 )
-WRONG_LIFETIMES = [
-    (Policy.PROVIDER_KEY, 0),
-    (Policy.PROVIDER_KEY, -1),
-    *((policy, LIFETIME) for policy in KEYLESS),
-]
 
 
 @pytest.mark.parametrize(
     "consumer",
-    [with_effect(), *(with_effect(policy=policy, lifetime=0) for policy in KEYLESS)],
+    [with_effect(), *map(keyless, KEYLESS)],
     ids=list(Policy),
 )
 def test_a_sound_effect_is_accepted(consumer: Consumer) -> None:
@@ -101,10 +89,12 @@ def test_a_sound_effect_is_accepted(consumer: Consumer) -> None:
 @each(
     {
         "the effect 'charge' has no policy; state one of once.Policy": [
-            with_effect(policy=policy, lifetime=0) for policy in (None, "at-least-once", 1)
+            keyless(policy) for policy in (None, "at-least-once", 1)
         ],
         "*give it with Policy.PROVIDER_KEY, and with no other": [
-            with_effect(policy=policy, lifetime=lifetime) for policy, lifetime in WRONG_LIFETIMES
+            keyless(Policy.PROVIDER_KEY),
+            with_effect(key_lifetime_seconds=-1),
+            *(with_effect(policy=policy) for policy in KEYLESS),
         ],
         "*its name does not match*": [
             with_effect(name=name) for name in ("", " ", "n" * 41, "überweisung\n")
@@ -115,20 +105,20 @@ def test_a_sound_effect_is_accepted(consumer: Consumer) -> None:
         **{
             f"*.{function.__name__} is called with a request and a Call; make it a plain function "
             "of these two arguments": [with_effect(function), with_effect(look_up=function)]
-            for function in (one_argument, three_arguments, asynchronous, generator)
+            for function in (one_argument, four_arguments, asynchronous, generator)
         },
         **{
             f"*.{function.__name__} is called with*make it a plain function of these three "
             "arguments": [with_effect(completions=(function,))]
-            for function in (two_arguments, four_arguments, asynchronous, generator)
+            for function in (one_argument, four_arguments, asynchronous, generator)
         },
         ALONE: [with_effect(completions=()), with_completion_only()],
         "*find both handle 'the effect charge'; keep one of them": [with_two_effects_of_one_name()],
-        "*other both handle 'the outcome of charge'; keep one of them": [
-            with_effect(completions=(complete, other))
+        "*answer both handle 'the outcome of charge'; keep one of them": [
+            with_effect(completions=(complete, answer))
         ],
         "the effect 'charge': a look-up serves Policy.PROVIDER_KEY alone; take it out": [
-            with_effect(policy=policy, lifetime=0, look_up=find) for policy in KEYLESS
+            keyless(policy, look_up=find) for policy in KEYLESS
         ],
     }
 )
@@ -147,7 +137,7 @@ def test_a_completion_of_a_plain_function_is_refused() -> None:
 
 def test_all_faults_of_an_effect_are_reported_together() -> None:
     bad: dict[str, Any] = {"name": "", "model": dict, "policy": None}
-    assert len(faults(with_effect(one_argument, **bad, completions=(two_arguments,)))) == 6
+    assert len(faults(with_effect(one_argument, **bad, completions=(one_argument,)))) == 6
 
 
 def test_registering_returns_the_effect_and_leaves_the_other_functions_unchanged() -> None:

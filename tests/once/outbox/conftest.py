@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.once.outbox.relaying import Station
+from tests.once.outbox.relaying import RelayHarness
 
 
 @pytest.fixture
-def station(monkeypatch: pytest.MonkeyPatch) -> Station:
+def harness(monkeypatch: pytest.MonkeyPatch) -> RelayHarness:
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "shop-outbox_relay")
-    return Station()
+    return RelayHarness()

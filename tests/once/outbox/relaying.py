@@ -111,17 +111,17 @@ def take(sqs: Any, url: str) -> list[dict[str, Any]]:
     return taken
 
 
-class Station:
+class RelayHarness:
     """A relay, what its topic delivers, and what it dead-letters. Waiting spends its time."""
 
     def __init__(self, publishes: Mapping[str, tuple[str, ...]] = PUBLISHES) -> None:
         self.sqs = boto3.client("sqs", REGION)
-        self._heard = create_queue(self.sqs, "heard")
+        self._subscriber = create_queue(self.sqs, "subscriber")
         self._dead = create_queue(self.sqs, "relay-dead-letters")
         sns = boto3.client("sns", REGION)
         self.settings = RelaySettings(
             service="shop",
-            topic_arn=create_topic(sns, "topic", "heard", RawMessageDelivery="true"),
+            topic_arn=create_topic(sns, "topic", "subscriber", RawMessageDelivery="true"),
             dead_letter_url=self._dead,
             publishes=publishes,
             time_margin_ms=5000,
@@ -138,9 +138,9 @@ class Station:
     def handle(self, *records: Mapping[str, Any]) -> Relayed:
         return self.relay.handle({"Records": list(records)}, self.context)
 
-    def heard(self) -> list[str]:
+    def published(self) -> list[str]:
         """Take the bodies out of the queue that subscribes to the topic."""
-        return [message["Body"] for message in take(self.sqs, self._heard)]
+        return [message["Body"] for message in take(self.sqs, self._subscriber)]
 
     def dead_letters(self) -> list[dict[str, Any]]:
         return take(self.sqs, self._dead)

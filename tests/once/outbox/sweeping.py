@@ -40,7 +40,7 @@ def envelope(message: str = "{}", *, topic: str = "ingress", **attributes: Any) 
     )
 
 
-class Field:
+class SweepHarness:
     """The sweep of a deployment whose consumers take one type on each topic."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Field:
             sqs_record(message, queue_arn("sweep")) for message in take(self.sqs, self._sweep_url)
         ]
 
-    def work_off(self) -> list[Any]:
+    def process_queue(self) -> list[Any]:
         """Let the function work on the sweep queue; return the ids of the messages it failed at."""
         return self.handle(*self.records())
 

@@ -12,7 +12,7 @@ from once.handlers.transaction import Transaction
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.testing import FakeAws, FakeContext
 from tests.in_memory import Start
-from tests.once.outbox.relaying import THEN, Station, change
+from tests.once.outbox.relaying import THEN, RelayHarness, change
 from tests.once.support import Note, amounts, consumer_of, count, failures, note, record
 
 WINDOW = 86_400
@@ -52,12 +52,12 @@ def deliver_downstream(aws: FakeAws, bodies: Sequence[str]) -> None:
     assert failures(handle({"Records": messages}, FakeContext())) == []
 
 
-def test_o1_events_that_are_relayed_twice_count_once(aws: FakeAws, station: Station) -> None:
+def test_o1_events_that_are_relayed_twice_count_once(aws: FakeAws, harness: RelayHarness) -> None:
     aws.deliver(note("a", 3), note("b", 4))
     records = [change(item) for item in stored(aws)]
-    station.handle(*records)
-    station.handle(*records)
-    bodies = station.heard()
+    harness.handle(*records)
+    harness.handle(*records)
+    bodies = harness.published()
     assert (len(bodies), len(set(bodies))) == (8, 4)
     for now in (THEN, THEN + WINDOW - 1):
         aws.time = now
@@ -66,13 +66,15 @@ def test_o1_events_that_are_relayed_twice_count_once(aws: FakeAws, station: Stat
     assert aws.dead_letters() == []
 
 
-def test_o5_a_record_put_over_an_expired_one_is_published(aws: FakeAws, station: Station) -> None:
+def test_o5_a_record_put_over_an_expired_one_is_published(
+    aws: FakeAws, harness: RelayHarness
+) -> None:
     aws.deliver(note("a", event_id="e"))
     [before] = stored(aws)
     aws.time = THEN + WINDOW + CLOCK_MARGIN_SECONDS + 1
     aws.deliver(note("a", 9, event_id="e"))
     [after] = stored(aws)
-    station.handle(change(after, before))
-    assert station.heard() == [event.body for event in events_in(after)]
+    harness.handle(change(after, before))
+    assert harness.published() == [event.body for event in events_in(after)]
     assert before["commit"] != after["commit"]
     assert [e.id for e in events_in(before)] == [e.id for e in events_in(after)]

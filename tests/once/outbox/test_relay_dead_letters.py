@@ -9,7 +9,7 @@ from once.events.dedup_key import key_hash
 from once.events.outgoing import OutgoingEvent
 from once.schema import Limits
 from once.testing import Fault, inject, never_sent, refused
-from tests.once.outbox.relaying import Station, answered, batch_answer, change, image, outgoing
+from tests.once.outbox.relaying import RelayHarness, answered, batch_answer, change, image, outgoing
 from tests.once.support import facts
 
 SECRET = "S3CRET"
@@ -57,40 +57,40 @@ OUTBOXES: dict[str, Any] = {
 
 @pytest.mark.parametrize("outbox", OUTBOXES.values(), ids=OUTBOXES)
 def test_o4_an_outbox_that_cannot_be_read_is_dead_lettered_and_its_neighbours_are_published(
-    station: Station, outbox: Any
+    harness: RelayHarness, outbox: Any
 ) -> None:
-    station.handle(*batch(image(pk=KEY) | {"outbox": outbox}))
-    assert station.heard() == [BEFORE.body, AFTER.body]
-    [letter] = station.dead_letters()
+    harness.handle(*batch(image(pk=KEY) | {"outbox": outbox}))
+    assert harness.published() == [BEFORE.body, AFTER.body]
+    [letter] = harness.dead_letters()
     found = facts(letter)
     assert found.pop("error").startswith("Unpublishable: the record's outbox cannot be read: ")
     assert found == FACTS
-    line = station.logged()[0]
+    line = harness.logged()[0]
     assert (line["message"], line["reason"]) == ("quarantined", "unpublishable")
     assert (line["error"], line["key_hash"]) == ("Unpublishable", key_hash(KEY))
-    assert SECRET not in station.stream.getvalue()
+    assert SECRET not in harness.stream.getvalue()
 
 
-def test_o4_the_dead_letter_of_an_outbox_has_its_text_if_it_is_text(station: Station) -> None:
+def test_o4_the_dead_letter_of_an_outbox_has_its_text_if_it_is_text(harness: RelayHarness) -> None:
     records = image(OWN, outgoing(1)), image(outbox={"S": '[{"id": 1}]'}), image(outbox={"N": "7"})
-    answer = station.handle(*map(change, records))
+    answer = harness.handle(*map(change, records))
     assert answer == {"published": {"counted": 2}, "dead_lettered": [key_hash("notes#e")] * 2}
-    bodies = [letter["Body"] for letter in station.dead_letters()]
+    bodies = [letter["Body"] for letter in harness.dead_letters()]
     assert bodies == ['[{"id": 1}]', "the record has no outbox that could be read"]
 
 
 def test_o4_an_event_over_256_kib_is_dead_lettered_and_its_neighbours_are_published(
-    station: Station,
+    harness: RelayHarness,
 ) -> None:
     large = outgoing(1, Limits.TOPIC_MESSAGE_BYTES + 1, pk=KEY)
-    station.handle(*batch(image(POISON, large, pk=KEY)))
-    assert station.heard() == [BEFORE.body, POISON.body, AFTER.body]
-    assert [letter["Body"] for letter in station.dead_letters()] == [large.body]
-    assert SECRET not in station.stream.getvalue()
+    harness.handle(*batch(image(POISON, large, pk=KEY)))
+    assert harness.published() == [BEFORE.body, POISON.body, AFTER.body]
+    assert [letter["Body"] for letter in harness.dead_letters()] == [large.body]
+    assert SECRET not in harness.stream.getvalue()
 
 
 @pytest.mark.parametrize(
-    ("answers", "heard", "dead"),
+    ("answers", "published", "dead"),
     [
         ([batch_answer(taken="02", refused="1")], [], [POISON]),
         ([batch_answer(taken="2", throttled="0", refused="1")], [BEFORE], [POISON]),
@@ -103,21 +103,21 @@ def test_o4_an_event_over_256_kib_is_dead_lettered_and_its_neighbours_are_publis
     ids=["alone", "beside a throttled event", "at two attempts"],
 )
 def test_o4_an_event_that_the_topic_refuses_is_dead_lettered_and_not_sent_again(
-    station: Station,
+    harness: RelayHarness,
     answers: list[dict[str, Any]],
-    heard: list[OutgoingEvent],
+    published: list[OutgoingEvent],
     dead: list[OutgoingEvent],
 ) -> None:
-    with answered(station.relay.sns, *answers) as left:
-        station.handle(*batch(image(POISON, pk=KEY)))
+    with answered(harness.relay.sns, *answers) as left:
+        harness.handle(*batch(image(POISON, pk=KEY)))
     assert left == []
-    assert station.heard() == [event.body for event in heard]
-    letters = station.dead_letters()
+    assert harness.published() == [event.body for event in published]
+    letters = harness.dead_letters()
     assert [letter["Body"] for letter in letters] == [event.body for event in dead]
     error = "Unpublishable: the topic refuses counted: InvalidParameter"
     assert facts(letters[-1]) == {**FACTS, "error": error}
-    assert station.logged()[-1]["published"] == 3 - len(dead)
-    assert SECRET not in station.stream.getvalue()
+    assert harness.logged()[-1]["published"] == 3 - len(dead)
+    assert SECRET not in harness.stream.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -131,19 +131,19 @@ def test_o4_an_event_that_the_topic_refuses_is_dead_lettered_and_not_sent_again(
     ids=["unreadable", "refused"],
 )
 def test_o4_a_dead_letter_that_cannot_be_written_fails_the_batch(
-    station: Station, poison: dict[str, Any], fault: Fault
+    harness: RelayHarness, poison: dict[str, Any], fault: Fault
 ) -> None:
     with (
-        inject(station.relay.sqs, "SendMessage", fault) as left,
+        inject(harness.relay.sqs, "SendMessage", fault) as left,
         pytest.raises((ClientError, ReadTimeoutError)),
     ):
-        station.handle(*batch(poison))
+        harness.handle(*batch(poison))
     assert left == []
-    assert station.dead_letters() == []
-    assert "quarantined" not in station.stream.getvalue()
-    station.handle(*batch(poison))
-    assert len(station.dead_letters()) == 1
-    assert {BEFORE.body, AFTER.body} <= set(station.heard())
+    assert harness.dead_letters() == []
+    assert "quarantined" not in harness.stream.getvalue()
+    harness.handle(*batch(poison))
+    assert len(harness.dead_letters()) == 1
+    assert {BEFORE.body, AFTER.body} <= set(harness.published())
 
 
 FORGED: dict[str, tuple[OutgoingEvent, str]] = {
@@ -164,12 +164,12 @@ FORGED: dict[str, tuple[OutgoingEvent, str]] = {
 
 @pytest.mark.parametrize(("forged", "rule"), FORGED.values(), ids=FORGED)
 def test_s1_a_forged_event_is_dead_lettered_and_its_neighbour_is_published(
-    station: Station, forged: OutgoingEvent, rule: str
+    harness: RelayHarness, forged: OutgoingEvent, rule: str
 ) -> None:
-    answer = station.handle(change(image(OWN, forged)))
+    answer = harness.handle(change(image(OWN, forged)))
     assert answer == {"published": {"counted": 1}, "dead_lettered": [key_hash("notes#e")]}
-    assert station.heard() == [OWN.body]
-    [letter] = station.dead_letters()
+    assert harness.published() == [OWN.body]
+    [letter] = harness.dead_letters()
     found = facts(letter)
     assert (letter["Body"], found["reason"]) == (forged.body, "unpublishable")
     assert found["consumer"] == "notes"
@@ -187,10 +187,10 @@ def test_s1_a_forged_event_is_dead_lettered_and_its_neighbour_is_published(
     ],
 )
 def test_s1_a_record_of_a_consumer_that_declares_no_types_publishes_nothing(
-    station: Station, pk: str, consumer: str
+    harness: RelayHarness, pk: str, consumer: str
 ) -> None:
     forged = outgoing(0, pk=pk)
-    station.handle(change(image(forged, pk=pk)))
-    assert station.heard() == []
-    [letter] = station.dead_letters()
+    harness.handle(change(image(forged, pk=pk)))
+    assert harness.published() == []
+    [letter] = harness.dead_letters()
     assert (letter["Body"], facts(letter)["consumer"]) == (forged.body, consumer)

@@ -12,7 +12,7 @@ from once.sdk import SDK
 from once.testing import Fault, answer_lost, inject, never_sent, refused
 from tests.once.outbox.relaying import (
     THEN,
-    Station,
+    RelayHarness,
     answered,
     batch_answer,
     change,
@@ -27,13 +27,13 @@ PENDING = image(commit="pending")
 
 
 def test_o1_a_relay_that_dies_between_send_and_checkpoint_publishes_the_same_events_again(
-    station: Station,
+    harness: RelayHarness,
 ) -> None:
     records = change(image(ONE, TWO)), change(image(THREE, pk="notes#f"))
-    station.handle(*records)
-    station.handle(*records)
-    assert station.heard() == [ONE.body, TWO.body, THREE.body] * 2
-    line = station.logged()[-1]
+    harness.handle(*records)
+    harness.handle(*records)
+    assert harness.published() == [ONE.body, TWO.body, THREE.body] * 2
+    line = harness.logged()[-1]
     assert (line["message"], line["published"]) == ("relayed", 3)
 
 
@@ -53,25 +53,25 @@ def test_o1_a_relay_that_dies_between_send_and_checkpoint_publishes_the_same_eve
     ],
 )
 def test_o5_the_commit_id_decides_what_is_published(
-    station: Station, new: Any, old: Any, *, published: bool
+    harness: RelayHarness, new: Any, old: Any, *, published: bool
 ) -> None:
-    station.handle(change(new, old))
-    assert station.heard() == ([ONE.body] if published else [])
-    assert station.dead_letters() == []
+    harness.handle(change(new, old))
+    assert harness.published() == ([ONE.body] if published else [])
+    assert harness.dead_letters() == []
 
 
-def test_o5_a_removal_by_ttl_is_not_published(station: Station) -> None:
+def test_o5_a_removal_by_ttl_is_not_published(harness: RelayHarness) -> None:
     ttl = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}
-    station.handle(change(None, image(ONE)) | ttl, change(image(THREE, pk="notes#f")))
-    assert station.heard() == [THREE.body]
+    harness.handle(change(None, image(ONE)) | ttl, change(image(THREE, pk="notes#f")))
+    assert harness.published() == [THREE.body]
 
 
 def test_o5_a_record_removed_and_committed_anew_in_one_batch_is_published_twice(
-    station: Station,
+    harness: RelayHarness,
 ) -> None:
     first, again = image(ONE), image(ONE, commit="d")
-    station.handle(change(first), change(None, first), change(again))
-    assert station.heard() == [ONE.body] * 2
+    harness.handle(change(first), change(None, first), change(again))
+    assert harness.published() == [ONE.body] * 2
 
 
 def committed(milliseconds: int, *events: Any, pk: str = "notes#e") -> dict[str, Any]:
@@ -102,17 +102,17 @@ def metrics(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("records", "expected"), METRICS.values(), ids=METRICS)
 def test_lag_and_number_of_published_events_are_measured(
-    station: Station, capsys: pytest.CaptureFixture[str], records: Any, expected: Any
+    harness: RelayHarness, capsys: pytest.CaptureFixture[str], records: Any, expected: Any
 ) -> None:
-    station.handle(*records)
+    harness.handle(*records)
     found = [(line.get("RelayLag"), line["EventsPublished"]) for line in metrics(capsys)]
     assert found == expected
 
 
 def test_the_lag_of_the_slowest_event_of_a_batch_is_measured_in_one_line(
-    station: Station, capsys: pytest.CaptureFixture[str]
+    harness: RelayHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    station.handle(committed(0, ONE, TWO), committed(-4000, THREE, pk="notes#f"))
+    harness.handle(committed(0, ONE, TWO), committed(-4000, THREE, pk="notes#f"))
     [line] = metrics(capsys)
     assert line.pop("_aws")["CloudWatchMetrics"] == [
         {
@@ -128,10 +128,10 @@ def test_the_lag_of_the_slowest_event_of_a_batch_is_measured_in_one_line(
 
 
 def test_the_relay_of_a_function_has_its_region_and_the_sdk_settings(
-    station: Station, monkeypatch: pytest.MonkeyPatch
+    harness: RelayHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("boto3.client", client := Mock())
-    relay = Relay.of(station.settings, region="eu-central-1")
+    relay = Relay.of(harness.settings, region="eu-central-1")
     relay.sqs.list_queues()  # its client is made on first use
     made = [call(service, "eu-central-1", config=SDK) for service in ("sns", "sqs")]
     assert client.call_args_list == made
@@ -149,63 +149,63 @@ TRANSIENT = {code: refused(code) for code in CODES} | {"timeout": never_sent()}
 @pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
 @pytest.mark.usefixtures("longest_delays")
 def test_o2_a_transient_fault_is_retried_after_doubling_pauses(
-    station: Station, fault: Fault
+    harness: RelayHarness, fault: Fault
 ) -> None:
     paused: list[float] = []
-    station.relay = replace(station.relay, sleep=paused.append)
-    with inject(station.relay.sns, "PublishBatch", *[fault] * 4) as left:
-        station.handle(BATCH)
+    harness.relay = replace(harness.relay, sleep=paused.append)
+    with inject(harness.relay.sns, "PublishBatch", *[fault] * 4) as left:
+        harness.handle(BATCH)
     assert left == []
     assert paused == [0.025, 0.05, 0.1, 0.2]
-    assert station.heard() == BODIES
-    assert station.dead_letters() == []
+    assert harness.published() == BODIES
+    assert harness.dead_letters() == []
 
 
 @pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
 def test_o2_a_topic_that_takes_nothing_until_the_time_is_up_fails_the_batch(
-    station: Station, fault: Fault
+    harness: RelayHarness, fault: Fault
 ) -> None:
     with (
-        inject(station.relay.sns, "PublishBatch", *[fault] * 1000),
+        inject(harness.relay.sns, "PublishBatch", *[fault] * 1000),
         pytest.raises(NotRelayed, match="3 events are not published: "),
     ):
-        station.handle(BATCH)
-    assert station.context.remaining_ms >= station.settings.time_margin_ms
-    assert station.heard() == []
-    assert station.dead_letters() == []
-    assert "relayed" not in station.stream.getvalue()
+        harness.handle(BATCH)
+    assert harness.context.remaining_ms >= harness.settings.time_margin_ms
+    assert harness.published() == []
+    assert harness.dead_letters() == []
+    assert "relayed" not in harness.stream.getvalue()
 
 
-def test_o2_a_batch_that_failed_is_published_when_it_comes_again(station: Station) -> None:
-    station.context.remaining_ms = station.settings.time_margin_ms  # one attempt, no pause
+def test_o2_a_batch_that_failed_is_published_when_it_comes_again(harness: RelayHarness) -> None:
+    harness.context.remaining_ms = harness.settings.time_margin_ms  # one attempt, no pause
     with (
-        inject(station.relay.sns, "PublishBatch", never_sent()) as left,
+        inject(harness.relay.sns, "PublishBatch", never_sent()) as left,
         pytest.raises(NotRelayed, match="ReadTimeoutError"),
     ):
-        station.handle(BATCH)
+        harness.handle(BATCH)
     assert left == []
-    station.handle(BATCH)
-    assert station.heard() == BODIES
+    harness.handle(BATCH)
+    assert harness.published() == BODIES
 
 
-def test_o2_events_are_published_again_unchanged_after_a_lost_answer(station: Station) -> None:
-    with inject(station.relay.sns, "PublishBatch", answer_lost()) as left:
-        station.handle(BATCH)
+def test_o2_events_are_published_again_unchanged_after_a_lost_answer(harness: RelayHarness) -> None:
+    with inject(harness.relay.sns, "PublishBatch", answer_lost()) as left:
+        harness.handle(BATCH)
     assert left == []
-    assert station.heard() == BODIES * 2
+    assert harness.published() == BODIES * 2
 
 
 def test_o6_of_a_batch_that_half_fails_under_http_200_only_the_failed_are_sent_again(
-    station: Station,
+    harness: RelayHarness,
 ) -> None:
     half = batch_answer(taken="1", throttled="0")
-    with answered(station.relay.sns, half, {}) as left, calls(station.relay.sns) as made:
-        station.handle(BATCH)
+    with answered(harness.relay.sns, half, {}) as left, calls(harness.relay.sns) as made:
+        harness.handle(BATCH)
     assert left == []
     sent = [[e["Message"] for e in p["PublishBatchRequestEntries"]] for _, p in made]
     failed = [BODIES[0], BODIES[2]]
     assert sent == [BODIES, failed, failed]
-    assert station.heard() == failed
+    assert harness.published() == failed
 
 
 @pytest.mark.parametrize(
@@ -217,10 +217,10 @@ def test_o6_of_a_batch_that_half_fails_under_http_200_only_the_failed_are_sent_a
     ids=["beside a published event", "beside a refused event"],
 )
 def test_o6_the_error_counts_the_events_that_stay_throttled(
-    station: Station, first: dict[str, Any], waiting: int
+    harness: RelayHarness, first: dict[str, Any], waiting: int
 ) -> None:
     with (
-        answered(station.relay.sns, first, *[batch_answer(throttled="01")] * 1000),
+        answered(harness.relay.sns, first, *[batch_answer(throttled="01")] * 1000),
         pytest.raises(NotRelayed, match=f"^{waiting} events are not published: Throttled"),
     ):
-        station.handle(BATCH)
+        harness.handle(BATCH)

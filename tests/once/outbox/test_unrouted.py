@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from once.errors import Unparseable
 from once.outbox.unrouted import SnsEnvelope, unrouted
 from once.schema import Reason
-from tests.once.outbox.sweeping import PLACED, RESERVED, Field, envelope, string
+from tests.once.outbox.sweeping import PLACED, RESERVED, SweepHarness, envelope, string
 from tests.once.support import facts, quick
 
 BODY = '{"id": "1", "source": "/shop", "type": "order.placed"}'
@@ -23,8 +23,8 @@ LOST = string("order.lost")
 
 
 @pytest.fixture
-def field() -> Field:
-    return Field()
+def harness() -> SweepHarness:
+    return SweepHarness()
 
 
 def array(text: str) -> dict[str, Any]:
@@ -35,10 +35,10 @@ def record(body: str, message_id: str = "m-1") -> dict[str, Any]:
     return {"messageId": message_id, "body": body}
 
 
-def kept(field: Field, *bodies: str) -> list[tuple[str, dict[str, str]]]:
+def kept(harness: SweepHarness, *bodies: str) -> list[tuple[str, dict[str, str]]]:
     """The unrouted messages after these were swept: their bodies and facts."""
-    assert field.handle(*map(record, bodies)) == []
-    return [(letter["Body"], facts(letter)) for letter in field.unrouted()]
+    assert harness.handle(*map(record, bodies)) == []
+    return [(letter["Body"], facts(letter)) for letter in harness.unrouted()]
 
 
 ROUTES: dict[Reason | None, list[dict[str, Any]]] = {
@@ -90,15 +90,15 @@ def test_any_text_is_refused_as_unparseable(body: str) -> None:
         SnsEnvelope.read(body)
 
 
-def test_published_events_are_kept_with_their_reason_and_attributes(field: Field) -> None:
-    field.publish(BODY)
-    field.publish(BODY, type=LOST, tenant=string("x"))
-    field.publish("order 12, please", type=string(RESERVED))
-    field.publish(BODY, type=string(PLACED))
-    field.publish(BODY, topic=field.events, type=string(RESERVED))
-    field.publish("of an event", topic=field.events, type=string(PLACED))
-    assert field.work_off() == []
-    found = {(one["Body"], facts(one)["reason"]): facts(one) for one in field.unrouted()}
+def test_published_events_are_kept_with_their_reason_and_attributes(harness: SweepHarness) -> None:
+    harness.publish(BODY)
+    harness.publish(BODY, type=LOST, tenant=string("x"))
+    harness.publish("order 12, please", type=string(RESERVED))
+    harness.publish(BODY, type=string(PLACED))
+    harness.publish(BODY, topic=harness.events, type=string(RESERVED))
+    harness.publish("of an event", topic=harness.events, type=string(PLACED))
+    assert harness.process_queue() == []
+    found = {(one["Body"], facts(one)["reason"]): facts(one) for one in harness.unrouted()}
     assert list(found) == [
         (BODY, Reason.NO_TYPE),
         (BODY, Reason.UNSUBSCRIBED_TYPE),
@@ -126,38 +126,40 @@ REMEDY = "add the type to a consumer's declaration and deploy, or correct the pr
     ids=["no type", "a type without consumer", "an unknown topic", "eleven attributes"],
 )
 def test_an_unrouted_event_has_a_reason_a_remedy_and_its_time_of_publishing(
-    field: Field, body: str, reason: Reason, error: str
+    harness: SweepHarness, body: str, reason: Reason, error: str
 ) -> None:
-    [(_, found)] = kept(field, body)
+    [(_, found)] = kept(harness, body)
     assert found["reason"] == reason
     assert error in found["error"]
     assert found["first-seen"] == "2026-05-02T00:54:06.655Z"
 
 
-def test_binary_and_more_than_ten_attributes_are_kept_in_one(field: Field) -> None:
-    [(_, found)] = kept(field, envelope(**ELEVEN, tenant=string("AQI=", "Binary")))
+def test_binary_and_more_than_ten_attributes_are_kept_in_one(harness: SweepHarness) -> None:
+    [(_, found)] = kept(harness, envelope(**ELEVEN, tenant=string("AQI=", "Binary")))
     attributes = json.loads(found["attributes"])
     assert attributes.keys() == {*ELEVEN, "tenant"}
     assert attributes["tenant"] == {"binaryValue": "AQI=", "dataType": "Binary"}
     assert len(found) <= 10
 
 
-def test_a_message_that_did_not_come_from_a_topic_is_kept_unchanged(field: Field) -> None:
-    [(body, found)] = kept(field, "hello")
+def test_a_message_that_did_not_come_from_a_topic_is_kept_unchanged(harness: SweepHarness) -> None:
+    [(body, found)] = kept(harness, "hello")
     assert (body, found["reason"]) == ("hello", Reason.UNPARSEABLE)
 
 
-def test_a_message_that_cannot_be_kept_comes_again_and_its_neighbours_do_not(field: Field) -> None:
+def test_a_message_that_cannot_be_kept_comes_again_and_its_neighbours_do_not(
+    harness: SweepHarness,
+) -> None:
     throttled = ClientError({"Error": {"Code": "Throttled"}}, "SendMessage")
     send = Mock(side_effect=[None, throttled, None])
-    field.sweep = replace(field.sweep, sqs=Mock(send_message=send))
+    harness.sweep = replace(harness.sweep, sqs=Mock(send_message=send))
     names = ["first", "second", "third"]
-    assert field.handle(*(record(envelope(name), f"m-{name}") for name in names)) == ["m-second"]
+    assert harness.handle(*(record(envelope(name), f"m-{name}") for name in names)) == ["m-second"]
     assert [made.kwargs["MessageBody"] for made in send.call_args_list] == names
-    assert "ClientError Throttled" in field.stream.getvalue()
+    assert "ClientError Throttled" in harness.stream.getvalue()
 
 
-def test_an_event_is_logged_without_its_content(field: Field) -> None:
-    kept(field, envelope("secret body", type=string("secret.type")))
-    assert "unsubscribed-type" in field.stream.getvalue()
-    assert "secret" not in field.stream.getvalue()
+def test_an_event_is_logged_without_its_content(harness: SweepHarness) -> None:
+    kept(harness, envelope("secret body", type=string("secret.type")))
+    assert "unsubscribed-type" in harness.stream.getvalue()
+    assert "secret" not in harness.stream.getvalue()

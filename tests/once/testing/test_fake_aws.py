@@ -1,26 +1,16 @@
-"""The AWS in memory that tests of handlers use, and the faults that they inject into it."""
+"""The AWS in memory that tests of handlers use: independent of its machine and of other tests."""
 
 import socket
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
 
 from once.settings import TIME_MARGIN_MS
-from once.testing import (
-    FakeAws,
-    Fault,
-    answer_lost,
-    cancelled,
-    cloud_event,
-    inject,
-    never_sent,
-    refused,
-)
+from once.testing import FakeAws, cloud_event
 from once.testing.events import sqs_record
 from tests.in_memory import Start
-from tests.once.support import Bench, consumer_of, facts, failures, note
+from tests.once.support import consumer_of, facts, failures, note
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -93,46 +83,3 @@ def test_an_event_has_an_id_of_its_own_unless_one_is_given() -> None:
 def test_no_unit_test_opens_a_connection(connect: str) -> None:
     with socket.socket() as one, pytest.raises(AssertionError, match="opens a connection"):
         getattr(one, connect)(("127.0.0.1", 9))
-
-
-DENIED = refused("AccessDeniedException")
-
-
-def put(bench: Bench) -> None:
-    bench.client.put_item(TableName="counters", Item={"name": {"S": "a"}})
-
-
-@pytest.mark.parametrize(
-    ("fault", "items"),
-    [
-        pytest.param(DENIED, 0, id="refused"),
-        pytest.param(refused("InternalServerError", status=500), 0, id="server error"),
-        pytest.param(cancelled("None"), 0, id="cancelled"),
-        pytest.param(never_sent(), 0, id="never sent"),
-        pytest.param(answer_lost(), 1, id="answer lost"),
-    ],
-)
-def test_a_call_is_done_only_if_its_answer_is_lost(bench: Bench, fault: Fault, items: int) -> None:
-    error = ReadTimeoutError if fault.error is None else ClientError
-    with inject(bench.client, "PutItem", fault) as left, pytest.raises(error):
-        put(bench)
-    assert left == []
-    assert len(bench.aws.items("counters")) == items
-
-
-def test_faults_meet_calls_in_order_and_later_calls_succeed(bench: Bench) -> None:
-    with inject(bench.client, "PutItem", None, DENIED):
-        put(bench)
-        with pytest.raises(ClientError, match="AccessDenied"):
-            put(bench)
-        put(bench)
-
-
-def test_a_fault_meets_its_operation_only_and_no_call_after_the_block(bench: Bench) -> None:
-    with inject(bench.client, "GetItem", DENIED) as left:
-        put(bench)
-    assert len(left) == 1
-    with inject(bench.client, "PutItem", DENIED):
-        pass
-    put(bench)
-    assert len(bench.aws.items("counters")) == 1

@@ -35,7 +35,7 @@ REFUSED = {
         '{"/": 1, "\\/": 2}',
     ],
     "^NaN is not JSON": ['{"price": NaN}'],
-    "Infinity is not JSON": ['{"price": Infinity}', '{"price": -Infinity}'],
+    "^-?Infinity is not JSON": ['{"price": Infinity}', '{"price": -Infinity}'],
     "IEEE double": [
         *("1e400", "-1E400", "0.1000000000000000055", "9007199254740993.0", "1e-400"),
         "0." + "1" * 4300,
@@ -45,6 +45,10 @@ REFUSED = {
     "lone surrogate": [
         *('{"a": "\\ud800"}', '{"a": "\\udfff"}', '{"\\ud800": 1}', '["\\udc00\\ud800"]'),
         *('{"a": "\ud800"}', '{"\udc00": 1}'),
+    ],
+    "nested deeper than 64": [
+        *("[" * depth + end * depth for depth in (10_000, 300_000) for end in ("", "]")),
+        '["\\"]]]]]]", ' + "[" * 64 + "]" * 65,  # a string that looks closed
     ],
 }
 CASES = [(text, error) for error, texts in REFUSED.items() for text in texts]
@@ -73,28 +77,6 @@ def test_the_largest_safe_integer_is_the_last_one_read(sign: str) -> None:
         read(f"{sign}{MAX_SAFE_INTEGER + 1}")
 
 
-@pytest.mark.parametrize("length", [17, 4300, 4301, 500_000])
-def test_an_integer_of_any_length_is_refused_before_it_is_converted(length: int) -> None:
-    with pytest.raises(Unparseable, match="integer beyond"):
-        read("9" * length)
-
-
-SURROGATES = {
-    "high, escaped": '{"a": "\\ud800"}',
-    "low, escaped": '{"a": "\\udfff"}',
-    "in a key": '{"\\ud800": 1}',
-    "a pair the wrong way round": '["\\udc00\\ud800"]',
-    "raw": '{"a": "\ud800"}',
-    "raw, in a key": '{"\udc00": 1}',
-}
-
-
-@pytest.mark.parametrize("text", SURROGATES.values(), ids=SURROGATES)
-def test_a_lone_surrogate_is_refused(text: str) -> None:
-    with pytest.raises(Unparseable, match="lone surrogate"):
-        read(text)
-
-
 def test_an_escaped_pair_of_surrogates_is_one_character() -> None:
     assert read('"\\ud83d\\ude00"') == "😀"
 
@@ -105,18 +87,6 @@ def test_the_deepest_nesting_is_the_last_one_read(opening: str, closing: str) ->
     assert read(deepest)
     with pytest.raises(Unparseable, match="nested deeper than 64"):
         read(opening + deepest + closing)
-
-
-@pytest.mark.parametrize("depth", [10_000, 300_000])
-@pytest.mark.parametrize("closing", ["", "]"])
-def test_absurd_nesting_is_refused_whether_closed_or_not(depth: int, closing: str) -> None:
-    with pytest.raises(Unparseable, match="nested deeper"):
-        read("[" * depth + closing * depth)
-
-
-def test_nesting_after_a_string_with_closing_brackets_is_counted() -> None:
-    with pytest.raises(Unparseable, match="nested deeper"):
-        read('["\\"]]]]]]", ' + "[" * 64 + "]" * 65)
 
 
 @pytest.mark.parametrize("content", ["[" * 1000, "{" * 1000, '\\"[' * 1000, "\\\\\\\\" + "[" * 99])

@@ -28,7 +28,7 @@ def call_before_reading(monkeypatch: pytest.MonkeyPatch, before: Callable[[str],
     monkeypatch.setattr(reader, "read_event", read)
 
 
-def test_what_is_not_read_in_time_is_reported_and_not_read(
+def test_a_message_that_is_not_read_in_time_is_reported(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aws, context = start(CONSUMER), FakeContext(30_000)

@@ -31,7 +31,7 @@ def test_it_needs_no_region_or_profile_of_the_machine(
         assert failures(aws.deliver(note())) == []
 
 
-def test_each_starts_empty(start: Start) -> None:
+def test_each_fake_aws_starts_empty(start: Start) -> None:
     with FakeAws(consumer_of(), {"counters": "name"}) as aws:
         aws.deliver(note())
         assert len(aws.items("dedup")) == 1

@@ -102,7 +102,7 @@ def handling_two_types() -> Consumer:
         rejecting(Refusal),
     ],
 )
-def test_a_sound_registration_is_accepted(consumer: Consumer) -> None:
+def test_a_valid_registration_is_accepted(consumer: Consumer) -> None:
     assert callable(consumer.lambda_handler)
 
 

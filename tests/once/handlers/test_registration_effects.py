@@ -82,7 +82,7 @@ ALONE = (
     [with_effect(), *map(keyless, KEYLESS)],
     ids=list(Policy),
 )
-def test_a_sound_effect_is_accepted(consumer: Consumer) -> None:
+def test_a_valid_effect_is_accepted(consumer: Consumer) -> None:
     assert callable(consumer.lambda_handler)
 
 

@@ -37,7 +37,7 @@ def packed(content: Any) -> dict[str, Any]:
     return binary(gzip.compress(raw.encode(), compresslevel=1))
 
 
-SOUND = {"body": FORGED, "attributes": {}}
+VALID = {"body": FORGED, "attributes": {}}
 ORIGINALS = {
     "no base64": {"binaryValue": "é", "dataType": "Binary"},
     "no bytes": text("x"),
@@ -46,14 +46,14 @@ ORIGINALS = {
     "no JSON": packed("{"),
     "no object": packed([FORGED]),
     "empty": packed({}),
-    "another member": packed({**SOUND, "more": 1}),
-    "body of another type": packed({**SOUND, "body": 5}),
-    "no body": packed({**SOUND, "body": None}),
-    "attributes of another type": packed({**SOUND, "attributes": 5}),
+    "another member": packed({**VALID, "more": 1}),
+    "body of another type": packed({**VALID, "body": 5}),
+    "no body": packed({**VALID, "body": None}),
+    "attributes of another type": packed({**VALID, "attributes": 5}),
     "nested deeply": packed("[" * 200_000),
-    "30 MB in one text": packed({**SOUND, "body": "x" * 30_000_000}),
+    "30 MB in one text": packed({**VALID, "body": "x" * 30_000_000}),
     "millions of lists": packed("[" + "[]," * 2_800_000 + "[]]"),
-    "sound": packed(SOUND),
+    "valid": packed(VALID),
 }
 KEPT = {
     "no JSON": text("{"),
@@ -107,7 +107,7 @@ def letter_of(aws: FakeAws, body: str, attributes: dict[str, Any]) -> dict[str, 
 
 def test_a_hidden_body_is_never_committed(start: Start) -> None:
     aws = start()
-    letter = letter_of(aws, MOVED, {DeadLetter.ORIGINAL_GZIP: packed(SOUND)})
+    letter = letter_of(aws, MOVED, {DeadLetter.ORIGINAL_GZIP: packed(VALID)})
     assert facts(letter)["reason"] == "unparseable"
     assert amounts(aws) == {}
 

@@ -80,8 +80,7 @@ GROUPS = {
         tests=(
             "golden/test_events",
             "once/events/test_outgoing",
-            "once/outbox/test_relay_faults",
-            "once/outbox/test_relay_poison",
+            "once/outbox/test_relay_dead_letters",
             "once/outbox/test_sns_publisher",
             "once/outbox/test_stream_relay",
         ),

@@ -11,15 +11,15 @@ _TRACEPARENT = re.compile(
 
 
 def passed_on(inbound: Mapping[str, Any], *, event_id: str, root: str) -> dict[str, str]:
-    """Return the trace context of an event that an inbound one gave rise to.
+    """Return the trace context of an event that an inbound event caused.
 
-    The trace stays, the span is the event's own. Where the inbound event has no trace, one begins
-    that is derived and not drawn, so that a replay continues the very same trace.
+    The trace id is that of the inbound event, the span id is new. Without an inbound trace, the
+    trace id is derived and not random, so that a replay has the same one.
 
     Args:
         inbound: the extension attributes of the inbound event.
-        event_id: names the span.
-        root: names the trace where none came in.
+        event_id: the new event's id, from which the span id derives.
+        root: the text from which a trace id derives if there is no inbound one.
     """
     found = _TRACEPARENT.fullmatch(str(inbound.get("traceparent")))
     trace, flags = (found["trace"], found["flags"]) if found else (_hex(root, 32), "00")

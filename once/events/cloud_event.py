@@ -1,4 +1,4 @@
-"""CloudEvents 1.0 in structured JSON: the one form in which Once reads and writes events."""
+"""CloudEvent: reads events in CloudEvents 1.0 structured JSON, the only form that Once accepts."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ _JSON_CONTENT = ("application/json", "text/json")
 
 
 class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event as it was received. `source` and `id` name it once and for all.
+    """An event as it was received. `source` and `id` identify it.
 
-    `time` is the producer's, as text; `extensions` holds every context attribute that the
-    specification does not name.
+    `time` is the producer's text; `extensions` holds each context attribute that the specification
+    does not name.
     """
 
     id: str
@@ -42,17 +42,17 @@ _NAMED = frozenset(_Envelope.__struct_fields__)
 
 
 def read_event(body: str, *, max_bytes: int) -> CloudEvent:
-    """Read the body of a plain SQS message (or of an SNS delivery with raw delivery on).
+    """Read the body of an SQS message, sent directly or by SNS with raw delivery.
 
     Args:
         body: the message body as received.
-        max_bytes: the largest body that is read, in bytes.
+        max_bytes: the largest body to read, in bytes.
 
     Raises:
         Unparseable, TooLarge: see `once.events.strict_json.parse`.
         NoKey: `id` or `source` is missing, null, empty or blank.
         InvalidEvent: another required attribute is missing or of another type, or the data is not
-            JSON. What Once makes no use of is not checked.
+            JSON. Attributes that Once does not use are not checked.
     """
     tree = parse(body, max_bytes=max_bytes)
     if not isinstance(tree, dict):

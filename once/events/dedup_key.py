@@ -1,7 +1,7 @@
-"""Key rules: where the stable business identity of an event is found.
+"""Key rules: select the stable business identity of an event.
 
-Never an SQS MessageId and never a time of receipt: both change when the same event comes again.
-A key's parts are joined by `#` after escaping, so that two different events never share a key.
+An SQS MessageId or a time of receipt cannot serve: both differ when the same event comes again.
+The parts of a key are escaped and joined by `#`, so that two different events never share a key.
 """
 
 import unicodedata
@@ -14,7 +14,7 @@ from once.errors import NoKey, TooLarge
 from once.events.cloud_event import CloudEvent
 from once.schema import Limits
 
-# A text composed has at least half as many bytes as the text had characters.
+# Composed (NFC), a text has at least half as many bytes as it had characters before.
 _MOST_CHARACTERS = 2 * Limits.PARTITION_KEY_BYTES
 
 
@@ -23,7 +23,7 @@ class Key:
     """A key rule, declared with the handler: `@consumer.handles(…, key=Key.field("order_id"))`.
 
     Attributes:
-        parts: from an event and its fingerprint to the parts of its key; raises NoKey where one is
+        parts: returns the parts of a key for an event and its fingerprint; raises NoKey if one is
             missing.
         fields: the paths into the event's data that the rule reads.
     """
@@ -60,8 +60,9 @@ class Key:
         """Return the partition key of the dedup record: the consumer, then the event's key.
 
         Raises:
-            NoKey: what the rule reads is missing, null, blank or no string or whole number.
-            TooLarge: the key is longer than DynamoDB's partition keys may be.
+            NoKey: a value that the rule reads is missing, null, blank, or neither a string nor a
+                whole number.
+            TooLarge: the key is longer than DynamoDB's limit for partition keys.
         """
         parts = self.parts(event, fingerprint)
         if (length := sum(map(len, parts))) > _MOST_CHARACTERS:
@@ -81,7 +82,7 @@ def consumer_of(pk: str) -> str:
 
 
 def key_hash(pk: str) -> str:
-    """Return what stands for a key where the key itself must not be seen: its SHA-256, in hex."""
+    """Return the SHA-256 of a key in hex. It replaces the key in logs, metrics and dead letters."""
     return sha256(pk.encode()).hexdigest()
 
 
@@ -96,7 +97,7 @@ def _at(data: Any, path: str) -> Any:
 
 
 def _scalar(value: Any, name: str) -> str:
-    """Tell the number 1 from the text "1": they are two identities."""
+    """Return a value with its type, since the number 1 and the text "1" are two identities."""
     match value:
         case bool():
             pass

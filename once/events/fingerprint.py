@@ -1,7 +1,7 @@
-"""Fingerprint: SHA-256 over the canonical form of what must not differ under one key.
+"""Fingerprint: SHA-256 over the parts of an event that must not differ under one key.
 
-The canonical form is one byte string for every way of writing the same JSON value: RFC 8785, over
-Unicode NFC.
+It is taken of their canonical form, which is the same byte string for each spelling of a JSON
+value: RFC 8785, over Unicode NFC.
 """
 
 import unicodedata
@@ -18,7 +18,7 @@ from once.events.cloud_event import CloudEvent
 def fingerprint(event: CloudEvent, *, volatile: Collection[str] = ()) -> str:
     """Return the SHA-256, in hexadecimal, of the event's type, subject and data.
 
-    `time` and the extension attributes are left out: producers stamp them anew on a retry.
+    `time` and the extension attributes are left out, since a producer may change them on a retry.
 
     Args:
         event: the event.
@@ -33,8 +33,8 @@ def fingerprint(event: CloudEvent, *, volatile: Collection[str] = ()) -> str:
 def canonical(value: Any) -> bytes:
     """Return the canonical form of a JSON value.
 
-    RFC 8785 leaves Unicode alone, so an "é" in one code point or in two would make two forms of one
-    event; strings are therefore composed (NFC) first. Handlers still see what was sent.
+    RFC 8785 does not normalise Unicode: "é" as one code point or as two would give one event two
+    forms. Strings are therefore composed (NFC) first. Handlers still receive the original strings.
 
     Raises:
         Unparseable: two keys of one object become the same key when composed.

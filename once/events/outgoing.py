@@ -1,7 +1,7 @@
-"""The outbox: events inside the dedup record, so that they commit with the state they tell of.
+"""Outgoing events: stored in the dedup record, so that they commit with the changes they report.
 
-Their ids derive from the inbound event's key, the consumer and their position. Whoever publishes
-them a second time publishes the same events, and consumers deduplicate.
+Their ids derive from the consumer, the key of the inbound event and their position. If they are
+published again, their ids are the same, and consumers deduplicate them.
 """
 
 import json
@@ -19,12 +19,12 @@ from once.events.dedup_key import consumer_of, key_hash
 from once.schema import Limits, Record, source_of
 
 _ENVELOPE_BYTES = 1024
-"""Left for what SNS counts beside the body: the attribute that queues subscribe by."""
+"""Kept for the message attribute that filter policies read: SNS counts it in the size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event as a handler publishes it: type, data that JSON can hold, and subject."""
+    """An event that a handler publishes: type, data that JSON can hold, and subject."""
 
     type: str
     data: Any
@@ -33,7 +33,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingEvent:
-    """An event as it is published: its id, source and type, and the CloudEvent as JSON text."""
+    """An event of an outbox: its id, source and type, and the whole CloudEvent as JSON text."""
 
     id: str
     source: str
@@ -72,15 +72,15 @@ def written(
     """Return the text of the record's outbox.
 
     Args:
-        drafts: what the handler published, in order.
-        inbound: the event that gave rise to them.
+        drafts: the events that the handler published, in order.
+        inbound: the event that the handler ran for.
         pk: the partition key of the dedup record.
         consumer: the consumer's name.
         now: the time of the commit, in seconds since the epoch.
 
     Raises:
-        InvalidWrite: an event that no consumer could read.
-        TooLarge: an event is over what SNS takes.
+        InvalidWrite: consumers could not read an event.
+        TooLarge: an event is over SNS's limit.
     """
     root = key_hash(pk)
     source = source_of(consumer)
@@ -104,7 +104,7 @@ def written(
 
 
 def _body(envelope: Mapping[str, Any]) -> str:
-    # The consumers of the event read it strictly. Refused here, it is refused once.
+    # Consumers parse strictly. Refused before the commit, an event is not refused by each of them.
     try:
         body = json.dumps(envelope, separators=(",", ":"))
         read_event(body, max_bytes=Limits.TOPIC_MESSAGE_BYTES - _ENVELOPE_BYTES)
@@ -116,13 +116,13 @@ def _body(envelope: Mapping[str, Any]) -> str:
 
 
 def events_in(item: Mapping[str, Any]) -> list[OutgoingEvent]:
-    """Return the events in a dedup record, none if it has no outbox.
+    """Return the events in a dedup record; none if it has no outbox.
 
     Args:
-        item: the record, in DynamoDB's own JSON form.
+        item: the record, in DynamoDB's JSON.
 
     Raises:
-        Unpublishable: the outbox is not the text that was written there.
+        Unpublishable: the outbox is not one that `written` returned.
     """
     if Record.OUTBOX not in item:
         return []
@@ -141,7 +141,7 @@ def event_id_of(root: str, position: int) -> str:
 def check_origin(
     event: OutgoingEvent, position: int, pk: str, publishes: Mapping[str, Sequence[str]]
 ) -> None:
-    """Refuse an event that the consumer of its record cannot have committed.
+    """Refuse an event that its record's consumer cannot have committed.
 
     Args:
         event: the event.
@@ -150,7 +150,7 @@ def check_origin(
         publishes: the event types that each consumer may publish.
 
     Raises:
-        Unpublishable: its type, its source or its id is not one of this record's consumer.
+        Unpublishable: the type, source or id does not fit the record's consumer.
     """
     consumer = consumer_of(pk)
     if event.type not in publishes.get(consumer, ()):

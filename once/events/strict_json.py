@@ -1,8 +1,8 @@
-"""Strict JSON: what two parsers could read in two ways is refused, with a reason.
+"""Strict JSON: refuses text that two parsers could read differently, with a reason.
 
 The rules are those of I-JSON (RFC 7493): no duplicate keys, no lone surrogates, no number that an
-IEEE double cannot hold. On top come limits on depth and on digits, before anything recurses, and
-on runs of combining marks, before anything is normalised.
+IEEE double cannot hold. Depth and digits are limited before any recursion or conversion, runs of
+combining marks before any normalisation.
 """
 
 import json
@@ -17,17 +17,18 @@ from once.errors import TooLarge, Unparseable
 MAX_DEPTH = 64
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_NON_STARTERS = 30
-"""The Stream-Safe Text Format of Unicode (UAX #15): longer runs occur in no language.
+"""Longest run of combining marks: the Stream-Safe Text Format of Unicode (UAX #15).
 
-Normalising takes quadratic time in the length of a run: 120,000 combining marks take 20 s.
+Longer runs do not occur in any language, and normalising takes quadratic time in their length:
+120,000 combining marks take 20 s.
 """
 _MAX_DIGITS = len(str(MAX_SAFE_INTEGER)) + 1  # and a sign
 
 _LONG_RUN = b"\1" * (MAX_NON_STARTERS + 1)
-# Starters by their own combining class, which decompose into non-starters only.
+# Their own combining class is that of starters, but they decompose into non-starters only.
 _DISGUISED = "\u0f73\u0f75\u0f81"
 
-# A string that never ends must match as well, or each quote in it would start the scan anew.
+# An unclosed string must match too. Otherwise the scan would restart at each quote in it.
 _BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]+|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
@@ -36,14 +37,14 @@ def parse(text: str, *, max_bytes: int) -> Any:
 
     Args:
         text: the text as received.
-        max_bytes: the largest size that is read, in bytes of UTF-8.
+        max_bytes: the largest size to read, in bytes of UTF-8.
 
     Returns:
-        dict, list, str, int, float, bool or None; numbers are finite and survive as doubles.
+        dict, list, str, int, float, bool or None; numbers are finite and exact as doubles.
 
     Raises:
         TooLarge: the text is longer than `max_bytes`.
-        Unparseable: anything else that is not strict JSON.
+        Unparseable: the text is not strict JSON.
     """
     _check_encoding(text, max_bytes)
     _check_depth(text)
@@ -87,7 +88,7 @@ def _check_surrogates(plain: str) -> None:
 
 
 def _check_combining(plain: str) -> None:
-    """Refuse a long run of non-starters in a JSON text that has no escapes."""
+    """Refuse a long run of non-starters in a JSON text without escapes."""
     if plain.isascii():
         return
     for character in _DISGUISED:

@@ -1,4 +1,4 @@
-"""Checks of a function's signature and of a model, made when a consumer is loaded."""
+"""Checks of handler functions and data models, run when a consumer is loaded."""
 
 import inspect
 from collections.abc import Callable
@@ -7,7 +7,10 @@ import msgspec
 
 
 def would_never_run(function: Callable[..., object]) -> bool:
-    """Tell what a call only makes an object of: its event would commit with nothing done."""
+    """Return whether a call of the function only makes a coroutine or a generator.
+
+    As a handler, it would let its event commit without doing anything.
+    """
     return (
         inspect.iscoroutinefunction(function)
         or inspect.isgeneratorfunction(function)
@@ -16,7 +19,7 @@ def would_never_run(function: Callable[..., object]) -> bool:
 
 
 def takes(function: Callable[..., object], count: int) -> bool:
-    """Tell whether a function can be called with so many arguments."""
+    """Return whether a function can be called with `count` positional arguments."""
     try:
         inspect.signature(function).bind(*range(count))
     except TypeError:
@@ -25,7 +28,7 @@ def takes(function: Callable[..., object], count: int) -> bool:
 
 
 def field_names(model: type) -> set[str] | None:
-    """Return a model's fields as they stand in JSON; None where it is no msgspec.Struct."""
+    """Return the JSON names of a model's fields; None if it is not a msgspec.Struct."""
     if not (inspect.isclass(model) and issubclass(model, msgspec.Struct)):
         return None
     return {field.encode_name for field in msgspec.structs.fields(model)}

@@ -1,4 +1,4 @@
-"""One write of a handler, and how it is spelt for DynamoDB."""
+"""Actions: a handler's writes and checks, and their form in TransactWriteItems."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Item = Mapping[str, Any]
 ItemKey = tuple[str, tuple[tuple[str, Any], ...]]
-"""A table's logical name, and the attributes of a primary key in it."""
+"""A table's logical name, and the attributes of an item's primary key."""
 
 _SERIALIZER = TypeSerializer()
 _SET_CLAUSE = re.compile(r"(?<![\w#:.])SET\b", re.IGNORECASE)
@@ -38,7 +38,7 @@ class ItemVersion:
 
     Attributes:
         exists: whether there was an item.
-        commit: the id of the commit that wrote it last; None if none of this library's did.
+        commit: id of the last commit that wrote it; None if this library never did.
     """
 
     exists: bool
@@ -46,15 +46,15 @@ class ItemVersion:
 
     @classmethod
     def of(cls, item: Item | None) -> "ItemVersion":
-        """Return the version of an item as read; None stands for no item."""
+        """Return the version of an item that was read; pass None for a missing item."""
         return cls(item is not None, (item or {}).get(COMMIT_ATTRIBUTE))
 
 
 class Terms(TypedDict, total=False):
-    """On what terms a write may commit, in DynamoDB's condition expressions.
+    """Optional terms of a write: a condition expression, its names, and a refusal.
 
-    `otherwise` is the business refusal that a failed condition stands for. Without it the message
-    is tried again later.
+    `otherwise` is the business refusal to raise if the condition fails. Without it, a failed
+    condition makes the message retry later.
     """
 
     condition: str
@@ -64,7 +64,7 @@ class Terms(TypedDict, total=False):
 
 @dataclass(slots=True, kw_only=True)
 class Action:
-    """One action on one item. `kind` is DynamoDB's word: Put, Update, Delete or ConditionCheck."""
+    """One action on one item. `kind` is DynamoDB's name: Put, Update, Delete or ConditionCheck."""
 
     kind: str
     table: "TableSettings"
@@ -78,10 +78,10 @@ class Action:
     read: ItemVersion | None = None
 
     def render(self, commit: str) -> "TransactWriteItemTypeDef":
-        """Return the entry for TransactItems.
+        """Return the action as an entry of TransactItems.
 
         Args:
-            commit: the id of this commit, kept on the item so that readers can tell a change.
+            commit: the id of this commit, stored on the item so that a reader can detect a change.
 
         Raises:
             InvalidWrite: a value that DynamoDB has no type for.
@@ -125,12 +125,12 @@ class Action:
 
 
 def rendered(actions: Iterable[Action], commit: str) -> list["TransactWriteItemTypeDef"]:
-    """Return the entries of actions for TransactItems; see `Action.render`."""
+    """Return actions as entries of TransactItems; see `Action.render`."""
     return [action.render(commit) for action in actions]
 
 
 def serialize(item: Item) -> dict[str, Any]:
-    """Return the DynamoDB form of an item; Decimal and int are numbers, float is refused.
+    """Return an item in DynamoDB's JSON. Numbers are Decimal or int; float is refused.
 
     Raises:
         InvalidWrite: a value that DynamoDB has no type for.
@@ -144,7 +144,7 @@ def serialize(item: Item) -> dict[str, Any]:
 
 
 def _stamped(update: str) -> str:
-    """Add the commit's id to the SET clause, of which an expression may have only one."""
+    """Add the commit id to the SET clause. An update expression may have only one such clause."""
     stamp = f"SET {_COMMIT_NAME} = {_COMMIT_VALUE}"
     if _SET_CLAUSE.search(update):
         return _SET_CLAUSE.sub(f"{stamp},", update, count=1)

@@ -1,7 +1,7 @@
-"""Effects: calls outside DynamoDB, each with the policy that says what an unknown outcome means.
+"""Effect declarations: calls outside DynamoDB, each with a policy for an unknown outcome.
 
-No transaction reaches a card processor. What can be promised about a call depends on what its
-provider promises, so each effect states it; there is no default.
+A DynamoDB transaction cannot include a call to a payment provider. The guarantees of such a call
+depend on those of its provider, so each effect states a policy; there is no default.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,11 +20,11 @@ class Policy(StrEnum):
     """Rule for an effect whose outcome is not known."""
 
     PROVIDER_KEY = "provider-key"
-    """Called again with the same key, which the provider collapses, while it remembers the key."""
+    """Call again with the same key while the provider remembers it. It executes the call once."""
     AT_LEAST_ONCE = "at-least-once"
-    """Called again, and so perhaps done twice."""
+    """Call again. The effect may then happen twice."""
     AT_MOST_ONCE = "at-most-once"
-    """Never called again, and so perhaps not done: a person decides."""
+    """Never call again. The effect may not have happened; an operator decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,9 @@ class Call:
     """The terms of one attempt at an effect.
 
     Attributes:
-        key: the idempotency key, the same on every attempt until a spent one is replaced.
-        timeout_seconds: how long the call may take. The function is killed not long after.
+        key: the idempotency key. It is the same in every attempt, unless the provider has saved an
+            error under it; then a new one replaces it.
+        timeout_seconds: the longest time for the call. Lambda ends the function shortly after.
     """
 
     key: str
@@ -48,18 +49,21 @@ LookUpFunction = Callable[[Any, Call], Any]
 class Effect:
     """A function that calls the outside world. `Consumer.effect` makes one.
 
-    It returns the outcome; raises a Refusal, which is an outcome too; NotDone or a PermanentError
-    where the provider has certainly done nothing; or anything else, which leaves the outcome
-    unknown.
+    It returns the outcome, or raises
+
+    - a Refusal, which is an outcome too;
+    - NotDone or a PermanentError, if the provider has certainly done nothing;
+    - any other exception, which leaves the outcome unknown.
 
     Attributes:
         name: part of the provider's key. It must never change while effects are pending.
         model: a msgspec.Struct; the request as it is kept in the dedup record.
-        policy: what becomes of it when the outcome is not known.
-        key_lifetime_seconds: how long the provider is sure to remember a key; 0 unless the policy
-            is PROVIDER_KEY.
+        policy: the rule for an unknown outcome.
+        key_lifetime_seconds: the time for which the provider certainly remembers a key; 0 unless
+            the policy is PROVIDER_KEY.
         function: the call.
-        look_up: finds the outcome at the provider, or None where there is certainly none.
+        look_up: asks the provider for the outcome; returns None if the effect certainly did not
+            happen.
     """
 
     name: str
@@ -70,14 +74,14 @@ class Effect:
     look_up: LookUpFunction | None = field(default=None, init=False)
 
     def looks_up(self, function: LookUpFunction) -> LookUpFunction:
-        """Register the function that asks the provider what became of an earlier attempt."""
+        """Register the function that asks the provider for the outcome of an earlier attempt."""
         self.look_up = function
         return function
 
     def faults(self) -> Iterator[str]:
-        """Yield what is wrong with the declaration, each with its remedy."""
+        """Yield the mistakes in the declaration, each with its remedy."""
         place = f"the effect {self.name!r}"
-        if not CONSUMER_NAME.fullmatch(self.name):  # it travels in a header, as part of the key
+        if not CONSUMER_NAME.fullmatch(self.name):  # part of the key, which is sent as a header
             yield f"{place}: its name does not match {CONSUMER_NAME.pattern}"
         if not isinstance(self.policy, Policy):
             yield f"{place} has no policy; state one of once.Policy"
@@ -103,13 +107,13 @@ CompletionFunction = Callable[[Any, Any, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A function that writes down an effect's outcome."""
+    """A function that fills the transaction for an effect's outcome."""
 
     effect: Effect
     function: CompletionFunction
 
     def faults(self) -> Iterator[str]:
-        """Yield what is wrong with the registration, each with its remedy."""
+        """Yield the mistakes in the registration, each with its remedy."""
         if not isinstance(self.effect, Effect):
             yield f"{name_of(self.function)} completes {self.effect!r}; name an effect"
         if would_never_run(self.function) or not takes(self.function, 3):

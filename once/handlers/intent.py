@@ -1,4 +1,4 @@
-"""The intent: what stands in a pending dedup record before a call leaves, and until it is done."""
+"""Intent: an effect's request, key and lease, in the pending dedup record until it is done."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,17 +9,18 @@ from once.schema import Record, Standing
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """An effect that is going to be called, or was.
+    """An effect before and after its call, while its outcome is not committed.
 
     Attributes:
         effect: the effect's name.
-        provider_key: the idempotency key of every attempt, until a spent one is replaced.
-        request: the bytes of every attempt: the request's model as JSON.
-        key_expires_at: when the provider may forget the key, by the clock of the first to call, in
-            seconds since the epoch; None where there is none to forget.
-        owner: whose turn it is; only the owner may write the outcome.
-        lease_until: by when the owner has ended, by its own clock, in milliseconds since the epoch.
-        standing: what is known of the effect.
+        provider_key: the idempotency key of every attempt, unless a saved error needs a new one.
+        request: the request's model as JSON; every attempt sends these bytes.
+        key_expires_at: time from which the provider may forget the key, by the clock of the first
+            caller, in seconds since the epoch; None without a key.
+        owner: token of the delivery that may call and write the outcome.
+        lease_until: time by which the owner has ended, by its own clock, in milliseconds since the
+            epoch.
+        standing: whether the call may still run, did nothing, or has an unknown outcome.
     """
 
     effect: str
@@ -32,7 +33,7 @@ class Intent:
 
     @classmethod
     def read(cls, item: Mapping[str, Any]) -> "Intent":
-        """Read the intent of a pending record, in DynamoDB's own JSON form."""
+        """Read the intent of a pending record, in DynamoDB's JSON."""
         expires = item.get(Record.KEY_EXPIRES_AT)
         return cls(
             effect=item[Record.EFFECT]["S"],
@@ -45,7 +46,7 @@ class Intent:
         )
 
     def item(self) -> dict[str, Any]:
-        """Return the attributes of the pending record, in DynamoDB's own JSON form."""
+        """Return the attributes of the pending record, in DynamoDB's JSON."""
         attributes: dict[str, Any] = {
             **self.trail(),
             Record.REQUEST: {"S": self.request.decode()},
@@ -58,7 +59,7 @@ class Intent:
         return attributes
 
     def trail(self) -> dict[str, Any]:
-        """Return what the record keeps when it is done: where to look at the provider."""
+        """Return the attributes that a done record keeps, to find the effect at the provider."""
         return {
             Record.EFFECT: {"S": self.effect},
             Record.PROVIDER_KEY: {"S": self.provider_key},

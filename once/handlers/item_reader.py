@@ -24,7 +24,7 @@ class ItemReader:
         self._client = client
 
     def read(self, table: TableSettings, key: Item) -> dict[str, Any] | None:
-        """Read an item consistently; None where there is none."""
+        """Return an item, read consistently; None if it does not exist."""
         answer = self._client.get_item(
             TableName=table.name, Key=serialize(key), ConsistentRead=True
         )

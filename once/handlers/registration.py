@@ -1,4 +1,4 @@
-"""Registrations of a consumer: handlers and rejections, each with its check."""
+"""Registrations of a consumer: its handlers and its answers to refusals, with their checks."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ class Handler:
     volatile: frozenset[str]
 
     def faults(self) -> Iterator[str]:
-        """Yield what is wrong with the registration, each with its remedy."""
+        """Yield the mistakes in the registration, each with its remedy."""
         place = f"{name_of(self.function)} for {self.event_type!r}"
         if not self.event_type.strip():
             yield f"{place}: the event type is blank; name the CloudEvents `type` it handles"
@@ -60,7 +60,7 @@ class Rejection:
     function: RefusalFunction
 
     def faults(self) -> Iterator[str]:
-        """Yield what is wrong with the registration, each with its remedy."""
+        """Yield the mistakes in the registration, each with its remedy."""
         if not (inspect.isclass(self.refusal) and issubclass(self.refusal, Refusal)):
             yield f"{name_of(self.function)} rejects {self.refusal!r}; derive it from once.Refusal"
         if would_never_run(self.function):
@@ -73,5 +73,5 @@ class Rejection:
 
 
 def twice(what: object, first: Callable[..., None], second: Callable[..., None]) -> str:
-    """Return the fault of two functions registered for one thing."""
+    """Return the message for two functions that are registered for the same thing."""
     return f"{name_of(first)} and {name_of(second)} both handle {what!r}; keep one of them"

@@ -26,7 +26,7 @@ Reader = Callable[[TableSettings, Item], dict[str, Any] | None]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which event, for which consumer: its dedup record's partition key, and its fingerprint."""
+    """Identity of an event for one consumer: partition key of the dedup record, and fingerprint."""
 
     pk: str
     fingerprint: str
@@ -45,8 +45,8 @@ class Transaction:
     Values are str, int, Decimal, bool, None, bytes, list, dict or set: never float.
 
     Attributes:
-        intent: the effect to call once this is committed; `EffectExecutor.intend` sets it.
-        owned: the intent whose outcome this transaction writes down.
+        intent: the effect to call after this commit; `EffectExecutor.intend` sets it.
+        owned: the intent whose outcome this transaction commits.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Transaction:
         self._reads: dict[ItemKey, tuple[Action, dict[str, Any] | None]] = {}
 
     def put(self, table: Table, item: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
-        """Write a whole item, in place of one with the same key."""
+        """Write a whole item. It replaces an item with the same key."""
         key = {name: item.get(name) for name in self._tables[table.name].key}
         self._add(table, key, terms, kind="Put", item=dict(item), values=values or {})
 
@@ -86,9 +86,9 @@ class Transaction:
         values: Values = None,
         **terms: Unpack[Terms],
     ) -> None:
-        """Change an item by an update expression; an item that is not there comes into being.
+        """Change an item by an update expression, or create it if it does not exist.
 
-        `values` serve the expression and the condition alike.
+        `values` are those of both the expression and the condition.
         """
         self._add(table, key, terms, kind="Update", update=expression, values=values or {})
 
@@ -99,13 +99,14 @@ class Transaction:
         self._add(table, key, terms, kind="Delete", values=values or {})
 
     def check(self, table: Table, key: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
-        """Commit only if an item that is not written meets the condition."""
+        """Let the commit depend on a condition on an item that it does not write."""
         self._add(table, key, terms, kind="ConditionCheck", values=values or {})
 
     def get(self, table: Table, key: Item) -> dict[str, Any] | None:
-        """Read an item consistently; the commit then holds only if it has not changed since.
+        """Read an item consistently. The commit then succeeds only if the item has not changed.
 
-        Numbers come back as Decimal. This transaction's own writes are not seen: none is sent yet.
+        Numbers are returned as Decimal. Writes of this transaction are not visible: they are sent
+        with the commit.
         """
         settings = self._tables[table.name]
         found = _item_key(table, settings, key)
@@ -117,7 +118,7 @@ class Transaction:
         return None if item is None else dict(item)
 
     def publish(self, event_type: str, data: Any, *, subject: str | None = None) -> None:
-        """Publish an event, if and when this transaction commits.
+        """Publish an event once this transaction is committed.
 
         Args:
             event_type: the CloudEvents `type`, one of the consumer's `publishes=`.
@@ -125,8 +126,8 @@ class Transaction:
             subject: the CloudEvents `subject`, if the event has one.
 
         Raises:
-            InvalidWrite: the consumer does not publish this type, the data is no JSON, or an
-                effect is still to be performed.
+            InvalidWrite: the consumer does not declare this type, the data has no JSON form, or the
+                transaction already performs an effect.
         """
         if event_type not in self._publishes:
             raise InvalidWrite(
@@ -138,15 +139,15 @@ class Transaction:
         self.drafts.append(draft(event_type, data, subject))
 
     def perform(self, effect: Effect, request: Struct) -> None:
-        """Call the outside world once this transaction is committed, and with it the intent to.
+        """Call an effect once this transaction is committed together with the intent to call it.
 
         Args:
             effect: one of the consumer's effects.
-            request: what to call it with; every attempt is made with these bytes.
+            request: the argument of the call; every attempt sends the same bytes.
 
         Raises:
-            InvalidWrite: a second effect, an effect in the completion of one or in the answer to
-                a refusal, an event published already, or a request of another model.
+            InvalidWrite: there is already an effect or an event; the function completes an effect
+                or answers a refusal; or the request is not of the effect's model.
         """
         if self.request or self.owned or self.refusal:
             raise InvalidWrite("one effect an event: publish an event, and let it cause the next")
@@ -167,12 +168,12 @@ class Transaction:
         return {key for key, a in self._actions.items() if a.kind != "ConditionCheck"}
 
     def refused(self, refusal: Refusal, *, keep_reads: bool) -> "Transaction":
-        """Return the empty transaction in which a refusal is answered.
+        """Return an empty transaction for the answer to a refusal.
 
         Args:
             refusal: why the event is refused.
-            keep_reads: whether the refusal was decided on what this transaction read, and so must
-                not commit if that has changed.
+            keep_reads: whether the refusal depends on the items that this transaction read. Its
+                commit then fails if one of them has changed.
         """
         answer = Transaction(
             self.event,
@@ -191,7 +192,7 @@ class Transaction:
         """Return the actions to commit: the writes, then a check for each item that is only read.
 
         Raises:
-            TooLarge: more actions than DynamoDB takes, with the dedup record counted.
+            TooLarge: with the dedup record, there are more actions than DynamoDB takes.
         """
         checks = {key: check for key, (check, _) in self._reads.items()}
         writes = {

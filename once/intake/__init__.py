@@ -1,4 +1,4 @@
-"""Intake: an SQS record in; a delivery out, with the task to run or the error why there is none.
+"""Intake: an SQS record in; a delivery out, with its decoded event or the error of decoding it.
 
 Checks the source of an event, and restores the attributes of a message that was redriven. Used by
 `batch`, and by `failures` to quarantine the message as it was sent.

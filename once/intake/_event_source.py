@@ -1,7 +1,8 @@
-"""Which source an event may come from: what a producer sends is never taken for a consumer's event.
+"""Event source: checks that an event comes from a source that may publish its type.
 
-Producers publish external types to one topic. Internal types, which consumers publish, have the
-source `/once/<consumer>` and come from the other topic, to which the relay alone publishes.
+Producers publish external types to the ingress topic. Internal types, which consumers publish, have
+the source `/once/<consumer>` and come from the events topic, where only the relay may publish. A
+producer's event is thus never taken for a consumer's.
 """
 
 from collections.abc import Mapping
@@ -24,11 +25,11 @@ def check_source(event: CloudEvent, record: "SQSRecord", sources: Sources) -> No
 
     Args:
         event: the event.
-        record: the message that it came in.
+        record: the message with the event.
         sources: `once.settings.Settings.sources`.
 
     Raises:
-        UntrustedSource: it may not.
+        UntrustedSource: the source may not publish this type.
     """
     if event.type in sources:
         _check_internal(event, record, sources[event.type])
@@ -46,8 +47,8 @@ def _check_internal(event: CloudEvent, record: "SQSRecord", allowed: tuple[str, 
             f"{event.type} may come from {' or '.join(allowed)} only: if producers publish it, "
             "declare it in external= of the consumer's declaration in the CDK app"
         )
-    # The filter of a subscription reads the attribute, and a handler is chosen by the body: with
-    # the attribute of an external type, a producer could have any body delivered.
+    # A subscription's filter reads the attribute, and the handler is chosen by the body. With the
+    # attribute of an external type, a producer could otherwise get any body delivered.
     routed = _routed(record)
     if routed is not None and routed.get("stringValue") != event.type:
         raise UntrustedSource(
@@ -57,7 +58,7 @@ def _check_internal(event: CloudEvent, record: "SQSRecord", allowed: tuple[str, 
 
 
 def _routed(record: "SQSRecord") -> Mapping[str, Any] | None:
-    """The attribute by which the topic delivered a message, also one that was moved or redriven."""
+    """Return the type attribute of a message as the topic delivered it, even after a redrive."""
     attributes: Mapping[str, Any] = record.raw_event.get("messageAttributes") or {}
     if EVENT_TYPE_ATTRIBUTE in attributes:
         found: Mapping[str, Any] = attributes[EVENT_TYPE_ATTRIBUTE]

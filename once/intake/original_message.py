@@ -1,9 +1,9 @@
-"""The message as its producer sent it, through however many quarantines and redrives it has gone.
+"""Original message: body and attributes as the producer sent them, kept over redrives.
 
-A dead letter carries the producer's attributes as JSON in one attribute, since SQS allows ten in
-all. A message that is too large beside the facts goes compressed into a binary attribute as a
-whole. Consumers pass that attribute on and never open it: any producer may send one. Only the
-operator's tools do, see `once.ops.dead_letters.decompression`.
+A dead letter carries the producer's attributes as JSON in one attribute, since SQS allows ten
+attributes. If the message is too large with the facts of the dead letter, the whole message is
+compressed into a binary attribute. Consumers pass that attribute on without decompressing it, since
+any producer may send one; the operator's tools do (`once.ops.dead_letters.decompression`).
 """
 
 import gzip
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 MOVED = f"The message is in the attribute {DeadLetter.ORIGINAL_GZIP}"
 
-# What SQS refuses in a message: what is outside XML 1.0's character range, or cannot be encoded at
-# all. Spelt the other way, as none of what it takes, it compiles ten times as long at every start.
+# Characters that SQS refuses: those outside the range of XML 1.0, and surrogates. The complement of
+# the allowed ranges would take ten times as long to compile at each start.
 NOT_ALLOWED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 _RESERVED = "once-"
@@ -34,7 +34,7 @@ Attributes = dict[str, dict[str, Any]]
 
 
 class Attribute(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A message attribute in the form in which Lambda shows it, with one value."""
+    """A message attribute in the form of Lambda's SQS events, with one value."""
 
     string_value: str | None = None
     binary_value: str | None = None
@@ -47,9 +47,9 @@ class Attribute(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
 
 
 class OriginalMessage(Struct, frozen=True):
-    """Body and message attributes, the latter in the form in which Lambda shows them.
+    """Body and message attributes, the latter in the form of Lambda's SQS events.
 
-    `packed` is what an earlier quarantine has compressed, where body and attributes are in there.
+    `packed` holds both if an earlier quarantine has compressed them.
     """
 
     body: str
@@ -58,7 +58,7 @@ class OriginalMessage(Struct, frozen=True):
 
     @classmethod
     def of(cls, record: "SQSRecord") -> "OriginalMessage":
-        """Read a message. Names that begin with `once-` are reserved, and never the producer's."""
+        """Read a message. Attributes whose names begin with `once-` are never the producer's."""
         attributes = record.raw_event.get("messageAttributes") or {}
         own = {n: _values(one) for n, one in attributes.items() if not n.startswith(_RESERVED)}
         kept = restored(text_of(attributes, DeadLetter.ATTRIBUTES) or "")
@@ -66,7 +66,7 @@ class OriginalMessage(Struct, frozen=True):
         return cls(record.body, {**kept, **own}, packed)
 
     def plain(self) -> dict[str, Any]:
-        """Return the attributes that carry on the producer's, with the body as it is."""
+        """Return the attribute of a dead letter that holds the producer's attributes, if any."""
         if not self.attributes:
             return {}
         kept = json.dumps(self.attributes, ensure_ascii=False)
@@ -77,21 +77,21 @@ class OriginalMessage(Struct, frozen=True):
         content = json.dumps(
             {"body": self.body, "attributes": self.attributes}, ensure_ascii=False
         ).encode(errors="surrogatepass")
-        # The fastest level: the higher ones take seconds on some texts, and time is short.
+        # Level 1 is the fastest. Higher levels take seconds on some texts, within an invocation.
         return gzip.compress(content, compresslevel=1, mtime=0)
 
 
 def text_of(attributes: Mapping[str, Any], name: str) -> str | None:
-    """Return the text of an attribute in Lambda's form; None where it is missing or no text."""
+    """Return the text of an attribute in Lambda's form; None if it is missing or not text."""
     value = attributes.get(name)
     text = value.get("stringValue") if isinstance(value, dict) else None
     return text if isinstance(text, str) else None
 
 
 def restored(kept: str) -> Attributes:
-    """Return the attributes that an earlier quarantine has kept as JSON.
+    """Return the attributes that an earlier quarantine has stored as JSON.
 
-    Returns none where no quarantine can have written them: the text may be any producer's.
+    Returns none if no quarantine can have written the text, since any producer may send one.
     """
     try:
         found = decode(kept, type=dict[str, Attribute], strict=True)
@@ -104,7 +104,7 @@ def restored(kept: str) -> Attributes:
 
 
 def _values(attribute: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an attribute without the lists that Lambda shows beside its value, always empty."""
+    """Return an attribute without its list values, which Lambda always sends empty."""
     return {part: attribute[part] for part in _PARTS if attribute.get(part) is not None}
 
 

@@ -29,20 +29,25 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 _OFTEN = 3
-"""Receives. Two may have been spent on a neighbour that ended the function: once in its own batch,
-and once more because SQS delivered both together again."""
+"""Receives after which a message itself may be ending the function.
+
+Two may be due to another message: its first batch, and a second one if SQS delivers both together
+again.
+"""
 
 _LAST_HOURS_SECONDS = 2 * 60 * 60
-"""End of a message's life in its queue. No delay is as long: none ends after SQS has deleted the
-message."""
+"""Time before the end of retention in which a delivery counts as the last chance.
+
+It is longer than each delay, so that no delay ends after SQS has deleted the message.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedEvent:
     """An event with its identity and its handler.
 
-    `data` fits the handler's model, or is the InvalidData that says why it does not: an event that
-    is already committed is a duplicate in both cases.
+    `data` is of the handler's model, or is an InvalidData error. Reading does not raise the error,
+    since an event that is already committed is a duplicate in both cases.
     """
 
     event: CloudEvent
@@ -117,8 +122,8 @@ class RecordReader:
             self._read_attributes(delivery)
             delivery.decoded = _out_of_time() if deadline.spent else self._decode(delivery)
         except OnceError as error:
-            delivery.decoded = _forgetful(error)
-        except Exception as error:  # one message must not affect the others of its batch
+            delivery.decoded = _without_traceback(error)
+        except Exception as error:  # must not affect the other messages of the batch
             delivery.decoded = Unexpected(error)
         return delivery
 
@@ -163,7 +168,7 @@ def _out_of_time() -> OutOfTime:
     return OutOfTime("the invocation's time was up before the message was read")
 
 
-def _forgetful(error: OnceError) -> OnceError:
-    """Return an error without the frames that it came through: they hold all that was decoded."""
+def _without_traceback(error: OnceError) -> OnceError:
+    """Return an error without its traceback, whose frames would keep the decoded data alive."""
     error.__context__ = None
     return error.with_traceback(None)

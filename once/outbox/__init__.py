@@ -1,5 +1,5 @@
-"""Outbox: events of a transaction in; events on the topic out, published after the commit.
+"""Outbox: changes of dedup records in; events on the topic out, each after its commit.
 
-`outgoing` writes them into the dedup record, `stream_relay` publishes them from the table's stream,
-`unrouted` keeps those that no consumer takes. Used by `commit` and by two functions of the service.
+`stream_relay` publishes the events in new dedup records, `unrouted` keeps published events that no
+consumer takes. Used by two functions of the service; `once.events.outgoing` writes the records.
 """

@@ -1,6 +1,6 @@
-"""The way onto the topic: in batches, and believing nothing but each entry's own answer.
+"""Publisher: sends events to an SNS topic in batches, and checks the result of each entry.
 
-SNS answers a batch with HTTP 200 although some of its entries have failed.
+SNS answers PublishBatch with HTTP 200 even if some entries of the batch failed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,12 +30,15 @@ _PERMANENT = {
     "BatchRequestTooLong",
 }
 _MAY_PASS = ("Throttl", "KMS", "Authorization", "AccessDenied")
-"""Codes that SNS marks as `SenderFault` although the event is not their cause."""
+"""Prefixes of codes that SNS marks as `SenderFault` although the event is not the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unpublished:
-    """An event that the topic did not take, and whether it never will."""
+    """An event that is not known to be published.
+
+    If `permanent`, the topic refuses the event itself, and another attempt cannot succeed.
+    """
 
     event: OutgoingEvent
     error: str
@@ -57,9 +60,9 @@ class Publisher:
     def publish(self, events: Sequence[OutgoingEvent]) -> list[Unpublished]:
         """Try once to publish each event.
 
-        A batch that SNS refuses as a whole, without a cause, is halved until the failing event
-        is alone. One without an answer counts as not published: published twice, it is
-        deduplicated.
+        SNS may refuse a batch without naming the failing event. Such a batch is halved until that
+        event is alone. A batch without an answer counts as not published: if it was, consumers
+        deduplicate the events of the next attempt.
 
         Returns:
             Those events that are not known to be published.
@@ -85,7 +88,7 @@ class Publisher:
 
 
 def _refused(batch: Sequence[OutgoingEvent], answer: Any) -> Iterator[Unpublished]:
-    """Yield what is not among the successful, whether the answer says why or not."""
+    """Yield the events of entries that did not succeed, failed or not answered."""
     successful = {entry["Id"] for entry in answer.get("Successful", [])}
     failed = {entry["Id"]: entry for entry in answer.get("Failed", [])}
     for number, event in enumerate(batch):

@@ -1,8 +1,8 @@
-"""The relay: from the dedup table's stream to the topic.
+"""Relay: publishes the events of new dedup records, from the dedup table's stream to the topic.
 
-It sends first and lets Lambda move on afterwards, so a crash in between publishes twice and loses
-nothing: event ids are derived, and consumers deduplicate. An event that can never be published, or
-that the consumer of its record may not publish, goes to the relay's own dead letters.
+It publishes before Lambda advances in the stream. A crash in between publishes events twice and
+loses none; their ids are derived, so consumers deduplicate them. An event that the topic refuses
+for good, or that its record's consumer may not publish, goes to the relay's dead letters.
 """
 
 import time
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class NotRelayed(Exception):
-    """Some events are not published yet. Lambda hands the whole batch over again."""
+    """Some events are not published yet. Lambda invokes the function with the same batch again."""
 
 
 class Relayed(TypedDict):
@@ -55,7 +55,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relay:
-    """Publishes what commits. Everything it works with can be replaced in a test."""
+    """Publishes the events of committed records. Tests can replace each of its parts."""
 
     settings: RelaySettings
     sns: "SNSClient"
@@ -77,11 +77,11 @@ class Relay:
         )
 
     def handle(self, event: Mapping[str, Any], context: "Context") -> Relayed:
-        """Publish the events of a batch of stream records, and return how many.
+        """Publish the events of a batch of stream records.
 
         Raises:
-            NotRelayed: the topic did not take some of them in the time of this invocation. Nothing
-                is lost: the batch comes again, and what was published twice is deduplicated.
+            NotRelayed: the topic did not take some of them within this invocation. The batch comes
+                again, and consumers deduplicate the events that are then published twice.
             botocore.exceptions.ClientError, BotoCoreError: a dead letter could not be written.
         """
         margin = self.settings.time_margin_ms
@@ -106,15 +106,15 @@ class Relay:
         except Unpublishable as error:
             letters.append(self._dead_letter(source, source.outbox, error))
             return []
-        sound = []
+        permitted = []
         for position, event in enumerate(events):
             try:
                 check_origin(event, position, source.pk, self.settings.publishes)
             except Unpublishable as error:
                 letters.append(self._dead_letter(source, event.body, error))
             else:
-                sound.append(event)
-        return sound
+                permitted.append(event)
+        return permitted
 
     def _publish(
         self,
@@ -123,7 +123,7 @@ class Relay:
         deadline: Deadline,
         letters: list[str],
     ) -> Counter[str]:
-        """Publish until all is published or dead-lettered; count the former by type."""
+        """Publish events until each is published or dead-lettered; count the published by type."""
         publisher = Publisher(self.sns, self.settings.topic_arn)
         published = Counter(event.type for event in events)
         attempt = 0
@@ -163,7 +163,7 @@ class Relay:
 
     def _report(self, sources: Iterable[Source], *, published: int) -> None:
         if published:
-            # A record that is published again does not say when it was committed.
+            # `once outbox republish` sends records without the time of their commit.
             times = [s.committed_at for s in sources if s.committed_at is not None]
             if times:
                 lag = max(0, self.clock() * 1000 - min(times))
@@ -175,7 +175,7 @@ class Relay:
 
 
 def _is_new(record: Mapping[str, Any]) -> bool:
-    """Tell a commit from a removal, and from an update that keeps the commit it found."""
+    """Return whether a stream record is a commit, not a removal or an update within one commit."""
     images = record["dynamodb"]
     before, after = (images.get(which, {}).get(Record.COMMIT) for which in ("OldImage", "NewImage"))
     return bool(record["eventName"] != "REMOVE" and before != after)

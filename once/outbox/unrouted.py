@@ -74,7 +74,7 @@ class SnsEnvelope(msgspec.Struct, frozen=True):
 
     @property
     def types(self) -> frozenset[str] | None:
-        """The event types that a filter policy compares; None where it has none to compare."""
+        """The event types that a filter policy compares; None if there is no such attribute."""
         attribute = self.attributes.get(EVENT_TYPE_ATTRIBUTE)
         if attribute is None or attribute.kind not in {"String", "String.Array"}:
             return None
@@ -89,7 +89,7 @@ class SnsEnvelope(msgspec.Struct, frozen=True):
 
 
 def unrouted(envelope: SnsEnvelope, subscribed: Collection[str]) -> OnceError | None:
-    """Return why no consumer receives an event; None where a subscription takes it.
+    """Return the reason why no consumer receives an event; None if a subscription takes it.
 
     Args:
         envelope: the event.
@@ -116,7 +116,7 @@ def unrouted(envelope: SnsEnvelope, subscribed: Collection[str]) -> OnceError | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """Reads the sweep queue, and sends what is unrouted to the unrouted queue."""
+    """Reads the sweep queue, and sends unrouted events to the unrouted queue."""
 
     settings: SweepSettings
     sqs: "SQSClient"
@@ -128,7 +128,7 @@ class Sweep:
         return cls(settings=settings, sqs=sqs_client(region), logger=Logger())
 
     def handle(self, event: Mapping[str, Any]) -> "PartialItemFailureResponse":
-        """Work on a batch, and return the messages that could not be sent: they come again."""
+        """Process a batch; report the messages that could not be sent, which SQS delivers again."""
         records: Sequence[Mapping[str, Any]] = event["Records"]
         failed = [record["messageId"] for record in records if not self._is_settled(record)]
         self.logger.info("swept", extra={"messages": len(records), "failed": len(failed)})
@@ -137,7 +137,7 @@ class Sweep:
     def _is_settled(self, record: Mapping[str, Any]) -> bool:
         try:
             self._settle(record)
-        except Exception as failure:  # one message never takes its neighbours along
+        except Exception as failure:  # must not affect the other messages
             facts = {"message_id": record["messageId"], "error": summary_of(failure)}
             self.logger.warning("not kept, will be retried", extra=facts)
             return False
@@ -168,7 +168,7 @@ class Sweep:
 
 
 def _array(attribute: SnsAttribute) -> list[str]:
-    """Return the texts of a String.Array; empty where it is malformed, which no filter matches."""
+    """Return the strings of a String.Array; none if it is malformed, as no filter matches that."""
     try:
         values = json.loads(attribute.value)
     except (ValueError, RecursionError):
@@ -177,6 +177,6 @@ def _array(attribute: SnsAttribute) -> list[str]:
 
 
 def _shown(attribute: SnsAttribute) -> dict[str, str]:
-    """Return an attribute in the form in which Lambda shows it."""
+    """Return an attribute in the form of Lambda's SQS events."""
     name = "binaryValue" if attribute.kind.startswith("Binary") else "stringValue"
     return {name: attribute.value, "dataType": attribute.kind}

@@ -1,6 +1,6 @@
-"""For the tests of handlers: event factories, an AWS in memory, and faults to order.
+"""Test support for handlers: event factories, an AWS in memory, and injected faults.
 
-Needs moto, which the extra `testing` brings. Function packages leave this folder out.
+Needs moto, which the extra `testing` installs. Function packages do not contain this folder.
 """
 
 from once.testing.aws import FakeAws

@@ -1,4 +1,4 @@
-"""An AWS in memory (moto), shaped for one consumer: quick, and for one thread only."""
+"""FakeAws: queues and tables of one consumer in memory (moto), for one thread."""
 
 import json
 from collections.abc import Mapping
@@ -25,15 +25,15 @@ _DESERIALIZER = TypeDeserializer()
 class FakeAws:
     """Queue, dead-letter queue and tables of one consumer, in memory.
 
-    Conditions, transactions and receive counts are moto's. It does not isolate transactions between
-    threads: what happens in parallel is tested on the embedded AWS.
+    Conditions, transactions and receive counts are those of moto. It does not isolate transactions
+    of several threads from each other: test concurrency on the embedded AWS.
 
     Args:
         consumer: the consumer under test.
         tables: the key attribute of each of its tables, by logical name.
         publishers: the consumer that publishes each internal event type. By default all types are
             external: they may come from any source that does not begin with `/once/`.
-        settings: fields of `once.settings.Settings` that differ from their defaults.
+        settings: other values for fields of `once.settings.Settings`.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class FakeAws:
     def deliver(
         self, *messages: Any, receive_count: int = 1, remaining_ms: int = 30_000
     ) -> PartialItemFailureResponse:
-        """Send messages to the queue, and let the function work on them in one batch.
+        """Send messages to the queue, and invoke the consumer with them as one batch.
 
         Args:
-            messages: bodies as text, or anything that is to be sent as JSON.
-            receive_count: how often SQS is to have delivered them.
-            remaining_ms: what Lambda says of the time that is left, in milliseconds.
+            messages: bodies as text, or values to send as JSON.
+            receive_count: their `ApproximateReceiveCount`.
+            remaining_ms: the remaining time of the invocation, in milliseconds.
         """
         for message in messages:
             body = message if isinstance(message, str) else json.dumps(message)
@@ -86,23 +86,23 @@ class FakeAws:
         return handle({"Records": records}, FakeContext(remaining_ms))
 
     def put(self, table: str, item: Mapping[str, Any]) -> None:
-        """Write an item past the library, as a seed."""
+        """Write an item without the library, as test data."""
         self.dynamodb.put_item(TableName=table, Item=serialize(item))
 
     def items(self, table: str) -> list[dict[str, Any]]:
-        """Return every item of a table; `dedup` is the table of the dedup records."""
+        """Return all items of a table. The table of the dedup records is `dedup`."""
         return [
             {name: _DESERIALIZER.deserialize(value) for name, value in item.items()}
             for item in self.dynamodb.scan(TableName=table)["Items"]
         ]
 
     def published(self) -> list[dict[str, Any]]:
-        """Return the events that committed with their records, as the relay will publish them."""
+        """Return the events of committed records, in the form in which the relay publishes them."""
         records = self.dynamodb.scan(TableName="dedup")["Items"]
         return [json.loads(event.body) for record in records for event in events_in(record)]
 
     def dead_letters(self) -> list[dict[str, Any]]:
-        """Take every dead letter out of its queue, in the form of SQS's ReceiveMessage."""
+        """Receive all dead letters, in the form of SQS's ReceiveMessage."""
         return self._receive(self.dead_letter_queue)
 
     @property

@@ -1,4 +1,4 @@
-"""Factories for what Lambda hands to a function."""
+"""Factories for events, SQS records and Lambda contexts."""
 
 import base64
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ def cloud_event(
     source: str = "/test",
     **attributes: Any,
 ) -> dict[str, Any]:
-    """Return a CloudEvent as a producer sends it; without an `event_id` it is an event of its own.
+    """Return a CloudEvent as a producer sends it. Without `event_id`, its id is new.
 
     Args:
         event_type: the CloudEvents `type`.
@@ -34,7 +34,7 @@ def cloud_event(
 
 
 def sqs_record(message: Mapping[str, Any], queue_arn: str) -> dict[str, Any]:
-    """Return a message of SQS's ReceiveMessage in the form that Lambda gives it in its event."""
+    """Return a message of SQS's ReceiveMessage in the form of a record in Lambda's event."""
     return {
         "messageId": message["MessageId"],
         "receiptHandle": message["ReceiptHandle"],
@@ -56,11 +56,11 @@ def _as_text(part: str | bytes) -> str:
 
 
 class FakeContext:
-    """A Lambda context whose remaining time, in milliseconds, is what the test says."""
+    """A Lambda context with a given remaining time, in milliseconds."""
 
     def __init__(self, remaining_ms: int = 30_000) -> None:
         self.remaining_ms = remaining_ms
 
     def get_remaining_time_in_millis(self) -> int:
-        """Return the time that is left, in milliseconds."""
+        """Return the remaining time, in milliseconds."""
         return self.remaining_ms

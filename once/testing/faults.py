@@ -1,4 +1,4 @@
-"""Faults that no emulator makes, injected at the SDK's boundary: below all of our own code."""
+"""Faults that emulators do not produce, injected into a boto3 client below the library's code."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +14,11 @@ _MARK = "once_fault"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The fault that one call meets.
+    """A fault of one call.
 
     Attributes:
-        done: whether the service does the call all the same.
-        error: the error answer that arrives, in the form of `ClientError.response`; without one,
-            nothing arrives.
+        done: whether the service executes the call.
+        error: the error response, in the form of `ClientError.response`; None for no response.
     """
 
     done: bool = False
@@ -44,21 +43,21 @@ def never_sent() -> Fault:
 
 
 def answer_lost() -> Fault:
-    """Return the fault of a call that is done, and whose answer never arrives."""
+    """Return the fault of a call that the service executes, and whose response is lost."""
     return Fault(done=True)
 
 
 @contextmanager
 def inject(client: Any, operation: str, *faults: Fault | None) -> Iterator[list[Fault | None]]:
-    """Let the next calls of an operation meet these faults, in order; None lets a call through.
+    """Inject faults into the next calls of an operation, in order; None lets a call succeed.
 
     Args:
         client: a boto3 client.
         operation: the operation as AWS spells it, such as `TransactWriteItems`.
-        faults: one for each call, whose own retries in the SDK are spent with it.
+        faults: one for each call. The SDK does not retry a call that has a fault.
 
     Yields:
-        The faults still to come: empty at the end, or the test has not met them all.
+        The remaining faults: empty at the end if the test has used them all.
     """
     waiting = list(faults)
     service = client.meta.service_model.service_id.hyphenize()

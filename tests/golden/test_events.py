@@ -13,7 +13,7 @@ from once.outbox._sns_publisher import Publisher
 from once.schema import SCHEMA_VERSION
 from tests.golden.test_records import LATER, MADE, written
 from tests.golden.versions import Item, cases, golden, names, reader
-from tests.once.outbox.relaying import Station
+from tests.once.outbox.relaying import RelayHarness
 
 LARGEST = 10_000
 
@@ -74,10 +74,10 @@ def test_a_consumer_of_every_version_reads_what_is_published_today(version: int,
 
 @pytest.mark.parametrize(("version", "case"), cases("changes"))
 def test_todays_relay_publishes_the_commits_of_every_version(version: int, case: Item) -> None:
-    station = Station({"orders": ("order.stored", "order.counted")})
-    station.handle(case["change"])
-    assert [read_today(body)["id"] for body in station.heard()] == case["published"]
-    assert station.dead_letters() == []
+    harness = RelayHarness({"orders": ("order.stored", "order.counted")})
+    harness.handle(case["change"])
+    assert [read_today(body)["id"] for body in harness.published()] == case["published"]
+    assert harness.dead_letters() == []
 
 
 @pytest.mark.parametrize(("version", "case"), cases("changes"))

@@ -21,7 +21,7 @@ from once.schema import SCHEMA_VERSION, DeadLetter
 from once.testing import FakeAws
 from tests.golden.versions import Item, cases, golden, names, reader
 from tests.in_memory import Start
-from tests.once.outbox.relaying import Station, change, image
+from tests.once.outbox.relaying import RelayHarness, change, image
 from tests.once.support import Note, consumer_of, invoke, note, record, redriven
 
 BOX = DeadLetterQueue("notes", "https://sqs/1/notes-dead-letters", "https://sqs/1/notes")
@@ -70,9 +70,9 @@ def given_up_again(aws: FakeAws) -> Item:
 
 
 def given_up_by_the_relay(_: FakeAws) -> Item:
-    station = Station()
-    station.handle(change(image(outbox={"S": "no JSON"})))
-    [letter] = station.dead_letters()
+    harness = RelayHarness()
+    harness.handle(change(image(outbox={"S": "no JSON"})))
+    [letter] = harness.dead_letters()
     return {name: letter[name] for name in ("Body", "MessageAttributes")}
 
 

@@ -9,7 +9,7 @@ import pytest
 from once.cdk import functions
 from once.errors import SettingsError
 from once.schema import RELAY
-from tests.once.outbox.relaying import Station, change, image, outgoing
+from tests.once.outbox.relaying import RelayHarness, change, image, outgoing
 
 HANDLER = functions.FOLDER / RELAY / "handler.py"
 
@@ -19,18 +19,18 @@ def load() -> Any:
 
 
 @pytest.fixture
-def station(monkeypatch: pytest.MonkeyPatch) -> Station:
-    """A station whose settings are this function's environment."""
-    station = Station()
-    for name, value in station.settings.to_env().items():
+def harness(monkeypatch: pytest.MonkeyPatch) -> RelayHarness:
+    """A harness whose settings are this function's environment."""
+    harness = RelayHarness()
+    for name, value in harness.settings.to_env().items():
         monkeypatch.setenv(name, value)
-    return station
+    return harness
 
 
 @pytest.fixture
-def bare(station: Station, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def bare(harness: RelayHarness, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the variables, all of which are missing."""
-    names = list(station.settings.to_env())
+    names = list(harness.settings.to_env())
     for name in names:
         monkeypatch.delenv(name)
     return names
@@ -52,17 +52,17 @@ def test_in_lambda_missing_variables_fail_the_load_and_are_all_named(
 
 @pytest.mark.parametrize("in_lambda", ["yes", "no"])
 def test_a_change_in_the_stream_reaches_the_topic(
-    station: Station, monkeypatch: pytest.MonkeyPatch, in_lambda: str
+    harness: RelayHarness, monkeypatch: pytest.MonkeyPatch, in_lambda: str
 ) -> None:
     if in_lambda == "yes":
         monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "once-outbox_relay")
     handle, event = load(), outgoing(0)
-    answer = handle({"Records": [change(image(event)), change(image())]}, station.context)
+    answer = handle({"Records": [change(image(event)), change(image())]}, harness.context)
     assert answer == {"published": {"counted": 1}, "dead_lettered": []}
-    assert station.heard() == [event.body]
+    assert harness.published() == [event.body]
 
 
-def test_what_cannot_be_published_reaches_the_dead_letters(station: Station) -> None:
-    load()({"Records": [change(image(outbox={"S": "{}"}))]}, station.context)
-    [letter] = station.dead_letters()
+def test_what_cannot_be_published_reaches_the_dead_letters(harness: RelayHarness) -> None:
+    load()({"Records": [change(image(outbox={"S": "{}"}))]}, harness.context)
+    [letter] = harness.dead_letters()
     assert json.loads(letter["Body"]) == {}

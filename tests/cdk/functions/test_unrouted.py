@@ -8,7 +8,7 @@ import pytest
 from once.cdk import functions
 from once.errors import SettingsError
 from once.schema import UNROUTED
-from tests.once.outbox.sweeping import PLACED, Field, string
+from tests.once.outbox.sweeping import PLACED, SweepHarness, string
 
 HANDLER = functions.FOLDER / UNROUTED / "handler.py"
 
@@ -18,12 +18,12 @@ def load() -> Any:
 
 
 @pytest.fixture
-def field(monkeypatch: pytest.MonkeyPatch) -> Field:
-    """A field whose settings are this function's environment."""
-    field = Field()
-    for name, value in field.settings.to_env().items():
+def harness(monkeypatch: pytest.MonkeyPatch) -> SweepHarness:
+    """A harness whose settings are this function's environment."""
+    harness = SweepHarness()
+    for name, value in harness.settings.to_env().items():
         monkeypatch.setenv(name, value)
-    return field
+    return harness
 
 
 def test_on_a_laptop_the_module_loads_without_an_environment() -> None:
@@ -41,11 +41,11 @@ def test_in_lambda_missing_variables_fail_the_load_and_are_all_named(
 
 @pytest.mark.parametrize("in_lambda", ["yes", "no"])
 def test_an_unrouted_event_reaches_the_unrouted_queue_and_no_other_does(
-    field: Field, monkeypatch: pytest.MonkeyPatch, in_lambda: str
+    harness: SweepHarness, monkeypatch: pytest.MonkeyPatch, in_lambda: str
 ) -> None:
     if in_lambda == "yes":
         monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "once-unrouted")
-    field.publish("lost")
-    field.publish("taken", type=string(PLACED))
-    assert load()({"Records": field.records()}, None) == {"batchItemFailures": []}
-    assert [letter["Body"] for letter in field.unrouted()] == ["lost"]
+    harness.publish("lost")
+    harness.publish("taken", type=string(PLACED))
+    assert load()({"Records": harness.records()}, None) == {"batchItemFailures": []}
+    assert [letter["Body"] for letter in harness.unrouted()] == ["lost"]

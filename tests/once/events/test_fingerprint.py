@@ -1,19 +1,26 @@
-"""The fingerprint: which differences make another event under the same key."""
+"""The fingerprint: the parts of an event that count, and their canonical form (RFC 8785, NFC)."""
 
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from once.errors import Unparseable
 from once.events.cloud_event import CloudEvent
-from once.events.fingerprint import fingerprint
-from tests.once.support import event_of
+from once.events.fingerprint import canonical, digest, fingerprint
+from once.events.strict_json import parse
+from tests.once.support import event_of, quick
 
 DATA = {"name": "a", "amount": 1, "at": "noon"}
-EVENT = event_of(DATA, subject="x")
+VOLATILE = frozenset({"at"})
 
 
 def changed(**changes: Any) -> CloudEvent:
     return event_of(**{"data": DATA, "subject": "x", **changes})
+
+
+EVENT = changed()
 
 
 def test_a_fingerprint_is_64_hexadecimal_digits() -> None:
@@ -48,35 +55,128 @@ def test_type_subject_and_data_count(change: dict[str, Any]) -> None:
         {"data": {"at": "noon", "amount": 1.0, "name": "a"}},
     ],
 )
-def test_what_a_producer_stamps_anew_on_a_retry_does_not_count(change: dict[str, Any]) -> None:
+def test_attributes_that_a_retry_changes_do_not_count(change: dict[str, Any]) -> None:
     assert fingerprint(changed(**change)) == fingerprint(EVENT)
 
 
-@pytest.mark.parametrize("data", [{**DATA, "at": "night"}, {"name": "a", "amount": 1}])
-def test_a_volatile_field_may_differ_or_be_missing(data: Any) -> None:
-    volatile = frozenset({"at"})
-    expected = fingerprint(EVENT, volatile=volatile)
-    assert fingerprint(changed(data=data), volatile=volatile) == expected
-
-
-def test_only_the_volatile_fields_may_differ() -> None:
-    volatile = frozenset({"at"})
-    other = changed(data={**DATA, "name": "b"})
-    assert fingerprint(other, volatile=volatile) != fingerprint(EVENT, volatile=volatile)
-
-
-def test_a_volatile_field_is_one_at_the_top() -> None:
-    volatile = frozenset({"at"})
-    one, other = changed(data={"in": {"at": 1}}), changed(data={"in": {"at": 2}})
-    assert fingerprint(one, volatile=volatile) != fingerprint(other, volatile=volatile)
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param(DATA, {**DATA, "at": "night"}, True, id="differs"),
+        pytest.param(DATA, {"name": "a", "amount": 1}, True, id="missing"),
+        pytest.param(DATA, {**DATA, "name": "b"}, False, id="another field"),
+        pytest.param({"in": {"at": 1}}, {"in": {"at": 2}}, False, id="inside another field"),
+    ],
+)
+def test_a_volatile_field_does_not_count_at_the_top(one: Any, other: Any, *, same: bool) -> None:
+    found = [fingerprint(changed(data=data), volatile=VOLATILE) for data in (one, other)]
+    assert (found[0] == found[1]) is same
 
 
 @pytest.mark.parametrize("data", [None, [1], "text"])
-def test_volatile_fields_are_of_no_matter_to_other_data(data: Any) -> None:
+def test_other_data_than_an_object_has_no_volatile_fields(data: Any) -> None:
     event = changed(data=data)
-    assert fingerprint(event, volatile={"at"}) == fingerprint(event)
+    assert fingerprint(event, volatile=VOLATILE) == fingerprint(event)
 
 
-def test_the_event_is_left_as_it_was() -> None:
-    fingerprint(EVENT, volatile={"at"})
-    assert EVENT.data == DATA
+def test_the_event_is_left_unchanged() -> None:
+    fingerprint(EVENT, volatile=VOLATILE)
+    assert EVENT.data == {"name": "a", "amount": 1, "at": "noon"}
+
+
+RFC_8785_SAMPLE = r"""{
+  "numbers": [333333333.3333333, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
+  "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
+  "literals": [null, true, false]
+}"""
+RFC_8785_FORM = (
+    '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],'
+    '"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
+)
+
+
+def test_the_sample_of_rfc_8785_has_its_published_form() -> None:
+    assert canonical(parse(RFC_8785_SAMPLE, max_bytes=1000)).decode() == RFC_8785_FORM
+
+
+APPENDIX_B = """0 5e-324 -5e-324 1.7976931348623157e+308 9007199254740992 295147905179352830000
+    9.999999999999997e+22 1e+23 1.0000000000000001e+23 999999999999999900000 1e+21
+    9.999999999999997e-7 0.000001 333333333.3333332 -0.0000033333333333333333 1424953923781206.2"""
+
+
+@pytest.mark.parametrize("form", APPENDIX_B.split())
+def test_a_number_of_rfc_8785_appendix_b_has_its_published_form(form: str) -> None:
+    assert canonical(float(form)).decode() == form
+
+
+def test_keys_are_sorted_as_composed_by_utf_16_code_units() -> None:
+    keys = {"\u20ac": 1, "\r": 1, "\uffee": 1, "1": 1, "\U0001f600": 1, "\u0080": 1, "\u00f6": 1}
+    expected = '{"\\r":1,"1":1,"\u0080":1,"\u00f6":1,"\u20ac":1,"\U0001f600":1,"\uffee":1}'
+    assert canonical(keys).decode() == expected
+    assert canonical({"e\u0301": 1, "z": 2}).decode() == '{"z":2,"\u00e9":1}'
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"a": 1, "b": [2, 3]}', '{ "b":[2,3],\n"a":1 }'),
+        ("1.0", "1"),
+        ("[-0, -0.0, 0e5]", "[0, 0, 0]"),
+        ("1e2", "100"),
+        ('"\\u0041\\/"', '"A/"'),
+        ('{"caf\u00e9": "\u00e9"}', '{"cafe\u0301": "e\u0301"}'),
+        ('[["\uac00"]]', '[["\u1100\u1161"]]'),
+        ('"\u212b"', '"\u00c5"'),
+    ],
+)
+def test_one_value_has_one_digest_in_each_spelling(one: str, other: str) -> None:
+    assert digest(parse(one, max_bytes=1000)) == digest(parse(other, max_bytes=1000))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, "1"),
+        (0, False),
+        (1, True),
+        (None, "null"),
+        ([], {}),
+        ([1, 2], [2, 1]),
+        ({}, {"a": None}),
+        ("A", "a"),
+        ("\uff21", "A"),
+        ("\ufb01", "fi"),
+        (0.1, 0.10000000000000002),
+    ],
+)
+def test_two_values_have_two_digests(one: Any, other: Any) -> None:
+    assert digest(one) != digest(other)
+
+
+def test_each_text_is_composed_alone() -> None:
+    # Next to what JSON puts around it, a text that begins with a mark must stay as it is.
+    assert canonical(["\n\u0303", "\u0338"]).decode() == '["\\n\u0303","\u0338"]'
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_keys_that_become_one_when_composed_are_refused(depth: int) -> None:
+    value: Any = {"\u00e9": 1, "e\u0301": 2}
+    for _ in range(depth):
+        value = [{"inner": value}]
+    with pytest.raises(Unparseable, match="Unicode form"):
+        canonical(value)
+
+
+@quick
+@given(st.dictionaries(st.text(st.characters(codec="utf-8")), st.integers(-9, 9)), st.randoms())
+def test_the_order_of_keys_does_not_count(value: dict[str, int], random: Any) -> None:
+    shuffled = list(value.items())
+    random.shuffle(shuffled)
+    assert _form(value) == _form(dict(shuffled))
+
+
+def _form(value: Any) -> bytes | None:
+    try:
+        return canonical(value)
+    except Unparseable:
+        return None

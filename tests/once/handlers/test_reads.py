@@ -1,4 +1,4 @@
-"""Reads: what a handler has seen becomes a condition of its commit."""
+"""Reads: the version of an item that a handler read becomes a condition of its commit."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -28,17 +28,17 @@ Change = Callable[[FakeAws], None]
 
 
 class Deciding:
-    """A handler that reads an item, and writes down what it saw. In between, others write."""
+    """A handler that reads an item and stores a decision on it. Others write in between."""
 
     def __init__(self, *changes: Change, write_it: bool = False, refuse: bool = False) -> None:
         self.changes = list(changes)
         self.write_it, self.refuse = write_it, refuse
         self.seen: list[Any] = []
-        self.consumer = consumer_of(self.handle)
-        self.consumer.rejects(SoldOut)(self.answer)
 
     def start(self, start: Start, item: dict[str, Any] | None) -> FakeAws:
-        self.aws = start(self.consumer)
+        consumer = consumer_of(self.handle)
+        consumer.rejects(SoldOut)(self.answer)
+        self.aws = start(consumer)
         if item is not None:
             self.aws.put("counters", KEY | item)
         return self.aws
@@ -74,7 +74,7 @@ PLAIN = {"amount": 1}
 
 @pytest.mark.parametrize("write_it", [False, True])
 @pytest.mark.parametrize("item", [STORED, PLAIN, None], ids=["stamped", "not stamped", "absent"])
-def test_a_decision_on_what_has_not_changed_is_committed(
+def test_a_decision_on_unchanged_data_is_committed(
     start: Start, item: dict[str, Any] | None, *, write_it: bool
 ) -> None:
     deciding = Deciding(write_it=write_it)
@@ -86,41 +86,34 @@ def test_a_decision_on_what_has_not_changed_is_committed(
     assert amounts(aws) == {"decision": before, **after}
 
 
+CHANGES: dict[str, tuple[dict[str, Any] | None, list[Change], list[Any]]] = {
+    "changed": (STORED, [to(5)], [1, 5]),
+    "erased": (STORED, [erase], [1, None]),
+    "rewritten without the library": (STORED, [to(1, None)], [1, 1]),
+    "first change by the library": (PLAIN, [to(5)], [1, 5]),
+    "erased, never stamped": (PLAIN, [erase], [1, None]),
+    "created": (None, [to(5)], [None, 5]),
+    "created without the library": (None, [to(5, None)], [None, 5]),
+    "changed three times": (STORED, [to(2, "b"), to(3, "c"), to(4, "d")], [1, 2, 3, 4]),
+}
+
+
 @pytest.mark.parametrize("write_it", [False, True])
-@pytest.mark.parametrize(
-    ("item", "change", "seen"),
-    [
-        pytest.param(STORED, to(5), [1, 5], id="changed"),
-        pytest.param(STORED, erase, [1, None], id="erased"),
-        pytest.param(STORED, to(1, None), [1, 1], id="rewritten past the library"),
-        pytest.param(PLAIN, to(5), [1, 5], id="first change by the library"),
-        pytest.param(PLAIN, erase, [1, None], id="erased, never stamped"),
-        pytest.param(None, to(5), [None, 5], id="created"),
-        pytest.param(None, to(5, None), [None, 5], id="created past the library"),
-    ],
-)
-def test_a_decision_on_stale_data_is_taken_again_in_place(
+@pytest.mark.parametrize(("item", "changes", "seen"), CHANGES.values(), ids=CHANGES)
+def test_a_decision_on_stale_data_is_made_again_in_the_same_delivery(
     start: Start,
     item: dict[str, Any] | None,
-    change: Change,
+    changes: list[Change],
     seen: list[Any],
     *,
     write_it: bool,
 ) -> None:
-    deciding = Deciding(change, write_it=write_it)
+    deciding = Deciding(*changes, write_it=write_it)
     aws = deciding.start(start, item)
     assert failures(aws.deliver(note())) == []
     assert deciding.seen == seen
     assert amounts(aws)["decision"] == (seen[-1] or 0)
     assert len(aws.items("dedup")) == 1
-
-
-def test_each_stale_decision_is_taken_again(start: Start) -> None:
-    deciding = Deciding(to(2, "b"), to(3, "c"), to(4, "d"))
-    aws = deciding.start(start, STORED)
-    aws.deliver(note())
-    assert deciding.seen == [1, 2, 3, 4]
-    assert amounts(aws)["decision"] == 4
 
 
 def test_a_refusal_decided_on_stale_data_is_decided_again(start: Start) -> None:
@@ -132,86 +125,60 @@ def test_a_refusal_decided_on_stale_data_is_decided_again(start: Start) -> None:
     assert [record["outcome"] for record in aws.items("dedup")] == ["refused"]
 
 
-def test_what_never_settles_is_left_to_the_queue(start: Start) -> None:
-    deciding = Deciding(*(to(n, str(n)) for n in range(50)))
-    aws = deciding.start(start, STORED)
+def test_a_decision_that_is_always_stale_is_left_to_the_queue(start: Start) -> None:
+    aws = Deciding(*(to(n, str(n)) for n in range(50))).start(start, STORED)
     assert len(failures(aws.deliver(note()))) == 1
     assert aws.items("dedup") == []
     assert "decision" not in amounts(aws)
 
 
-def test_reads_are_consistent(start: Start) -> None:
-    deciding = Deciding()
-    aws = deciding.start(start, STORED)
-    with calls(aws.runtime.dynamodb) as made:
-        aws.deliver(note())
-    assert [p["ConsistentRead"] for name, p in made if name == "GetItem"] == [True]
-
-
-def test_an_item_is_read_once_however_often_it_is_asked_for(start: Start) -> None:
+def test_an_item_is_read_once_consistently_and_without_own_writes(start: Start) -> None:
     def handle(event: Note, tx: Transaction) -> None:
+        tx.put(COUNTERS, {**KEY, "amount": 9})
         first = tx.get(COUNTERS, KEY)
         assert first == {**KEY, **STORED}
         assert isinstance(first["amount"], Decimal)
-        first["amount"] = "scribbled over"
+        first["amount"] = "overwritten"
         assert tx.get(COUNTERS, KEY) == {**KEY, **STORED}
 
     aws = start(consumer_of(handle))
     aws.put("counters", KEY | STORED)
     with calls(aws.runtime.dynamodb) as made:
         assert failures(aws.deliver(note())) == []
-    assert [name for name, _ in made] == ["GetItem", "TransactWriteItems"]
-
-
-def test_writes_of_the_transaction_itself_are_not_seen(start: Start) -> None:
-    def handle(event: Note, tx: Transaction) -> None:
-        tx.put(COUNTERS, {**KEY, "amount": 9})
-        assert tx.get(COUNTERS, KEY) is None
-
-    aws = start(consumer_of(handle))
-    assert failures(aws.deliver(note())) == []
+    sent = [(name, parameters.get("ConsistentRead")) for name, parameters in made]
+    assert sent == [("GetItem", True), ("TransactWriteItems", None)]
     assert amounts(aws) == {"seen": 9}
 
 
-def stocktaking(event: Note, tx: Transaction) -> None:
-    """Read an item, and write it on a condition that stands for a refusal."""
-    item = tx.get(COUNTERS, KEY) or {}
-    tx.update(
-        COUNTERS,
-        KEY,
-        "SET amount = amount - :q",
-        {":q": 1, ":limit": item.get("limit", 0)},
-        condition="amount > :limit",
-        otherwise=SoldOut("at the limit"),
-    )
-
-
-@pytest.mark.parametrize(("amount", "reason"), [(5, []), (0, ["unhandled-refusal"])])
-def test_on_an_item_read_and_written_a_failed_condition_is_a_refusal(
-    start: Start, amount: int, reason: list[str]
+@pytest.mark.parametrize(
+    ("amount", "changes", "reason", "after"),
+    [
+        pytest.param(5, [], [], 4, id="the condition holds"),
+        pytest.param(0, [], ["unhandled-refusal"], 0, id="the condition fails"),
+        pytest.param(0, [to(7)], [], 6, id="the condition fails on stale data"),
+    ],
+)
+def test_only_a_condition_on_current_data_fails_as_a_refusal(
+    start: Start, amount: int, changes: list[Change], reason: list[str], after: int
 ) -> None:
-    aws = start(consumer_of(stocktaking))
+    left = list(changes)
+
+    def handle(event: Note, tx: Transaction) -> None:
+        limit = (tx.get(COUNTERS, KEY) or {}).get("limit", 0)
+        terms: Any = {"condition": "amount > :limit", "otherwise": SoldOut("at the limit")}
+        values = {":q": 1, ":limit": limit}
+        tx.update(COUNTERS, KEY, "SET amount = amount - :q", values, **terms)
+        if left:
+            left.pop()(aws)
+
+    aws = start(consumer_of(handle))
     aws.put("counters", {**KEY, "amount": amount, COMMIT_ATTRIBUTE: "first"})
     assert failures(aws.deliver(note())) == []
     assert reasons(aws) == reason
+    assert amounts(aws) == {"seen": after}
 
 
-def test_on_an_item_read_and_written_a_change_is_no_refusal(start: Start) -> None:
-    changes = [to(7)]
-
-    def handle(event: Note, tx: Transaction) -> None:
-        stocktaking(event, tx)
-        if changes:
-            changes.pop()(aws)
-
-    aws = start(consumer_of(handle))
-    aws.put("counters", {**KEY, "amount": 0, COMMIT_ATTRIBUTE: "first"})
-    assert failures(aws.deliver(note())) == []
-    assert reasons(aws) == []
-    assert amounts(aws) == {"seen": 6}
-
-
-def test_a_read_by_a_key_that_is_no_key_is_permanent(start: Start) -> None:
+def test_a_read_by_another_key_than_the_tables_is_permanent(start: Start) -> None:
     def handle(event: Note, tx: Transaction) -> None:
         with pytest.raises(InvalidWrite):
             tx.get(COUNTERS, {"name": 1.5})

@@ -1,6 +1,7 @@
-"""Registration of effects: what does not add up is refused when it loads, with its remedy."""
+"""Registration of effects: a faulty declaration is refused at load, with its remedy."""
 
-from collections.abc import Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
@@ -9,8 +10,16 @@ from once import Call, Consumer, Policy, Transaction
 from once.errors import RegistrationError
 from tests.in_memory import Start
 from tests.once.effects.provider import Charge, Paid
-from tests.once.handlers.test_registration import fault, faults
-from tests.once.support import Note, consumer_of
+from tests.once.handlers.test_registration import (
+    answer,
+    asynchronous,
+    each,
+    faults,
+    four_arguments,
+    generator,
+    one_argument,
+)
+from tests.once.support import consumer_of
 
 LIFETIME = 3600
 
@@ -23,39 +32,115 @@ def find(request: Charge, call: Call) -> Paid | None:
     raise NotImplementedError
 
 
-def complete(event: Note, outcome: Paid, tx: Transaction) -> None:
-    raise NotImplementedError
-
-
-def other(event: Note, outcome: Paid, tx: Transaction) -> None:
+def complete(event: Any, outcome: Paid, tx: Transaction) -> None:
     raise NotImplementedError
 
 
 def with_effect(
     function: Any = charge,
     *,
-    name: Any = "charge",
-    model: Any = Charge,
-    policy: Any = Policy.PROVIDER_KEY,
-    lifetime: int = LIFETIME,
-    completion: Any = complete,
+    look_up: Any = None,
+    completions: tuple[Any, ...] = (complete,),
+    **options: Any,
 ) -> Consumer:
     consumer = consumer_of()
-    declare = consumer.effect(name, model, policy=policy, key_lifetime_seconds=lifetime)
-    consumer.completes(declare(function))(completion)
+    provider_key = {"policy": Policy.PROVIDER_KEY, "key_lifetime_seconds": LIFETIME}
+    declaration: Any = {"name": "charge", "model": Charge, **provider_key, **options}
+    effect = consumer.effect(**declaration)(function)
+    if look_up:
+        effect.looks_up(look_up)
+    for completion in completions:
+        consumer.completes(effect)(completion)
     return consumer
 
 
-def test_a_sound_effect_is_accepted() -> None:
-    assert callable(with_effect().lambda_handler)
+def keyless(policy: Any, **options: Any) -> Consumer:
+    return with_effect(policy=policy, key_lifetime_seconds=0, **options)
 
 
-@pytest.mark.parametrize("policy", [Policy.AT_LEAST_ONCE, Policy.AT_MOST_ONCE])
-def test_the_other_policies_need_no_lifetime(policy: Policy) -> None:
-    assert callable(with_effect(policy=policy, lifetime=0).lambda_handler)
+def with_two_effects_of_one_name() -> Consumer:
+    consumer = with_effect()
+    consumer.effect("charge", Charge, policy=Policy.AT_LEAST_ONCE)(find)
+    return consumer
 
 
-def test_registering_returns_the_effect_and_leaves_the_other_functions_as_they_were() -> None:
+def with_completion_only() -> Consumer:
+    consumer = consumer_of()
+    consumer.completes(with_effect().effects["charge"])(complete)
+    return consumer
+
+
+KEYLESS = [Policy.AT_LEAST_ONCE, Policy.AT_MOST_ONCE]
+ALONE = (
+    "the effect 'charge' is declared or completed alone; give it both, @consumer.effect and "
+    "@consumer.completes"
+)
+
+
+@pytest.mark.parametrize(
+    "consumer",
+    [with_effect(), *map(keyless, KEYLESS)],
+    ids=list(Policy),
+)
+def test_a_valid_effect_is_accepted(consumer: Consumer) -> None:
+    assert callable(consumer.lambda_handler)
+
+
+@each(
+    {
+        "the effect 'charge' has no policy; state one of once.Policy": [
+            keyless(policy) for policy in (None, "at-least-once", 1)
+        ],
+        "*give it with Policy.PROVIDER_KEY, and with no other": [
+            keyless(Policy.PROVIDER_KEY),
+            with_effect(key_lifetime_seconds=-1),
+            *(with_effect(policy=policy) for policy in KEYLESS),
+        ],
+        "*its name does not match*": [
+            with_effect(name=name) for name in ("", " ", "n" * 41, "überweisung\n")
+        ],
+        "*is no model; give a msgspec.Struct": [
+            with_effect(model=model) for model in (dict, int, None, "Charge", Charge("a", 1))
+        ],
+        **{
+            f"*.{function.__name__} is called with a request and a Call; make it a plain function "
+            "of these two arguments": [with_effect(function), with_effect(look_up=function)]
+            for function in (one_argument, four_arguments, asynchronous, generator)
+        },
+        **{
+            f"*.{function.__name__} is called with*make it a plain function of these three "
+            "arguments": [with_effect(completions=(function,))]
+            for function in (one_argument, four_arguments, asynchronous, generator)
+        },
+        ALONE: [with_effect(completions=()), with_completion_only()],
+        "*find both handle 'the effect charge'; keep one of them": [with_two_effects_of_one_name()],
+        "*answer both handle 'the outcome of charge'; keep one of them": [
+            with_effect(completions=(complete, answer))
+        ],
+        "the effect 'charge': a look-up serves Policy.PROVIDER_KEY alone; take it out": [
+            keyless(policy, look_up=find) for policy in KEYLESS
+        ],
+    }
+)
+def test_a_faulty_effect_is_refused(consumer: Consumer, pattern: str) -> None:
+    [fault] = faults(consumer)
+    assert fnmatchcase(fault, pattern)
+
+
+def test_a_completion_of_a_plain_function_is_refused() -> None:
+    consumer = consumer_of()
+    consumer.completes(charge)(complete)  # type: ignore[arg-type]
+    first, second = faults(consumer)
+    assert first.endswith("name an effect")
+    assert "declared or completed alone" in second
+
+
+def test_all_faults_of_an_effect_are_reported_together() -> None:
+    bad: dict[str, Any] = {"name": "", "model": dict, "policy": None}
+    assert len(faults(with_effect(one_argument, **bad, completions=(one_argument,)))) == 6
+
+
+def test_registering_returns_the_effect_and_leaves_the_other_functions_unchanged() -> None:
     consumer = consumer_of()
     effect = consumer.effect("charge", Charge, policy=Policy.AT_LEAST_ONCE)(charge)
     assert consumer.effects == {"charge": effect}
@@ -65,145 +150,19 @@ def test_registering_returns_the_effect_and_leaves_the_other_functions_as_they_w
     assert consumer.completes(effect)(complete) is complete
 
 
-def test_there_is_no_default_for_the_policy() -> None:
+def test_a_policy_has_no_default() -> None:
     with pytest.raises(TypeError, match="policy"):
         consumer_of().effect("charge", Charge)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("policy", [None, "at-least-once", 1])
-def test_a_policy_that_is_none_is_refused(policy: Any) -> None:
-    text = fault(with_effect(policy=policy, lifetime=0))
-    assert text == "the effect 'charge' has no policy; state one of once.Policy"
-
-
-@pytest.mark.parametrize(
-    ("policy", "lifetime"),
-    [
-        (Policy.PROVIDER_KEY, 0),
-        (Policy.PROVIDER_KEY, -1),
-        (Policy.AT_LEAST_ONCE, LIFETIME),
-        (Policy.AT_MOST_ONCE, LIFETIME),
-    ],
-)
-def test_a_lifetime_belongs_to_a_provider_that_knows_keys(policy: Policy, lifetime: int) -> None:
-    text = fault(with_effect(policy=policy, lifetime=lifetime))
-    assert text.endswith("give it with Policy.PROVIDER_KEY, and with no other")
-
-
-@pytest.mark.parametrize("name", ["", " ", "n" * 41, "überweisung\n"])
-def test_an_effect_has_a_name_that_fits_into_a_key(name: str) -> None:
-    assert "its name does not match" in fault(with_effect(name=name))
-
-
-@pytest.mark.parametrize("model", [dict, int, None, "Charge", Charge("a", 1)])
-def test_a_request_that_is_no_model_is_refused(model: Any) -> None:
-    assert fault(with_effect(model=model)).endswith("is no model; give a msgspec.Struct")
-
-
-def one_argument(request: Any) -> None: ...
-
-
-def two_arguments(event: Any, outcome: Any) -> None: ...
-
-
-def three_arguments(request: Any, call: Any, more: Any) -> None: ...
-
-
-def four_arguments(event: Any, outcome: Any, tx: Any, more: Any) -> None: ...
-
-
-async def asynchronous(*arguments: Any) -> None:
-    raise NotImplementedError
-
-
-def generator(*arguments: Any) -> Iterator[None]:
-    yield
-
-
-@pytest.mark.parametrize("function", [one_argument, three_arguments, asynchronous, generator])
-@pytest.mark.parametrize("of", ["effect", "look-up"])
-def test_what_cannot_be_called_with_a_request_and_a_call_is_refused(function: Any, of: str) -> None:
-    consumer = with_effect(function if of == "effect" else charge)
-    if of == "look-up":
-        consumer.effects["charge"].looks_up(function)
-    text = fault(consumer)
-    assert function.__name__ in text
-    assert text.endswith(
-        "is called with a request and a Call; make it a plain function of these two arguments"
-    )
-
-
-@pytest.mark.parametrize("function", [two_arguments, four_arguments, asynchronous, generator])
-def test_what_cannot_complete_an_effect_is_refused(function: Any) -> None:
-    text = fault(with_effect(completion=function))
-    assert function.__name__ in text
-    assert text.endswith("make it a plain function of these three arguments")
-
-
-def test_an_effect_that_nothing_completes_is_refused() -> None:
-    consumer = consumer_of()
-    consumer.effect("charge", Charge, policy=Policy.AT_LEAST_ONCE)(charge)
-    assert fault(consumer) == (
-        "the effect 'charge' is declared or completed alone; give it both, @consumer.effect and "
-        "@consumer.completes"
-    )
-
-
-def test_a_completion_of_another_consumers_effect_is_refused() -> None:
-    consumer = consumer_of()
-    consumer.completes(with_effect().effects["charge"])(complete)
-    assert "'charge' is declared or completed alone" in fault(consumer)
-
-
-def test_a_completion_of_what_is_no_effect_is_refused() -> None:
-    consumer = consumer_of()
-    consumer.completes(charge)(complete)  # type: ignore[arg-type]
-    first, second = faults(consumer)
-    assert first.endswith("name an effect")
-    assert "declared or completed alone" in second
-
-
-def test_two_effects_of_one_name_are_refused() -> None:
+def test_effects_need_a_time_in_the_settings(start: Start) -> None:
     consumer = with_effect()
-    consumer.effect("charge", Charge, policy=Policy.AT_LEAST_ONCE)(find)
-    text = fault(consumer)
-    assert text.endswith("find both handle 'the effect charge'; keep one of them")
-
-
-def test_two_completions_of_one_effect_are_refused() -> None:
-    consumer = with_effect()
-    consumer.completes(consumer.effects["charge"])(other)
-    text = fault(consumer)
-    assert text.endswith("other both handle 'the outcome of charge'; keep one of them")
-
-
-def test_effects_without_time_for_them_are_refused_where_the_settings_are_known(
-    start: Start,
-) -> None:
-    consumer = with_effect()
-    aws = start(consumer)
+    runtime = start(consumer).runtime
     with pytest.raises(RegistrationError) as raised:
-        consumer.bound_to(aws.runtime)
+        consumer.bound_to(runtime)
     assert raised.value.faults == (
         "notes has effects, and no time for them; add effect_timeout_seconds= to "
         "the declaration of 'notes' in the CDK app",
     )
-
-
-def test_effects_with_time_for_them_are_accepted(start: Start) -> None:
-    consumer = with_effect()
-    assert callable(consumer.bound_to(start(consumer, effect_timeout_seconds=1).runtime))
-
-
-def test_all_faults_of_an_effect_are_reported_together() -> None:
-    consumer = with_effect(one_argument, name="", model=dict, policy=None, completion=two_arguments)
-    assert len(faults(consumer)) == 6
-
-
-@pytest.mark.parametrize("policy", [Policy.AT_LEAST_ONCE, Policy.AT_MOST_ONCE])
-def test_a_look_up_that_is_never_asked_is_refused(policy: Policy) -> None:
-    effect = with_effect(policy=policy, lifetime=0).effects["charge"]
-    effect.looks_up(lambda request, call: None)
-    assert [*effect.faults()] == [
-        f"the effect {effect.name!r}: a look-up serves Policy.PROVIDER_KEY alone; take it out"
-    ]
+    with_time = replace(runtime.settings, effect_timeout_seconds=1)
+    assert callable(consumer.bound_to(replace(runtime, settings=with_time)))

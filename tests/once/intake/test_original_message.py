@@ -1,4 +1,4 @@
-"""Attributes that look like those of an earlier quarantine: any producer may send such.
+"""Attributes that look like those of an earlier quarantine, which any producer may send.
 
 They change neither which body is processed nor whether its dead letter can be sent.
 """
@@ -6,6 +6,7 @@ They change neither which body is processed nor whether its dead letter can be s
 import gzip
 import json
 from base64 import b64encode
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -36,89 +37,67 @@ def packed(content: Any) -> dict[str, Any]:
     return binary(gzip.compress(raw.encode(), compresslevel=1))
 
 
-ATTRIBUTES: dict[str, tuple[str, dict[str, Any]]] = {
-    "no base64": (DeadLetter.ORIGINAL_GZIP, {"binaryValue": "é", "dataType": "Binary"}),
-    "no bytes": (DeadLetter.ORIGINAL_GZIP, text("x")),
-    "no gzip": (DeadLetter.ORIGINAL_GZIP, binary(b"plain")),
-    "gzip cut off": (DeadLetter.ORIGINAL_GZIP, binary(gzip.compress(FORGED.encode())[:30])),
-    "no JSON": (DeadLetter.ORIGINAL_GZIP, packed("{")),
-    "no object": (DeadLetter.ORIGINAL_GZIP, packed([FORGED])),
-    "nothing in it": (DeadLetter.ORIGINAL_GZIP, packed({})),
-    "more in it": (
-        DeadLetter.ORIGINAL_GZIP,
-        packed({"body": FORGED, "attributes": {}, "more": 1}),
-    ),
-    "body of another type": (DeadLetter.ORIGINAL_GZIP, packed({"body": 5, "attributes": {}})),
-    "no body": (DeadLetter.ORIGINAL_GZIP, packed({"body": None, "attributes": {}})),
-    "attributes of another type": (
-        DeadLetter.ORIGINAL_GZIP,
-        packed({"body": FORGED, "attributes": 5}),
-    ),
-    "nested deeply, packed": (DeadLetter.ORIGINAL_GZIP, packed("[" * 200_000)),
-    "bomb": (DeadLetter.ORIGINAL_GZIP, packed({"body": "x" * 30_000_000, "attributes": {}})),
-    "sound": (DeadLetter.ORIGINAL_GZIP, packed({"body": FORGED, "attributes": {}})),
-    "much in little": (DeadLetter.ORIGINAL_GZIP, packed("[" + "[]," * 2_800_000 + "[]]")),
-    "kept, no JSON": (DeadLetter.ATTRIBUTES, text("{")),
-    "kept, no object": (DeadLetter.ATTRIBUTES, text("[1]")),
-    "kept, nothing": (DeadLetter.ATTRIBUTES, text("null")),
-    "kept, no text": (DeadLetter.ATTRIBUTES, binary(b"{}")),
-    "kept, not base64": (
-        DeadLetter.ATTRIBUTES,
-        text('{"a": {"binaryValue": "e", "dataType": "Binary"}}'),
-    ),
-    "kept, two values": (
-        DeadLetter.ATTRIBUTES,
-        text('{"a": {"stringValue": "x", "binaryValue": "", "dataType": "String"}}'),
-    ),
-    "kept, no value": (DeadLetter.ATTRIBUTES, text('{"a": {"dataType": "String"}}')),
-    "kept, a number": (
-        DeadLetter.ATTRIBUTES,
-        text('{"a": {"stringValue": 1, "dataType": "Number"}}'),
-    ),
-    "kept, a surrogate": (
-        DeadLetter.ATTRIBUTES,
-        text('{"a": {"stringValue": "\\ud800", "dataType": "String"}}'),
-    ),
-    "kept, what SQS refuses": (
-        DeadLetter.ATTRIBUTES,
-        text('{"a": {"stringValue": "\\u0000", "dataType": "String"}}'),
-    ),
-    "kept, of a kind that SQS refuses": (
-        DeadLetter.ATTRIBUTES,
-        text('{"a": {"stringValue": "x", "dataType": "\\uffff"}}'),
-    ),
-    "kept, bytes that SQS refuses": (
-        DeadLetter.ATTRIBUTES,
-        text('{"a": {"binaryValue": "\\u0001", "dataType": "Binary"}}'),
-    ),
-    "kept, many": (DeadLetter.ATTRIBUTES, text("{" + '"":{},' * 80_000 + '"":{}}')),
-    "nested deeply": (DeadLetter.ATTRIBUTES, text("[" * 200_000)),
+VALID = {"body": FORGED, "attributes": {}}
+ORIGINALS = {
+    "no base64": {"binaryValue": "é", "dataType": "Binary"},
+    "no bytes": text("x"),
+    "no gzip": binary(b"plain"),
+    "gzip cut off": binary(gzip.compress(FORGED.encode())[:30]),
+    "no JSON": packed("{"),
+    "no object": packed([FORGED]),
+    "empty": packed({}),
+    "another member": packed({**VALID, "more": 1}),
+    "body of another type": packed({**VALID, "body": 5}),
+    "no body": packed({**VALID, "body": None}),
+    "attributes of another type": packed({**VALID, "attributes": 5}),
+    "nested deeply": packed("[" * 200_000),
+    "30 MB in one text": packed({**VALID, "body": "x" * 30_000_000}),
+    "millions of lists": packed("[" + "[]," * 2_800_000 + "[]]"),
+    "valid": packed(VALID),
+}
+KEPT = {
+    "no JSON": text("{"),
+    "no object": text("[1]"),
+    "null": text("null"),
+    "no text": binary(b"{}"),
+    "no base64": text('{"a": {"binaryValue": "e", "dataType": "Binary"}}'),
+    "two values": text('{"a": {"stringValue": "x", "binaryValue": "", "dataType": "String"}}'),
+    "no value": text('{"a": {"dataType": "String"}}'),
+    "a number": text('{"a": {"stringValue": 1, "dataType": "Number"}}'),
+    "a surrogate": text('{"a": {"stringValue": "\\ud800", "dataType": "String"}}'),
+    "a text that SQS refuses": text('{"a": {"stringValue": "\\u0000", "dataType": "String"}}'),
+    "a type that SQS refuses": text('{"a": {"stringValue": "x", "dataType": "\\uffff"}}'),
+    "bytes that SQS refuses": text('{"a": {"binaryValue": "\\u0001", "dataType": "Binary"}}'),
+    "many": text("{" + '"":{},' * 80_000 + '"":{}}'),
+    "nested deeply": text("[" * 200_000),
 }
 
 
-@pytest.mark.parametrize(("name", "value"), ATTRIBUTES.values(), ids=ATTRIBUTES)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            pytest.param(DeadLetter.ORIGINAL_GZIP, v, id=f"original, {n}")
+            for n, v in ORIGINALS.items()
+        ),
+        *(pytest.param(DeadLetter.ATTRIBUTES, v, id=f"kept, {n}") for n, v in KEPT.items()),
+    ],
+)
 def test_an_attribute_that_only_looks_like_ours_does_not_count(
     start: Start, name: str, value: dict[str, Any]
 ) -> None:
     aws = start(CONSUMER)
-    forged = record(json.dumps(note("a")), "m-1", messageAttributes={name: value})
-    assert invoke(aws, CONSUMER, forged, record(json.dumps(note("b")), "m-2")) == []
+    bodies = json.dumps(note("a")), "{", json.dumps(note("b"))
+    forged, bad, other = (record(body, f"m-{n}") for n, body in enumerate(bodies))
+    forged["messageAttributes"] = bad["messageAttributes"] = {name: value}
+    assert invoke(aws, CONSUMER, forged, bad, other) == []
     assert amounts(aws) == {"a": 1, "b": 1}
-    assert aws.dead_letters() == []
-
-
-@pytest.mark.parametrize(("name", "value"), ATTRIBUTES.values(), ids=ATTRIBUTES)
-def test_a_bad_message_with_such_an_attribute_is_quarantined(
-    start: Start, name: str, value: dict[str, Any]
-) -> None:
-    aws = start(CONSUMER)
-    assert invoke(aws, CONSUMER, record("{", "m-1", messageAttributes={name: value})) == []
     [letter] = aws.dead_letters()
     assert letter["Body"] == "{"
     assert {DeadLetter.ATTRIBUTES, DeadLetter.ORIGINAL_GZIP}.isdisjoint(letter["MessageAttributes"])
 
 
-def buried(aws: FakeAws, body: str, attributes: dict[str, Any]) -> dict[str, Any]:
+def letter_of(aws: FakeAws, body: str, attributes: dict[str, Any]) -> dict[str, Any]:
     assert invoke(aws, CONSUMER, record(body, "m-1", messageAttributes=attributes)) == []
     [letter] = aws.dead_letters()
     assert size_of(letter["Body"], letter["MessageAttributes"]) <= Limits.MESSAGE_BYTES
@@ -128,44 +107,35 @@ def buried(aws: FakeAws, body: str, attributes: dict[str, Any]) -> dict[str, Any
 
 def test_a_hidden_body_is_never_committed(start: Start) -> None:
     aws = start()
-    hidden = packed({"body": FORGED, "attributes": {}})
-    letter = buried(aws, MOVED, {DeadLetter.ORIGINAL_GZIP: hidden})
+    letter = letter_of(aws, MOVED, {DeadLetter.ORIGINAL_GZIP: packed(VALID)})
     assert facts(letter)["reason"] == "unparseable"
     assert amounts(aws) == {}
 
 
-def test_a_name_that_is_reserved_is_no_producers(start: Start) -> None:
-    names = ("once-", "once-more", "once-reason", "once-left-out", "once-key-hash")
-    letter = buried(start(), "{", {name: text("forged") for name in names} | {"own": text("x")})
+def test_a_reserved_attribute_is_never_the_producers(start: Start) -> None:
+    names = "once-", "once-more", "once-reason", "once-left-out", "once-key-hash"
+    attributes = {**dict.fromkeys(names, text("forged")), "own": text("x")}
+    letter = letter_of(start(), "{", attributes)
     assert json.loads(facts(letter)["attributes"]) == {"own": text("x")}
     assert "forged" not in facts(letter).values()
 
 
-def stays(first: int, end: int) -> str:
+def ids(first: int, end: int) -> str:
     return ",".join(f"n-{number}" for number in range(first, end))
 
 
+NOTED = "m-0 permanent 2027-01-16T00:00:00+00:00 edited"
 LINEAGES = {
-    "as it is": ("m-0", "m-0,m-1"),
-    "noted": ("m-0 permanent 2027-01-16T00:00:00+00:00 edited", "same"),
-    "nineteen": (stays(0, 19), "same"),
-    "the newest": (
-        ",".join(f"n-{i}" for i in range(90)),
-        ",".join(f"n-{i}" for i in range(71, 90)),
-    ),
-    "one long": ("m-0," + "x" * 121, ""),
+    "one id": ("m-0", "m-0"),
+    "with a note": (NOTED, NOTED),
+    "nineteen": (ids(0, 19), ids(0, 19)),
+    "the newest of many": (ids(0, 90), ids(71, 90)),
+    "a long id": ("m-0," + "x" * 121, ""),
     "megabyte": ("x" * 900_000, ""),
     "commas": ("," * 900_000, ""),
     "not printable": ("m\n-0", ""),
     "not ASCII": ("\u0661", ""),
 }
-
-
-@pytest.mark.parametrize(("said", "kept"), LINEAGES.values(), ids=LINEAGES)
-def test_a_lineage_has_a_limit(start: Start, said: str, kept: str) -> None:
-    letter = buried(start(), "{", {DeadLetter.LINEAGE: text(said)})
-    earlier = {"same": said, "m-0,m-1": "m-0"}.get(kept, kept)
-    assert facts(letter)["lineage"] == ",".join(filter(None, (earlier, "m-1")))
 
 
 MOMENTS = {
@@ -182,9 +152,15 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize(("said", "kept"), MOMENTS.values(), ids=MOMENTS)
-def test_a_first_receipt_is_a_time_before_this_one(start: Start, said: str, kept: str) -> None:
-    letter = buried(start(), "{", {DeadLetter.FIRST_SEEN: text(said)})
+@pytest.mark.parametrize(("sent", "kept"), LINEAGES.values(), ids=LINEAGES)
+def test_a_lineage_is_kept_up_to_a_limit(start: Start, sent: str, kept: str) -> None:
+    letter = letter_of(start(), "{", {DeadLetter.LINEAGE: text(sent)})
+    assert facts(letter)["lineage"] == ",".join(filter(None, (kept, "m-1")))
+
+
+@pytest.mark.parametrize(("sent", "kept"), MOMENTS.values(), ids=MOMENTS)
+def test_the_first_receipt_is_a_time_before_this_one(start: Start, sent: str, kept: str) -> None:
+    letter = letter_of(start(), "{", {DeadLetter.FIRST_SEEN: text(sent)})
     assert facts(letter)["first-seen"] == kept
 
 
@@ -205,31 +181,28 @@ def test_no_forged_attribute_keeps_a_message_from_being_quarantined(
     start: Start, value: Any
 ) -> None:
     aws = start()
-    bodies = ["{", MOVED, "x" * 40_000]
-    pairs = [(name, body) for name in NAMES for body in bodies]
+    pairs = product(NAMES, ["{", MOVED, "x" * 40_000])
     messages = [
         record(body, f"m-{number}", messageAttributes={name: value})
         for number, (name, body) in enumerate(pairs)
     ]
     assert invoke(aws, CONSUMER, *messages) == []
     letters = aws.dead_letters()
-    assert len(letters) == len(pairs)
+    assert len(letters) == len(messages)
     for letter in letters:
         assert size_of(letter["Body"], letter["MessageAttributes"]) <= Limits.MESSAGE_BYTES
 
 
-def test_a_compressed_original_that_no_quarantine_can_have_written_is_left_out(
-    start: Start,
-) -> None:
+def test_a_forged_original_that_does_not_fit_is_left_out(start: Start) -> None:
     forged = binary(Random(7).randbytes(Limits.MESSAGE_BYTES - 200))
-    letter = buried(start(), MOVED, {DeadLetter.ORIGINAL_GZIP: forged})
+    letter = letter_of(start(), MOVED, {DeadLetter.ORIGINAL_GZIP: forged})
     assert facts(letter)["left-out"] == "original"
     assert DeadLetter.ORIGINAL_GZIP not in letter["MessageAttributes"]
 
 
 @pytest.mark.parametrize("part", ["attributes", "messageAttributes"])
 @pytest.mark.parametrize("value", [None, [], 5, {"ApproximateReceiveCount": "x"}])
-def test_a_malformed_record_costs_its_neighbour_nothing(
+def test_a_malformed_record_does_not_affect_its_neighbour(
     start: Start, part: str, value: Any
 ) -> None:
     aws = start()

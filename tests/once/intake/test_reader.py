@@ -1,6 +1,7 @@
-"""Reading a batch: each record is looked at alone, and the clock before each of them."""
+"""Reading a batch: each record alone, while there is time, and only an event's own identity."""
 
 import json
+from collections.abc import Callable
 from time import time
 from typing import Any
 
@@ -8,53 +9,58 @@ import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.deadline import Deadline
-from once.events import cloud_event as events
-from once.intake import reader as intake
+from once.events.cloud_event import read_event
+from once.intake import reader
 from once.testing import FakeContext
 from tests.in_memory import Start
-from tests.once.support import amounts, consumer_of, invoke, note, reasons, record
+from tests.once.support import amounts, consumer_of, facts, failures, invoke, note, reasons, record
 
 CONSUMER = consumer_of()
 
 
-def test_what_is_not_read_in_time_is_reported_and_not_read(
+def call_before_reading(monkeypatch: pytest.MonkeyPatch, before: Callable[[str], None]) -> None:
+    """Call `before` with a note's name whenever its body is read."""
+
+    def read(body: str, **options: Any) -> Any:
+        before(json.loads(body)["data"]["name"])
+        return read_event(body, **options)
+
+    monkeypatch.setattr(reader, "read_event", read)
+
+
+def test_a_message_that_is_not_read_in_time_is_reported(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aws, context = start(CONSUMER), FakeContext(30_000)
     read: list[str] = []
 
-    def slowly(body: str, **options: Any) -> Any:
-        read.append(json.loads(body)["data"]["name"])
+    def slowly(name: str) -> None:
+        read.append(name)
         context.remaining_ms -= 10_000
-        return original(body, **options)
 
-    original = events.read_event
-    monkeypatch.setattr(intake, "read_event", slowly)
+    call_before_reading(monkeypatch, slowly)
     batch = [record(json.dumps(note(name)), name) for name in "abcd"]
     assert invoke(aws, CONSUMER, *batch, context=context) == ["a", "b", "c", "d"]
     assert read == ["a", "b", "c"]
     assert (amounts(aws), aws.dead_letters()) == ({}, [])
 
 
-def test_a_bad_message_that_is_not_read_in_time_is_not_given_up(start: Start) -> None:
+def test_a_bad_message_that_is_not_read_in_time_is_not_quarantined(start: Start) -> None:
     aws = start(CONSUMER)
     assert invoke(aws, CONSUMER, record("{", "m-1"), context=FakeContext(5000)) == ["m-1"]
     assert aws.dead_letters() == []
 
 
 @pytest.mark.parametrize("raised", [MemoryError(), RecursionError(), KeyError("x")])
-def test_an_error_of_a_record_is_that_records(
+def test_an_error_of_a_record_affects_that_record_only(
     start: Start, monkeypatch: pytest.MonkeyPatch, raised: Exception
 ) -> None:
-    aws = start(CONSUMER)
-
-    def failing(body: str, **options: Any) -> Any:
-        if "wrong" in body:
+    def fail(name: str) -> None:
+        if name == "wrong":
             raise raised
-        return original(body, **options)
 
-    original = events.read_event
-    monkeypatch.setattr(intake, "read_event", failing)
+    aws = start(CONSUMER)
+    call_before_reading(monkeypatch, fail)
     batch = [record(json.dumps(note(name)), name) for name in ("a", "wrong", "b")]
     assert invoke(aws, CONSUMER, *batch) == ["wrong"]
     assert amounts(aws) == {"a": 1, "b": 1}
@@ -63,11 +69,54 @@ def test_an_error_of_a_record_is_that_records(
     assert reasons(aws) == ["retries-exhausted"]
 
 
-def test_an_error_of_the_reader_holds_nothing_of_what_was_read(start: Start) -> None:
-    reader = intake.RecordReader(start(CONSUMER).runtime.settings, CONSUMER.handlers, time)
+def test_an_error_of_the_reader_holds_nothing_of_the_message(start: Start) -> None:
+    read = reader.RecordReader(start(CONSUMER).runtime.settings, CONSUMER.handlers, time).read
     plenty = Deadline(lambda: 30_000, 5000)
     for body in ("{", json.dumps(note(amount="x")), json.dumps({**note(), "id": None})):  # type: ignore[arg-type]
-        delivery = reader.read(SQSRecord(record(body, "m-1")), plenty)
-        decoded: Any = delivery.decoded
+        decoded: Any = read(SQSRecord(record(body, "m-1")), plenty).decoded
         error = getattr(decoded, "data", decoded)
         assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)
+
+
+EVENT = note("inside", event_id="e")
+# Queues subscribe with raw delivery, so an envelope means that a queue was wired by hand. Its id
+# may differ in each delivery: as a key, it would make a duplicate a new event.
+SNS = {
+    "Type": "Notification",
+    "MessageId": "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324",
+    "TopicArn": "arn:aws:sns:us-east-1:123456789012:events",
+    "Message": json.dumps(EVENT),
+    "Timestamp": "2026-01-01T00:00:00.000Z",
+    "SignatureVersion": "1",
+    "Signature": "EXAMPLE",
+    "MessageAttributes": {"type": {"Type": "String", "Value": "noted"}},
+}
+EVENT_BRIDGE = {
+    "version": "0",
+    "id": "6a7e8feb-b491-4cf7-a9f1-bf3703467718",
+    "detail-type": "noted",
+    "source": "shop.orders",
+    "account": "123456789012",
+    "time": "2026-01-01T00:00:00Z",
+    "region": "us-east-1",
+    "resources": [],
+    "detail": EVENT,
+}
+
+
+@pytest.mark.parametrize(
+    ("envelope", "own", "reason"),
+    [(SNS, "MessageId", "no-key"), (EVENT_BRIDGE, "id", "invalid-event")],
+    ids=["SNS", "EventBridge"],
+)
+def test_p8_an_envelope_is_quarantined_and_its_own_id_is_no_key(
+    start: Start, envelope: dict[str, Any], own: str, reason: str
+) -> None:
+    aws = start()
+    again = envelope | {own: "another"}
+    assert failures(aws.deliver(envelope, note("neighbour"), again)) == []
+    assert amounts(aws) == {"neighbour": 1}
+    assert len(aws.items("dedup")) == 1
+    letters = [facts(letter) for letter in aws.dead_letters()]
+    assert [letter["reason"] for letter in letters] == [reason] * 2
+    assert all("key-hash" not in letter for letter in letters)

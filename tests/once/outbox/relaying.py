@@ -1,11 +1,10 @@
 """A relay between a dedup table's stream and a topic in memory, to which one queue subscribes."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from io import StringIO
-from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +15,7 @@ from once.events.dedup_key import key_hash
 from once.events.outgoing import OutgoingEvent, event_id_of
 from once.outbox.stream_relay import Relay, Relayed
 from once.settings import RelaySettings
-from once.testing import FakeContext
+from once.testing import FakeContext, Fault, inject
 
 REGION = "us-east-1"
 PUBLISHES = {"notes": ("counted",)}
@@ -25,20 +24,17 @@ THEN = 1_800_000_000
 
 
 def outgoing(
-    position: int,
-    size: int | None = None,
-    *,
-    pk: str = "notes#e",
-    event_type: str = "counted",
-    source: str = "/once/notes",
-    event_id: str | None = None,
+    position: int, size: int | None = None, *, pk: str = "notes#e", **attributes: str
 ) -> OutgoingEvent:
     """The event at this place of a record's outbox; `size` is the length of its body, in bytes."""
-    name = event_id or event_id_of(key_hash(pk), position)
-    fields = {"id": name, "source": source, "type": event_type, "data": ""}
-    if size is not None:
-        fields["data"] = "x" * (size - len(json.dumps(fields)))
-    return OutgoingEvent(name, source, event_type, json.dumps(fields))
+    head = {
+        "id": event_id_of(key_hash(pk), position),
+        "source": "/once/notes",
+        "type": "counted",
+        **attributes,
+    }
+    spare = 0 if size is None else size - len(json.dumps({**head, "data": ""}))
+    return OutgoingEvent(**head, body=json.dumps({**head, "data": "x" * spare}))
 
 
 def image(
@@ -71,38 +67,61 @@ def change(
     }
 
 
-@contextmanager
-def answered(client: Any, *answers: Mapping[str, Any]) -> Iterator[list[Mapping[str, Any]]]:
-    """Let the next batches be answered like this, under HTTP 200, by a topic that takes nothing."""
-    waiting = list(answers)
-
-    def answer(**_: Any) -> Any:
-        return (SimpleNamespace(status_code=200), waiting.pop(0)) if waiting else None
-
-    client.meta.events.register("before-call.sns.PublishBatch", answer)
-    try:
-        yield waiting
-    finally:
-        client.meta.events.unregister("before-call.sns.PublishBatch", answer)
+def batch_answer(*, taken: str = "", throttled: str = "", refused: str = "") -> dict[str, Any]:
+    """An answer to PublishBatch; each character is the Id of an entry."""
+    passing = [{"Id": n, "Code": "Throttled", "SenderFault": False} for n in throttled]
+    lasting = [
+        {"Id": n, "Code": "InvalidParameter", "SenderFault": True, "Message": "S3CRET"}
+        for n in refused
+    ]
+    return {"Successful": [{"Id": n} for n in taken], "Failed": passing + lasting}
 
 
-class Station:
+def answered(
+    client: Any, *answers: Mapping[str, Any]
+) -> AbstractContextManager[list[Fault | None]]:
+    """Answer the next batches like this, under HTTP 200. The topic takes none of their events."""
+    ok = {"ResponseMetadata": {"HTTPStatusCode": 200}}
+    return inject(client, "PublishBatch", *[Fault(error={**answer, **ok}) for answer in answers])
+
+
+def create_queue(sqs: Any, name: str) -> str:
+    return str(sqs.create_queue(QueueName=name)["QueueUrl"])
+
+
+def create_topic(sns: Any, name: str, queue: str, **subscription: str) -> str:
+    """Create a topic to which a queue subscribes; return its ARN."""
+    arn = str(sns.create_topic(Name=name)["TopicArn"])
+    endpoint = queue_arn(queue)
+    sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=endpoint, Attributes=subscription)
+    return arn
+
+
+def queue_arn(name: str) -> str:
+    return f"arn:aws:sqs:{REGION}:123456789012:{name}"
+
+
+def take(sqs: Any, url: str) -> list[dict[str, Any]]:
+    """Receive messages until the queue shows none."""
+    taken: list[dict[str, Any]] = []
+    while more := sqs.receive_message(
+        QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"], MessageAttributeNames=["All"]
+    ).get("Messages"):
+        taken += more
+    return taken
+
+
+class RelayHarness:
     """A relay, what its topic delivers, and what it dead-letters. Waiting spends its time."""
 
     def __init__(self, publishes: Mapping[str, tuple[str, ...]] = PUBLISHES) -> None:
         self.sqs = boto3.client("sqs", REGION)
+        self._subscriber = create_queue(self.sqs, "subscriber")
+        self._dead = create_queue(self.sqs, "relay-dead-letters")
         sns = boto3.client("sns", REGION)
-        self._heard, self._dead = self._queue("heard"), self._queue("relay-dead-letters")
-        topic = sns.create_topic(Name="topic")["TopicArn"]
-        sns.subscribe(
-            TopicArn=topic,
-            Protocol="sqs",
-            Endpoint=f"arn:aws:sqs:{REGION}:123456789012:heard",
-            Attributes={"RawMessageDelivery": "true"},
-        )
         self.settings = RelaySettings(
             service="shop",
-            topic_arn=topic,
+            topic_arn=create_topic(sns, "topic", "subscriber", RawMessageDelivery="true"),
             dead_letter_url=self._dead,
             publishes=publishes,
             time_margin_ms=5000,
@@ -119,23 +138,15 @@ class Station:
     def handle(self, *records: Mapping[str, Any]) -> Relayed:
         return self.relay.handle({"Records": list(records)}, self.context)
 
-    def heard(self) -> list[str]:
+    def published(self) -> list[str]:
         """Take the bodies out of the queue that subscribes to the topic."""
-        return [message["Body"] for message in self._take(self._heard)]
+        return [message["Body"] for message in take(self.sqs, self._subscriber)]
 
     def dead_letters(self) -> list[dict[str, Any]]:
-        return self._take(self._dead)
+        return take(self.sqs, self._dead)
+
+    def logged(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.stream.getvalue().splitlines()]
 
     def _sleep(self, seconds: float) -> None:
         self.context.remaining_ms -= int(seconds * 1000)
-
-    def _queue(self, name: str) -> str:
-        return str(self.sqs.create_queue(QueueName=name)["QueueUrl"])
-
-    def _take(self, queue: str) -> list[dict[str, Any]]:
-        taken: list[dict[str, Any]] = []
-        while more := self.sqs.receive_message(
-            QueueUrl=queue, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
-        ).get("Messages"):
-            taken += more
-        return taken

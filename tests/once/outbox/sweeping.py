@@ -12,9 +12,8 @@ from aws_lambda_powertools import Logger
 from once.outbox.unrouted import Sweep
 from once.settings import SweepSettings
 from once.testing.events import sqs_record
+from tests.once.outbox.relaying import REGION, create_queue, create_topic, queue_arn, take
 
-REGION = "us-east-1"
-ACCOUNT = "123456789012"
 PLACED, RESERVED = "order.placed", "stock.reserved"
 
 
@@ -41,13 +40,15 @@ def envelope(message: str = "{}", *, topic: str = "ingress", **attributes: Any) 
     )
 
 
-class Field:
+class SweepHarness:
     """The sweep of a deployment whose consumers take one type on each topic."""
 
     def __init__(self) -> None:
         self.sqs, self.sns = boto3.client("sqs", REGION), boto3.client("sns", REGION)
-        self._sweep_url, self._unrouted_url = self._queue("sweep"), self._queue("unrouted")
-        self.ingress, self.events = self._topic("ingress"), self._topic("events")
+        self._sweep_url = create_queue(self.sqs, "sweep")
+        self._unrouted_url = create_queue(self.sqs, "unrouted")
+        self.ingress = create_topic(self.sns, "ingress", "sweep")
+        self.events = create_topic(self.sns, "events", "sweep")
         self.settings = SweepSettings(
             routes={self.ingress: (PLACED,), self.events: (RESERVED,), "ingress": (PLACED,)},
             unrouted_url=self._unrouted_url,
@@ -67,11 +68,10 @@ class Field:
     def records(self) -> list[dict[str, Any]]:
         """Return the batch that Lambda would be given now."""
         return [
-            sqs_record(message, f"arn:aws:sqs:{REGION}:{ACCOUNT}:sweep")
-            for message in self._take(self._sweep_url)
+            sqs_record(message, queue_arn("sweep")) for message in take(self.sqs, self._sweep_url)
         ]
 
-    def work_off(self) -> list[Any]:
+    def process_queue(self) -> list[Any]:
         """Let the function work on the sweep queue; return the ids of the messages it failed at."""
         return self.handle(*self.records())
 
@@ -81,24 +81,4 @@ class Field:
 
     def unrouted(self) -> list[dict[str, Any]]:
         """Take the messages out of the unrouted queue."""
-        return self._take(self._unrouted_url)
-
-    def _queue(self, name: str) -> str:
-        return str(self.sqs.create_queue(QueueName=name)["QueueUrl"])
-
-    def _topic(self, name: str) -> str:
-        arn = str(self.sns.create_topic(Name=name)["TopicArn"])
-        endpoint = f"arn:aws:sqs:{REGION}:{ACCOUNT}:sweep"
-        self.sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=endpoint)
-        return arn
-
-    def _take(self, url: str) -> list[dict[str, Any]]:
-        taken: list[dict[str, Any]] = []
-        while more := self.sqs.receive_message(
-            QueueUrl=url,
-            MaxNumberOfMessages=10,
-            AttributeNames=["All"],
-            MessageAttributeNames=["All"],
-        ).get("Messages"):
-            taken += more
-        return taken
+        return take(self.sqs, self._unrouted_url)

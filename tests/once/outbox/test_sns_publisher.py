@@ -1,4 +1,4 @@
-"""The publisher: every entry's own answer counts, in batches that SNS takes."""
+"""The publisher: batches that SNS accepts, and each entry judged by its own answer."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,17 +13,20 @@ from hypothesis import strategies as st
 from once.events.outgoing import OutgoingEvent
 from once.outbox._sns_publisher import Publisher, Unpublished
 from once.schema import Limits
-from tests.once.outbox.relaying import outgoing
+from tests.once.outbox.relaying import batch_answer, outgoing
 from tests.once.support import quick
 
-ATTRIBUTES = len("type" + "String" + "counted")
-"""What SNS counts of an event beside its body, in bytes."""
-
 Entries = Sequence[Mapping[str, Any]]
-Answer = dict[str, list[dict[str, Any]]]
+Answer = Mapping[str, Any]
+
+EVENTS = [outgoing(n) for n in range(30)]
 
 
-def all_taken(entries: Entries) -> Answer:
+def bodies(events: Sequence[OutgoingEvent]) -> Counter[str]:
+    return Counter(event.body for event in events)
+
+
+def take_all(entries: Entries) -> Answer:
     return {"Successful": [{"Id": entry["Id"]} for entry in entries]}
 
 
@@ -32,9 +35,9 @@ def error(code: str) -> ClientError:
 
 
 class Topic:
-    """A client whose topic takes what `answer` says; whatever that raises is raised."""
+    """An SNS client that answers with `answer`, which may also raise."""
 
-    def __init__(self, answer: Callable[[Entries], Answer] = all_taken) -> None:
+    def __init__(self, answer: Callable[[Entries], Answer] = take_all) -> None:
         self._answer = answer
         self.batches: list[Entries] = []
         self.taken: Counter[str] = Counter()
@@ -47,7 +50,7 @@ class Topic:
         self.taken.update(e["Message"] for e in PublishBatchRequestEntries if e["Id"] in ids)
         return answer
 
-    def publish(self, *events: OutgoingEvent) -> list[Unpublished]:
+    def publish(self, events: Sequence[OutgoingEvent]) -> list[Unpublished]:
         return Publisher(self, "arn").publish(events)  # type: ignore[arg-type]
 
     @property
@@ -55,18 +58,9 @@ class Topic:
         return [len(batch) for batch in self.batches]
 
 
-def some(number: int) -> list[OutgoingEvent]:
-    return [outgoing(n) for n in range(number)]
-
-
-def filling(*bytes_each: int) -> list[OutgoingEvent]:
-    """Events that have so many bytes as SNS counts them."""
-    return [outgoing(n, size - ATTRIBUTES) for n, size in enumerate(bytes_each)]
-
-
-def test_an_event_goes_out_as_it_is_with_its_type_beside_it() -> None:
-    topic, event = Topic(), outgoing(0, event_type="stock.reserved")
-    assert topic.publish(event) == []
+def test_an_event_is_published_unchanged_with_its_type_as_an_attribute() -> None:
+    topic, event = Topic(), outgoing(0, type="stock.reserved")
+    assert topic.publish([event]) == []
     [[entry]] = topic.batches
     assert entry == {
         "Id": "0",
@@ -75,173 +69,128 @@ def test_an_event_goes_out_as_it_is_with_its_type_beside_it() -> None:
     }
 
 
-def test_without_events_nothing_is_called() -> None:
-    topic = Topic()
-    assert topic.publish() == []
-    assert topic.batches == []
-
-
-@pytest.mark.parametrize(
-    ("number", "sizes"), [(1, [1]), (10, [10]), (11, [10, 1]), (30, [10, 10, 10])]
-)
-def test_o6_a_batch_has_at_most_ten_events(number: int, sizes: list[int]) -> None:
-    topic = Topic()
-    assert topic.publish(*some(number)) == []
-    assert topic.sizes == sizes
-    assert topic.taken == Counter(event.body for event in some(number))
+def filling(*bytes_each: int) -> list[OutgoingEvent]:
+    """Events of these sizes as SNS counts them: body, and name, type and value of an attribute."""
+    attribute = len("type" + "String" + "counted")
+    return [outgoing(n, size - attribute) for n, size in enumerate(bytes_each)]
 
 
 HALF = Limits.TOPIC_MESSAGE_BYTES // 2
+IN_TWO_BYTES = OutgoingEvent("a", "/once/notes", "counted", "é" * (HALF // 2))
 
 
 @pytest.mark.parametrize(
-    ("bytes_each", "sizes"),
+    ("events", "sizes"),
     [
-        ((HALF, HALF), [2]),
-        ((HALF, HALF + 1), [1, 1]),
-        ((HALF, HALF, 200), [2, 1]),
-        ((HALF, HALF, 200, 200), [2, 2]),
-        ((2 * HALF, 200), [1, 1]),
-        ((2 * HALF + 1, 200), [1, 1]),
-        ((200, 2 * HALF + 1, 200), [1, 1, 1]),
-        ((2 * HALF, HALF, HALF), [1, 2]),
+        pytest.param([], [], id="none"),
+        pytest.param(EVENTS[:11], [10, 1], id="eleven"),
+        pytest.param(EVENTS, [10, 10, 10], id="thirty"),
+        pytest.param(filling(HALF, HALF), [2], id="256 KiB"),
+        pytest.param(filling(HALF, HALF + 1), [1, 1], id="a byte more"),
+        pytest.param(filling(HALF, HALF, 200, 200), [2, 2], id="256 KiB and 400 bytes"),
+        pytest.param(filling(2 * HALF + 1, 200), [1, 1], id="one event a byte larger"),
+        pytest.param(filling(200, 2 * HALF + 1, 200), [1, 1, 1], id="too large between small"),
+        pytest.param(filling(2 * HALF, HALF, HALF), [1, 2], id="512 KiB"),
+        pytest.param([IN_TWO_BYTES] * 2, [1, 1], id="bytes count, not characters"),
     ],
 )
-def test_o6_a_batch_has_at_most_256_kib(bytes_each: tuple[int, ...], sizes: list[int]) -> None:
+def test_o6_a_batch_has_at_most_ten_events_and_256_kib(
+    events: list[OutgoingEvent], sizes: list[int]
+) -> None:
     topic = Topic()
-    assert topic.publish(*filling(*bytes_each)) == []
+    assert topic.publish(events) == []
     assert topic.sizes == sizes
+    assert topic.taken == bodies(events)
 
 
-def test_o6_text_counts_in_bytes_and_not_in_characters() -> None:
-    topic, body = Topic(), "é" * (HALF // 2)
-    topic.publish(*(OutgoingEvent(name, "/once/notes", "counted", body) for name in "ab"))
-    assert topic.sizes == [1, 1]
+NO_ANSWER = "no answer for this entry"
+UNKNOWN = {"Successful": [{"Id": "0"}, {"Id": "7"}], "Failed": [{"Id": "8", "Code": "x"}]}
 
 
-def throttling_all_but(*taken: str) -> Callable[[Entries], Answer]:
-    def answer(entries: Entries) -> Answer:
-        failed = [e["Id"] for e in entries if e["Id"] not in taken]
-        return {
-            "Successful": [{"Id": number} for number in taken],
-            "Failed": [{"Id": n, "Code": "Throttled", "SenderFault": False} for n in failed],
-        }
-
-    return answer
-
-
-def test_o6_of_a_batch_that_half_fails_only_the_failed_are_told() -> None:
-    events = some(4)
-    left = Topic(throttling_all_but("0", "2")).publish(*events)
-    assert left == [Unpublished(events[n], "Throttled", permanent=False) for n in (1, 3)]
-
-
-@pytest.mark.parametrize("answer", [{}, {"Successful": []}, {"Successful": [], "Failed": []}])
-def test_o6_an_event_without_an_answer_counts_as_not_published(answer: Answer) -> None:
-    [event] = some(1)
-    left = Topic(lambda entries: answer).publish(event)
-    assert left == [Unpublished(event, "no answer for this entry", permanent=False)]
+@pytest.mark.parametrize(
+    ("answer", "errors"),
+    [
+        (batch_answer(taken="02", throttled="1"), {1: "Throttled", 3: NO_ANSWER}),
+        (UNKNOWN, dict.fromkeys((1, 2, 3), NO_ANSWER)),
+        ({"Successful": [], "Failed": []}, dict.fromkeys(range(4), NO_ANSWER)),
+        ({"Successful": []}, dict.fromkeys(range(4), NO_ANSWER)),
+        ({}, dict.fromkeys(range(4), NO_ANSWER)),
+    ],
+    ids=["half", "about others", "about none", "without failures", "empty"],
+)
+def test_o6_an_event_without_an_answer_counts_as_not_published(
+    answer: Answer, errors: dict[int, str]
+) -> None:
+    left = Topic(lambda entries: answer).publish(EVENTS[:4])
+    assert left == [Unpublished(EVENTS[n], e, permanent=False) for n, e in errors.items()]
 
 
-def test_o6_an_answer_about_nobody_is_nobodys() -> None:
-    events = some(2)
-    answer = {"Successful": [{"Id": "0"}, {"Id": "7"}], "Failed": [{"Id": "8", "Code": "x"}]}
-    left = Topic(lambda entries: answer).publish(*events)
-    assert [entry.event for entry in left] == [events[1]]
-
-
-def test_o6_in_a_second_batch_ids_begin_anew_and_name_its_own_events() -> None:
-    events = some(12)
-    left = Topic(throttling_all_but("0")).publish(*events)
-    assert [entry.event for entry in left] == [*events[1:10], events[11]]
+def test_o6_the_entries_of_each_batch_are_numbered_from_0() -> None:
+    left = Topic(lambda entries: batch_answer(taken="0")).publish(EVENTS[:12])
+    assert [entry.event for entry in left] == [*EVENTS[1:10], EVENTS[11]]
 
 
 @pytest.mark.parametrize("code", ["InvalidParameter", "Throttled", "KMSDisabled", "AccessDenied"])
 @pytest.mark.parametrize("sender", [True, False])
-def test_o4_what_the_topic_blames_on_the_event_is_permanent(code: str, *, sender: bool) -> None:
+def test_o4_a_sender_fault_is_permanent_unless_its_code_may_pass(
+    code: str, *, sender: bool
+) -> None:
     failed = [{"Id": "0", "Code": code, "SenderFault": sender}]
-    [left] = Topic(lambda entries: {"Failed": failed}).publish(*some(1))
+    [left] = Topic(lambda entries: {"Failed": failed}).publish(EVENTS[:1])
     assert (left.error, left.permanent) == (code, sender and code == "InvalidParameter")
 
 
-PERMANENT = ["InvalidParameter", "ValidationException", "BatchRequestTooLong"]
-
-
-def refusing(code: str, *guilty: OutgoingEvent) -> Callable[[Entries], Answer]:
-    """Refuse a batch as a whole that holds one of the guilty."""
-    bodies = {event.body for event in guilty}
+def refusing(code: str, failing: Sequence[OutgoingEvent]) -> Callable[[Entries], Answer]:
+    """Refuse a batch as a whole if it holds a failing event."""
 
     def answer(entries: Entries) -> Answer:
-        if any(entry["Message"] in bodies for entry in entries):
+        if bodies(failing).keys() & {entry["Message"] for entry in entries}:
             raise error(code)
-        return all_taken(entries)
+        return take_all(entries)
 
     return answer
 
 
-@pytest.mark.parametrize("code", PERMANENT)
-def test_o4_a_batch_refused_as_a_whole_is_halved_until_the_guilty_stands_alone(code: str) -> None:
-    events = some(10)
-    topic = Topic(refusing(code, events[6]))
-    left = topic.publish(*events)
-    assert left == [Unpublished(events[6], f"ClientError {code}", permanent=True)]
+@pytest.mark.parametrize("code", ["InvalidParameter", "ValidationException", "BatchRequestTooLong"])
+def test_o4_a_refused_batch_is_halved_until_the_failing_event_is_alone(code: str) -> None:
+    topic = Topic(refusing(code, [EVENTS[6]]))
+    left = topic.publish(EVENTS[:10])
+    assert left == [Unpublished(EVENTS[6], f"ClientError {code}", permanent=True)]
     assert topic.sizes == [10, 5, 5, 2, 1, 1, 3]
 
 
 @quick
 @given(st.integers(1, 25), st.sets(st.integers(0, 24)))
-def test_o4_whoever_is_guilty_all_others_are_published_once(
-    number: int, positions: set[int]
-) -> None:
-    events = some(number)
-    guilty = [event for position, event in enumerate(events) if position in positions]
-    topic = Topic(refusing("InvalidParameter", *guilty))
-    assert [entry.event for entry in topic.publish(*events)] == guilty
-    assert topic.taken == Counter(event.body for event in events if event not in guilty)
+def test_o4_events_beside_failing_ones_are_published_once(number: int, positions: set[int]) -> None:
+    failing = [event for n, event in enumerate(EVENTS[:number]) if n in positions]
+    topic = Topic(refusing("InvalidParameter", failing))
+    assert [entry.event for entry in topic.publish(EVENTS[:number])] == failing
+    assert topic.taken == bodies([e for e in EVENTS[:number] if e not in failing])
 
 
-PASSING: dict[str, Exception] = {
-    "throttled": error("Throttling"),
-    "keys throttled": error("KMSThrottling"),
-    "no rights": error("AuthorizationError"),
-    "no topic": error("NotFound"),
-    "server error": error("InternalError"),
-    "something new": error("SomethingNew"),
+CODES = "Throttling", "KMSThrottling", "AuthorizationError", "NotFound", "InternalError", "New"
+TRANSIENT: dict[str, Exception] = {
+    **{code: error(code) for code in CODES},
     "timeout": ReadTimeoutError(endpoint_url="x"),
     "connection lost": ConnectionClosedError(endpoint_url="x"),
     "unreadable answer": ResponseParserError("of a secret"),
 }
 
 
-def raising(fault: Exception) -> Callable[[Entries], Answer]:
-    def answer(entries: Entries) -> Answer:
-        raise fault
-
-    return answer
-
-
-@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
-def test_o2_what_may_pass_is_tried_once_and_told_of_every_event(fault: Exception) -> None:
-    topic, events = Topic(raising(fault)), some(3)
-    left = topic.publish(*events)
-    assert [entry.event for entry in left] == events
-    assert [entry.permanent for entry in left] == [False] * 3
-    assert topic.sizes == [3]
-
-
-@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
-def test_nothing_of_an_event_is_in_the_error(fault: Exception) -> None:
-    [left] = Topic(raising(fault)).publish(*some(1))
-    assert left.error.startswith(type(fault).__name__)
-    assert "secret" not in left.error
-
-
-def test_o2_one_batch_that_fails_does_not_keep_the_next_from_being_published() -> None:
+@pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
+def test_o2_a_transient_fault_leaves_its_batch_unpublished_without_a_second_attempt(
+    fault: Exception,
+) -> None:
     def answer(entries: Entries) -> Answer:
         if len(entries) == 10:
-            raise error("Throttling")
-        return all_taken(entries)
+            raise fault
+        return take_all(entries)
 
-    topic, events = Topic(answer), some(12)
-    assert [entry.event for entry in topic.publish(*events)] == events[:10]
-    assert topic.taken == Counter(event.body for event in events[10:])
+    topic = Topic(answer)
+    left = topic.publish(EVENTS[:12])
+    assert [(entry.event, entry.permanent) for entry in left] == [(e, False) for e in EVENTS[:10]]
+    assert topic.sizes == [10, 2]
+    assert topic.taken == bodies(EVENTS[10:12])
+    for entry in left:
+        assert entry.error.startswith(type(fault).__name__)
+        assert "secret" not in entry.error

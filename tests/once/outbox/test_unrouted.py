@@ -2,8 +2,8 @@
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -12,76 +12,67 @@ from hypothesis import strategies as st
 
 from once.errors import Unparseable
 from once.outbox.unrouted import SnsEnvelope, unrouted
-from once.schema import DeadLetter, Reason
-from tests.once.outbox.sweeping import PLACED, RESERVED, Field, envelope, string
-from tests.once.support import quick
+from once.schema import Reason
+from tests.once.outbox.sweeping import PLACED, RESERVED, SweepHarness, envelope, string
+from tests.once.support import facts, quick
 
 BODY = '{"id": "1", "source": "/shop", "type": "order.placed"}'
-ELEVEN: dict[str, Any] = {
-    "type": string(PLACED),
-    **{f"a{number}": string("x") for number in range(10)},
-}
+TEN: dict[str, Any] = {"type": string(PLACED), **{f"a{n}": string("x") for n in range(9)}}
+ELEVEN = TEN | {"one more": string("x")}
+LOST = string("order.lost")
 
 
 @pytest.fixture
-def field() -> Field:
-    return Field()
+def harness() -> SweepHarness:
+    return SweepHarness()
 
 
-def reason_of(letter: dict[str, Any]) -> str:
-    return str(letter["MessageAttributes"][DeadLetter.REASON]["StringValue"])
+def array(text: str) -> dict[str, Any]:
+    return {"type": string(text, "String.Array")}
 
 
-def said(letter: dict[str, Any], name: str) -> str:
-    return str(letter["MessageAttributes"][name]["StringValue"])
+def record(body: str, message_id: str = "m-1") -> dict[str, Any]:
+    return {"messageId": message_id, "body": body}
 
 
-def verdict(**attributes: Any) -> str | None:
+def kept(harness: SweepHarness, *bodies: str) -> list[tuple[str, dict[str, str]]]:
+    """The unrouted messages after these were swept: their bodies and facts."""
+    assert harness.handle(*map(record, bodies)) == []
+    return [(letter["Body"], facts(letter)) for letter in harness.unrouted()]
+
+
+ROUTES: dict[Reason | None, list[dict[str, Any]]] = {
+    None: [
+        {"type": string(PLACED)},
+        array(json.dumps([PLACED])),
+        array(json.dumps(["order.lost", PLACED, 7, None, True])),
+        TEN,
+    ],
+    Reason.NO_TYPE: [
+        {},
+        {"Type": string(PLACED)},
+        {"type": string("7", "Number")},
+        {"type": string("b3JkZXIucGxhY2Vk", "Binary")},
+        {"type": string(PLACED, "String.custom")},
+    ],
+    Reason.UNSUBSCRIBED_TYPE: [
+        *({"type": string(one)} for one in ("order.lost", PLACED.upper(), f" {PLACED}")),
+        {"type": string(f'["{PLACED}"]')},
+        *map(array, ("[]", '["order.lost"]', "[[", '{"order.placed": 1}', "[" * 100_000)),
+        {**ELEVEN, "type": LOST},
+    ],
+    Reason.TOO_MANY_ATTRIBUTES: [ELEVEN],
+}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"), [(one, reason) for reason, some in ROUTES.items() for one in some]
+)
+def test_s3_an_event_that_no_subscription_takes_is_unrouted(
+    attributes: dict[str, Any], reason: Reason | None
+) -> None:
     error = unrouted(SnsEnvelope.read(envelope(**attributes)), {PLACED, RESERVED})
-    return error.reason if error else None
-
-
-@pytest.mark.parametrize(
-    "attribute",
-    [
-        string(PLACED),
-        string(json.dumps([PLACED]), "String.Array"),
-        string(json.dumps(["order.lost", PLACED, 7, None, True]), "String.Array"),
-    ],
-)
-def test_an_event_that_a_subscription_takes_is_dropped(attribute: dict[str, str]) -> None:
-    assert verdict(type=attribute) is None
-
-
-@pytest.mark.parametrize(
-    ("attributes", "reason"),
-    [
-        ({}, Reason.NO_TYPE),
-        ({"Type": string(PLACED)}, Reason.NO_TYPE),
-        ({"type": string("7", "Number")}, Reason.NO_TYPE),
-        ({"type": string("b3JkZXIucGxhY2Vk", "Binary")}, Reason.NO_TYPE),
-        ({"type": string(PLACED, "String.custom")}, Reason.NO_TYPE),
-        ({"type": string("order.lost")}, Reason.UNSUBSCRIBED_TYPE),
-        ({"type": string(PLACED.upper())}, Reason.UNSUBSCRIBED_TYPE),
-        ({"type": string(f" {PLACED}")}, Reason.UNSUBSCRIBED_TYPE),
-        ({"type": string(f'["{PLACED}"]')}, Reason.UNSUBSCRIBED_TYPE),
-        ({"type": string("[]", "String.Array")}, Reason.UNSUBSCRIBED_TYPE),
-        ({"type": string('["order.lost"]', "String.Array")}, Reason.UNSUBSCRIBED_TYPE),
-        ({"type": string("[[", "String.Array")}, Reason.UNSUBSCRIBED_TYPE),
-        ({"type": string('{"order.placed": 1}', "String.Array")}, Reason.UNSUBSCRIBED_TYPE),
-        ({"type": string("[" * 100_000, "String.Array")}, Reason.UNSUBSCRIBED_TYPE),
-        (ELEVEN, Reason.TOO_MANY_ATTRIBUTES),
-        ({**ELEVEN, "type": string("order.lost")}, Reason.UNSUBSCRIBED_TYPE),
-    ],
-)
-def test_s3_any_other_event_is_unrouted(attributes: dict[str, Any], reason: Reason) -> None:
-    assert verdict(**attributes) == reason
-
-
-def test_ten_attributes_reach_a_consumer() -> None:
-    ten = dict(list(ELEVEN.items())[:10])
-    assert len(ten) == 10
-    assert verdict(**ten) is None
+    assert (error.reason if error else None) == reason
 
 
 @pytest.mark.parametrize(
@@ -94,107 +85,81 @@ def test_a_body_that_is_no_notification_is_refused(body: str) -> None:
 
 @quick
 @given(st.text())
-def test_any_body_is_read_or_refused(body: str) -> None:
+def test_any_text_is_refused_as_unparseable(body: str) -> None:
     with pytest.raises(Unparseable):
         SnsEnvelope.read(body)
 
 
-def test_what_was_published_is_kept_with_its_reason_and_its_attributes(field: Field) -> None:
-    field.publish(BODY)
-    field.publish(BODY, type=string("order.lost"), tenant=string("x"))
-    field.publish("order 12, please", type=string("order.lost"))
-    field.publish(BODY, type=string(PLACED))
-    assert field.work_off() == []
-    bare, unknown, plain = field.unrouted()
-    assert (bare["Body"], reason_of(bare)) == (BODY, Reason.NO_TYPE)
-    assert DeadLetter.ATTRIBUTES not in bare["MessageAttributes"]
-    assert (unknown["Body"], reason_of(unknown)) == (BODY, Reason.UNSUBSCRIBED_TYPE)
-    assert json.loads(said(unknown, DeadLetter.ATTRIBUTES)) == {
+def test_published_events_are_kept_with_their_reason_and_attributes(harness: SweepHarness) -> None:
+    harness.publish(BODY)
+    harness.publish(BODY, type=LOST, tenant=string("x"))
+    harness.publish("order 12, please", type=string(RESERVED))
+    harness.publish(BODY, type=string(PLACED))
+    harness.publish(BODY, topic=harness.events, type=string(RESERVED))
+    harness.publish("of an event", topic=harness.events, type=string(PLACED))
+    assert harness.process_queue() == []
+    found = {(one["Body"], facts(one)["reason"]): facts(one) for one in harness.unrouted()}
+    assert list(found) == [
+        (BODY, Reason.NO_TYPE),
+        (BODY, Reason.UNSUBSCRIBED_TYPE),
+        ("order 12, please", Reason.UNSUBSCRIBED_TYPE),
+        ("of an event", Reason.UNSUBSCRIBED_TYPE),
+    ]
+    assert "attributes" not in found[BODY, Reason.NO_TYPE]
+    assert json.loads(found[BODY, Reason.UNSUBSCRIBED_TYPE]["attributes"]) == {
         "type": {"stringValue": "order.lost", "dataType": "String"},
         "tenant": {"stringValue": "x", "dataType": "String"},
     }
-    assert plain["Body"] == "order 12, please"
 
 
-def test_the_error_says_what_to_do(field: Field) -> None:
-    field.handle(
-        record(envelope()), record(envelope(type=string("order.lost"))), record(envelope(**ELEVEN))
-    )
-    errors = [said(letter, DeadLetter.ERROR) for letter in field.unrouted()]
-    for error, part in zip(
-        errors,
-        ("NoType: published without", "subscribes to order.lost", "with 11 message attributes"),
-        strict=True,
-    ):
-        assert part in error
-    assert (
-        "add the type to a consumer's declaration and deploy, or correct the producer" in errors[1]
-    )
+REMEDY = "add the type to a consumer's declaration and deploy, or correct the producer"
 
 
-def test_an_event_was_first_seen_when_it_was_published(field: Field) -> None:
-    field.handle(record(envelope()))
-    [letter] = field.unrouted()
-    assert said(letter, DeadLetter.FIRST_SEEN) == "2026-05-02T00:54:06.655Z"
+@pytest.mark.parametrize(
+    ("body", "reason", "error"),
+    [
+        (envelope(), Reason.NO_TYPE, "NoType: published without"),
+        (envelope(type=LOST), Reason.UNSUBSCRIBED_TYPE, f"order.lost on this topic: {REMEDY}"),
+        (envelope(topic="another", type=string(PLACED)), Reason.UNSUBSCRIBED_TYPE, REMEDY),
+        (envelope(**ELEVEN), Reason.TOO_MANY_ATTRIBUTES, "with 11 message attributes"),
+    ],
+    ids=["no type", "a type without consumer", "an unknown topic", "eleven attributes"],
+)
+def test_an_unrouted_event_has_a_reason_a_remedy_and_its_time_of_publishing(
+    harness: SweepHarness, body: str, reason: Reason, error: str
+) -> None:
+    [(_, found)] = kept(harness, body)
+    assert found["reason"] == reason
+    assert error in found["error"]
+    assert found["first-seen"] == "2026-05-02T00:54:06.655Z"
 
 
-def test_each_topic_has_types_of_its_own(field: Field) -> None:
-    field.publish(BODY, type=string(RESERVED))
-    field.publish(BODY, topic=field.events, type=string(RESERVED))
-    field.publish(BODY, topic=field.events, type=string("stock.counted"))
-    field.work_off()
-    kept = [json.loads(said(one, DeadLetter.ATTRIBUTES)) for one in field.unrouted()]
-    assert [one["type"]["stringValue"] for one in kept] == [RESERVED, "stock.counted"]
+def test_binary_and_more_than_ten_attributes_are_kept_in_one(harness: SweepHarness) -> None:
+    [(_, found)] = kept(harness, envelope(**ELEVEN, tenant=string("AQI=", "Binary")))
+    attributes = json.loads(found["attributes"])
+    assert attributes.keys() == {*ELEVEN, "tenant"}
+    assert attributes["tenant"] == {"binaryValue": "AQI=", "dataType": "Binary"}
+    assert len(found) <= 10
 
 
-def test_a_topic_that_is_not_known_has_no_types(field: Field) -> None:
-    field.handle(record(envelope(topic="another", type=string(PLACED))))
-    [letter] = field.unrouted()
-    assert reason_of(letter) == Reason.UNSUBSCRIBED_TYPE
+def test_a_message_that_did_not_come_from_a_topic_is_kept_unchanged(harness: SweepHarness) -> None:
+    [(body, found)] = kept(harness, "hello")
+    assert (body, found["reason"]) == ("hello", Reason.UNPARSEABLE)
 
 
-def test_more_than_ten_attributes_are_all_kept(field: Field) -> None:
-    field.handle(record(envelope(BODY, **ELEVEN)))
-    [letter] = field.unrouted()
-    assert reason_of(letter) == Reason.TOO_MANY_ATTRIBUTES
-    assert json.loads(said(letter, DeadLetter.ATTRIBUTES)).keys() == ELEVEN.keys()
-    assert len(letter["MessageAttributes"]) <= 10
+def test_a_message_that_cannot_be_kept_comes_again_and_its_neighbours_do_not(
+    harness: SweepHarness,
+) -> None:
+    throttled = ClientError({"Error": {"Code": "Throttled"}}, "SendMessage")
+    send = Mock(side_effect=[None, throttled, None])
+    harness.sweep = replace(harness.sweep, sqs=Mock(send_message=send))
+    names = ["first", "second", "third"]
+    assert harness.handle(*(record(envelope(name), f"m-{name}") for name in names)) == ["m-second"]
+    assert [made.kwargs["MessageBody"] for made in send.call_args_list] == names
+    assert "ClientError Throttled" in harness.stream.getvalue()
 
 
-def test_a_binary_attribute_is_kept_as_one(field: Field) -> None:
-    field.handle(record(envelope(tenant=string("AQI=", "Binary"))))
-    [letter] = field.unrouted()
-    assert json.loads(said(letter, DeadLetter.ATTRIBUTES)) == {
-        "tenant": {"binaryValue": "AQI=", "dataType": "Binary"}
-    }
-
-
-def test_a_message_that_did_not_come_from_a_topic_is_kept_as_it_is(field: Field) -> None:
-    field.handle(record("hello"))
-    [letter] = field.unrouted()
-    assert (letter["Body"], reason_of(letter)) == ("hello", Reason.UNPARSEABLE)
-
-
-def test_what_cannot_be_kept_comes_again_and_its_neighbours_do_not(field: Field) -> None:
-    send, refused = field.sqs.send_message, ClientError({"Error": {"Code": "Throttled"}}, "Send")
-
-    def fail_once(**message: Any) -> Any:
-        if message["MessageBody"] == "second":
-            raise refused
-        return send(**message)
-
-    field.sweep = replace(field.sweep, sqs=cast(Any, SimpleNamespace(send_message=fail_once)))
-    batch = [record(envelope(name), f"m-{name}") for name in ("first", "second", "third")]
-    assert field.handle(*batch) == ["m-second"]
-    assert [letter["Body"] for letter in field.unrouted()] == ["first", "third"]
-    assert "ClientError Throttled" in field.stream.getvalue()
-
-
-def test_no_event_is_logged(field: Field) -> None:
-    field.handle(record(envelope("secret body", type=string("secret.type"))))
-    assert "unsubscribed-type" in field.stream.getvalue()
-    assert "secret" not in field.stream.getvalue()
-
-
-def record(body: str, message_id: str = "m-1") -> dict[str, Any]:
-    return {"messageId": message_id, "body": body}
+def test_an_event_is_logged_without_its_content(harness: SweepHarness) -> None:
+    kept(harness, envelope("secret body", type=string("secret.type")))
+    assert "unsubscribed-type" in harness.stream.getvalue()
+    assert "secret" not in harness.stream.getvalue()

@@ -1,4 +1,4 @@
-"""The AWS in memory that tests of handlers use: it needs nothing of the machine it runs on."""
+"""The AWS in memory that tests of handlers use: independent of its machine and of other tests."""
 
 import socket
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ from tests.once.support import consumer_of, facts, failures, note
 
 @pytest.fixture(scope="module", autouse=True)
 def _aws_in_memory() -> None:
-    """Nothing is prepared here: FakeAws stands on its own."""
+    """Disables the shared preparations: FakeAws must work without them."""
 
 
 def test_it_needs_no_region_or_profile_of_the_machine(
@@ -26,19 +26,19 @@ def test_it_needs_no_region_or_profile_of_the_machine(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     aws = FakeAws(consumer_of(), {"counters": "name"})
     with ExitStack() as stack:
-        stack.push(aws)  # it ends also where it does not begin
+        stack.push(aws)  # it ends even if it does not begin
         aws.__enter__()
         assert failures(aws.deliver(note())) == []
 
 
-def test_one_does_not_see_what_another_did(start: Start) -> None:
+def test_each_fake_aws_starts_empty(start: Start) -> None:
     with FakeAws(consumer_of(), {"counters": "name"}) as aws:
         aws.deliver(note())
         assert len(aws.items("dedup")) == 1
     assert start().items("dedup") == []
 
 
-def test_a_message_with_bytes_as_an_attribute_is_handed_over_as_lambda_does() -> None:
+def test_a_binary_attribute_is_handed_over_in_base64() -> None:
     message = {
         "MessageId": "m-1",
         "ReceiptHandle": "r",
@@ -51,30 +51,24 @@ def test_a_message_with_bytes_as_an_attribute_is_handed_over_as_lambda_does() ->
     assert record["messageAttributes"]["raw"]["binaryValue"] == "AAH/"
 
 
-def test_a_failed_message_is_delivered_again_when_it_is_visible(start: Start) -> None:
+def test_a_failed_message_is_delivered_again(start: Start) -> None:
     aws = start()
     assert len(failures(aws.deliver(note(), remaining_ms=TIME_MARGIN_MS))) == 1
     assert failures(aws.deliver()) == []
     assert len(aws.items("counters")) == 1
 
 
-def test_the_receive_count_is_what_the_test_says(start: Start) -> None:
+def test_all_dead_letters_are_taken_out_with_the_receive_count_of_their_delivery(
+    start: Start,
+) -> None:
     aws = start()
-    aws.deliver("{", receive_count=4)
-    [letter] = aws.dead_letters()
-    assert facts(letter)["receive-count"] == "4"
-
-
-def test_dead_letters_are_taken_out(start: Start) -> None:
-    aws = start()
-    aws.deliver(*["{"] * 25)
-    assert len(aws.dead_letters()) == 25
+    aws.deliver(*["{"] * 25, receive_count=4)
+    assert [facts(letter)["receive-count"] for letter in aws.dead_letters()] == ["4"] * 25
     assert aws.dead_letters() == []
 
 
-def test_events_are_events_of_their_own() -> None:
-    one, other = cloud_event("noted", {}), cloud_event("noted", {})
-    assert one["id"] != other["id"]
+def test_an_event_has_an_id_of_its_own_unless_one_is_given() -> None:
+    assert cloud_event("noted", {})["id"] != cloud_event("noted", {})["id"]
     assert cloud_event("noted", {}, event_id="e", subject="s", source="/x") == {
         "specversion": "1.0",
         "id": "e",
@@ -86,6 +80,6 @@ def test_events_are_events_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("connect", ["connect", "connect_ex"])
-def test_no_unit_test_reaches_a_network(connect: str) -> None:
+def test_no_unit_test_opens_a_connection(connect: str) -> None:
     with socket.socket() as one, pytest.raises(AssertionError, match="opens a connection"):
         getattr(one, connect)(("127.0.0.1", 9))

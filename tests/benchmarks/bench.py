@@ -1,4 +1,4 @@
-"""The bench's DynamoDB without sockets: what its clients send goes straight to its service."""
+"""The bench's DynamoDB without sockets: requests go directly from the client to the service."""
 
 from io import BytesIO
 from threading import Lock
@@ -16,7 +16,7 @@ SESSION = boto3.Session("bench", "bench", region_name="us-east-1")
 
 
 class MemoryServer(BenchServer):
-    """Answers as the server does, and at once."""
+    """Answers like the server, without its delay."""
 
     def __init__(self) -> None:
         self.service = Service()
@@ -40,14 +40,14 @@ class MemoryServer(BenchServer):
 
 
 class _Raw(BytesIO):
-    """A body as botocore reads it."""
+    """A response body in the form that botocore reads."""
 
     def stream(self, **_: Any) -> Any:
         yield self.read()
 
 
 def put(table: str, key: str, value: str = "", *, new: bool = False) -> dict[str, Any]:
-    """A put as it stands in a transaction; `new` makes it a condition that there is none yet."""
+    """Return a put of a transaction; `new` adds the condition that the item does not exist."""
     names = {"dedup": "pk", "idempotency": "id", "orders": "order_id"}
     item = {names[table]: {"S": key}, "value": {"S": value}}
     terms = {

@@ -1,4 +1,4 @@
-"""The bench's server on the wire: whole requests, their order, and how long they wait."""
+"""The HTTP protocol of the bench's server, and the delay of its answers."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ GET = json.dumps({"TableName": "orders", "Key": {"order_id": {"S": "1"}}}).encod
 
 
 class Transport(asyncio.Transport):
-    """Notes what is written."""
+    """Records the bytes that are written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ def connection(transport: Transport) -> Connection:
     return connection
 
 
-def test_a_request_is_answered_when_it_is_whole(
+def test_a_request_is_answered_when_it_is_complete(
     connection: Connection, transport: Transport
 ) -> None:
     for byte in request(GET):
@@ -52,7 +52,7 @@ def test_a_request_is_answered_when_it_is_whole(
     assert response.endswith(b"\r\n\r\n{}")
 
 
-def test_a_connection_takes_one_request_after_the_other(
+def test_requests_of_a_connection_are_answered_in_order(
     connection: Connection, transport: Transport
 ) -> None:
     connection.data_received(request(GET) + request(GET) + request(GET)[:40])
@@ -61,22 +61,22 @@ def test_a_connection_takes_one_request_after_the_other(
     assert len(transport.written) == 3
 
 
-def test_a_refusal_says_so(connection: Connection, transport: Transport) -> None:
+def test_an_unknown_operation_is_answered_with_400(
+    connection: Connection, transport: Transport
+) -> None:
     connection.data_received(request(b"{}", "DynamoDB_20120810.Scan"))
     assert transport.written[0].startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
-def test_an_answer_waits_as_long_as_it_was_told_to() -> None:
+def test_an_answer_has_the_configured_delay_until_a_reset() -> None:
     service = Service()
     service.control("/_bench/faults", {"delay_ms": 5, "conflicts": 0, "seed": 0})
-    wait, _ = service.respond("/", "DynamoDB_20120810.GetItem", GET)
-    assert wait == 0.005
+    assert service.respond("/", "DynamoDB_20120810.GetItem", GET)[0] == 0.005
     service.control("/_bench/reset", {})
-    wait, _ = service.respond("/", "DynamoDB_20120810.GetItem", GET)
-    assert wait == 0
+    assert service.respond("/", "DynamoDB_20120810.GetItem", GET)[0] == 0
 
 
-def test_the_switches_do_not_wait_nor_count() -> None:
+def test_control_requests_have_no_delay_and_are_not_counted() -> None:
     service = Service()
     service.control("/_bench/faults", {"delay_ms": MODEL, "conflicts": 0, "seed": 0})
     wait, response = service.respond("/_bench/seen", "", b"")
@@ -93,7 +93,7 @@ def test_the_switches_do_not_wait_nor_count() -> None:
         ("TransactWriteItems", 20, 0.0236 + 0.0068),
     ],
 )
-def test_the_model_knows_what_each_operation_takes(
+def test_the_model_has_a_delay_for_each_operation(
     operation: str, items: int, expected: float
 ) -> None:
     assert seconds(MODEL, operation, items) == pytest.approx(expected)

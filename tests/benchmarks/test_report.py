@@ -204,8 +204,8 @@ def test_the_page_names_a_missed_goal() -> None:
     goals = [Goal("one", 0.16, 0.17), Goal("two", 1.0, None), Goal("three", 1.0, 1.0)]
     text = page.rewritten(f"{page.BEGIN}{page.END}", [], [], goals)
     assert "Of 3 goals (`benchmarks/goals.py`) 1 hold." in text
-    assert "- **Missed:** one: 0.170, and it was to be 0.16 at most." in text
-    assert "- **Missed:** two: not measured, and it was to be 1.00 at most." in text
+    assert "- **Missed:** one: 0.170; the goal is at most 0.16." in text
+    assert "- **Missed:** two: not measured; the goal is at most 1.00." in text
 
 
 @pytest.mark.parametrize("text", ["# Title", page.BEGIN, page.END, page.BEGIN * 2 + page.END])

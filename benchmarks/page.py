@@ -1,4 +1,4 @@
-"""The measured parts of docs/performance.md: each run writes them, so they cannot drift."""
+"""The measured part of docs/performance.md, which each run rewrites."""
 
 import os
 import platform
@@ -37,7 +37,7 @@ def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Seq
     """Return the page with the measured parts of this run.
 
     Raises:
-        ValueError: the page has no place for them.
+        ValueError: the page does not have both markers once.
     """
     if page.count(BEGIN) != 1 or page.count(END) != 1:
         raise ValueError(f"docs/performance.md needs {BEGIN} and {END}, once each, for its tables")
@@ -63,10 +63,10 @@ def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -
 
 def _clean(rows: Sequence[Row]) -> Iterator[list[str]]:
     for contender in CONTENDERS:
-        who = (contender.name,)
-        walls = (number(figure(rows, who, "vs_raw", **where)) for where in _CLEAN.values())
-        cpu = figure(rows, who, "cpu_vs_raw")
-        end_to_end = figure(rows, who, "vs_raw", delay_ms=EMBEDDED)
+        names = (contender.name,)
+        walls = (number(figure(rows, names, "vs_raw", **where)) for where in _CLEAN.values())
+        cpu = figure(rows, names, "cpu_vs_raw")
+        end_to_end = figure(rows, names, "vs_raw", delay_ms=EMBEDDED)
         yield [contender.name, *walls, number(cpu), number(end_to_end)]
 
 

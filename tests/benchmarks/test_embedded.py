@@ -44,14 +44,14 @@ def bench(aws: Aws) -> embedded.Bench:
 def test_every_message_has_a_new_order() -> None:
     aws = Aws()
     running = bench(aws)
-    assert running.work_off(RAW, 20) > 0
-    running.work_off(GROUPED, 20)
+    assert running.process(RAW, 20) > 0
+    running.process(GROUPED, 20)
     assert len(set(aws.bodies)) == 40
 
 
 def test_a_missing_order_makes_the_measurement_invalid() -> None:
     with pytest.raises(Wrong, match="raw, embedded: 20 orders were sent, 19 are stored"):
-        bench(Aws(stored=0.95)).work_off(RAW, 20)
+        bench(Aws(stored=0.95)).process(RAW, 20)
 
 
 def test_a_queue_that_does_not_become_empty_is_reported_with_the_log(
@@ -60,7 +60,7 @@ def test_a_queue_that_does_not_become_empty_is_reported_with_the_log(
     monkeypatch.setattr(embedded, "REST_SECONDS", 0)
     message = r"raw, embedded: the queues are empty: not .*\n.*cannot import"
     with pytest.raises(Wrong, match=message):
-        bench(Aws(left=1)).work_off(RAW, 10)
+        bench(Aws(left=1)).process(RAW, 10)
 
 
 def test_rows_have_the_documented_keys_and_ratios_within_a_repeat() -> None:

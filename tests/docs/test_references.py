@@ -24,10 +24,13 @@ PAGES = [page.read_text() for page in sorted(ROOT.glob("docs/**/*.md"))]
 COMMANDS = {text for page in PAGES for text in COMMAND.findall(page)}
 
 
+def anchor(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
 def anchors(document: Path) -> set[str]:
-    """Return the anchors that GitHub gives the headings."""
-    headings = HEADING.findall(document.read_text())
-    return {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
+    return {anchor(heading) for heading in HEADING.findall(document.read_text())}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.name))

@@ -6,15 +6,11 @@ import pytest
 
 from once.schema import Reason
 from tests.architecture.imports import ROOT
+from tests.docs.test_references import anchor
 from tests.stacks.cloud import Cloud
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
 REASON = re.compile(r"^\| `([a-z-]+)` \|", re.MULTILINE)
-
-
-def anchor(heading: str) -> str:
-    """Return the anchor that GitHub gives a heading."""
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def entries() -> dict[str, str]:

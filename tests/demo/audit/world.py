@@ -119,7 +119,7 @@ class World:
         """Delete that record."""
         self.delete("dedup", record_key(consumer, event_type, name))
 
-    def dead_letter(self, queue: str, body: str, reason: str = "", *, consumer: str = "") -> None:
+    def dead_letter(self, queue: str, body: str, reason: str = "", consumer: str = "") -> None:
         """Dead-letter a message; without a reason as SQS does it."""
         values = {"once-reason": reason, "once-consumer": consumer or queue} if reason else {}
         self.sqs.send_message(
@@ -130,10 +130,10 @@ class World:
             },
         )
 
-    def effect_unknown(self, queue: str, name: str, *, consumer: str = "") -> None:
+    def effect_unknown(self, queue: str, name: str, consumer: str = "") -> None:
         """Dead-letter an event whose effect may have happened."""
         body = json.dumps({"id": "event", "data": {"order_id": name}})
-        self.dead_letter(queue, body, "effect-unknown", consumer=consumer)
+        self.dead_letter(queue, body, "effect-unknown", consumer)
 
     def log(self, function: str, *lines: str) -> None:
         """Add lines to a function's log."""

@@ -1,5 +1,6 @@
 """The bench's DynamoDB without sockets: requests go directly from the client to the service."""
 
+from functools import cached_property
 from io import BytesIO
 from threading import Lock
 from typing import Any
@@ -26,6 +27,18 @@ class MemoryServer(BenchServer):
         client = SESSION.client(service, config=config)
         client.meta.events.register_first(f"before-send.{service}", self._send)
         return client
+
+    @cached_property
+    def dynamodb(self) -> Any:
+        return self.client("dynamodb")
+
+    def transact(self, *entries: dict[str, Any]) -> list[str]:
+        """Commit, and return the codes of the cancellation reasons, if any."""
+        try:
+            self.dynamodb.transact_write_items(TransactItems=list(entries))
+        except self.dynamodb.exceptions.TransactionCanceledException as error:
+            return [reason["Code"] for reason in error.response["CancellationReasons"]]
+        return []
 
     def _send(self, request: Any, **_: Any) -> Any:
         target = request.headers["X-Amz-Target"].decode()

@@ -1,1 +1,1 @@
-"""What each way of handling a batch costs: `make bench`. How and why: docs/performance.md."""
+"""Benchmark of several ways to handle a batch: `make bench`. Method: docs/performance.md."""

@@ -30,9 +30,11 @@ console = Console()
 
 
 def bench(
-    in_short: Annotated[bool, typer.Option("--quick", help="Only see that it works.")] = False,
+    in_short: Annotated[
+        bool, typer.Option("--quick", help="Check that it works, with few samples.")
+    ] = False,
 ) -> None:
-    """Measure what each way of handling a batch costs, and write report, picture and page."""
+    """Measure the cost of each way to handle a batch, and write report, picture and page."""
     rows: list[Row] = []
     imports: list[Row] = []
     wrong = None
@@ -41,7 +43,7 @@ def bench(
     except Wrong as error:
         wrong = error
     finally:
-        # What was measured until then is not lost.
+        # The rows before a failure are kept.
         goals = goals_of(rows, imports)
         report.show(rows, imports, goals, console)
         report.write(rows, QUICK_REPORT if in_short else REPORT)
@@ -59,7 +61,7 @@ def _measure(rows: list[Row], imports: list[Row], *, in_short: bool) -> None:
         _through_the_server(rows, list(quick()), repeats=1)
         return
     _through_the_server(rows, list(full()), REPEATS)
-    # It loads the CDK, which starts a process: not while anything else is measured.
+    # Imported late: it loads the CDK, whose process would disturb the samples above.
     from benchmarks import cold_start
 
     console.print("measuring imports")

@@ -1,4 +1,4 @@
-"""The project's own app, and three consumers more: one package under three names."""
+"""The shop's CDK app with three more consumers: one package under three names."""
 
 import sys
 from pathlib import Path

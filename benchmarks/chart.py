@@ -1,4 +1,4 @@
-"""The picture of the result: wall time of one message, as bars. Plain SVG, for dark and light."""
+"""Chart: the wall time of one message, as bars in SVG, for dark and light backgrounds."""
 
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape

@@ -1,4 +1,4 @@
-"""What must hold of every sample, or its figures mean nothing."""
+"""Checks of a sample: orders, failures and requests must be right, or its figures mean nothing."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ _SHOWN = 3
 
 
 class Wrong(Exception):
-    """A contender has not done what it was measured for; the message says who, where and what."""
+    """A sample is invalid; the message names contender, setting and fault."""
 
 
 def check(
@@ -20,15 +20,15 @@ def check(
     """Check a sample against the state of the tables.
 
     Args:
-        setting: what it was taken under.
-        contender: who did it.
-        load: what was sent.
-        seen: what the server has counted.
+        setting: the setting.
+        contender: the contender.
+        load: the messages that were sent.
+        seen: the counts of the server.
         failed: ids of the messages that were reported as failed.
 
     Raises:
-        Wrong: a message failed; an order is missing, or was put more than once; or there were
-            more or fewer requests than the contender needs.
+        Wrong: a message failed, an order is missing or was put more than once, or the number of
+            requests is not the claimed one.
     """
     faults = []
     if failed:

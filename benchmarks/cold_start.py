@@ -1,4 +1,4 @@
-"""What a cold start imports, and the CPU time it takes: each function against boto3 by itself."""
+"""Cold start: CPU time and modules of each function's imports, compared with boto3 alone."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from stacks.folders import handler_folder
 
 BOTO3 = "boto3 and a client"
 
-# From the first import on, and not from the start of the process: Lambda's Python runs already.
+# The clock starts with the first import: Lambda has already started Python by then.
 _CODE = (
     "import sys, time; sys.path.insert(0, {folder!r}); began = time.process_time(); {imports}; "
     "print((time.process_time() - began) * 1000, len(sys.modules))"
@@ -32,7 +32,7 @@ _RELAY = RelaySettings(service="once", topic_arn="topic", dead_letter_url=_NOWHE
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """What is imported, out of which package, in which environment."""
+    """The imports that are measured, the package they come from, and their environment."""
 
     name: str
     imports: str
@@ -43,7 +43,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """CPU time in milliseconds, and how many modules are loaded in the end."""
+    """CPU time in milliseconds, and the number of loaded modules."""
 
     cpu_ms: float
     modules: int
@@ -52,20 +52,20 @@ class Sample:
 def measure(repeats: int = 7) -> list[dict[str, Any]]:
     """Measure the import of every function, and of boto3 with one client, in fresh processes.
 
-    They come out of the packages that the embedded AWS gets, and out of copies without bytecode.
-    Each repeat takes every contender once.
+    Imports come from the packages for the embedded AWS, and from copies without bytecode. Each
+    repeat measures every contender once.
 
     Args:
-        repeats: how many samples are taken of each.
+        repeats: number of samples of each contender.
 
     Returns:
-        Two rows for each contender, with bytecode and without: `contender`, `bytecode`, `cpu_ms`
-        (the median, in milliseconds), `modules` (how many are loaded in the end), and `vs_boto3`
-        (CPU time against boto3 in the same repeat, with or without bytecode alike, the median).
+        Two rows for each contender, with and without bytecode: `contender`, `bytecode`, `cpu_ms`
+        (the median, in milliseconds), `modules` (the number of loaded modules), and `vs_boto3`
+        (the median ratio of CPU time to boto3's in the same repeat, with the same `bytecode`).
 
     Raises:
         SynthError: a package cannot be built.
-        RuntimeError: a handler does not load; says why.
+        RuntimeError: a handler does not load; the message has the reason.
     """
     with tempfile.TemporaryDirectory() as scratch:
         contenders = [
@@ -84,7 +84,7 @@ def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
         **{line.name: handler_folder(line) for line in CONSUMERS},
         RELAY: functions.FOLDER / RELAY,
     }
-    told = {**{line.name: _settings(line) for line in CONSUMERS}, RELAY: _RELAY}
+    settings = {**{line.name: _settings(line) for line in CONSUMERS}, RELAY: _RELAY}
     for number, (name, source) in enumerate(sources.items()):
         folder = package(name, source, DeploymentConfig(local=True))
         if not bytecode:
@@ -93,11 +93,11 @@ def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
         if number == 0:
             yield Contender(BOTO3, _BOTO3, folder, bytecode, {})
         imports = f"import functions.{name}.handler"
-        yield Contender(name, imports, folder, bytecode, told[name].to_env())
+        yield Contender(name, imports, folder, bytecode, settings[name].to_env())
 
 
 def _settings(line: ConsumerProps) -> Settings:
-    """What a consumer is told when it is deployed, with names of nothing that exists."""
+    """Return the settings of a deployed consumer, with names of resources that do not exist."""
     return Settings(
         consumer=line.name,
         event_types=line.event_types,

@@ -1,7 +1,7 @@
-"""As much of DynamoDB as the contenders use: keys, conditions, cancellations, and what it counts.
+"""The part of DynamoDB that the contenders use: keys, conditions, cancellations and units.
 
-It is exact in what it answers and counts, and knows nothing else: a condition is taken for "the key
-is new", which is what all of them ask for here, since no record of a run is old enough to expire.
+Answers and counts of this part are exact. Every condition is taken for "the key is new": the
+contenders use no other condition whose result could differ, because no record of a run expires.
 """
 
 import random
@@ -18,7 +18,7 @@ Answer = tuple[int, dict[str, Any]]
 
 DEDUP, IDEMPOTENCY, ORDERS = "dedup", "idempotency", "orders"
 KEYS = {DEDUP: "pk", IDEMPOTENCY: "id", ORDERS: "order_id"}
-"""Table → the attribute that is its primary key; all keys are text."""
+"""Primary key by table; all keys are text."""
 
 OK, REFUSED = 200, 400
 _TRANSACTIONAL = 2
@@ -29,10 +29,10 @@ _FAILED, _CONFLICT = "ConditionalCheckFailed", "TransactionConflict"
 
 @dataclass(slots=True)
 class Counts:
-    """What a run has used. DynamoDB does not say what a cancelled transaction costs.
+    """Requests and units of a run. It is not documented what a cancelled transaction costs.
 
-    `write_units` counts one in full, `write_units_least` not at all. `conflicts` are the messages
-    that met one.
+    `write_units` counts cancelled transactions in full, `write_units_least` does not count them.
+    `conflicts` is the number of messages with a TransactionConflict.
     """
 
     requests: int = 0
@@ -44,23 +44,23 @@ class Counts:
 
 @dataclass(slots=True)
 class Tables:
-    """The tables, with what was asked of them.
+    """The tables, and the counts of their requests.
 
     Args:
-        conflicts: the share of dedup puts, in transactions, that meet a TransactionConflict; each
-            attempt draws anew.
-        chance: where that is drawn from.
+        conflicts: share of the dedup puts in transactions that get a TransactionConflict; it is
+            drawn for each attempt.
+        chance: source of these draws.
     """
 
     conflicts: float = 0.0
     chance: random.Random = field(default_factory=lambda: random.Random(0))
     counts: Counts = field(default_factory=Counts)
     written: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """How often each key of a table was put."""
+    """Number of puts by key, by table."""
     _items: dict[tuple[str, str], Item] = field(default_factory=dict)
 
     def answer(self, operation: str, request: Mapping[str, Any]) -> Answer:
-        """Carry an operation out, and return what DynamoDB would answer."""
+        """Execute an operation, and return DynamoDB's answer."""
         self.counts.requests += 1
         match operation:
             case "PutItem":
@@ -80,7 +80,7 @@ class Tables:
 
     def _put_item(self, put: Mapping[str, Any]) -> Answer:
         self._charge(_write_units(put["Item"]))
-        if (old := self._in_the_way(put)) is not None:
+        if (old := self._existing(put)) is not None:
             code = "ConditionalCheckFailedException"
             return refusal(code, "The conditional request failed", Item=old)
         self._store(put)
@@ -127,17 +127,17 @@ class Tables:
         return OK, {}
 
     def _reason(self, put: Mapping[str, Any]) -> dict[str, Any]:
-        """Why this put cannot commit; the code is `None`, as text, where it can."""
+        """Return the cancellation reason of a put; the code is the text `None` if it can commit."""
         if put["TableName"] == DEDUP and self.chance.random() < self.conflicts:
             self.counts.conflicts += 1
             return {"Code": _CONFLICT, "Message": "Transaction is ongoing for the item"}
-        if (old := self._in_the_way(put)) is None:
+        if (old := self._existing(put)) is None:
             return {"Code": "None"}
         returns = put.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
         shown = {"Item": old} if returns else {}
         return {"Code": _FAILED, "Message": "The conditional request failed", **shown}
 
-    def _in_the_way(self, put: Mapping[str, Any]) -> Item | None:
+    def _existing(self, put: Mapping[str, Any]) -> Item | None:
         if "ConditionExpression" not in put:
             return None
         return self._items.get(_place(put["TableName"], put["Item"]))
@@ -153,7 +153,7 @@ class Tables:
 
 
 def refusal(code: str, message: str, **more: Any) -> Answer:
-    """Return an error as DynamoDB writes it."""
+    """Return an error in DynamoDB's form."""
     kind = f"com.amazonaws.dynamodb.v20120810#{code}"
     return REFUSED, {"__type": kind, "message": message, **more}
 
@@ -167,7 +167,7 @@ def _write_units(item: Item) -> int:
 
 
 def _assigned(update: Mapping[str, Any]) -> Item:
-    """Read an update of the one form in use: `SET #a = :a, #b = :b`."""
+    """Parse an update of the only form in use: `SET #a = :a, #b = :b`."""
     names, values = update["ExpressionAttributeNames"], update["ExpressionAttributeValues"]
     clauses = update["UpdateExpression"].removeprefix("SET ").split(", ")
     pairs = (clause.split(" = ") for clause in clauses)

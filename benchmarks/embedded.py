@@ -1,6 +1,6 @@
-"""End to end: the same work behind real queues, pollers and function processes.
+"""End-to-end measurement: the same work behind queues, pollers and function processes.
 
-Nothing of the bench's own server takes part, so requests and write units are not counted here.
+The bench's own server is not involved, so requests and write units are not counted.
 """
 
 import time
@@ -22,19 +22,19 @@ LABELS = dict(zip(NAMES, (RAW, UNGROUPED, GROUPED_THREADS), strict=True))
 BATCH, WARM = 10, 100
 REST_SECONDS = 120.0
 _NO_PROVIDER = "http://127.0.0.1:9"
-"""The saga is deployed along, and nothing is sent to it."""
+"""The shop is deployed too, but it gets no messages, so it needs no payment provider."""
 
 
 def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) -> list[Row]:
-    """Deploy the three consumers, let each work off a queue again and again, and return their rows.
+    """Deploy three consumers, measure how fast each processes a full queue, and return their rows.
 
     Args:
-        messages: how many each gets in each repeat.
-        repeats: how often each is measured.
-        say: is told what is going on.
+        messages: number of messages of a consumer in each repeat.
+        repeats: number of repeats.
+        say: called with each step as text.
 
     Raises:
-        Wrong: an order is missing at the end.
+        Wrong: an order is missing, or a queue did not become empty.
         ProcessFailed: the deployment failed; the message has its last lines.
     """
     with embedded_aws() as aws:
@@ -42,18 +42,18 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) ->
         app = "python3 -m benchmarks.app"
         bench = Bench(aws, deploy_service(aws, _NO_PROVIDER, app=app))
         for name in NAMES:
-            bench.work_off(name, WARM)
+            bench.process(name, WARM)
         walls: dict[str, list[float]] = {name: [] for name in NAMES}
         for repeat in range(repeats):
             say(f"through the embedded AWS, {repeat + 1} of {repeats}")
             first = repeat % len(NAMES)
             for name in (*NAMES[first:], *NAMES[:first]):
-                walls[name].append(bench.work_off(name, messages) / messages)
+                walls[name].append(bench.process(name, messages) / messages)
     return [row(name, walls[name], walls[NAMES[0]]) for name in NAMES]
 
 
 class Bench:
-    """The deployed consumers, and a supply of orders that never repeat."""
+    """The deployed consumers. Every message has a new order."""
 
     def __init__(self, aws: EmbeddedAws, parts: Deployment) -> None:
         self._aws = aws
@@ -62,8 +62,8 @@ class Bench:
         self._orders = count()
         self._sent = 0
 
-    def work_off(self, name: str, messages: int) -> float:
-        """Send messages, wait until all are done, and return how long that took, in seconds."""
+    def process(self, name: str, messages: int) -> float:
+        """Send messages, wait until all are processed, and return the duration in seconds."""
         queue = self._parts.consumer(name).queue_url
         batches = [
             [{"Id": str(n), "MessageBody": body(next(self._orders))} for n in range(BATCH)]
@@ -75,7 +75,7 @@ class Bench:
         try:
             wait_until_empty(self._sqs, [queue], timeout=REST_SECONDS)
         except TimeoutError as error:
-            log = self._aws.child.failure("is still running")  # a function that fails says so here
+            log = self._aws.child.failure("is still running")  # has the functions' errors
             raise Wrong(f"{name}, embedded: {error}\n{log}") from None
         seconds = time.perf_counter() - began
         self._sent += messages
@@ -84,7 +84,7 @@ class Bench:
         return seconds
 
     def _stored(self) -> int:
-        """How many orders the table holds; read only when the clock stands still."""
+        """Return the number of stored orders; called outside the measured time only."""
         pages = self._dynamodb.get_paginator("scan").paginate(
             TableName=self._parts.table(ORDERS), Select="COUNT"
         )
@@ -92,7 +92,7 @@ class Bench:
 
 
 def row(name: str, own: Sequence[float], raw: Sequence[float]) -> Row:
-    """Return the row of a consumer, from its seconds for a message in each repeat, and raw's."""
+    """Return a consumer's row, from its own and raw's seconds for a message in each repeat."""
     counted = ("cpu_us", "requests", "write_units", "write_units_least", "read_units")
     compared = ("vs_powertools", "cpu_vs_raw", "requests_vs_raw", "write_units_vs_raw")
     return {

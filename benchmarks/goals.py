@@ -1,4 +1,4 @@
-"""What the library is to reach, and whether it does."""
+"""Goals: upper limits of the library's figures, and the figures of a run."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _CONFLICTS: Row = {"conflicts": 0.05}
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A figure that is not to be over its goal; `seen` is None where it was not measured."""
+    """A figure and its upper limit; `seen` is None if it was not measured."""
 
     figure: str
     goal: float
@@ -26,14 +26,14 @@ class Goal:
 
     @property
     def holds(self) -> bool:
-        """Whether the figure was measured, and is not over the goal."""
+        """Whether the figure was measured and does not exceed the goal."""
         return self.seen is not None and self.seen <= self.goal
 
 
 def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
-    """Return every goal, with what the rows of the bench and of `benchmarks.cold_start` say of it.
+    """Return every goal with its figure, from the rows of the bench and of the cold start.
 
-    Where nothing else is said: ten records a batch, 5 ms an answer, no faults.
+    The default setting is ten records a batch, 5 ms an answer and no faults.
     """
     return [*_clean(rows), *_with_faults(rows), *_never_worse(rows), *_imports(imports)]
 
@@ -41,13 +41,13 @@ def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
 def figure(
     rows: Sequence[Row], contenders: Sequence[str], field: str, **setting: Any
 ) -> float | None:
-    """Return a figure of one setting, the lowest of some contenders; None if it was not measured.
+    """Return the lowest figure of some contenders in a setting; None if it was not measured.
 
     Args:
         rows: all rows.
-        contenders: the names of who counts.
-        field: the figure.
-        setting: what differs from ten records, 5 ms and no faults.
+        contenders: names of the contenders.
+        field: key of the figure.
+        setting: differences from the default setting.
     """
     found = [row[field] for row in select(rows, **setting) if row["contender"] in contenders]
     return min((value for value in found if value is not None), default=None)
@@ -91,7 +91,7 @@ def _with_faults(rows: Sequence[Row]) -> Iterator[Goal]:
 
 
 def _never_worse(rows: Sequence[Row]) -> Iterator[Goal]:
-    """The library in every form, at both sizes of a batch: the worst of them is shown."""
+    """Yield goals for the worst figure of all forms of the library at both batch sizes."""
     for name, faults in (("10 % duplicates", _DUPLICATES), ("5 % conflicts", _CONFLICTS)):
         for label, field in (
             ("requests", "requests_vs_raw"),
@@ -107,7 +107,7 @@ def _never_worse(rows: Sequence[Row]) -> Iterator[Goal]:
 
 
 def _imports(imports: Sequence[Row]) -> Iterator[Goal]:
-    """The worst of the consumers as they are packaged, with and without libraries of their own."""
+    """Yield goals for the slowest import of consumers with and without their own libraries."""
     own = {line.name for line in CONSUMERS if (handler_folder(line) / "requirements.txt").exists()}
     plain = {line.name for line in CONSUMERS} - own
     for names, which in ((plain, "a consumer"), (own, "a consumer with libraries of its own")):

@@ -1,4 +1,4 @@
-"""How long the bench's DynamoDB takes to answer."""
+"""Delay of the answers of the bench's DynamoDB."""
 
 from typing import Final, Literal
 
@@ -9,17 +9,17 @@ MODEL: Final = "model"
 SINGLE_MS = 7.6
 TRANSACTION_MS = 23.6
 ITEM_MS = 0.34
-"""Medians published in 2020, measured inside Lambda: one put, get or update; a transaction; and
-what each of its items adds. Nothing was published for BatchGetItem: it is taken for one read."""
+"""Medians that were measured inside Lambda and published in 2020: a put, get or update; a
+transaction; each of its items. Nothing was published for BatchGetItem: it counts as one read."""
 
 
 def seconds(delay: Delay, operation: str, items: int) -> float:
-    """Return how long an answer takes, in seconds.
+    """Return the delay of an answer, in seconds.
 
     Args:
         delay: fixed, or the model.
-        operation: as AWS spells it, such as `PutItem`.
-        items: how many a transaction has.
+        operation: AWS's name, such as `PutItem`.
+        items: number of items of a transaction.
     """
     if delay != MODEL:
         return delay / 1000

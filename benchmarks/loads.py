@@ -1,4 +1,4 @@
-"""What is sent in one sample: the same for every contender, but for how much of it."""
+"""Load: the messages of one sample; contenders differ in their number only."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -10,10 +10,10 @@ from benchmarks.matrix import Setting
 from benchmarks.orders import Event, lambda_event, order_id
 
 WARM, LEARNING = 10, 300
-"""Messages before a sample begins: a batch, or what an adaptive group size needs to settle."""
+"""Messages before a sample: one batch, or enough for an adaptive group size to settle."""
 
 FAST = 4
-"""A contender that groups gets so many times the messages, or its sample would be over at once."""
+"""A contender that groups gets four times the messages; its sample would be too short otherwise."""
 
 Batches = list[list[int]]
 """Numbers of orders, by invocation."""
@@ -24,11 +24,11 @@ class Load:
     """The invocations of a sample.
 
     Attributes:
-        before: commit what will come again; without delay or faults.
-        warm: as those that are measured, but without delay, and not counted.
-        measured: those that count.
-        messages: how many messages these hold.
-        orders: every order among all of them.
+        before: commit the events whose duplicates follow; without delay or faults.
+        warm: like the measured ones, but without delay and not counted.
+        measured: the measured invocations.
+        messages: number of measured messages.
+        orders: all orders.
     """
 
     before: list[Event]
@@ -39,7 +39,7 @@ class Load:
 
 
 def load_of(setting: Setting, contender: Contender, seed: int) -> Load:
-    """Return the load of a sample; which messages are duplicates is drawn from the seed."""
+    """Return the load of a sample; the seed decides which messages are duplicates."""
     chance, new = random.Random(seed), count()
     known = [next(new) for _ in range(2 * setting.records if setting.duplicates else 0)]
     messages = setting.messages * (FAST if contender.groups else 1)
@@ -65,9 +65,9 @@ def _warming(setting: Setting, contender: Contender) -> int:
 def _drawn(
     messages: int, setting: Setting, known: list[int], new: Iterator[int], chance: random.Random
 ) -> Batches:
-    """Return this many messages, the share of duplicates among them; no batch has one twice."""
+    """Return batches with the share of duplicates; no batch has the same message twice."""
     places = range(messages)
-    # Rounded up or down by chance: one in a hundred of fifty is one in every other sample.
+    # Rounded up or down at random: 1 % of fifty messages is one duplicate in every other sample.
     repeated = int(messages * setting.duplicates + chance.random())
     again = set(chance.sample(places, min(repeated, messages)))
     batches = []

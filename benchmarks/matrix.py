@@ -1,4 +1,4 @@
-"""Which settings are measured, and who runs in each of them."""
+"""Matrix: the measured settings, and the contenders of each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +19,11 @@ TEN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a sample is taken under.
+    """Conditions of a sample.
 
     `records` is the size of a batch, `duplicates` the share of messages whose event was committed
-    before, `conflicts` the share that meets a TransactionConflict at each attempt. With
-    `redelivered`, duplicates have been received once already. `messages` are those of one sample.
+    before, `conflicts` the share that gets a TransactionConflict at each attempt. With
+    `redelivered`, messages have a receive count of 2. `messages` is the number in one sample.
     """
 
     records: int
@@ -35,7 +35,7 @@ class Setting:
 
     @property
     def faulty(self) -> bool:
-        """Whether anything goes wrong."""
+        """Whether there are duplicates or conflicts."""
         return bool(self.duplicates or self.conflicts)
 
     def __str__(self) -> str:
@@ -50,8 +50,8 @@ class Setting:
 
 
 def full() -> Iterator[Setting]:
-    """Yield every setting of `make bench`: as many as there is time for."""
-    # Conflicts are drawn at every attempt, not dealt out beforehand: more messages, less chance.
+    """Yield every setting of `make bench`."""
+    # Conflicts are drawn at every attempt: a sample with more messages varies less.
     delays: dict[Delay, tuple[int, int]] = {0: (60, 120), 5: (60, 120), MODEL: (30, 30)}
     for delay_ms, (messages, in_conflict) in delays.items():
         ten = Setting(records=TEN, delay_ms=delay_ms, messages=messages)
@@ -65,7 +65,7 @@ def full() -> Iterator[Setting]:
 
 
 def quick() -> Iterator[Setting]:
-    """Yield one setting of each kind, with few messages: to see that everything works."""
+    """Yield one setting of each kind with few messages, as a check that everything works."""
     clean = Setting(records=TEN, delay_ms=0, messages=20)
     yield clean
     yield replace(clean, duplicates=0.1)
@@ -74,11 +74,10 @@ def quick() -> Iterator[Setting]:
 
 
 def contenders_in(setting: Setting) -> Sequence[Contender]:
-    """Return who is measured in a setting.
+    """Return the contenders of a setting.
 
-    Where something goes wrong it is those who are to survive it, and Powertools where there are
-    duplicates: conflicts are of transactions alone. What takes long and is compared with nobody is
-    left out.
+    A setting with faults has only contenders that handle them: Powertools has duplicates but no
+    TransactionConflict. Slow contenders are left out if no ratio needs them.
     """
     names = {contender.name for contender in CONTENDERS}
     if setting.faulty:

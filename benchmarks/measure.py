@@ -1,4 +1,4 @@
-"""Taking samples: contenders one after the other, again and again, each with a fresh client."""
+"""Samples: every repeat runs all contenders in turn, each with a new client."""
 
 import gc
 import time
@@ -15,12 +15,12 @@ from benchmarks.running import BenchServer
 from once.testing.events import FakeContext
 
 _CONTEXT = FakeContext(900_000)
-"""Lambda's longest time: nobody is to run out of it."""
+"""Lambda's maximum: no contender may run out of time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one contender has used for one message, on average. Times are in microseconds."""
+    """Mean cost of one message for a contender. Times are in microseconds."""
 
     wall_us: float
     cpu_us: float
@@ -31,7 +31,7 @@ class Sample:
 
 
 Samples = dict[str, list[Sample]]
-"""By contender, one for each repeat."""
+"""Samples by contender, one for each repeat."""
 
 
 def samples_of(
@@ -40,13 +40,13 @@ def samples_of(
     """Measure every contender of a setting; `taken` is called after each sample.
 
     Raises:
-        Wrong: a contender has not done its work.
+        Wrong: a sample is invalid.
     """
     contenders = contenders_in(setting)
     samples: Samples = {contender.name: [] for contender in contenders}
     for repeat in range(repeats):
         first = repeat % len(contenders)
-        # Each time another one begins: what the machine does besides meets all of them.
+        # Each repeat begins with another contender, so that other load on the machine affects all.
         for contender in (*contenders[first:], *contenders[:first]):
             samples[contender.name].append(take(server, setting, contender, seed=repeat))
             taken()
@@ -57,7 +57,7 @@ def take(server: BenchServer, setting: Setting, contender: Contender, *, seed: i
     """Measure one contender once.
 
     Raises:
-        Wrong: it has not done its work.
+        Wrong: the sample is invalid.
     """
     load = load_of(setting, contender, seed)
     server.reset()

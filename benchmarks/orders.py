@@ -1,4 +1,4 @@
-"""What every contender gets: a batch of messages, each with one order."""
+"""The input of every contender: a batch of messages, each with one order."""
 
 import json
 import time
@@ -10,10 +10,10 @@ BODY_BYTES = 500
 QUEUE_ARN = "arn:aws:sqs:us-east-1:000000000000:bench"
 
 SENT = str(int(time.time() * 1000))
-"""Milliseconds: what is old is taken for nearly lost, and handled with care."""
+"""In milliseconds since the epoch. The library handles old messages as on their last chance."""
 
 Event = dict[str, Any]
-"""What Lambda hands to a function."""
+"""The event of a Lambda invocation."""
 
 
 def order_id(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The measured parts of docs/performance.md: each run writes them, so they cannot drift."""
+"""The measured part of docs/performance.md, which each run rewrites."""
 
 import os
 import platform
@@ -37,7 +37,7 @@ def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Seq
     """Return the page with the measured parts of this run.
 
     Raises:
-        ValueError: the page has no place for them.
+        ValueError: the page does not have both markers once.
     """
     if page.count(BEGIN) != 1 or page.count(END) != 1:
         raise ValueError(f"docs/performance.md needs {BEGIN} and {END}, once each, for its tables")
@@ -49,13 +49,13 @@ def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Seq
 def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     yield f"On {os.cpu_count()} cores ({platform.machine()}) with Python {python}."
-    yield "Wall time of a message without faults, raw transaction = 1, by the time an answer takes;"
-    yield "ten records a batch where it does not say 100:"
+    yield "Wall time of a message without faults, by the time of an answer; raw transaction = 1."
+    yield "Batches have ten records, or 100 where the column says so:"
     yield from _table(["", *_CLEAN, "CPU, 5 ms", "embedded"], _clean(rows))
-    yield "The same at ten records and 5 ms where something goes wrong, with the units of a message"
+    yield "The same with faults, at ten records and 5 ms, with the units of a message"
     yield "(w written, r read):"
     yield from _table(["", *_FAULTS], _faulty(rows))
-    yield "CPU time of a cold start's imports, as packaged, boto3 with one client = 1:"
+    yield "CPU time of a cold start's imports from the package; boto3 with one client = 1:"
     yield ", ".join(_imported(imports)) + "."
     yield ""
     yield from _goals(goals)
@@ -63,10 +63,10 @@ def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -
 
 def _clean(rows: Sequence[Row]) -> Iterator[list[str]]:
     for contender in CONTENDERS:
-        who = (contender.name,)
-        walls = (number(figure(rows, who, "vs_raw", **where)) for where in _CLEAN.values())
-        cpu = figure(rows, who, "cpu_vs_raw")
-        end_to_end = figure(rows, who, "vs_raw", delay_ms=EMBEDDED)
+        names = (contender.name,)
+        walls = (number(figure(rows, names, "vs_raw", **where)) for where in _CLEAN.values())
+        cpu = figure(rows, names, "cpu_vs_raw")
+        end_to_end = figure(rows, names, "vs_raw", delay_ms=EMBEDDED)
         yield [contender.name, *walls, number(cpu), number(end_to_end)]
 
 
@@ -95,7 +95,7 @@ def _goals(goals: Sequence[Goal]) -> Iterator[str]:
     yield f"Of {len(goals)} goals (`benchmarks/goals.py`) {len(goals) - len(missed)} hold."
     for goal in missed:
         seen = "not measured" if goal.seen is None else f"{goal.seen:.3f}"
-        yield f"- **Missed:** {goal.figure}: {seen}, and it was to be {goal.goal:.2f} at most."
+        yield f"- **Missed:** {goal.figure}: {seen}; the goal is at most {goal.goal:.2f}."
 
 
 def _table(head: list[str], lines: Iterator[list[str]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a run shows: tables for people, `reports/bench.json` for machines."""
+"""Report of a run: tables on the terminal, and `reports/bench.json`."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ def write(rows: Sequence[Row], file: Path) -> None:
 def show(
     rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal], console: Console
 ) -> None:
-    """Print the results, what imports cost, and which goals hold."""
+    """Print the results, the imports and the goals."""
     console.print(_results(rows))
     if imports:
         console.print(_imports(imports))
@@ -31,14 +31,14 @@ def show(
 
 
 def number(value: float | None) -> str:
-    """Return a ratio or a count in as many digits as say something."""
+    """Return a ratio or a count with its significant digits."""
     if value is None:
         return _NONE
     return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.3f}"
 
 
 def units(row: Row) -> str:
-    """Return the write units of a message, without and with those of cancelled transactions."""
+    """Return the write units of a message, without and with cancelled transactions."""
     most, least = number(row["write_units"]), number(row["write_units_least"])
     return most if most == least else f"{least}–{most}"
 
@@ -57,7 +57,7 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
 
 def _results(rows: Sequence[Row]) -> Table:
     title = "One message: medians of all repeats. Ratios are taken within one repeat."
-    # As narrow as that, it fits into a terminal of 80 columns.
+    # The padding keeps the table within 80 columns.
     table = Table("", title=title, box=None, padding=(0, 1, 0, 0))
     for name in _COLUMNS:
         table.add_column(name, justify="right", no_wrap=True)
@@ -80,16 +80,16 @@ def _imports(imports: Sequence[Row]) -> Table:
 
 
 def _goals(goals: Sequence[Goal]) -> Table:
-    table = Table("figure", title="Goals: none of these is to be over")
+    table = Table("figure", title="Goals: upper limits")
     for name in ("goal", "seen", "holds"):
         table.add_column(name, justify="right")
     for goal in goals:
         seen = "" if goal.seen is None else f"{goal.seen:.3f}"
-        table.add_row(goal.figure, f"{goal.goal:.3f}", seen, _verdict(goal))
+        table.add_row(goal.figure, f"{goal.goal:.3f}", seen, _status(goal))
     return table
 
 
-def _verdict(goal: Goal) -> str:
+def _status(goal: Goal) -> str:
     if goal.seen is None:
         return "not measured"
     return "[green]yes" if goal.holds else "[bold red]no"

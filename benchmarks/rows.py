@@ -1,4 +1,4 @@
-"""From samples to rows: medians, and ratios within each repeat."""
+"""Rows of the report: medians of samples, and of ratios within each repeat."""
 
 from collections.abc import Callable, Sequence
 from statistics import median
@@ -9,7 +9,7 @@ from benchmarks.matrix import Setting
 from benchmarks.measure import Sample, Samples
 
 EMBEDDED = "embedded"
-"""The `delay_ms` of what went through queues, pollers and function processes."""
+"""The `delay_ms` of end-to-end rows."""
 
 _USUAL: dict[str, Any] = {
     "records": 10,
@@ -20,7 +20,7 @@ _USUAL: dict[str, Any] = {
 }
 
 Row = dict[str, Any]
-"""One line of the report: a contender under a setting. Figures are for one message."""
+"""One line of the report: a contender in a setting. Figures are for one message."""
 
 
 def rows_of(setting: Setting, samples: Samples) -> list[Row]:
@@ -62,7 +62,7 @@ def _ratios(own: Sequence[Sample], samples: Samples) -> dict[str, float | None]:
 def _ratio(
     own: Sequence[Sample], others: Sequence[Sample] | None, figure: Callable[[Sample], float]
 ) -> float | None:
-    """The median of the ratios, and not the ratio of medians: both were taken in one repeat."""
+    """Return the median of the ratios, each within one repeat; not the ratio of the medians."""
     if others is None:
         return None
     pairs = zip(own, others, strict=True)
@@ -70,13 +70,13 @@ def _ratio(
 
 
 def select(rows: Sequence[Row], **setting: Any) -> list[Row]:
-    """Return the rows of a setting: ten records, 5 ms and no faults, but for what is given."""
+    """Return the rows of a setting; the default is ten records, 5 ms and no faults."""
     wanted = _USUAL | setting
     return [row for row in rows if all(row[field] == value for field, value in wanted.items())]
 
 
 def title_of(row: Row) -> str:
-    """Return the setting of a row, in words."""
+    """Return the setting of a row as text."""
     if row["delay_ms"] == EMBEDDED:
         return f"{row['records']} records, embedded"
     return str(Setting(**{name: row[name] for name in _USUAL}))

@@ -1,4 +1,4 @@
-"""The bench's DynamoDB as a context: its process, its switches, and clients for it."""
+"""The bench's DynamoDB as a process: start, control and clients."""
 
 import http.client
 import json
@@ -27,26 +27,26 @@ START_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the server has counted, and how often each order was put since the last reset."""
+    """The server's counts, and the number of puts of each order since the last reset."""
 
     counts: Counts
     orders: Counter[str]
 
 
 class BenchServer:
-    """A running server: its switches, and clients for it."""
+    """Controls a running server, and makes clients of it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
-        # It remembers the services' descriptions, which each client would read anew.
+        # A session caches the service descriptions; without it, each client reads them again.
         self._session = boto3.Session("bench", "bench", region_name=REGION)
 
     def client(self, service: str, config: Config | None = None) -> Any:
-        """Return a new boto3 client of this server, whatever the process's environment says.
+        """Return a new boto3 client of this server, independent of the process's environment.
 
         Args:
             service: boto3's name of the service.
-            config: the client's settings; boto3's own defaults without.
+            config: the client's settings; None for boto3's defaults.
         """
         return self._session.client(
             service,
@@ -55,19 +55,19 @@ class BenchServer:
         )
 
     def reset(self) -> None:
-        """Empty the tables, and switch delay and faults off."""
+        """Empty the tables, and disable delay and faults."""
         self._control("reset")
 
     def faults(self, delay_ms: Delay, *, conflicts: float, seed: int) -> None:
-        """Say how long answers take, and which share of messages meets a TransactionConflict."""
+        """Set the delay of answers, and the share of messages that get a TransactionConflict."""
         self._control("faults", delay_ms=delay_ms, conflicts=conflicts, seed=seed)
 
     def count(self) -> None:
-        """Begin to count anew."""
+        """Set the counts to 0."""
         self._control("count")
 
     def seen(self) -> Seen:
-        """Return what was counted."""
+        """Return the counts."""
         answer = self._control("seen")
         return Seen(Counts(**answer["counts"]), Counter(answer["orders"]))
 
@@ -77,7 +77,7 @@ class BenchServer:
 
 @contextmanager
 def bench_server() -> Iterator[BenchServer]:
-    """Start a server on a free port of 127.0.0.1, and end it however this process ends.
+    """Run a server on a free port of 127.0.0.1. It ends with the context, or with this process.
 
     Raises:
         ProcessFailed: it did not start; the message has its last lines.
@@ -86,7 +86,7 @@ def bench_server() -> Iterator[BenchServer]:
         TemporaryDirectory(prefix="once-bench-", ignore_cleanup_errors=True) as folder,
         socket.socket() as listener,
     ):
-        # The socket is handed over bound, so no other process can take the port in between.
+        # The socket is bound here and passed on, so that no other process can take the port.
         listener.bind((HOST, 0))
         port = listener.getsockname()[1]
         with running(

@@ -1,4 +1,4 @@
-"""The bench's DynamoDB over HTTP: a process of its own, much cheaper than its clients.
+"""The bench's DynamoDB over HTTP, in a separate process that needs much less CPU than its clients.
 
 Run as `python -m benchmarks.server <fd>`, with a bound socket under that file descriptor.
 """
@@ -20,14 +20,14 @@ _HEAD_END = b"\r\n\r\n"
 
 
 class Service:
-    """What stands behind the connections: tables, a delay, and the switches of the bench."""
+    """Answers requests from the tables, and control requests of the bench."""
 
     def __init__(self) -> None:
         self.tables = Tables()
         self.delay: Delay = 0
 
     def respond(self, path: str, target: str, body: bytes) -> tuple[float, bytes]:
-        """Answer a request: DynamoDB's, or one of the bench itself.
+        """Answer a request to DynamoDB, or a control request.
 
         Args:
             path: of the URL.
@@ -35,7 +35,7 @@ class Service:
             body: the request's body, JSON or nothing.
 
         Returns:
-            How long to wait, in seconds, and the response as it goes over the wire.
+            The delay in seconds, and the bytes of the response.
         """
         request = json.loads(body or b"{}")
         if path.startswith(CONTROL):
@@ -46,7 +46,7 @@ class Service:
         return wait, _response(status, answer)
 
     def control(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Turn a switch of the bench, if the path names one, and return what was counted."""
+        """Execute a control request, and return the counts."""
         match path.removeprefix(CONTROL):
             case "reset":
                 self.tables, self.delay = Tables(), 0
@@ -60,18 +60,18 @@ class Service:
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection, kept alive: its requests, one after the other."""
+    """A client's connection, which is kept alive; its requests are answered in order."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where the answers go."""
+        """Keep the transport for the answers."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answer each request that has arrived whole."""
+        """Answer each request that has arrived completely."""
         self._received += data
         while (end := self._received.find(_HEAD_END)) >= 0:
             path, headers = _head(self._received[:end])
@@ -112,7 +112,7 @@ async def _serve(listener: socket.socket) -> None:
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    # epoll rounds every wait up to whole milliseconds; select does not.
+    # Unlike epoll, select does not round every wait up to whole milliseconds.
     return asyncio.SelectorEventLoop(selectors.SelectSelector())
 
 

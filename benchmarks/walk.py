@@ -1,15 +1,15 @@
-"""The way of one good order through the library, in files: `python -m benchmarks.walk`.
+"""The files of the library that one order passes through: `python -m benchmarks.walk`.
 
 A warm invocation of the shop's `orders` function is traced on an AWS in memory. The report,
 `reports/walk.json`, has three figures:
 
 - `modules`: files of `once/` that are entered;
 - `moves`: a call into, or a return to, another file of `once/` than the one before counts as one;
-- `calls`: calls of functions in `once/`. A resumed generator counts as called again; a
-  comprehension is no function.
+- `calls`: calls of functions in `once/`. A resumed generator counts as another call; a
+  comprehension is not counted.
 
 Code outside of `once/` is skipped: a call that passes through it, such as a handler, counts as
-if it were made directly. `once/testing/` plays AWS here, and counts as outside.
+if it were made directly. `once/testing/` replaces AWS here, and counts as outside.
 """
 
 import json
@@ -104,7 +104,7 @@ def walk_of_an_order() -> Walk:
 
 @contextmanager
 def _warm() -> Iterator[Callable[[Any, Any], Any]]:
-    """Yield a function that has worked on one order before; what it logs is not shown."""
+    """Yield a function that has processed one order before; its log is discarded."""
     tables = {"orders": "order_id", "customers": "customer_id"}
     with redirect_stdout(StringIO()), FakeAws(consumer, tables) as aws:
         handle = consumer.bound_to(aws.runtime)

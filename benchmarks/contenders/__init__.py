@@ -1,4 +1,4 @@
-"""Who is measured, in the order of the tables."""
+"""The contenders, in the order of the tables."""
 
 from benchmarks.contenders.base import Connect, Contender, Handle, settings
 from benchmarks.contenders.library import once

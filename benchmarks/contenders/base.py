@@ -1,4 +1,4 @@
-"""What a contender is: a way to handle a batch, and what it claims to need for it."""
+"""Contender: a way to handle a batch, and the number of requests that it claims to need."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Handle = Callable[[Event, FakeContext], Any]
 """A Lambda function; it answers with `batchItemFailures`."""
 
 Connect = Callable[[str], Any]
-"""Makes a client of the service with this name."""
+"""Makes a client of the named service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class Contender:
     """One way to handle a batch.
 
     Attributes:
-        name: what tables call it.
-        prepare: makes the warm function, from a maker of clients.
-        requests: how many it needs for a message when nothing goes wrong.
+        name: its name in the tables.
+        prepare: makes the warm function; takes a function that makes clients.
+        requests: number of requests for a message without faults.
         exactly_once: whether a duplicate changes nothing.
-        groups: whether it commits several messages at once, and learns how many to.
-        config: of its clients; None leaves boto3 its own defaults.
+        groups: whether it commits several messages at once, in groups of adaptive size.
+        config: settings of its clients; None for boto3's defaults.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Contender:
 
 
 def settings(**more: Any) -> Settings:
-    """Return the settings of all contenders; `more` are fields with another value."""
+    """Return the settings of the contenders; `more` replaces single fields."""
     tables = {ORDERS: TableSettings(ORDERS, (KEYS[ORDERS],))}
     return Settings(
         consumer=NAME,

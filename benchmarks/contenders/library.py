@@ -1,4 +1,4 @@
-"""The library itself, as a function has it once it is warm."""
+"""The library, as in a warm function."""
 
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -15,11 +15,11 @@ from once.runtime import Runtime
 from once.testing.events import FakeContext
 
 _LOG = StringIO()
-"""Where log and metrics go: writing them is part of the work."""
+"""Target of log and metrics: writing them is part of the measured work."""
 
 
 def once(*, group_size: int, commit_threads: int = 1) -> Callable[[Connect], Handle]:
-    """Return how to prepare the library with groups of this size, on so many threads."""
+    """Return a `prepare` for the library with this group size and number of threads."""
     return partial(_prepare, group_size, commit_threads)
 
 

@@ -14,7 +14,7 @@ from once.testing.events import FakeContext
 
 
 def put(connect: Connect) -> Handle:
-    """A put a message: a duplicate overwrites."""
+    """One put for each message: a duplicate overwrites."""
     client = connect("dynamodb")
 
     def handle(event: Event, _: FakeContext) -> Any:
@@ -27,7 +27,7 @@ def put(connect: Connect) -> Handle:
 
 
 def claim_then_put(connect: Connect) -> Handle:
-    """A claim, then the put: an order is lost where the function dies between the two."""
+    """A claim, then the put: an order is lost if the function dies between the two."""
     client = connect("dynamodb")
 
     def handle(event: Event, _: FakeContext) -> Any:

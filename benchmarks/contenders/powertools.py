@@ -1,4 +1,4 @@
-"""Powertools as it documents itself: one idempotent function a record, and partial answers."""
+"""Powertools as documented: one idempotent function call for each record, and partial answers."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ from benchmarks.orders import Event
 
 
 def idempotent_then_put(connect: Connect) -> Handle:
-    """Three requests a message: in progress, the order, done."""
+    """Three requests for each message: in progress, the order, done."""
     client = connect("dynamodb")
     processor = BatchProcessor(event_type=EventType.SQS)
     config = IdempotencyConfig(event_key_jmespath="[source, id]")

@@ -1,4 +1,4 @@
-"""One package under three names: what it does, it reads from the name it is deployed under."""
+"""One package under three names: the deployed name selects the contender."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ def _raw() -> Any:
     handle = Raw(boto3.client("dynamodb", config=SDK), settings)
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-        # One line a batch, as the library has it: the embedded AWS is slower without any.
+        # One line for each batch, as in the library: the embedded AWS is slower without one.
         logger.info("batch")
         return handle(event, context)
 

@@ -1,4 +1,4 @@
-"""What an order is stored as, by every contender alike."""
+"""The item of an order, the same for every contender."""
 
 from collections.abc import Mapping
 from typing import Any

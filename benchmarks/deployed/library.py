@@ -1,4 +1,4 @@
-"""The consumer that the library's contenders run: one order an event, one put."""
+"""The consumer of the library's contenders: one order and one put for each event."""
 
 from msgspec import Struct, to_builtins
 

@@ -1,6 +1,6 @@
-"""The names under which the one package is deployed."""
+"""The names under which the package is deployed."""
 
 RAW, UNGROUPED, GROUPED = "raw", "ungrouped", "grouped"
 NAMES = (RAW, UNGROUPED, GROUPED)
 ORDERS = "orders"
-"""The table of all three, by its name in the registry."""
+"""The registry's name of the table of all three."""

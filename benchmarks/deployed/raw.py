@@ -1,4 +1,4 @@
-"""One transaction a message, with boto3 alone: the plain floor that the library is measured by."""
+"""One transaction for each message, with boto3 alone: the baseline of the library."""
 
 import json
 import time
@@ -15,11 +15,11 @@ _MAX_ATTEMPTS = 10
 
 
 class Raw:
-    """Commits each message's order with the record that it was committed.
+    """Commits each message's order together with a dedup record.
 
     Args:
         client: a DynamoDB client.
-        settings: names the tables, and says how long a key is remembered.
+        settings: table names and the dedup window.
     """
 
     def __init__(self, client: Any, settings: Settings) -> None:
@@ -27,8 +27,8 @@ class Raw:
         self._settings = settings
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
-        """Work on a batch, and name the messages that are to come again."""
-        # The pause between two attempts is the library's own, so that no difference is made there.
+        """Process a batch, and return the messages that must be delivered again."""
+        # The pause between attempts is the library's, so that it makes no difference.
         deadline = Deadline(context.get_remaining_time_in_millis, self._settings.time_margin_ms)
         failed = [r for r in event["Records"] if not self._commit(json.loads(r["body"]), deadline)]
         return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}

@@ -39,7 +39,7 @@ class Findings:
 
     @property
     def quarantined(self) -> int:
-        """How many messages were quarantined, each counted once for each consumer."""
+        """Number of quarantined messages, each counted once for each consumer."""
         return self.quarantined_by_reason.total()
 
     @property

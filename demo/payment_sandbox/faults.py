@@ -16,7 +16,7 @@ class PaymentFault(StrEnum):
         DROP_BEFORE: nothing is done; the connection closes without an answer.
         DELAY: charged, and answered later.
         ERROR_BEFORE: a 500 instead of a charge; it is saved.
-        ERROR_AFTER: charged, and a 500 all the same; the 500 is saved.
+        ERROR_AFTER: charged, but answered with a 500, which is saved.
         UNAVAILABLE: a 503; nothing is done or saved.
         RATE_LIMITED: a 429; nothing is done or saved.
         HOLD_BEFORE: held, then charged and answered, even if the client has disconnected.

@@ -52,7 +52,7 @@ def send(
     timeout: TimeoutOption = 300,
     service: ServiceOption = "once",
 ) -> None:
-    """Send sample orders, some of them again: at once, in parallel, and when they are worked off.
+    """Send sample orders and duplicates: at once, in parallel, and after they were processed.
 
     Late duplicates and conflicts wait until the consumers' queues are empty.
     """
@@ -125,14 +125,14 @@ def _summary(planned: TrafficPlan, seconds: float) -> Table:
         f"orders ({refused} of them to be refused, {declined} declined)": len(planned.orders),
         "again, in the same call": len(planned.at_once),
         "again, in parallel": len(planned.parallel),
-        "again, once worked off": len(planned.late),
+        "again, after processing": len(planned.late),
         "conflicts": len(planned.conflicts),
         "malformed": len(planned.malformed),
     }
     for name, number in rows.items():
         table.add_row(name, str(number))
     table.add_section()
-    table.add_row(f"in {seconds:.1f} s, waits left out", str(planned.messages))
+    table.add_row(f"in {seconds:.1f} s, without waits", str(planned.messages))
     return table
 
 

@@ -11,35 +11,34 @@ _MAX_COUNT = 100_000
 _MAX_DUPLICATES = 10
 """Largest number of duplicates for each order."""
 
-CountOption = Annotated[int, Option(min=1, max=_MAX_COUNT, help="Orders in all.")]
+CountOption = Annotated[int, Option(min=1, max=_MAX_COUNT, help="Number of orders.")]
 DuplicatesOption = Annotated[
     str, Option(help="Further deliveries: a share of the orders (30%) or a count (45).")
 ]
 ConflictsOption = Annotated[
-    int, Option(min=0, max=_MAX_COUNT, help="Events that contradict an order under its event id.")
+    int, Option(min=0, max=_MAX_COUNT, help="Events with an order's event id and other content.")
 ]
 MalformedOption = Annotated[int, Option(min=0, max=_MAX_COUNT, help="Bodies that cannot be read.")]
 RefusalsOption = Annotated[
-    int, Option(min=0, max=_MAX_COUNT, help="How many of the orders are for what is out of stock.")
+    int, Option(min=0, max=_MAX_COUNT, help="Orders for an article that is out of stock.")
 ]
 DeclinesOption = Annotated[
-    int, Option(min=0, max=_MAX_COUNT, help="How many of the others carry a card that is declined.")
+    int, Option(min=0, max=_MAX_COUNT, help="Other orders whose card is declined.")
 ]
 SeedOption = Annotated[
     int | None,
-    Option(min=0, help="The same seed sends the very same events; without one, all are new."),
+    Option(min=0, help="The same seed sends the same events; by default all are new."),
 ]
-StockOption = Annotated[
-    bool, Option(help="Put the articles on the shelf first, unless they are there.")
-]
+StockOption = Annotated[bool, Option(help="Put new articles into stock first.")]
 QueueOption = Annotated[
-    str | None, Option(help="Send to this consumer's queue alone, past the topic.")
+    str | None, Option(help="Send to this consumer's queue only, not to the topic.")
 ]
 ManifestOption = Annotated[
-    Path | None, Option("--manifest", dir_okay=False, help="Write what was sent to this file.")
+    Path | None,
+    Option("--manifest", dir_okay=False, help="Write a list of the messages to this file."),
 ]
 TimeoutOption = Annotated[
-    float, Option(min=1, help="Seconds that the first messages may take to be worked off.")
+    float, Option(min=1, help="Seconds in which the first messages must be processed.")
 ]
 
 _DUPLICATES = re.compile(r"(?P<share>\d{1,9}(\.\d{1,9})?)%|(?P<count>\d{1,9})", re.ASCII)
@@ -51,7 +50,7 @@ def check_order_counts(*, refusals: int, declines: int, count: int) -> None:
     Args:
         refusals: orders to be refused.
         declines: orders to be declined.
-        count: orders in all.
+        count: number of orders.
 
     Raises:
         typer.BadParameter: there are more of them than orders.

@@ -50,6 +50,6 @@ def _overdue(depths: Mapping[str, QueueDepth], timeout: float) -> str:
         for name, d in depths.items()
     )
     return (
-        f"the queues were not worked off after {timeout:g} s ({left}): see what the functions log, "
+        f"the queues were not empty after {timeout:g} s ({left}): read the functions' logs, "
         "or give them more time with --timeout"
     )

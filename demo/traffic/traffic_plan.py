@@ -1,4 +1,4 @@
-"""Traffic plan: the messages of a run, made from a seed. One seed gives the same events always."""
+"""Traffic plan: the messages of a run. The same seed always gives the same events."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -55,25 +55,25 @@ class TrafficPlan:
 def plan_traffic(
     *,
     count: int,
-    duplicates: int,
-    conflicts: int,
-    malformed: int,
-    refusals: int,
-    declines: int,
+    duplicates: int = 0,
+    conflicts: int = 0,
+    malformed: int = 0,
+    refusals: int = 0,
+    declines: int = 0,
     seed: int,
 ) -> TrafficPlan:
     """Plan sample traffic.
 
-    An order depends on the seed and its own number alone, so that plans of one seed never
-    contradict each other, whatever else they were asked for.
+    An order depends on the seed and its own number only. Plans of one seed therefore never
+    contradict each other, whatever their other arguments are.
 
     Args:
-        count: orders in all.
+        count: number of orders.
         duplicates: further deliveries, spread evenly over orders and over the three kinds.
         conflicts: events that contradict an order under its own event id.
         malformed: bodies that cannot be read.
-        refusals: how many of the orders ask for an article that is out of stock.
-        declines: how many of the others carry a card that is declined.
+        refusals: number of orders for an article that is out of stock.
+        declines: number of other orders whose card is declined.
         seed: part of every id; 0 or more.
 
     Raises:
@@ -138,7 +138,7 @@ def _order(seed: int, name: str, lines: tuple[OrderLine, ...]) -> SampleOrder:
 
 
 def _own(seed: int, name: str, random: Random) -> OrderLine:
-    # An article of this order alone: the audit counts the order's effects by it.
+    # No other order has this article: the audit counts the order's effects by it.
     return _line(f"own-{seed:x}-{name}", random)
 
 

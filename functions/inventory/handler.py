@@ -1,4 +1,4 @@
-"""Reserves stock for an order, and sells or releases it when the payment has come to its end."""
+"""Reserves stock for an order, and sells or releases it when the payment has ended."""
 
 from collections import Counter
 from typing import Annotated
@@ -31,7 +31,7 @@ class OrderPlaced(Struct, frozen=True):
 
 
 class StockReserved(Struct, frozen=True):
-    """Everything is there. `amount` is to be paid now, in minor units of the currency."""
+    """Every article is reserved. `amount` must be paid, in minor units of the currency."""
 
     order_id: str
     email: str
@@ -41,7 +41,7 @@ class StockReserved(Struct, frozen=True):
 
 
 class StockRefused(Struct, frozen=True):
-    """Something is not there, and nothing of the order was reserved."""
+    """An article is out of stock, and nothing of the order was reserved."""
 
     order_id: str
     email: str
@@ -54,7 +54,7 @@ class PaymentEnded(Struct, frozen=True):
 
 
 class OutOfStock(Refusal):
-    """There is less of an article than the order asks for."""
+    """The stock of an article is less than the order asks for."""
 
     def __init__(self, sku: str) -> None:
         self.sku = sku
@@ -88,7 +88,7 @@ def reserve(event: OrderPlaced, tx: Transaction) -> None:
 
 @consumer.rejects(OutOfStock)
 def refuse(event: OrderPlaced, refusal: OutOfStock, tx: Transaction) -> None:
-    """Record that the order was refused, and for want of what."""
+    """Record that the order was refused, and which article is out of stock."""
     tx.put(
         RESERVATIONS,
         {"order_id": event.order_id, "status": "refused", "out_of_stock": refusal.sku},
@@ -125,7 +125,7 @@ def _end(event: PaymentEnded, status: str, tx: Transaction) -> None:
 
 
 def _quantities(event: OrderPlaced) -> Counter[str]:
-    """An article may stand on two lines, and a transaction takes one action an item."""
+    """Return the quantity of each article: a transaction takes one action for each item."""
     quantities: Counter[str] = Counter()
     for line in event.lines:
         quantities[line.sku] += line.quantity

@@ -1,7 +1,7 @@
-"""Tells a customer by e-mail how an order ended: at most once, because SES knows no key.
+"""Informs a customer by e-mail of the end of an order, at most once: SES has no idempotency key.
 
-If it is not known whether a message was sent, it is not sent again. The event is dead-lettered as
-`effect-unknown`, and a person decides: that is what the policy costs.
+If it is unknown whether a message was sent, it is not sent again. The event is dead-lettered as
+`effect-unknown`, and a person decides. This is the price of the policy.
 """
 
 from decimal import Decimal
@@ -18,7 +18,7 @@ DECIMALS = {"JPY": 0, "KRW": 0}
 
 
 class PaymentEnded(Struct, frozen=True):
-    """A payment has come to its end. `amount` is in minor units of the currency."""
+    """A payment has ended. `amount` is in minor units of the currency."""
 
     order_id: str
     email: str
@@ -55,7 +55,7 @@ def send(request: Message, call: Call) -> Sent:
 
 @consumer.handles("payment.captured", PaymentEnded, key=Key.field("order_id"))
 def receipt(event: PaymentEnded, tx: Transaction) -> None:
-    """Thank for an order that is paid."""
+    """Confirm the payment of an order."""
     amount = Decimal(event.amount).scaleb(-DECIMALS.get(event.currency, 2))
     text = f"Thank you. We have received {amount} {event.currency} for your order {event.order_id}."
     tx.perform(send, Message(event.email, f"Your order {event.order_id}", text))
@@ -63,21 +63,21 @@ def receipt(event: PaymentEnded, tx: Transaction) -> None:
 
 @consumer.handles("payment.declined", PaymentEnded, key=Key.field("order_id"))
 def apologise_for_the_card(event: PaymentEnded, tx: Transaction) -> None:
-    """Tell of a card that was declined."""
+    """Inform the customer of a declined card."""
     text = f"Your card was declined, and your order {event.order_id} is cancelled. We are sorry."
     tx.perform(send, Message(event.email, f"Your order {event.order_id}", text))
 
 
 @consumer.handles("stock.refused", StockRefused, key=Key.field("order_id"))
 def apologise_for_the_stock(event: StockRefused, tx: Transaction) -> None:
-    """Tell of an article that ran out."""
+    """Inform the customer of an article that is out of stock."""
     text = f"Your order {event.order_id} asks for more than we have in stock. We are sorry."
     tx.perform(send, Message(event.email, f"Your order {event.order_id}", text))
 
 
 @consumer.completes(send)
 def sent(event: PaymentEnded | StockRefused, outcome: Sent, tx: Transaction) -> None:
-    """Write down that the customer was told."""
+    """Store SES's id of the message."""
     tx.put(NOTIFICATIONS, {"order_id": event.order_id, "message_id": outcome.message_id})
 
 

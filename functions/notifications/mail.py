@@ -1,4 +1,4 @@
-"""Amazon SES, and what its errors mean for an effect that must not happen twice."""
+"""Sends e-mails with Amazon SES, and translates its errors to outcomes of an effect."""
 
 import os
 from functools import cache
@@ -29,18 +29,18 @@ _REFUSED = {"MessageRejected", "BadRequestException", "NotFoundException"}
 
 
 def send(*, to: str, subject: str, text: str, call: Call) -> str:
-    """Send an e-mail; return SES's id of it.
+    """Send an e-mail, and return SES's id of the message.
 
     Args:
         to: the address.
         subject: the subject line.
         text: the body.
-        call: the time there is.
+        call: the timeout.
 
     Raises:
-        NotDone: nothing was sent, and a later attempt may be.
-        PermanentError: nothing was sent, and never will be by this request.
-        Exception: it is not known whether the message was sent.
+        NotDone: nothing was sent; a later attempt may succeed.
+        PermanentError: nothing was sent, and this request can never succeed.
+        Exception: it is unknown whether the message was sent.
     """
     try:
         answer = _client(max(1, int(call.timeout_seconds))).send_email(
@@ -56,7 +56,7 @@ def send(*, to: str, subject: str, text: str, call: Call) -> str:
 
 
 def _meaning(error: ClientError) -> Exception:
-    """Return the failure by which an error answer says whether the message was sent."""
+    """Return the exception that tells the library whether the message was sent."""
     code = error.response["Error"]["Code"]
     if code in _REFUSED:
         return PermanentError(f"SES refuses the message: {code}")
@@ -67,7 +67,7 @@ def _meaning(error: ClientError) -> Exception:
 
 @cache
 def _client(timeout_seconds: int) -> "SESV2Client":
-    """A client that calls once: the SDK's own retry of a lost answer would send a second e-mail."""
+    """Return a client without retries: a retry after a lost answer would send a second e-mail."""
     config = Config(
         connect_timeout=timeout_seconds / 4,
         read_timeout=timeout_seconds * 3 / 4,

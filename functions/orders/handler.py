@@ -43,7 +43,7 @@ class OrderEnded(Struct, frozen=True):
 def store(event: OrderPlaced, tx: Transaction) -> None:
     """Store the order, and count it for its customer.
 
-    Events overtake each other: an order may have come to its end before it is stored here.
+    Events overtake each other: the end of an order may arrive before the order itself.
     """
     tx.update(
         ORDERS,

@@ -1,4 +1,4 @@
-"""Charges the card of an order whose stock is reserved: at most once, whatever goes wrong."""
+"""Charges the card of an order whose stock is reserved, at most once."""
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ KEY_LIFETIME_SECONDS = 23 * 60 * 60
 
 
 class StockReserved(Struct, frozen=True):
-    """An order can be delivered. `amount` is in minor units of the currency."""
+    """The stock of an order is reserved. `amount` is in minor units of the currency."""
 
     order_id: str
     email: str
@@ -47,7 +47,7 @@ class PaymentEnded(Struct, frozen=True):
 
 
 class Declined(Refusal):
-    """The customer's bank, or the provider, says no. It is an outcome and will not change."""
+    """The customer's bank or the provider has declined. This outcome is final."""
 
 
 @consumer.effect(
@@ -75,20 +75,20 @@ def find_charge(request: Charge, call: Call) -> Captured | None:
 
 @consumer.handles("stock.reserved", StockReserved, key=Key.field("order_id"))
 def pay(event: StockReserved, tx: Transaction) -> None:
-    """One payment an order: the order is the key, whatever event asks for it."""
+    """Request one payment for each order: the order id is the key, for any event."""
     tx.perform(charge, Charge(event.order_id, event.payment_method, event.currency, event.amount))
 
 
 @consumer.completes(charge)
 def captured(event: StockReserved, outcome: Captured, tx: Transaction) -> None:
-    """Write the charge down, and tell of it."""
+    """Store the charge, and publish it."""
     tx.put(PAYMENTS, {**_payment(event), "status": "captured", "charge_id": outcome.charge_id})
     tx.publish("payment.captured", _ended(event), subject=event.order_id)
 
 
 @consumer.rejects(Declined)
 def declined(event: StockReserved, refusal: Declined, tx: Transaction) -> None:
-    """Write down why there was no charge, and tell of it."""
+    """Store the reason of the decline, and publish it."""
     tx.put(PAYMENTS, {**_payment(event), "status": "declined", "decline_code": str(refusal)})
     tx.publish("payment.declined", _ended(event), subject=event.order_id)
 

@@ -1,4 +1,4 @@
-"""Stripe, through its own library: what its answers and its errors mean for an effect."""
+"""Charges through Stripe's library, and the outcomes of an effect for its answers and errors."""
 
 import os
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from urllib3.exceptions import NewConnectionError
 from once import Call, KeySpent, NotDone, PermanentError
 
 SECRET_SECONDS = 300
-"""Seconds for which the key is kept in memory. An exchanged key is in use after that."""
+"""Time in memory of the API key. A rotated key is in use after that."""
 
 _QUICK = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 2})
 _PROCESSING = "processing"
@@ -36,20 +36,20 @@ class Result:
 
 
 def charge(*, amount: int, currency: str, payment_method: str, order_id: str, call: Call) -> Result:
-    """Charge a card, or learn what an earlier attempt under the same key came to.
+    """Charge a card, or return the outcome of an earlier attempt with the same key.
 
     Args:
         amount: in minor units of the currency.
         currency: the ISO code.
         payment_method: Stripe's id of the customer's card.
         order_id: names the order at Stripe, and groups its charges.
-        call: the idempotency key, and the time there is.
+        call: the idempotency key and the timeout.
 
     Raises:
-        NotDone: nothing was charged, and a later attempt may be.
-        PermanentError: nothing was charged, and never will be by this request.
-        KeySpent: an earlier attempt ended in a server error, which is all that Stripe remembers.
-        Exception: it is not known whether the card was charged.
+        NotDone: nothing was charged; a later attempt may succeed.
+        PermanentError: nothing was charged, and this request can never succeed.
+        KeySpent: an earlier attempt ended in a server error, which Stripe repeats for this key.
+        Exception: it is unknown whether the card was charged.
     """
     try:
         client = _client(call)
@@ -65,7 +65,7 @@ def charge(*, amount: int, currency: str, payment_method: str, order_id: str, ca
             },
             options={"idempotency_key": call.key},
         )
-        if intent.status == _PROCESSING:  # saved under the key, and so never heard to change
+        if intent.status == _PROCESSING:  # the answer saved under the key never changes
             intent = client.v1.payment_intents.retrieve(intent.id)
     except stripe.CardError as error:
         return Result(charge_id="", paid=False, decline_code=_decline_code(error))
@@ -73,13 +73,13 @@ def charge(*, amount: int, currency: str, payment_method: str, order_id: str, ca
         raise _meaning(error) from error
     if intent.status == _PROCESSING:
         raise NotKnownYet(f"Stripe is still processing {intent.id}")
-    if intent.status != "succeeded":  # such as requires_action, and no customer is present
+    if intent.status != "succeeded":  # such as requires_action, but no customer is present
         return Result(charge_id="", paid=False, decline_code=intent.status)
     return Result(charge_id=str(intent.latest_charge), paid=True)
 
 
 def find_charge(*, order_id: str, call: Call) -> Result | None:
-    """Return what an order was charged, or why not; None where Stripe never tried.
+    """Return the charge or decline of an order; None if Stripe has neither.
 
     A list is read consistently at Stripe; a search is not.
 
@@ -96,14 +96,14 @@ def find_charge(*, order_id: str, call: Call) -> Result | None:
 
 
 def _meaning(error: stripe.StripeError) -> Exception:
-    """Return the failure by which an error says whether the card was charged."""
+    """Return the exception that tells the library whether the card was charged."""
     match error:
         case stripe.RateLimitError() | stripe.AuthenticationError() | stripe.PermissionError():
             return NotDone(f"Stripe did not take the request: {type(error).__name__}")
         case stripe.APIConnectionError() if _never_connected(error.__cause__):
             return NotDone("Stripe was not reached")
         case stripe.IdempotencyError():
-            return error  # the key was used with other bytes, and so perhaps for a charge
+            return error  # the key was used with other bytes, perhaps for a charge
         case stripe.InvalidRequestError():
             return PermanentError(f"Stripe refuses the request: {error.code or error.param}")
     headers: Any = error.headers or {}
@@ -114,7 +114,7 @@ def _meaning(error: stripe.StripeError) -> Exception:
 
 
 def _never_connected(cause: BaseException | None) -> bool:
-    """Tell a connection that was refused from one that broke, when the request may have arrived."""
+    """Return whether no connection was made; after one broke, the request may have arrived."""
     if isinstance(cause, requests.ConnectTimeout):
         return True
     return isinstance(cause, requests.ConnectionError) and isinstance(
@@ -127,9 +127,9 @@ def _decline_code(error: stripe.CardError) -> str:
 
 
 def _client(call: Call) -> stripe.StripeClient:
-    """A client for one call: its timeout is what this invocation has left.
+    """Return a client for one call, with the timeout of the call.
 
-    Stripe's library would try again by itself, and the ledger does so already, with a plan.
+    The library's own retries are off, because the effect ledger retries.
     """
     return stripe.StripeClient(
         _api_key(),
@@ -140,7 +140,7 @@ def _client(call: Call) -> stripe.StripeClient:
 
 
 def _timeouts(call: Call) -> tuple[float, float]:
-    """To connect, and to be answered: together they are what the call may take."""
+    """Return the connect and the read timeout, which add up to the call's."""
     connect = call.timeout_seconds / 4
     return connect, call.timeout_seconds - connect
 
@@ -157,11 +157,11 @@ def _api_key() -> str:
 
 @cache
 def _secrets() -> parameters.SecretsProvider:
-    """Remembers the key for a while, and is quick to say that it cannot be had."""
+    """Return a provider that caches the key and fails fast."""
     return parameters.SecretsProvider(boto_config=_QUICK)
 
 
 @cache
 def _session() -> requests.Session:
-    """The connections, which outlive a call and an invocation."""
+    """Return the session whose connections are reused by later calls and invocations."""
     return requests.Session()

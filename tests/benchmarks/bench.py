@@ -1,5 +1,6 @@
-"""The bench's DynamoDB without sockets: what its clients send goes straight to its service."""
+"""The bench's DynamoDB without sockets: requests go directly from the client to the service."""
 
+from functools import cached_property
 from io import BytesIO
 from threading import Lock
 from typing import Any
@@ -16,7 +17,7 @@ SESSION = boto3.Session("bench", "bench", region_name="us-east-1")
 
 
 class MemoryServer(BenchServer):
-    """Answers as the server does, and at once."""
+    """Answers like the server, without its delay."""
 
     def __init__(self) -> None:
         self.service = Service()
@@ -26,6 +27,18 @@ class MemoryServer(BenchServer):
         client = SESSION.client(service, config=config)
         client.meta.events.register_first(f"before-send.{service}", self._send)
         return client
+
+    @cached_property
+    def dynamodb(self) -> Any:
+        return self.client("dynamodb")
+
+    def transact(self, *entries: dict[str, Any]) -> list[str]:
+        """Commit, and return the codes of the cancellation reasons, if any."""
+        try:
+            self.dynamodb.transact_write_items(TransactItems=list(entries))
+        except self.dynamodb.exceptions.TransactionCanceledException as error:
+            return [reason["Code"] for reason in error.response["CancellationReasons"]]
+        return []
 
     def _send(self, request: Any, **_: Any) -> Any:
         target = request.headers["X-Amz-Target"].decode()
@@ -40,14 +53,14 @@ class MemoryServer(BenchServer):
 
 
 class _Raw(BytesIO):
-    """A body as botocore reads it."""
+    """A response body in the form that botocore reads."""
 
     def stream(self, **_: Any) -> Any:
         yield self.read()
 
 
 def put(table: str, key: str, value: str = "", *, new: bool = False) -> dict[str, Any]:
-    """A put as it stands in a transaction; `new` makes it a condition that there is none yet."""
+    """Return a put of a transaction; `new` adds the condition that the item does not exist."""
     names = {"dedup": "pk", "idempotency": "id", "orders": "order_id"}
     item = {names[table]: {"S": key}, "value": {"S": value}}
     terms = {

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: when it fails, and what it leaves behind."""
+"""The exit status of `python -m benchmarks`, and the files that it writes."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def run(monkeypatch: pytest.MonkeyPatch, found: list[Row], *arguments: str) -> R
     return CliRunner().invoke(app, arguments)
 
 
-def test_a_missed_goal_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missed_goal_is_reported_and_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(monkeypatch, rows(grouped_wall=900))
     assert done.exit_code == 0
     assert "- **Missed:** grouped, wall / raw" in command.PAGE.read_text()
@@ -45,7 +45,7 @@ def test_a_missed_goal_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(command.REPORT.read_text()) == rows(grouped_wall=900)
 
 
-def test_a_wrong_measurement_is_a_failure_and_keeps_what_was_measured(
+def test_an_invalid_measurement_fails_and_keeps_the_earlier_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = [*rows(), {**rows()[0], "repeats": 0}]
@@ -56,7 +56,7 @@ def test_a_wrong_measurement_is_a_failure_and_keeps_what_was_measured(
     assert command.PAGE.read_text() == f"{BEGIN}{END}"
 
 
-def test_in_short_it_leaves_report_picture_and_page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quick_run_writes_its_own_report_only(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(monkeypatch, rows(), "--quick")
     assert done.exit_code == 0
     assert command.QUICK_REPORT.exists()

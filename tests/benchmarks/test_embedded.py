@@ -1,4 +1,4 @@
-"""The end-to-end rows: what is sent is worked off and stored, or the measurement is wrong."""
+"""The end-to-end measurement, without an embedded AWS."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -12,13 +12,12 @@ from tests.benchmarks.test_report import KEYS
 
 
 class Aws:
-    """Queue, table and log of an embedded AWS in which a share of the messages is stored."""
+    """Queue, table and log of an embedded AWS that stores a share of the messages."""
 
     def __init__(self, stored: float = 1.0, left: int = 0) -> None:
         self.bodies: list[str] = []
         self._stored, self._left = stored, left
-        failure = SimpleNamespace(failure=lambda what: f"MiniStack {what}: cannot import")
-        self.child = failure
+        self.child = SimpleNamespace(failure=lambda what: f"MiniStack {what}: cannot import")
 
     def client(self, service: str) -> Any:
         return self
@@ -42,28 +41,29 @@ def bench(aws: Aws) -> embedded.Bench:
     return embedded.Bench(aws, parts)  # type: ignore[arg-type]
 
 
-def test_what_was_sent_is_looked_for_in_the_table() -> None:
+def test_every_message_has_a_new_order() -> None:
     aws = Aws()
     running = bench(aws)
-    assert running.work_off(RAW, 20) > 0
-    running.work_off(GROUPED, 20)
+    assert running.process(RAW, 20) > 0
+    running.process(GROUPED, 20)
     assert len(set(aws.bodies)) == 40
 
 
-def test_a_missing_order_is_found() -> None:
+def test_a_missing_order_makes_the_measurement_invalid() -> None:
     with pytest.raises(Wrong, match="raw, embedded: 20 orders were sent, 19 are stored"):
-        bench(Aws(stored=0.95)).work_off(RAW, 20)
+        bench(Aws(stored=0.95)).process(RAW, 20)
 
 
-def test_a_queue_that_is_not_worked_off_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_that_does_not_become_empty_is_reported_with_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(embedded, "REST_SECONDS", 0)
-    with pytest.raises(
-        Wrong, match=r"raw, embedded: the queues are empty: not .*\n.*cannot import"
-    ):
-        bench(Aws(left=1)).work_off(RAW, 10)
+    message = r"raw, embedded: the queues are empty: not .*\n.*cannot import"
+    with pytest.raises(Wrong, match=message):
+        bench(Aws(left=1)).process(RAW, 10)
 
 
-def test_rows_have_the_keys_of_all_rows_and_ratios_within_a_repeat() -> None:
+def test_rows_have_the_documented_keys_and_ratios_within_a_repeat() -> None:
     walls = {name: [0.002, 0.004, 0.003] for name in NAMES} | {GROUPED: [0.001, 0.001, 0.003]}
     rows = [embedded.row(name, walls[name], walls[RAW]) for name in NAMES]
     assert all(row.keys() >= KEYS for row in rows)

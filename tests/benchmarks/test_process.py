@@ -1,4 +1,4 @@
-"""The bench's server as a process of its own, on a real socket of this machine."""
+"""The bench's server as a process, on a socket of this machine."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from benchmarks.measure import samples_of
 from benchmarks.running import bench_server
 
 
-# It is what this module is about: they stand in for those of the folder.
+# These fixtures replace those of the folder: the tests here use sockets and no AWS in memory.
 @pytest.fixture(autouse=True)
 def _no_sockets() -> None:
     pass
@@ -26,7 +26,7 @@ def server_processes() -> list[psutil.Process]:
     return [child for child in children if "benchmarks.server" in child.cmdline()]
 
 
-def test_every_contender_runs_through_a_real_server_and_it_ends() -> None:
+def test_every_contender_runs_against_the_server_process() -> None:
     taken: list[Any] = []
     setting = Setting(records=10, delay_ms=1, messages=10)
     with bench_server() as server:

@@ -1,4 +1,4 @@
-"""The bench's server on the wire: whole requests, their order, and how long they wait."""
+"""The HTTP protocol of the bench's server, and the delay of its answers."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ GET = json.dumps({"TableName": "orders", "Key": {"order_id": {"S": "1"}}}).encod
 
 
 class Transport(asyncio.Transport):
-    """Notes what is written."""
+    """Records the bytes that are written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,60 +23,54 @@ class Transport(asyncio.Transport):
         self.written.append(bytes(data))
 
 
-def request(body: bytes, target: str = "DynamoDB_20120810.GetItem", path: str = "/") -> bytes:
-    head = f"POST {path} HTTP/1.1\r\nX-Amz-Target: {target}\r\ncontent-length: {len(body)}\r\n\r\n"
+def request(body: bytes, target: str = "DynamoDB_20120810.GetItem") -> bytes:
+    head = f"POST / HTTP/1.1\r\nX-Amz-Target: {target}\r\ncontent-length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
 @pytest.fixture
-def transport() -> Transport:
-    return Transport()
-
-
-@pytest.fixture
-def connection(transport: Transport) -> Connection:
+def connection() -> Connection:
     connection = Connection(Service())
-    connection.connection_made(transport)
+    connection.connection_made(Transport())
     return connection
 
 
-def test_a_request_is_answered_when_it_is_whole(
-    connection: Connection, transport: Transport
-) -> None:
+def written(connection: Connection) -> list[bytes]:
+    transport: Any = connection._transport
+    return list(transport.written)
+
+
+def test_a_request_is_answered_when_it_is_complete(connection: Connection) -> None:
     for byte in request(GET):
-        assert transport.written == []
+        assert written(connection) == []
         connection.data_received(bytes([byte]))
-    [response] = transport.written
+    [response] = written(connection)
     assert response.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"Content-Length: 2\r\n" in response
     assert response.endswith(b"\r\n\r\n{}")
 
 
-def test_a_connection_takes_one_request_after_the_other(
-    connection: Connection, transport: Transport
-) -> None:
+def test_requests_of_a_connection_are_answered_in_order(connection: Connection) -> None:
     connection.data_received(request(GET) + request(GET) + request(GET)[:40])
-    assert len(transport.written) == 2
+    assert len(written(connection)) == 2
     connection.data_received(request(GET)[40:])
-    assert len(transport.written) == 3
+    assert len(written(connection)) == 3
 
 
-def test_a_refusal_says_so(connection: Connection, transport: Transport) -> None:
+def test_an_unknown_operation_is_answered_with_400(connection: Connection) -> None:
     connection.data_received(request(b"{}", "DynamoDB_20120810.Scan"))
-    assert transport.written[0].startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert written(connection)[0].startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
-def test_an_answer_waits_as_long_as_it_was_told_to() -> None:
+def test_an_answer_has_the_configured_delay_until_a_reset() -> None:
     service = Service()
     service.control("/_bench/faults", {"delay_ms": 5, "conflicts": 0, "seed": 0})
-    wait, _ = service.respond("/", "DynamoDB_20120810.GetItem", GET)
-    assert wait == 0.005
+    assert service.respond("/", "DynamoDB_20120810.GetItem", GET)[0] == 0.005
     service.control("/_bench/reset", {})
-    wait, _ = service.respond("/", "DynamoDB_20120810.GetItem", GET)
-    assert wait == 0
+    assert service.respond("/", "DynamoDB_20120810.GetItem", GET)[0] == 0
 
 
-def test_the_switches_do_not_wait_nor_count() -> None:
+def test_control_requests_have_no_delay_and_are_not_counted() -> None:
     service = Service()
     service.control("/_bench/faults", {"delay_ms": MODEL, "conflicts": 0, "seed": 0})
     wait, response = service.respond("/_bench/seen", "", b"")
@@ -85,7 +79,7 @@ def test_the_switches_do_not_wait_nor_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "items", "expected"),
+    ("operation", "items", "delay"),
     [
         ("PutItem", 0, 0.0076),
         ("BatchGetItem", 0, 0.0076),
@@ -93,8 +87,6 @@ def test_the_switches_do_not_wait_nor_count() -> None:
         ("TransactWriteItems", 20, 0.0236 + 0.0068),
     ],
 )
-def test_the_model_knows_what_each_operation_takes(
-    operation: str, items: int, expected: float
-) -> None:
-    assert seconds(MODEL, operation, items) == pytest.approx(expected)
+def test_the_model_has_a_delay_for_each_operation(operation: str, items: int, delay: float) -> None:
+    assert seconds(MODEL, operation, items) == pytest.approx(delay)
     assert seconds(5, operation, items) == 0.005

@@ -1,4 +1,4 @@
-"""The way of one order through the library, in files: short enough to be followed by a reader."""
+"""The number of files that a reader opens to follow one order through the library."""
 
 from typing import Any
 
@@ -20,17 +20,14 @@ def test_an_order_moves_between_few_files(walk: Walk) -> None:
     assert 0 < walk.figures.moves <= MOST_MOVES
 
 
-def test_an_order_passes_reader_handler_and_commit(walk: Walk) -> None:
-    passed = {"intake/reader.py", "handlers/transaction.py", "commit/committer.py"}
-    assert passed <= set(walk.files)
-    assert not any(file.startswith("testing/") for file in walk.files)
+def test_a_warm_invocation_enters_the_runtime_files_only(walk: Walk) -> None:
+    files = set(walk.files)
+    assert {"intake/reader.py", "handlers/transaction.py", "commit/committer.py"} <= files
+    assert not any(file.startswith("testing/") for file in files)
+    assert "composition.py" not in files
 
 
-def test_a_warm_invocation_puts_no_objects_together(walk: Walk) -> None:
-    assert "composition.py" not in walk.files
-
-
-def test_calls_within_a_file_are_no_moves() -> None:
+def test_a_call_within_a_file_is_no_move() -> None:
     walk = walk_of(lambda: [key_hash("a"), key_hash("b")])
     assert walk.figures == Figures(modules=1, moves=0, calls=2)
 
@@ -43,13 +40,12 @@ def test_a_call_into_another_file_is_a_move_and_its_return_another() -> None:
     assert walk.figures.moves == len(walk.files) - 1 == 2
 
 
-def test_code_outside_is_passed_through() -> None:
-    """A handler that calls twice into one file is not between the calls."""
+def test_code_outside_the_library_is_skipped() -> None:
     walk = walk_of(lambda: sorted(["b", "a"], key=key_hash))
     assert walk.figures == Figures(modules=1, moves=0, calls=2)
 
 
-def test_the_walk_ends_with_the_work(walk: Walk) -> None:
+def test_calls_after_the_walk_are_not_recorded(walk: Walk) -> None:
     before = walk.figures
     canonical({})
     assert walk.figures == before

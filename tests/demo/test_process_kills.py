@@ -4,8 +4,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -18,9 +18,8 @@ from demo.quiescence import wait_until
 from emulator.embedded_aws import EmbeddedAws
 
 CHARGING, RELAY, ORDERS = "once-payments", "once-outbox_relay", "once-orders"
-LONG_SECONDS = 3600.0
-PATIENCE_SECONDS = 20
-# A function's process: it connects to the provider, and sends what it is told to.
+TIMEOUT = 20
+# A function's process: it connects to the provider, and sends its standard input.
 PROCESS = """
 import socket, sys
 connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
@@ -35,7 +34,7 @@ REQUEST = (
 )
 
 
-class Process:
+class FunctionProcess:
     """A process of a function that is connected to the provider."""
 
     def __init__(self, port: int) -> None:
@@ -44,180 +43,159 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        self.seen = psutil.Process(self._popen.pid)
-
-    @property
-    def lives(self) -> bool:
-        return self._popen.poll() is None
-
-    def connect(self) -> None:
+        self.process = psutil.Process(self._popen.pid)
         assert self._popen.stdout is not None
         assert self._popen.stdout.readline() == b"connected\n"
 
+    @property
+    def alive(self) -> bool:
+        return self._popen.poll() is None
+
     def charge(self) -> None:
-        """Let it ask for a charge, and wait for the answer."""
+        """Request a charge, and wait for the answer in the background."""
         assert self._popen.stdin is not None
         self._popen.stdin.write(REQUEST)
         self._popen.stdin.close()
 
     def status(self) -> int:
-        return self._popen.wait(PATIENCE_SECONDS)
+        return self._popen.wait(TIMEOUT)
 
     def end(self) -> None:
-        with self._popen:  # which closes the pipes
+        with self._popen:  # closes the pipes
             self._popen.kill()
 
 
-class Mortal(psutil.Process):
-    """A process that is gone just before it is killed."""
-
+class EndsBeforeItsKill(psutil.Process):
     def kill(self) -> None:
         super().kill()
-        self.wait(PATIENCE_SECONDS)
+        self.wait(TIMEOUT)
         super().kill()
 
 
 class Functions:
-    """Stand-in for an embedded AWS: the live processes of a function."""
+    """The processes of a deployment's functions, in place of an embedded AWS; and its provider."""
 
-    def __init__(self, sandbox: PaymentSandbox, ends: ExitStack) -> None:
-        self._port = urlsplit(sandbox.url).port or 0
-        self._ends = ends
-        self._started: list[tuple[str, Process]] = []
+    def __init__(self, sandbox: PaymentSandbox) -> None:
+        self.sandbox = sandbox
+        self.started: list[tuple[str, FunctionProcess]] = []
 
-    def start(self, function: str) -> Process:
-        process = Process(self._port)
-        self._ends.callback(process.end)
-        process.connect()
-        self._started.append((function, process))
-        return process
+    def start(self, function: str) -> FunctionProcess:
+        started = FunctionProcess(urlsplit(self.sandbox.url).port or 0)
+        self.started.append((function, started))
+        return started
 
     def function_processes(self, function_name: str) -> list[psutil.Process]:
-        return [p.seen for name, p in self._started if name == function_name and p.lives]
+        return [p.process for name, p in self.started if name == function_name and p.alive]
+
+    def kills(self) -> AbstractContextManager[ProcessKills]:
+        return kill_processes(cast(EmbeddedAws, self), self.sandbox, CHARGING, [RELAY, ORDERS])
+
+    def wait_until_charged(self, times: int = 1) -> None:
+        wait_until("charged", lambda: len(self.sandbox.charges()) == times, timeout=TIMEOUT)
 
 
 @pytest.fixture
-def sandbox() -> Iterator[PaymentSandbox]:
-    """A provider that holds every charge before it is made, until somebody lets it go on."""
-    with payment_sandbox(
-        FaultRates(shares={PaymentFault.HOLD_BEFORE: 1}, hold_seconds=LONG_SECONDS)
-    ) as held:
-        yield held
+def functions() -> Iterator[Functions]:
+    """Functions whose provider holds every charge before it is made."""
+    faults = FaultRates(shares={PaymentFault.HOLD_BEFORE: 1}, hold_seconds=3600)
+    with payment_sandbox(faults) as sandbox:
+        running = Functions(sandbox)
+        try:
+            yield running
+        finally:
+            for _, process in running.started:
+                process.end()
 
 
 @pytest.fixture
-def functions(sandbox: PaymentSandbox) -> Iterator[Functions]:
-    with ExitStack() as ends:
-        yield Functions(sandbox, ends)
-
-
-@contextmanager
-def killing_in(functions: Functions, sandbox: PaymentSandbox) -> Iterator[ProcessKills]:
-    with kill_processes(cast(EmbeddedAws, functions), sandbox, CHARGING, [RELAY, ORDERS]) as kills:
-        yield kills
-
-
-def wait_until_charged(sandbox: PaymentSandbox, times: int = 1) -> None:
-    wait_until("charged", lambda: len(sandbox.charges()) == times, timeout=PATIENCE_SECONDS)
-
-
-def test_the_process_that_waits_for_the_charge_is_killed_and_no_other(
-    functions: Functions, sandbox: PaymentSandbox
-) -> None:
-    idle, waiting, idle_too = [functions.start(CHARGING) for _ in range(3)]
-    relay = functions.start(RELAY)
-    with killing_in(functions, sandbox) as kills:
-        waiting.charge()
-        assert waiting.status() == -signal.SIGKILL
-        wait_until_charged(sandbox)
-    assert kills.killed == {CHARGING: 1}
-    assert idle.lives
-    assert idle_too.lives
-    assert relay.lives
-
-
-def test_a_charge_of_somebody_else_merely_goes_on(
-    functions: Functions, sandbox: PaymentSandbox
-) -> None:
-    idle, stranger = functions.start(CHARGING), functions.start(ORDERS)
-    with killing_in(functions, sandbox) as kills:
-        stranger.charge()
-        assert stranger.status() == 0  # it has its answer
-    assert not kills.killed
-    assert idle.lives
-
-
-def test_now_and_then_one_of_the_others_is_killed_in_turn(
-    functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("demo.process_kills.CHARGES_PER_OTHER_KILL", 2)
-    relay, relay_too, orders, orders_too = [
-        functions.start(name) for name in (RELAY, RELAY, ORDERS, ORDERS)
-    ]
-    victims = {2: relay, 4: orders, 6: relay_too}
-    with killing_in(functions, sandbox) as kills:
-        for times in range(1, 7):
-            functions.start(CHARGING).charge()
-            wait_until_charged(sandbox, times)
-            assert kills.killed.total() == times + times // 2
-            if times in victims:
-                assert victims[times].status() == -signal.SIGKILL
-    assert kills.killed == {CHARGING: 6, RELAY: 2, ORDERS: 1}
-    assert orders_too.lives
-
-
-def test_a_process_that_is_gone_already_is_not_counted(
-    functions: Functions, sandbox: PaymentSandbox
-) -> None:
-    waiting, relay = functions.start(CHARGING), functions.start(RELAY)
-    waiting.seen = Mortal(waiting.seen.pid)
-    with killing_in(functions, sandbox) as kills:
-        waiting.charge()
-        wait_until_charged(sandbox)
-        assert not kills.killed
-        assert relay.lives  # no charge was killed, so none of the others is due
-        again = functions.start(CHARGING)
-        again.charge()
-        assert again.status() == -signal.SIGKILL
-
-
-def test_another_that_is_gone_already_is_not_counted(
-    functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("demo.process_kills.CHARGES_PER_OTHER_KILL", 1)
-    waiting, relay = functions.start(CHARGING), functions.start(RELAY)
-    relay.seen = Mortal(relay.seen.pid)
-    with killing_in(functions, sandbox) as kills:
-        waiting.charge()
-        wait_until_charged(sandbox)
-    assert kills.killed == {CHARGING: 1}
-
-
-def test_where_another_has_no_process_nothing_more_is_killed(
-    functions: Functions, sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("demo.process_kills.CHARGES_PER_OTHER_KILL", 1)
-    with killing_in(functions, sandbox) as kills:
-        functions.start(CHARGING).charge()
-        wait_until_charged(sandbox)
-    assert kills.killed == {CHARGING: 1}
+def kill_another_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Set the number of killed charges for each kill of another function."""
+    name = "demo.process_kills.CHARGES_PER_OTHER_KILL"
+    return lambda charges: monkeypatch.setattr(name, charges)
 
 
 def kill_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == "process kills"]
 
 
-def test_it_ends_with_its_context(functions: Functions, sandbox: PaymentSandbox) -> None:
-    with killing_in(functions, sandbox):
+def test_only_the_process_of_the_held_charge_is_killed(functions: Functions) -> None:
+    idle, charging, other = [functions.start(CHARGING) for _ in range(3)]
+    relay = functions.start(RELAY)
+    with functions.kills() as kills:
+        charging.charge()
+        assert charging.status() == -signal.SIGKILL
+        functions.wait_until_charged()
+    assert kills.killed == {CHARGING: 1}
+    assert idle.alive
+    assert other.alive
+    assert relay.alive
+
+
+def test_a_charge_of_another_function_continues(functions: Functions) -> None:
+    idle, other = functions.start(CHARGING), functions.start(ORDERS)
+    with functions.kills() as kills:
+        other.charge()
+        assert other.status() == 0  # it has received the answer
+    assert not kills.killed
+    assert idle.alive
+
+
+def test_other_functions_are_killed_in_turn(
+    functions: Functions, kill_another_after: Callable[[int], None]
+) -> None:
+    kill_another_after(2)
+    names = (RELAY, RELAY, ORDERS, ORDERS)
+    relay, second_relay, orders, second_orders = [functions.start(name) for name in names]
+    due = {2: relay, 4: orders, 6: second_relay}
+    with functions.kills() as kills:
+        for times in range(1, 7):
+            functions.start(CHARGING).charge()
+            functions.wait_until_charged(times)
+            assert kills.killed.total() == times + times // 2
+            if times in due:
+                assert due[times].status() == -signal.SIGKILL
+    assert kills.killed == {CHARGING: 6, RELAY: 2, ORDERS: 1}
+    assert second_orders.alive
+
+
+def test_a_charging_process_that_has_already_ended_is_not_counted(functions: Functions) -> None:
+    charging, relay = functions.start(CHARGING), functions.start(RELAY)
+    charging.process = EndsBeforeItsKill(charging.process.pid)
+    with functions.kills() as kills:
+        charging.charge()
+        functions.wait_until_charged()
+        assert not kills.killed
+        assert relay.alive  # no charge was killed, so no other kill is due
+        second = functions.start(CHARGING)
+        second.charge()
+        assert second.status() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("started", [False, True], ids=["no process", "ended process"])
+def test_another_function_without_a_live_process_is_not_counted(
+    functions: Functions, kill_another_after: Callable[[int], None], *, started: bool
+) -> None:
+    kill_another_after(1)
+    if started:
+        relay = functions.start(RELAY)
+        relay.process = EndsBeforeItsKill(relay.process.pid)
+    with functions.kills() as kills:
+        functions.start(CHARGING).charge()
+        functions.wait_until_charged()
+    assert kills.killed == {CHARGING: 1}
+
+
+def test_kills_end_with_their_context(functions: Functions) -> None:
+    with functions.kills():
         assert kill_threads()
     assert not kill_threads()
-    late = functions.start(CHARGING)
-    late.charge()
-    assert sandbox.held.get(timeout=PATIENCE_SECONDS)
-    assert late.lives
+    charging = functions.start(CHARGING)
+    charging.charge()
+    assert functions.sandbox.held.get(timeout=TIMEOUT)
+    assert charging.alive
 
 
-def test_it_ends_with_a_context_that_fails(functions: Functions, sandbox: PaymentSandbox) -> None:
-    with pytest.raises(ZeroDivisionError), killing_in(functions, sandbox):
+def test_kills_end_with_a_context_that_fails(functions: Functions) -> None:
+    with pytest.raises(ZeroDivisionError), functions.kills():
         _ = 1 / 0
     assert not kill_threads()

@@ -1,5 +1,3 @@
-"""The report: `reports/demo.json` has the documented figures, and the table shows them all."""
-
 import json
 from collections import Counter
 from io import StringIO
@@ -14,37 +12,26 @@ from rich.console import Console
 from demo import command
 from demo.audit import Findings
 from demo.payment_sandbox import PaymentFault
+from demo.pictures import FOLDER, pictures
 from demo.report import FAULT_FIGURES, FIGURES, SPEED_FIGURES, write_report
 from demo.run import TrafficRun
 from demo.scenarios import faults
 from tests.demo.audit.sample import CLEAN
 
-OF_THE_RUN = {
+RUN_FIGURES = {
     "charge_answers_dropped": 94,
     "functions_killed": 30,
     "messages_per_second": 31.5,
     "deploy_seconds": 12.3,
 }
-FOUND = {
-    "sent": 101,
-    "distinct": 102,
-    "deliveries": 103,
-    "effects": 104,
-    "refused": 105,
-    "lost": 106,
-    "doubled": 107,
-    "balance_error": 108,
-    "unexplained_dead_letters": 109,
-    "orders_paid": 110,
-    "orders_refused": 111,
-    "orders_declined": 112,
-    "charges": 113,
-    "double_charges": 114,
-    "stock_balance_error": 115,
-    "emails": 116,
-    "unfinished": 117,
-}
-DOCUMENTED = {**FOUND, **OF_THE_RUN, "quarantined": 7}
+NAMES = (
+    *("sent", "distinct", "deliveries", "effects", "refused", "lost", "doubled", "balance_error"),
+    *("unexplained_dead_letters", "orders_paid", "orders_refused", "orders_declined", "charges"),
+    *("double_charges", "stock_balance_error", "emails", "unfinished"),
+)
+FOUND: dict[str, Any] = {name: number for number, name in enumerate(NAMES, 101)}
+FINDINGS = Findings(**FOUND, quarantined_by_reason=Counter({"invalid-data": 5, "no-key": 2}))
+DOCUMENTED = {**FOUND, **RUN_FIGURES, "quarantined": 7}
 RED, GREEN = "\x1b[1;31m", "\x1b[1;32m"
 
 
@@ -54,15 +41,9 @@ def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "reports"
 
 
-def findings() -> Findings:
-    """Findings of which each figure has a value of its own."""
-    figures: dict[str, Any] = FOUND
-    return Findings(**figures, quarantined_by_reason=Counter({"invalid-data": 5, "no-key": 2}))
-
-
 def printed(found: Findings, **options: Any) -> list[str]:
     paper = StringIO()
-    write_report(found, OF_THE_RUN, Console(file=paper, width=100, **options))
+    write_report(found, RUN_FIGURES, Console(file=paper, width=100, **options))
     return paper.getvalue().splitlines()
 
 
@@ -70,16 +51,16 @@ def written(reports: Path) -> Any:
     return json.loads((reports / "demo.json").read_text())
 
 
-def test_the_file_has_the_documented_figures_and_no_others(reports: Path) -> None:
-    printed(findings())
+def test_the_file_has_exactly_the_documented_figures(reports: Path) -> None:
+    printed(FINDINGS)
     assert written(reports) == DOCUMENTED
 
 
-def test_the_demo_hands_over_every_figure_of_its_run(
+def test_the_demo_reports_every_figure_of_its_run(
     reports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = TrafficRun(manifest={}, seconds=2.0, killed=30)
-    steps = {"send_traffic": run, "collect_evidence": None, "audit": findings()}
+    steps = {"send_traffic": run, "collect_evidence": None, "audit": FINDINGS}
     for name, result in steps.items():
         monkeypatch.setattr(faults, name, lambda *_, result=result, **__: result)
     monkeypatch.setattr(faults, "console", Console(file=StringIO()))
@@ -92,14 +73,14 @@ def test_the_demo_hands_over_every_figure_of_its_run(
     assert written(reports) == {**DOCUMENTED, "messages_per_second": 51.5, "deploy_seconds": ANY}
 
 
-def test_a_later_run_takes_the_place_of_an_earlier_one(reports: Path) -> None:
-    printed(findings())
+def test_a_later_run_replaces_the_report(reports: Path) -> None:
+    printed(FINDINGS)
     printed(CLEAN)
     assert written(reports)["sent"] == CLEAN.sent
 
 
 def test_the_table_shows_every_figure_and_every_reason(reports: Path) -> None:
-    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed(findings())]
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed(FINDINGS)]
     rows = {row[0]: row[1] for row in cells if len(row) == 2}
     known = {**FIGURES, **FAULT_FIGURES, **SPEED_FIGURES}.items()
     labels = {label: str(DOCUMENTED[name]) for name, label in known if name in DOCUMENTED}
@@ -107,13 +88,49 @@ def test_the_table_shows_every_figure_and_every_reason(reports: Path) -> None:
     assert len(labels) == len(DOCUMENTED)
 
 
-def test_a_fault_is_red(reports: Path) -> None:
-    lines = "\n".join(printed(findings(), force_terminal=True, color_system="standard"))
-    assert lines.count(RED) == len(FAULT_FIGURES)
-    assert GREEN not in lines
+@pytest.mark.parametrize(
+    ("found", "colour", "other"),
+    [
+        pytest.param(FINDINGS, RED, GREEN, id="faults are red"),
+        pytest.param(CLEAN, GREEN, RED, id="zeros are green"),
+    ],
+)
+def test_fault_figures_are_coloured(
+    reports: Path, found: Findings, colour: str, other: str
+) -> None:
+    lines = "\n".join(printed(found, force_terminal=True, color_system="standard"))
+    assert lines.count(colour) == len(FAULT_FIGURES)
+    assert other not in lines
 
 
-def test_what_is_0_as_it_must_be_is_green(reports: Path) -> None:
-    lines = "\n".join(printed(CLEAN, force_terminal=True, color_system="standard"))
-    assert lines.count(GREEN) == len(FAULT_FIGURES)
-    assert RED not in lines
+@pytest.mark.parametrize("name", ["demo.svg", "trace.svg"])
+def test_a_picture_is_up_to_date(name: str) -> None:
+    assert (FOLDER / name).read_text() == pictures()[name], "run `make docs`"
+
+
+def test_the_recorded_run_was_clean_in_spite_of_faults() -> None:
+    figures = json.loads((FOLDER / "demo.json").read_text())
+    assert {name: figures[name] for name in FAULT_FIGURES if name in figures} == dict.fromkeys(
+        FAULT_FIGURES, 0
+    )
+    assert figures["charge_answers_dropped"] >= 50
+    assert figures["functions_killed"] >= 20
+
+
+def test_a_picture_shows_the_figures_of_its_data(tmp_path: Path) -> None:
+    for name in ("demo.json", "trace.json"):
+        (tmp_path / name).write_text((FOLDER / name).read_text())
+    figures = json.loads((tmp_path / "demo.json").read_text())
+    (tmp_path / "demo.json").write_text(json.dumps({**figures, "lost": 77}))
+    drawn = pictures(tmp_path)
+    assert "77" in drawn["demo.svg"]
+    assert drawn["demo.svg"] != pictures()["demo.svg"]
+    assert drawn["trace.svg"] == pictures()["trace.svg"]
+
+
+def test_a_picture_loads_no_other_resource() -> None:
+    for picture in pictures().values():
+        assert "@font-face" not in picture
+        assert "http" not in picture.replace("http://www.w3.org/2000/svg", "").replace(
+            "https://www.textualize.io", ""
+        )

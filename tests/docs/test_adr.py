@@ -1,11 +1,13 @@
-"""Architecture decision records: their form, their index, and who supersedes whom."""
+"""Architecture decision records: sections, index, and superseded records."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-ADR = Path(__file__).resolve().parents[2] / "docs" / "adr"
+from tests.architecture.imports import ROOT
+
+ADR = ROOT / "docs" / "adr"
 RECORDS = sorted(ADR.glob("[0-9]*.md"))
 SECTIONS = ["Context", "Decision", "Alternatives", "Consequences"]
 STATUS = re.compile(r"^Status: (?:accepted|superseded by \[(\d{4})\])", re.MULTILINE)
@@ -29,10 +31,9 @@ def title(record: Path) -> str:
     return record.read_text().splitlines()[0].removeprefix(f"# {number(record)}: ")
 
 
-def test_numbers_have_no_gap_and_are_used_once() -> None:
-    assert [number(record) for record in RECORDS] == [
-        f"{place:04}" for place in range(1, len(RECORDS) + 1)
-    ]
+def test_numbers_are_consecutive() -> None:
+    expected = [f"{place:04}" for place in range(1, len(RECORDS) + 1)]
+    assert [number(record) for record in RECORDS] == expected
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=number)

@@ -1,4 +1,4 @@
-"""The page of costs: its tables are counted in the templates, by the formula that it shows."""
+"""The costs are counted in the templates, and pages and README show the same figures."""
 
 import re
 
@@ -16,7 +16,7 @@ def test_the_tables_are_counted_in_the_templates(cloud: Cloud) -> None:
     assert text == page(text, cloud.state, cloud.service), "the tables are old: run `make docs`"
 
 
-def test_the_readme_says_what_the_page_says(cloud: Cloud) -> None:
+def test_the_readme_shows_the_same_costs(cloud: Cloud) -> None:
     rest = sum(line.cost for line in at_rest(cloud.state, cloud.service))
     million = sum(line.cost for line in for_a_million(batch=10))
     assert f"${rest:.0f} a month" in README
@@ -35,42 +35,33 @@ def test_an_alarm_on_an_expression_counts_each_of_its_metrics() -> None:
     assert [line.quantity for line in others] == [0, 0, 0, 0]
 
 
-def test_a_stream_costs_no_receives() -> None:
+def test_polling_a_stream_costs_nothing() -> None:
     queue = {"Type": "AWS::Lambda::EventSourceMapping", "Properties": {"BatchSize": 10}}
-    stream = {
-        "Type": "AWS::Lambda::EventSourceMapping",
-        "Properties": {"StartingPosition": "LATEST"},
-    }
+    stream = queue | {"Properties": {"StartingPosition": "LATEST"}}
     receives = at_rest({"Resources": {"queue": queue, "stream": stream}})[-1]
     assert receives.quantity == 5 * 30 * 24 * 3600 / 20
 
 
-def test_a_metric_on_the_dashboard_and_in_an_alarm_is_one() -> None:
+def test_a_metric_of_dashboard_and_alarm_is_counted_once() -> None:
     dimension = {"Name": "service", "Value": "once-orders"}
-    resources = {
-        "alarm": {
-            "Type": "AWS::CloudWatch::Alarm",
-            "Properties": {"Namespace": "Once", "MetricName": "A", "Dimensions": [dimension]},
-        },
-        "dashboard": {
-            "Type": "AWS::CloudWatch::Dashboard",
-            "Properties": {
-                "DashboardBody": '[["Once","A","service","once-orders"],'
-                '["Once","B","service","once-orders"]]'
-            },
-        },
+    alarm = {
+        "Type": "AWS::CloudWatch::Alarm",
+        "Properties": {"Namespace": "Once", "MetricName": "A", "Dimensions": [dimension]},
     }
+    body = '[["Once","A","service","once-orders"],["Once","B","service","once-orders"]]'
+    dashboard = {"Type": "AWS::CloudWatch::Dashboard", "Properties": {"DashboardBody": body}}
+    resources = {"alarm": alarm, "dashboard": dashboard}
     assert custom_metrics({"Resources": resources}) == 2
 
 
 @pytest.mark.parametrize(("batch", "requests"), [(1, 3_000_000), (10, 1_200_000)])
-def test_sqs_requests_fall_with_the_batch(batch: int, requests: float) -> None:
+def test_larger_batches_need_fewer_sqs_requests(batch: int, requests: float) -> None:
     lines = {line.name: line.quantity for line in for_a_million(batch=batch)}
     assert lines["SQS requests"] == requests
     assert lines["DynamoDB write units"] == 4_000_000
 
 
-def test_write_units_and_prices_are_those_of_the_page_of_performance() -> None:
+def test_units_and_prices_agree_with_the_performance_page() -> None:
     text = (ROOT / "docs" / "performance.md").read_text()
     (units, price, hours) = re.findall(
         r"^\| Once, grouped \| 0\.1 M \| (\d) M \| \$([\d.]+) \| ([\d.]+) h \|$", text, re.MULTILINE

@@ -1,11 +1,16 @@
-"""The examples of README and documents are run as they stand."""
+"""The examples in README and documents run, and the README shows the measured figures."""
 
 import re
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+import pytest
+
+from once.cdk import ConsumerProps, TableProps
+from tests.architecture.imports import ROOT
+
 README = ROOT / "README.md"
+PERFORMANCE = ROOT / "docs" / "performance.md"
 
 
 def blocks(document: Path) -> list[str]:
@@ -24,25 +29,19 @@ def test_the_handler_and_its_test_run() -> None:
     assert set(names["consumer"].handlers) == {"seat.booked"}
 
 
-def test_the_registry_line_is_one() -> None:
-    from once.cdk import ConsumerProps, TableProps
-
+def test_the_registry_line_is_valid() -> None:
     table, line = blocks(README)[2].splitlines()
     names = run(README, table, ConsumerProps=ConsumerProps, TableProps=TableProps)
     assert eval(line, names).name == "tickets"
 
 
-def test_the_app_of_ones_own_is_the_one_that_the_wheels_test_deploys() -> None:
+def test_the_app_is_the_one_that_the_wheel_test_deploys() -> None:
     [app] = blocks(ROOT / "docs" / "your-own-app.md")
     assert app == (ROOT / "tests" / "wheel" / "app" / "app.py").read_text()
 
 
-def test_it_is_short() -> None:
-    assert len(README.read_text().splitlines()) < 120
-
-
 class Bank:
-    """The provider of the example: answers from a list, and notes the keys."""
+    """The provider of the example: answers from a list, and records the keys."""
 
     def __init__(self) -> None:
         self.answers: list[Any] = []
@@ -60,3 +59,21 @@ def test_the_effect_and_its_test_run() -> None:
     bank, document = Bank(), ROOT / "docs" / "effects.md"
     run(document, *blocks(document), bank=bank)
     assert len(bank.keys) == 2
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) < 120
+
+
+@pytest.mark.parametrize(
+    ("row", "contender"),
+    [
+        ("| Powertools' idempotency |", "Powertools"),
+        ("| **Once**, ten a commit |", "Once, grouped"),
+    ],
+)
+def test_the_readme_shows_the_measured_ratio_at_5_ms(row: str, contender: str) -> None:
+    table = PERFORMANCE.read_text().split("<!-- measured: begin -->")[1].split("\n\n")[1]
+    (measured,) = re.findall(rf"^\| {contender} \| [\d.]+ \| ([\d.]+) \|", table, re.MULTILINE)
+    (line,) = (line for line in README.read_text().splitlines() if line.startswith(row))
+    assert re.findall(r"([\d.]+) × a transaction's time", line) == [measured]

@@ -1,11 +1,12 @@
-"""The files of an open project: what CI, hooks and Dependabot run is what the Makefile has."""
+"""CI, hooks and Dependabot use the targets and locked tools of the project."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.architecture.imports import ROOT
+
 WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
 USES = re.compile(r"uses: (\S+)(.*)")
 PINNED = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40}")
@@ -17,21 +18,17 @@ def targets() -> set[str]:
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: str(path.name))
-def test_every_action_is_pinned_by_its_commit_and_says_its_version(workflow: Path) -> None:
-    actions = USES.findall(workflow.read_text())
-    assert actions
-    for action, comment in actions:
-        assert PINNED.fullmatch(action), f"{action} is not pinned by a commit"
-        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), f"{action} does not say its version"
-
-
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: str(path.name))
-def test_a_workflow_reads_only_and_runs_targets_of_the_makefile(workflow: Path) -> None:
+def test_a_workflow_reads_only_runs_targets_and_pins_its_actions(workflow: Path) -> None:
     text = workflow.read_text()
     assert "permissions:\n  contents: read\n" in text
     runs = re.findall(r"run: make (\w+)", text)
     assert runs
     assert set(runs) <= targets()
+    actions = USES.findall(text)
+    assert actions
+    for action, comment in actions:
+        assert PINNED.fullmatch(action), f"{action} is not pinned by a commit"
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), f"{action} has no version"
 
 
 def test_ci_runs_every_test() -> None:
@@ -39,7 +36,7 @@ def test_ci_runs_every_test() -> None:
 
 
 def test_slow_files_that_make_check_leaves_out_exist() -> None:
-    """A path that does not exist would be ignored silently, and its file would run again."""
+    """Pytest ignores a path that does not exist, and would run the moved file again."""
     (folder, names) = re.findall(
         r"^SLOW := \$\(addprefix (\S+), (.+)\)$", (ROOT / "Makefile").read_text(), re.MULTILINE
     )[0]
@@ -57,7 +54,7 @@ def test_hooks_are_local_and_run_the_locked_tools() -> None:
     assert tools <= set(locked)
 
 
-def test_dependabot_looks_into_every_folder_with_a_lock_of_its_own() -> None:
+def test_dependabot_checks_every_folder_with_a_lock() -> None:
     text = (ROOT / ".github/dependabot.yml").read_text()
     (listed,) = re.findall(r"directories: \[(.+)\]", text)
     places = ("", "functions/**/", "emulator/", "once/**/")

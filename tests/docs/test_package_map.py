@@ -1,5 +1,3 @@
-"""The package map: drawn from the imports, and the page shows what was drawn."""
-
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ from docs.tools.package_map import (
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A library of two packages and two modules beside them, and a folder that uses it."""
+    """A library of two packages and two modules, and a folder that uses it."""
     for name, text in {
         "once/schema.py": "import re",
         "once/consumer.py": "from once.batch.processor import Batch",
@@ -34,12 +32,12 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_page_is_what_the_script_draws() -> None:
+def test_the_page_shows_the_current_map() -> None:
     page = PAGE.read_text()
     assert page == replaced(page, BLOCK, content()), "the package map is old: run `make docs`"
 
 
-def test_packages_import_one_another_lazily_too(project: Path) -> None:
+def test_imports_inside_functions_count(project: Path) -> None:
     assert library_graph(project) == {
         "base": set(),
         "once.events": {"base"},
@@ -49,20 +47,20 @@ def test_packages_import_one_another_lazily_too(project: Path) -> None:
     assert base_modules(project) == ["schema"]
 
 
-def test_folders_import_the_library_in_its_parts(project: Path) -> None:
+def test_the_parts_of_the_library_are_folders_of_their_own(project: Path) -> None:
     graph = folder_graph(project)
     assert graph["functions"] == {"once"}
     assert graph["once.cdk"] == {"once"}
     assert graph["demo"] == set()
 
 
-def test_an_arrow_that_follows_from_others_is_left_out() -> None:
+def test_an_indirect_import_has_no_arrow() -> None:
     graph = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
     assert reduced(graph) == {"a": {"b"}, "b": {"c"}, "c": set()}
     assert mermaid(graph).splitlines()[-3:] == ["    a --> b", "    b --> c", "```"]
 
 
-def test_a_circle_is_refused() -> None:
+def test_an_import_cycle_is_rejected() -> None:
     with pytest.raises(ValueError, match="a circle of imports: a, b"):
         reduced({"a": {"b"}, "b": {"a"}, "c": {"a"}})
 
@@ -75,6 +73,6 @@ def test_a_circle_is_refused() -> None:
         "<!-- map: begin --><!-- map: begin --><!-- map: end -->",
     ],
 )
-def test_a_page_without_both_markers_is_refused(page: str) -> None:
+def test_a_page_without_both_markers_is_rejected(page: str) -> None:
     with pytest.raises(ValueError, match="once each"):
         replaced(page, "map", "text")

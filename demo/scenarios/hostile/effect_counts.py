@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from demo.audit.evidence import Item, number, text
 from demo.scenarios.hostile.messages import SKU
 
 _HOLD_SECONDS = 900
 
 _DeadLetter = Mapping[str, Any]
-_TableItems = Mapping[str, Mapping[str, Any]]
+_TableItems = Mapping[str, Item]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,31 +89,25 @@ def read_dead_letters(sqs: Any, urls: Iterable[str]) -> Iterator[_DeadLetter]:
             yield from batch
 
 
-def read_table(dynamodb: Any, name: str, key: str) -> _TableItems:
-    """Read a whole table, by its partition key."""
-    pages = dynamodb.get_paginator("scan").paginate(TableName=name, ConsistentRead=True)
-    return {item[key]["S"]: item for page in pages for item in page["Items"]}
-
-
 def _committed_orders(names: Iterable[str], final: FinalState) -> Iterator[str]:
     for name in names:
-        status = _text(final.tables["orders"].get(name, {}), "status")
-        reserved = _text(final.tables["reservations"].get(name, {}), "status")
+        status = text(final.tables["orders"].get(name, {}), "status")
+        reserved = text(final.tables["reservations"].get(name, {}), "status")
         if (status, reserved) == ("paid", "sold"):
             yield name
 
 
 def _committed_counters(names: Iterable[str], final: FinalState) -> Iterator[str]:
     counters = final.tables["counters"]
-    return (name for name in names if _number(counters.get(name, {}), "amount") > 0)
+    return (name for name in names if number(counters.get(name, {}), "amount") > 0)
 
 
 def _doubled(sent: SentMessages, final: FinalState, stock: int) -> int:
     counters, customers = final.tables["counters"], final.tables["customers"]
-    amounts = [_number(counters.get(name, {}), "amount") for name in sent.counters]
-    placed = [_number(customers.get(f"customer-{o}", {}), "orders_placed") for o in sent.orders]
+    amounts = [number(counters.get(name, {}), "amount") for name in sent.counters]
+    placed = [number(customers.get(f"customer-{o}", {}), "orders_placed") for o in sent.orders]
     charges = [final.charged[name] for name in sent.orders]
-    reserved = stock - _number(final.tables["stock"][SKU], "available")
+    reserved = stock - number(final.tables["stock"][SKU], "available")
     return sum(max(0, n - 1) for n in (*amounts, *placed, *charges)) + max(
         0, reserved - len(sent.orders)
     )
@@ -137,11 +132,3 @@ def _words(body: str) -> Iterator[str]:
 
 def _reason(letter: _DeadLetter) -> str:
     return str(letter.get("MessageAttributes", {}).get("once-reason", {}).get("StringValue", ""))
-
-
-def _text(item: Mapping[str, Any], name: str) -> str:
-    return str(item.get(name, {}).get("S", ""))
-
-
-def _number(item: Mapping[str, Any], name: str) -> int:
-    return int(item.get(name, {"N": "0"})["N"])

@@ -73,9 +73,9 @@ def forged_attributes(count: int) -> Iterator[tuple[SampleMessage, str]]:
 def forged_events(way: str, count: int) -> Iterator[tuple[str, str, SampleMessage]]:
     """Yield events that no producer may publish: target consumer, event type, event.
 
-    Each is about an order that does not exist, under the source of a producer and, on a topic,
-    under that of the consumer that would publish it. A sender with access to a queue is trusted
-    with sources (docs/threat-model.md). `way` is part of their names.
+    Each event concerns an order that does not exist. Its source is that of a producer; on a topic,
+    a second event has the source of the consumer that may publish the type. A sender with access to
+    a queue is trusted with sources (docs/threat-model.md). `way` is part of the names.
     """
     for number in range(count):
         for consumer, event_type, publisher in _INTERNAL:

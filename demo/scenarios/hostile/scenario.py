@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from demo.console import print_failure, step
-from demo.deployed_shop import collect_evidence, emails
+from demo.deployed_shop import collect_evidence
 from demo.payment_sandbox import PaymentSandbox
 from demo.quiescence import wait_until_quiescent
 from demo.scenarios.hostile import messages
@@ -12,7 +12,6 @@ from demo.scenarios.hostile.effect_counts import (
     FinalState,
     count_effects,
     read_dead_letters,
-    read_table,
 )
 from demo.scenarios.hostile.hostile_traffic import HostileTraffic
 from demo.scenarios.hostile.monitor import monitor_run
@@ -78,13 +77,13 @@ def _wait(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> 
 
 
 def _final_state(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> FinalState:
-    dynamodb = aws.client("dynamodb")
+    evidence = collect_evidence(aws, deployment, sandbox.url)
     letters = filter(_is_dead_letter_queue, _queues(aws))
     return FinalState(
-        tables={n: read_table(dynamodb, deployment.table(n), key) for n, key in _KEYS.items()},
+        tables={name: evidence.by_key(name, key) for name, key in _KEYS.items()},
         letters=list(read_dead_letters(aws.client("sqs"), letters)),
-        charged=Counter(charge["metadata"].get("order_id") for charge in sandbox.charges()),
-        mailed={address for mail in emails(aws) for address in mail["To"]},
+        charged=Counter(charge["metadata"].get("order_id") for charge in evidence.charges),
+        mailed={address for mail in evidence.emails for address in mail["To"]},
     )
 
 

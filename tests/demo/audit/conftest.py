@@ -1,5 +1,3 @@
-"""What several tests here start with, new for each of them."""
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,4 +1,4 @@
-"""Four orders as the manifest has them, and what the audit finds where all of them went well."""
+"""Sample data of the audit: a manifest of four orders, and the findings of a run without faults."""
 
 import json
 from collections import Counter
@@ -7,15 +7,21 @@ from typing import Any
 
 from demo.audit import Findings
 
-PAID, IN_CONFLICT, REFUSED, DECLINED = 1, 2, 3, 4
-"""The orders: the second is paid too, although another event came under its event's id."""
+PAID, IN_CONFLICT, REFUSED, DECLINED = NUMBERS = (1, 2, 3, 4)
+"""The orders. The second is paid as well, although a conflicting event has the id of its event."""
 
 OWN, SHARED = 3, 2
-"""How many pieces an order asks for, of its own article and of one that others order as well."""
+"""Quantities of each order: of an article of its own, and of one that others order as well."""
 
 TOTAL = 700
 BAD_BODY = "{"
 CONFLICT = json.dumps({"id": "event-2"})
+SUBSCRIBERS = {
+    "stock.reserved": ["payments"],
+    "stock.refused": ["orders", "notifications"],
+    "payment.captured": ["orders", "inventory", "notifications"],
+    "payment.declined": ["orders", "inventory", "notifications"],
+}
 
 
 def email(number: int) -> str:
@@ -37,13 +43,6 @@ def order(number: int) -> dict[str, Any]:
     }
 
 
-NUMBERS = (PAID, IN_CONFLICT, REFUSED, DECLINED)
-SUBSCRIBERS = {
-    "stock.reserved": ["payments"],
-    "stock.refused": ["orders", "notifications"],
-    "payment.captured": ["orders", "inventory", "notifications"],
-    "payment.declined": ["orders", "inventory", "notifications"],
-}
 MANIFEST = {
     "sent": 9,
     "stock": {**{f"own-{number}": 100 for number in NUMBERS}, "shared": 100, "scarce": 0},
@@ -60,17 +59,14 @@ CLEAN = Findings(
     stock_moved=2 * (OWN + SHARED),
     charges=2,
     emails=4,
-    effects=4 + 4 + 3 + 4,  # stored; sold, refused or released; charged or declined; written to
+    effects=4 + 4 + 3 + 4,  # stored; sold, refused or released; charged or declined; e-mailed
     refused=1,
     quarantined_by_reason=Counter({"unparseable": 2, "key-conflict": 2}),
 )
 
 
 def changes(findings: Findings) -> dict[str, int]:
-    """Return which figures are not those of CLEAN, and how much more or less they are.
-
-    What was quarantined is there under its reason.
-    """
+    """Return the figures that differ from CLEAN, with the difference; quarantines by reason."""
     difference = _figures(findings)
     difference.subtract(_figures(CLEAN))
     return {name: change for name, change in difference.items() if change}

@@ -1,14 +1,17 @@
-"""A world in memory for the audit to look at: all went well there, until a test does some harm."""
+"""The systems that the audit reads, in memory, in the state after a run without faults."""
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import boto3
 
 from demo.audit import Evidence, Findings, audit
-from tests.demo.audit.dedup import dedup_record, record_name
+from once.commit.dedup_record import record_put
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key
+from once.handlers.transaction import Identity, Transaction
+from once.settings import Settings
 from tests.demo.audit.sample import (
     BAD_BODY,
     CONFLICT,
@@ -35,12 +38,12 @@ TABLES = {
 }
 QUEUES = ("orders", "inventory", "payments", "notifications", "outbox_relay")
 
-Damages = dict[str, tuple[Callable[["World"], object], dict[str, int]]]
-"""Kinds of damage: what does it, and by how much which figures of the audit change."""
+COMMITTED_AT = 1_800_000_000
+"""In seconds since the epoch."""
 
 
 class World:
-    """Tables, queues, the provider's book and the mailboxes, as they are when all went well."""
+    """Tables, queues, log groups, the provider's book and the mailboxes; methods change them."""
 
     def __init__(self) -> None:
         self.dynamodb, self.sqs = boto3.client("dynamodb", REGION), boto3.client("sqs", REGION)
@@ -49,7 +52,12 @@ class World:
         self.emails: list[dict[str, Any]] = []
         self.log_groups: dict[str, str] = {}
         for table, key in TABLES.items():
-            self._create(table, key)
+            self.dynamodb.create_table(
+                TableName=table,
+                KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
+                BillingMode="PAY_PER_REQUEST",
+            )
         self.queues = {q: self.sqs.create_queue(QueueName=q)["QueueUrl"] for q in QUEUES}
         for name in ("orders", "inventory"):
             self.dead_letter(name, BAD_BODY, "unparseable")
@@ -76,7 +84,7 @@ class World:
         self.put("customers", customer_id=name, orders_placed=orders, amount_ordered=amount)
 
     def stock(self, **available: int) -> None:
-        """Say what is on the shelf, by SKU; `own_1` stands for `own-1`."""
+        """Set the available quantities by SKU; `own_1` stands for `own-1`."""
         for sku, pieces in available.items():
             self.put("stock", sku=sku.replace("_", "-"), available=pieces)
 
@@ -88,25 +96,31 @@ class World:
         self.put("payments", order_id=f"order-{number}", amount=amount, status=status)
 
     def charge(self, name: str | None, amount: int = TOTAL, status: str = "succeeded") -> None:
-        """Enter a charge in the provider's book."""
+        """Add a charge to the provider's book."""
         metadata = {"order_id": name} if name else {}
         self.charges.append({"amount": amount, "status": status, "metadata": metadata})
 
     def write_to(self, number: int) -> None:
-        """Send a customer an e-mail."""
+        """Send an e-mail to a customer."""
         self.emails.append({"To": [email(number)]})
 
     def commit(self, consumer: str, event_type: str, name: str, *published: str) -> None:
-        """Write the dedup record of an event of this order."""
-        item = dedup_record(consumer, event_type, name, *published)
+        """Write the dedup record of an event of order `name`, as the library writes it."""
+        event, key = _event(event_type, name), record_key(consumer, event_type, name)
+        tx = Transaction(
+            event, Identity(key, "f"), tables={}, publishes=published, read=lambda *_: None
+        )
+        for published_type in published:
+            tx.publish(published_type, {"order_id": name})
+        item = record_put(tx, _settings(consumer), COMMITTED_AT)["Put"]["Item"]
         self.dynamodb.put_item(TableName="dedup", Item=item)
 
     def forget(self, consumer: str, event_type: str, name: str) -> None:
-        """Remove that record."""
-        self.delete("dedup", record_name(consumer, event_type, name))
+        """Delete that record."""
+        self.delete("dedup", record_key(consumer, event_type, name))
 
-    def dead_letter(self, queue: str, body: str, reason: str = "", *, consumer: str = "") -> None:
-        """Dead-letter a message; without a reason it is SQS that does it."""
+    def dead_letter(self, queue: str, body: str, reason: str = "", consumer: str = "") -> None:
+        """Dead-letter a message; without a reason as SQS does it."""
         values = {"once-reason": reason, "once-consumer": consumer or queue} if reason else {}
         self.sqs.send_message(
             QueueUrl=self.queues[queue],
@@ -116,13 +130,13 @@ class World:
             },
         )
 
-    def effect_unknown(self, queue: str, name: str, *, consumer: str = "") -> None:
+    def effect_unknown(self, queue: str, name: str, consumer: str = "") -> None:
         """Dead-letter an event whose effect may have happened."""
         body = json.dumps({"id": "event", "data": {"order_id": name}})
-        self.dead_letter(queue, body, "effect-unknown", consumer=consumer)
+        self.dead_letter(queue, body, "effect-unknown", consumer)
 
     def log(self, function: str, *lines: str) -> None:
-        """Let a function log these lines."""
+        """Add lines to a function's log."""
         group = {"logGroupName": function}
         self.log_groups[function] = function
         self.logs.create_log_group(**group)
@@ -153,7 +167,7 @@ class World:
         self.reservation(number, "sold")
         self.payment(number, "captured")
         self.charge(f"order-{number}")
-        self._paid_or_not(number, "payment.captured")
+        self._end(number, "payment.captured")
 
     def _declined(self) -> None:
         self._placed(DECLINED, "declined", "stock.reserved")
@@ -161,7 +175,7 @@ class World:
         self.reservation(DECLINED, "released")
         self.payment(DECLINED, "declined")
         self.charge(f"order-{DECLINED}", status="failed")
-        self._paid_or_not(DECLINED, "payment.declined")
+        self._end(DECLINED, "payment.declined")
 
     def _refused(self) -> None:
         name = f"order-{REFUSED}"
@@ -179,19 +193,11 @@ class World:
         self.commit("orders", "order.placed", name)
         self.commit("inventory", "order.placed", name, published)
 
-    def _paid_or_not(self, number: int, event_type: str) -> None:
+    def _end(self, number: int, event_type: str) -> None:
         name = f"order-{number}"
         self.commit("payments", "stock.reserved", name, event_type)
         for consumer in ("orders", "inventory", "notifications"):
             self.commit(consumer, event_type, name)
-
-    def _create(self, table: str, key: str) -> None:
-        self.dynamodb.create_table(
-            TableName=table,
-            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
 
 
 def _attribute(value: str | int | dict[str, int]) -> dict[str, Any]:
@@ -201,3 +207,23 @@ def _attribute(value: str | int | dict[str, int]) -> dict[str, Any]:
         case int():
             return {"N": str(value)}
     return {"M": {name: {"N": str(number)} for name, number in value.items()}}
+
+
+def record_key(consumer: str, event_type: str, name: str) -> str:
+    return Key.event().of(_event(event_type, name), fingerprint="", consumer=consumer)
+
+
+def _event(event_type: str, name: str) -> CloudEvent:
+    return CloudEvent(id=name, source=f"/{event_type}", type=event_type, data=None)
+
+
+def _settings(consumer: str) -> Settings:
+    return Settings(
+        consumer=consumer,
+        event_types=(),
+        queue_url="",
+        dead_letter_url="",
+        dedup_table="dedup",
+        tables={},
+        dedup_window_seconds=1,
+    )

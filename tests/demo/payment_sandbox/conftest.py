@@ -1,5 +1,3 @@
-"""The payment sandbox, new for each test."""
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,5 +1,3 @@
-"""Each fault of the payment sandbox does what it says, and chance is the seed's alone."""
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,131 +8,102 @@ import stripe
 
 from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
 from demo.quiescence import wait_until
-from tests.demo.payment_sandbox.customer import DECLINED, Customer, customer_of
-
-FOREVER = 3600.0
-Outcome = tuple[type[Exception], int | None]
+from tests.demo.payment_sandbox.customer import DECLINED, Customer, Outcome, customer_of
 
 LOST: Outcome = (stripe.APIConnectionError, None)
 FAILED: Outcome = (stripe.APIError, 500)
-# What the client sees, how many charges there are, and what the next request comes to.
-FAULTS: dict[PaymentFault, tuple[Outcome | None, int, Outcome | str]] = {
+UNAVAILABLE: Outcome = (stripe.APIError, 503)
+RATE_LIMITED: Outcome = (stripe.RateLimitError, 429)
+# The first request's outcome, the number of charges, and the outcome of the next request.
+FAULTS: dict[PaymentFault, tuple[Outcome | str, int, Outcome | str]] = {
     PaymentFault.DROP: (LOST, 1, "replayed"),
     PaymentFault.DROP_BEFORE: (LOST, 0, "new"),
-    PaymentFault.DELAY: (None, 1, "replayed"),
+    PaymentFault.DELAY: ("new", 1, "replayed"),
     PaymentFault.ERROR_BEFORE: (FAILED, 0, FAILED),
     PaymentFault.ERROR_AFTER: (FAILED, 1, FAILED),
-    PaymentFault.UNAVAILABLE: ((stripe.APIError, 503), 0, "new"),
-    PaymentFault.RATE_LIMITED: ((stripe.RateLimitError, 429), 0, "new"),
-    PaymentFault.HOLD_BEFORE: (None, 1, "replayed"),
-    PaymentFault.HOLD_AFTER: (None, 1, "replayed"),
+    PaymentFault.UNAVAILABLE: (UNAVAILABLE, 0, "new"),
+    PaymentFault.RATE_LIMITED: (RATE_LIMITED, 0, "new"),
+    PaymentFault.HOLD_BEFORE: ("new", 1, "replayed"),
+    PaymentFault.HOLD_AFTER: ("new", 1, "replayed"),
 }
-AT_ONCE = FaultRates(delay_seconds=0, hold_seconds=0)
 
 
 @pytest.fixture
 def sandbox() -> Iterator[PaymentSandbox]:
-    with payment_sandbox(AT_ONCE) as running:
+    with payment_sandbox(FaultRates(delay_seconds=0, hold_seconds=0)) as running:
         yield running
 
 
-def outcome(customer: Customer, key: str = "key-1", **changes: Any) -> Outcome | str:
-    """Tell what a payment came to: an error with its status, or whether it was a replay."""
-    try:
-        response = customer.pay(key, **changes).last_response
-    except stripe.StripeError as error:
-        return type(error), error.http_status
-    assert response is not None
-    return "replayed" if "Idempotent-Replayed" in response.headers else "new"
-
-
-def statuses(sandbox: PaymentSandbox) -> list[str]:
-    return [charge["status"] for charge in sandbox.charges()]
-
-
-def test_every_fault_is_tested() -> None:
-    assert set(FAULTS) == set(PaymentFault)
-
-
 @pytest.mark.parametrize("fault", PaymentFault)
-def test_a_fault_and_the_request_after_it(
-    sandbox: PaymentSandbox, customer: Customer, fault: PaymentFault
+def test_a_fault_has_its_effect_on_the_request_and_the_next_one(
+    customer: Customer, fault: PaymentFault
 ) -> None:
-    seen, charges, after = FAULTS[fault]
-    sandbox.script(fault)
-    assert outcome(customer) == (seen or "new")
-    assert statuses(sandbox) == ["succeeded"] * charges
-    assert outcome(customer) == after
-    assert statuses(sandbox) == ["succeeded"] * (charges + (after == "new"))
-    assert sandbox.fired == Counter({fault: 1})
+    first, charges, second = FAULTS[fault]
+    customer.sandbox.script(fault)
+    assert customer.outcome() == first
+    assert customer.statuses() == ["succeeded"] * charges
+    assert customer.outcome() == second
+    assert customer.statuses() == ["succeeded"] * (charges + (second == "new"))
+    assert customer.sandbox.fired == Counter({fault: 1})
 
 
-def test_a_decline_whose_answer_is_lost_is_saved(
-    sandbox: PaymentSandbox, customer: Customer
-) -> None:
-    sandbox.script(PaymentFault.DROP)
-    assert outcome(customer, payment_method=DECLINED) == LOST
-    assert outcome(customer, payment_method=DECLINED) == (stripe.CardError, 402)
-    assert statuses(sandbox) == ["failed"]
+def test_a_decline_is_saved_although_its_answer_is_dropped(customer: Customer) -> None:
+    customer.sandbox.script(PaymentFault.DROP)
+    assert customer.outcome(payment_method=DECLINED) == LOST
+    assert customer.outcome(payment_method=DECLINED) == (stripe.CardError, 402)
+    assert customer.statuses() == ["failed"]
 
 
-def test_a_dropped_connection_is_seen_at_once(sandbox: PaymentSandbox, customer: Customer) -> None:
-    for number, fault in enumerate((PaymentFault.DROP, PaymentFault.DROP_BEFORE)):
-        sandbox.script(fault)
-        with pytest.raises(stripe.APIConnectionError, match="Remote end closed connection without"):
-            customer.pay(f"key-{number}")
+@pytest.mark.parametrize("fault", [PaymentFault.DROP, PaymentFault.DROP_BEFORE])
+def test_a_drop_closes_the_connection(customer: Customer, fault: PaymentFault) -> None:
+    customer.sandbox.script(fault)
+    with pytest.raises(stripe.APIConnectionError, match="Remote end closed connection without"):
+        customer.pay()
 
 
-def test_a_delay_outlasts_an_impatient_client() -> None:
-    faults = FaultRates(shares={PaymentFault.DELAY: 1}, delay_seconds=FOREVER)
+def test_a_delay_exceeds_the_timeout_of_a_client() -> None:
+    faults = FaultRates(shares={PaymentFault.DELAY: 1}, delay_seconds=3600)
     with payment_sandbox(faults) as sandbox:
         with customer_of(sandbox, timeout=0.1) as hasty:
-            assert outcome(hasty) == LOST
+            assert hasty.outcome() == LOST
         wait_until("it is charged", lambda: bool(sandbox.charges()), timeout=20)
         with customer_of(sandbox) as patient:
-            assert outcome(patient) == (stripe.APIError, 409)
-        assert statuses(sandbox) == ["succeeded"]
+            assert patient.outcome() == (stripe.APIError, 409)
+            assert patient.statuses() == ["succeeded"]
     assert sandbox.fired == Counter({PaymentFault.DELAY: 1})
 
 
-def test_a_script_comes_in_its_order_and_before_chance(
-    sandbox: PaymentSandbox, customer: Customer
-) -> None:
-    sandbox.faults = FaultRates(shares={PaymentFault.RATE_LIMITED: 1})
-    sandbox.script(PaymentFault.UNAVAILABLE, None)
-    seen = [outcome(customer, key) for key in "abc"]
-    assert seen == [(stripe.APIError, 503), "new", (stripe.RateLimitError, 429)]
+def test_scripted_faults_come_in_order_and_before_random_ones(customer: Customer) -> None:
+    customer.sandbox.faults = FaultRates(shares={PaymentFault.RATE_LIMITED: 1})
+    customer.sandbox.script(PaymentFault.UNAVAILABLE, None)
+    assert [customer.outcome(key) for key in "abc"] == [UNAVAILABLE, "new", RATE_LIMITED]
 
 
-def test_a_script_waits_for_requests_that_execute(
-    sandbox: PaymentSandbox, customer: Customer
-) -> None:
+def test_a_scripted_fault_waits_for_an_execution(customer: Customer) -> None:
     customer.pay("a")
-    sandbox.script(PaymentFault.DROP)
-    assert outcome(customer, "a") == "replayed"
-    assert outcome(customer, "a", amount=1) == (stripe.IdempotencyError, 400)
-    assert outcome(customer, "b", amount=0) == (stripe.InvalidRequestError, 400)
-    assert not sandbox.fired
-    assert outcome(customer, "b") == LOST
+    customer.sandbox.script(PaymentFault.DROP)
+    assert customer.outcome("a") == "replayed"
+    assert customer.outcome("a", amount=1) == (stripe.IdempotencyError, 400)
+    assert customer.outcome("b", amount=0) == (stripe.InvalidRequestError, 400)
+    assert not customer.sandbox.fired
+    assert customer.outcome("b") == LOST
 
 
-def test_there_are_at_most_so_many(sandbox: PaymentSandbox, customer: Customer) -> None:
-    sandbox.faults = FaultRates(
-        shares={PaymentFault.UNAVAILABLE: 1}, limits={PaymentFault.UNAVAILABLE: 2}
-    )
-    seen = [outcome(customer) for _ in range(3)]
-    assert seen == [(stripe.APIError, 503), (stripe.APIError, 503), "new"]
-    assert sandbox.fired == Counter({PaymentFault.UNAVAILABLE: 2})
+def test_a_limit_bounds_the_number_of_faults(customer: Customer) -> None:
+    limited = PaymentFault.UNAVAILABLE
+    customer.sandbox.faults = FaultRates(shares={limited: 1}, limits={limited: 2})
+    assert [customer.outcome() for _ in range(3)] == [UNAVAILABLE, UNAVAILABLE, "new"]
+    assert customer.sandbox.fired == Counter({limited: 2})
 
 
-def test_faults_may_be_replaced(sandbox: PaymentSandbox, customer: Customer) -> None:
-    sandbox.faults = FaultRates(shares={PaymentFault.DROP_BEFORE: 1})
-    assert outcome(customer) == LOST
-    sandbox.faults = FaultRates()
-    assert outcome(customer) == "new"
+def test_fault_rates_can_be_replaced(customer: Customer) -> None:
+    customer.sandbox.faults = FaultRates(shares={PaymentFault.DROP_BEFORE: 1})
+    assert customer.outcome() == LOST
+    customer.sandbox.faults = FaultRates()
+    assert customer.outcome() == "new"
 
 
-def test_what_was_counted_is_a_copy(sandbox: PaymentSandbox) -> None:
+def test_the_counter_of_faults_is_a_copy(sandbox: PaymentSandbox) -> None:
     sandbox.fired[PaymentFault.DROP] += 1
     assert not sandbox.fired
 
@@ -143,7 +112,7 @@ def drawn(faults: FaultRates, keys: list[str]) -> dict[str, list[PaymentFault | 
     return {key: [faults.draw(key, nth) for nth in (1, 2)] for key in keys}
 
 
-def test_chance_depends_on_seed_key_and_number() -> None:
+def test_random_faults_depend_on_seed_key_and_attempt() -> None:
     keys = [f"key-{number}" for number in range(200)]
     faults = FaultRates(seed=7, shares={PaymentFault.DROP: 0.25, PaymentFault.DELAY: 0.5})
     same = FaultRates(seed=7, shares={PaymentFault.DELAY: 0.5, PaymentFault.DROP: 0.25})
@@ -156,13 +125,13 @@ def test_chance_depends_on_seed_key_and_number() -> None:
     assert 30 < counted[PaymentFault.DROP] < 70 < counted[PaymentFault.DELAY] < 130
 
 
-def test_the_order_of_the_requests_does_not_change_what_a_key_meets() -> None:
+def test_random_faults_do_not_depend_on_the_order_of_requests() -> None:
     keys = [f"key-{number}" for number in range(20)]
 
     def seen(order: list[str]) -> Mapping[str, Any]:
         faults = FaultRates(seed=1, shares={PaymentFault.UNAVAILABLE: 0.5})
         with payment_sandbox(faults) as sandbox, customer_of(sandbox) as customer:
-            return {key: [outcome(customer, key) for _ in "12"] for key in order}
+            return {key: [customer.outcome(key) for _ in "12"] for key in order}
 
     answers = seen(keys)
     assert answers == seen(keys[::-1])
@@ -187,11 +156,11 @@ def test_the_order_of_the_requests_does_not_change_what_a_key_meets() -> None:
         ({"hold_seconds": math.nan}, "hold_seconds is nan"),
     ],
 )
-def test_faults_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
+def test_invalid_fault_rates_are_rejected(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FaultRates(**wrong)
 
 
-def test_shares_may_be_all_there_is() -> None:
+def test_shares_may_add_up_to_1() -> None:
     faults = FaultRates(shares={fault: 1 / len(PaymentFault) for fault in PaymentFault})
     assert None not in {faults.draw(str(number), 1) for number in range(100)}

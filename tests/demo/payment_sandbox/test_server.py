@@ -1,10 +1,9 @@
-"""The payment sandbox under threads, held requests and dead clients; and nothing of it is left."""
+"""The sandbox's server: concurrent and held requests, lost clients, and its end."""
 
 import http.client
 import json
 import socket
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -21,9 +20,10 @@ from tests.demo.payment_sandbox.customer import PARAMETERS, customer_of
 
 LOCALHOST = "127.0.0.1"
 LONG_SECONDS = 3600.0
-PATIENCE_SECONDS = 20
+TIMEOUT = 20
 BODY = b"amount=700&currency=eur&confirm=true&payment_method=pm_card_visa&metadata[order_id]=7"
 BOOK = "/sandbox/charges"
+HOLDS = [PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture
 def sandbox(pool: ThreadPoolExecutor) -> Iterator[PaymentSandbox]:
-    # It ends before the pool does, some of whose threads may wait for it.
+    # The sandbox must end first: threads of the pool may wait for it.
     with payment_sandbox(FaultRates(hold_seconds=LONG_SECONDS)) as running:
         yield running
 
@@ -46,8 +46,8 @@ def port_of(sandbox: PaymentSandbox) -> int:
 
 
 def pay(sandbox: PaymentSandbox, key: str = "key-1") -> str:
-    """Pay as a client with a connection of its own, and tell what came of it."""
-    with customer_of(sandbox, timeout=PATIENCE_SECONDS) as customer:
+    """Pay over a new connection, and return the status or the error."""
+    with customer_of(sandbox, timeout=TIMEOUT) as customer:
         try:
             return customer.pay(key).status
         except stripe.StripeError as error:
@@ -55,12 +55,12 @@ def pay(sandbox: PaymentSandbox, key: str = "key-1") -> str:
 
 
 def sent(sandbox: PaymentSandbox, body: bytes = BODY) -> socket.socket:
-    """Send a charge request, and wait for nothing."""
+    """Send a charge request, and return its connection without waiting for an answer."""
     head = (
         "POST /v1/payment_intents HTTP/1.1\r\nHost: sandbox\r\nAuthorization: Bearer sk\r\n"
         f"Content-Length: {len(BODY)}\r\n\r\n"
     )
-    connection = socket.create_connection((LOCALHOST, port_of(sandbox)), PATIENCE_SECONDS)
+    connection = socket.create_connection((LOCALHOST, port_of(sandbox)), TIMEOUT)
     connection.sendall(head.encode() + body)
     return connection
 
@@ -70,11 +70,11 @@ def held(
 ) -> tuple[HeldRequest, Future[str]]:
     sandbox.script(fault)
     paying = pool.submit(pay, sandbox)
-    return sandbox.held.get(timeout=PATIENCE_SECONDS), paying
+    return sandbox.held.get(timeout=TIMEOUT), paying
 
 
-@pytest.mark.parametrize("fault", [PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER])
-def test_a_held_request_goes_on_when_it_is_released(
+@pytest.mark.parametrize("fault", HOLDS)
+def test_a_held_request_continues_when_released(
     sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: PaymentFault
 ) -> None:
     request, paying = held(sandbox, pool, fault)
@@ -83,32 +83,30 @@ def test_a_held_request_goes_on_when_it_is_released(
     assert request.metadata == PARAMETERS["metadata"]
     assert not paying.done()
     request.release()
-    assert paying.result(PATIENCE_SECONDS) == "succeeded"
+    assert paying.result(TIMEOUT) == "succeeded"
     assert len(sandbox.charges()) == 1
 
 
-@pytest.mark.parametrize("fault", [PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER])
-def test_while_a_key_executes_others_are_told_to_wait(
+@pytest.mark.parametrize("fault", HOLDS)
+def test_a_second_request_with_an_executing_key_gets_409(
     sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: PaymentFault
 ) -> None:
     request, paying = held(sandbox, pool, fault)
     assert pay(sandbox) == "409 idempotency_key_in_use"
     assert pay(sandbox, "key-2") == "succeeded"
     request.release()
-    assert paying.result(PATIENCE_SECONDS) == pay(sandbox) == "succeeded"
-    assert Counter(charge["idempotency_key"] for charge in sandbox.charges()) == {
-        "key-1": 1,
-        "key-2": 1,
-    }
+    assert paying.result(TIMEOUT) == pay(sandbox) == "succeeded"
+    keys = sorted(charge["idempotency_key"] for charge in sandbox.charges())
+    assert keys == ["key-1", "key-2"]
 
 
-def test_of_many_at_once_under_one_key_one_charges(
+def test_concurrent_requests_with_one_key_charge_once(
     sandbox: PaymentSandbox, pool: ThreadPoolExecutor
 ) -> None:
     barrier = threading.Barrier(8)
 
     def pay_together(key: str) -> str:
-        barrier.wait(PATIENCE_SECONDS)
+        barrier.wait(TIMEOUT)
         return pay(sandbox, key)
 
     for number in range(5):
@@ -117,35 +115,29 @@ def test_of_many_at_once_under_one_key_one_charges(
         assert len(sandbox.charges()) == number + 1
 
 
-def test_a_held_request_is_released_by_itself(pool: ThreadPoolExecutor) -> None:
+def test_a_hold_ends_after_its_time(pool: ThreadPoolExecutor) -> None:
     with payment_sandbox(FaultRates(hold_seconds=0.01)) as sandbox:
         sandbox.script(PaymentFault.HOLD_BEFORE)
         assert pay(sandbox) == "succeeded"
         assert sandbox.held.empty()
 
 
-def test_the_client_of_a_held_request_is_found_by_its_port(sandbox: PaymentSandbox) -> None:
-    sandbox.script(PaymentFault.HOLD_BEFORE)
-    with sent(sandbox) as connection:
-        request = sandbox.held.get(timeout=PATIENCE_SECONDS)
-        assert request.metadata == {"order_id": "7"}
-        assert request.client_port == connection.getsockname()[1]
-
-
-@pytest.mark.parametrize("fault", [PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER])
-def test_a_client_that_died_is_charged_all_the_same(
+@pytest.mark.parametrize("fault", HOLDS)
+def test_a_charge_whose_client_has_died_is_made(
     fault: PaymentFault, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with payment_sandbox(FaultRates(hold_seconds=LONG_SECONDS)) as sandbox:
         sandbox.script(fault)
-        with sent(sandbox):
-            request = sandbox.held.get(timeout=PATIENCE_SECONDS)
+        with sent(sandbox) as connection:
+            request = sandbox.held.get(timeout=TIMEOUT)
+            assert request.client_port == connection.getsockname()[1]
         request.release()
+    assert request.metadata == {"order_id": "7"}
     assert [charge["metadata"] for charge in sandbox.charges()] == [{"order_id": "7"}]
     assert capfd.readouterr().err == ""
 
 
-def test_half_a_request_charges_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_incomplete_request_charges_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     with payment_sandbox() as sandbox:
         with sent(sandbox, BODY[:-1]) as connection:
             connection.shutdown(socket.SHUT_WR)
@@ -154,21 +146,16 @@ def test_half_a_request_charges_nothing(capfd: pytest.CaptureFixture[str]) -> No
     assert capfd.readouterr().err == ""
 
 
-def test_a_connection_takes_one_request_after_the_other(sandbox: PaymentSandbox) -> None:
-    connection = http.client.HTTPConnection(LOCALHOST, port_of(sandbox))
-    seen = []
-    for path in (BOOK, "/unknown", BOOK):
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        seen.append((answer.status, json.load(answer) == [], connection.sock))
-    connection.close()
+def test_a_connection_is_kept_alive(sandbox: PaymentSandbox) -> None:
+    with closing(http.client.HTTPConnection(LOCALHOST, port_of(sandbox))) as connection:
+        seen = []
+        for path in (BOOK, "/unknown", BOOK):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            seen.append((answer.status, json.load(answer) == [], connection.sock))
     kept = seen[0][2]
     assert kept is not None
     assert seen == [(200, True, kept), (404, False, kept), (200, True, kept)]
-
-
-def is_met(sandbox: PaymentSandbox) -> bool:
-    return bool(sandbox.charges()) or not sandbox.held.empty()
 
 
 def sockets_on(port: int) -> list[object]:
@@ -176,10 +163,8 @@ def sockets_on(port: int) -> list[object]:
     return [one for one in connections if one.laddr and one.laddr.port == port]
 
 
-@pytest.mark.parametrize(
-    "fault", [PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER, PaymentFault.DELAY]
-)
-def test_nothing_is_left(fault: PaymentFault) -> None:
+@pytest.mark.parametrize("fault", [*HOLDS, PaymentFault.DELAY])
+def test_no_thread_or_socket_is_left(fault: PaymentFault) -> None:
     before = set(threading.enumerate())
     faults = FaultRates(hold_seconds=LONG_SECONDS, delay_seconds=LONG_SECONDS)
     with ExitStack() as clients, payment_sandbox(faults) as sandbox:
@@ -191,7 +176,11 @@ def test_nothing_is_left(fault: PaymentFault) -> None:
         idle.getresponse().read()
         sandbox.script(fault)
         paying = pool.submit(pay, sandbox)
-        wait_until("it waits", lambda: is_met(sandbox), timeout=PATIENCE_SECONDS)
+        wait_until(
+            "it waits",
+            lambda: bool(sandbox.charges()) or not sandbox.held.empty(),
+            timeout=TIMEOUT,
+        )
         assert sockets_on(port_of(sandbox))
     assert set(threading.enumerate()) <= before
     assert sockets_on(port_of(sandbox)) == []
@@ -200,7 +189,7 @@ def test_nothing_is_left(fault: PaymentFault) -> None:
     assert sandbox.held.empty()
 
 
-def test_nothing_is_left_after_a_failure() -> None:
+def test_no_thread_or_socket_is_left_after_a_failure() -> None:
     before = set(threading.enumerate())
     with pytest.raises(RuntimeError, match="on purpose"), payment_sandbox() as sandbox:
         raise RuntimeError("on purpose")
@@ -208,7 +197,7 @@ def test_nothing_is_left_after_a_failure() -> None:
     assert sockets_on(port_of(sandbox)) == []
 
 
-def test_two_run_side_by_side() -> None:
+def test_two_sandboxes_are_independent() -> None:
     with payment_sandbox() as one, payment_sandbox() as other:
         assert one.url != other.url
         assert pay(one) == pay(other) == "succeeded"

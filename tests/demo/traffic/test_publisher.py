@@ -1,4 +1,4 @@
-"""Nothing counts as sent until its own entry of the answer says so."""
+"""A message counts as sent when its own entry of the answer says so."""
 
 from collections.abc import Mapping
 from itertools import repeat
@@ -11,34 +11,31 @@ from demo.traffic import publisher as publish
 from once.ops.aws.batch_calls import ATTEMPTS
 from once.ops.errors import OpsError
 
-ACCEPTED: dict[str, Any] = {}
+THROTTLED = {"Code": "Throttled", "Message": "slow down", "SenderFault": False}
+REFUSED = {"Code": "InvalidParameter", "Message": "too long", "SenderFault": True}
+UNMENTIONED: dict[str, Any] = {}
 
 
 class Service:
-    """Answers calls as the script says, and remembers what it accepted; then accepts everything.
+    """Answers calls from a script, then accepts everything; records calls and accepted bodies.
 
     A step of the script maps entry ids to failures; the other entries are accepted.
     """
 
     def __init__(self, *script: Mapping[str, Any]) -> None:
-        self._script = iter([*script])
+        self._script = iter(script)
+        self._lock = Lock()
         self.calls: list[list[str]] = []
         self.accepted: list[str] = []
-        self._lock = Lock()
 
     def __call__(self, bodies: Mapping[str, str]) -> dict[str, Any]:
         with self._lock:
-            failures = next(self._script, ACCEPTED)
+            failures = next(self._script, {})
             self.calls.append(list(bodies.values()))
-            sound = [entry for entry in bodies if entry not in failures]
-            self.accepted += [bodies[entry] for entry in sound]
+            accepted = [entry for entry in bodies if entry not in failures]
+            self.accepted += [bodies[entry] for entry in accepted]
         failed = [{"Id": entry, **failures[entry]} for entry in bodies if failures.get(entry)]
-        return {"Successful": [{"Id": entry} for entry in sound], "Failed": failed}
-
-
-THROTTLED = {"Code": "Throttled", "Message": "slow down", "SenderFault": False}
-REFUSED = {"Code": "InvalidParameter", "Message": "too long", "SenderFault": True}
-UNMENTIONED: dict[str, Any] = {}
+        return {"Successful": [{"Id": entry} for entry in accepted], "Failed": failed}
 
 
 def send(service: publish.PublishCall, *batches: tuple[str, ...]) -> list[int]:
@@ -47,14 +44,14 @@ def send(service: publish.PublishCall, *batches: tuple[str, ...]) -> list[int]:
     return sent
 
 
-def test_failed_entries_are_sent_again_and_no_others() -> None:
+def test_only_failed_entries_are_sent_again() -> None:
     service = Service({"1": THROTTLED, "2": THROTTLED}, {"2": THROTTLED})
     assert send(service, ("a", "b", "c")) == [3]
     assert service.calls == [["a", "b", "c"], ["b", "c"], ["c"]]
     assert service.accepted == ["a", "b", "c"]
 
 
-def test_entry_that_the_answer_does_not_mention_is_sent_again() -> None:
+def test_an_entry_without_an_answer_is_sent_again() -> None:
     service = Service({"0": UNMENTIONED})
     send(service, ("a", "b"))
     assert service.calls == [["a", "b"], ["a"]]
@@ -66,27 +63,35 @@ def test_equal_bodies_of_one_batch_are_all_sent() -> None:
     assert service.accepted == ["a", "a"]
 
 
-def test_refused_entry_ends_the_sending_with_the_reason() -> None:
-    service = Service({"1": REFUSED})
-    with pytest.raises(
-        OpsError, match="1 messages were refused, and would be again: InvalidParameter too long"
-    ):
+@pytest.mark.parametrize(
+    ("script", "message", "calls"),
+    [
+        pytest.param(
+            [{"1": REFUSED}],
+            "1 messages were refused, and would be again: InvalidParameter too long",
+            1,
+            id="refused",
+        ),
+        pytest.param(
+            repeat({"0": THROTTLED}, 100),
+            r"not accepted in 6 attempts \(Throttled slow down\)",
+            ATTEMPTS,
+            id="always throttled",
+        ),
+    ],
+)
+def test_sending_fails_with_the_reason(script: Any, message: str, calls: int) -> None:
+    service = Service(*script)
+    with pytest.raises(OpsError, match=message):
         send(service, ("a", "b"))
-    assert len(service.calls) == 1
+    assert len(service.calls) == calls
 
 
-def test_entry_that_always_fails_ends_the_sending_with_the_reason() -> None:
-    service = Service(*repeat({"0": THROTTLED}, 100))
-    with pytest.raises(OpsError, match=r"not accepted in 6 attempts \(Throttled slow down\)"):
-        send(service, ("a",))
-    assert len(service.calls) == ATTEMPTS
-
-
-def test_neighbouring_batches_are_under_way_at_the_same_time() -> None:
+def test_neighbouring_batches_are_sent_concurrently() -> None:
     both = Barrier(2, timeout=5)
 
     def meet(bodies: Mapping[str, str]) -> dict[str, Any]:
-        both.wait()  # breaks unless another thread comes here too
+        both.wait()  # breaks unless another thread arrives
         return {"Successful": [{"Id": entry} for entry in bodies]}
 
     assert send(meet, ("a",), ("a",)) == [1, 1]

@@ -1,10 +1,8 @@
-"""Waiting for the consumers: nothing must be found twice in a row."""
-
 from itertools import count
 
 import pytest
 
-from demo.traffic import queue_drain as rest
+from demo.traffic import queue_drain
 from once.ops.aws.deployment import DeployedConsumer
 from once.ops.aws.queue_depth import QueueDepth
 from once.ops.errors import OpsError
@@ -16,43 +14,43 @@ EMPTY = QueueDepth(0, 0, 0)
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> list[QueueDepth]:
-    """What the queue will answer, look by look; the last answer stays."""
-    answers: list[QueueDepth] = []
+def depths(monkeypatch: pytest.MonkeyPatch) -> list[QueueDepth]:
+    """The depths of the queues, reading by reading; the last one repeats."""
+    readings: list[QueueDepth] = []
 
-    def depths_of(sqs: object, urls: tuple[str, ...]) -> QueueDepth:
+    def total_depth(sqs: object, urls: tuple[str, ...]) -> QueueDepth:
         assert urls == ("queue", "isolation")
-        return answers.pop(0) if len(answers) > 1 else answers[0]
+        return readings.pop(0) if len(readings) > 1 else readings[0]
 
-    monkeypatch.setattr(rest, "client", lambda service: None)
-    monkeypatch.setattr(rest, "total_depth", depths_of)
-    return answers
+    monkeypatch.setattr(queue_drain, "client", lambda service: None)
+    monkeypatch.setattr(queue_drain, "total_depth", total_depth)
+    return readings
 
 
 def wait(timeout: float = 60) -> list[str]:
     shown: list[str] = []
-    rest.wait_until_drained([ORDERS], timeout=timeout, show=shown.append)
+    queue_drain.wait_until_drained([ORDERS], timeout=timeout, show=shown.append)
     return shown
 
 
-def test_one_zero_between_messages_is_not_believed(seen: list[QueueDepth]) -> None:
-    seen += [QueueDepth(5, 0, 0), EMPTY, QueueDepth(2, 0, 0), EMPTY, EMPTY, QueueDepth(9, 9, 9)]
+def test_two_empty_readings_in_a_row_are_required(depths: list[QueueDepth]) -> None:
+    depths += [QueueDepth(5, 0, 0), EMPTY, QueueDepth(2, 0, 0), EMPTY, EMPTY, QueueDepth(9, 9, 9)]
     assert wait() == ["orders 5", "orders 0", "orders 2", "orders 0", "orders 0"]
 
 
 @pytest.mark.parametrize("left", [QueueDepth(1, 0, 0), QueueDepth(0, 1, 0), QueueDepth(0, 0, 1)])
-def test_messages_in_flight_and_delayed_count_too(seen: list[QueueDepth], left: QueueDepth) -> None:
-    seen += [left, left, EMPTY]
+def test_messages_in_flight_and_delayed_count(depths: list[QueueDepth], left: QueueDepth) -> None:
+    depths += [left, left, EMPTY]
     assert len(wait()) == 4
 
 
-def test_overdue_queue_is_named_with_what_it_holds(
-    seen: list[QueueDepth], monkeypatch: pytest.MonkeyPatch
+def test_a_timeout_names_the_queue_and_its_depth(
+    depths: list[QueueDepth], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = count(step=20)
     monkeypatch.setattr("demo.traffic.queue_drain.time.monotonic", lambda: next(clock))
-    seen.append(QueueDepth(3, 2, 1))
+    depths.append(QueueDepth(3, 2, 1))
     with pytest.raises(OpsError, match="after 60 s") as error:
-        wait(timeout=60)
+        wait()
     assert "orders: 3 visible, 2 in flight, 1 delayed" in str(error.value)
     assert "--timeout" in str(error.value)

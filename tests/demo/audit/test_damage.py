@@ -1,0 +1,220 @@
+"""Each damage to the systems of a clean run changes the stated figures of the audit only."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.demo.audit.sample import (
+    BAD_BODY,
+    CONFLICT,
+    DECLINED,
+    IN_CONFLICT,
+    OWN,
+    PAID,
+    REFUSED,
+    SHARED,
+    changes,
+)
+from tests.demo.audit.world import World
+
+Damages = dict[str, tuple[Callable[[World], object], dict[str, int]]]
+
+LOST = {"lost": 1, "effects": -1}
+UNFINISHED = {"unfinished": 1}
+LOST_UNFINISHED = {**LOST, **UNFINISHED}
+NOT_PAID = {**UNFINISHED, "orders_paid": -1}
+OVERCHARGED = {"doubled": 1, "double_charges": 1, "charges": 1}
+NO_MAIL = {"emails": -1, "effects": -1}
+UNEXPLAINED = {"unexplained_dead_letters": 1}
+GOOD = json.dumps({"id": "event-1"})
+
+
+def moved(pieces: int) -> dict[str, int]:
+    """Return the figures if this number of pieces too many left the shelf."""
+    error = abs(pieces)
+    return {"stock_moved": pieces, "stock_balance_error": error, "balance_error": error}
+
+
+def keep_reserved(w: World) -> None:
+    w.reservation(DECLINED, "reserved")
+    w.stock(own_4=100 - OWN, shared=100 - 3 * SHARED)
+
+
+def lose_mail(w: World, order: str, *, letters: int = 1) -> None:
+    w.emails.pop(0)
+    for _ in range(letters):
+        w.effect_unknown("notifications", order)
+
+
+def repeat_mail_with_a_dead_letter(w: World) -> None:
+    w.write_to(PAID)
+    w.effect_unknown("notifications", "order-1")
+
+
+DAMAGES: Damages = {
+    # orders
+    "not stored": (
+        lambda w: w.delete("orders", "order-1"),
+        {**LOST, **NOT_PAID, "orders_stored": -1},
+    ),
+    "not counted for its customer": (lambda w: w.delete("customers", "customer-1"), LOST),
+    "counted twice": (lambda w: w.account(PAID, orders=2, amount=1400), {"doubled": 1}),
+    "wrong amount counted": (lambda w: w.account(PAID, orders=1, amount=699), {"balance_error": 1}),
+    "double amount": (lambda w: w.account(PAID, orders=1, amount=1400), {"balance_error": 700}),
+    "wrong amount stored": (lambda w: w.order(IN_CONFLICT, "paid", total=701), LOST),
+    "only a status stored": (lambda w: w.put("orders", order_id="order-1", status="paid"), LOST),
+    "no status": (lambda w: w.put("orders", order_id="order-1", total=700), NOT_PAID),
+    "initial status": (lambda w: w.order(PAID, "placed"), NOT_PAID),
+    "paid, but declined": (lambda w: w.order(PAID, "declined"), {**NOT_PAID, "orders_declined": 1}),
+    "refused, but paid": (
+        lambda w: w.order(REFUSED, "paid"),
+        {"unfinished": 1, "orders_refused": -1, "orders_paid": 1},
+    ),
+    "declined, but refused": (
+        lambda w: w.order(DECLINED, "refused"),
+        {"unfinished": 1, "orders_declined": -1, "orders_refused": 1},
+    ),
+    # stock
+    "taken twice": (lambda w: w.stock(own_1=100 - 2 * OWN), {"doubled": 1, **moved(OWN)}),
+    "not taken": (lambda w: w.stock(own_1=100), {**LOST, **moved(-OWN)}),
+    "shared stock does not add up": (lambda w: w.stock(shared=100 - 2 * SHARED - 1), moved(1)),
+    "taken for another order": (
+        lambda w: w.stock(own_1=100 - 2 * OWN, own_2=100),
+        {**LOST, "doubled": 1, "stock_balance_error": 2 * OWN, "balance_error": 2 * OWN},
+    ),
+    "released twice": (lambda w: w.stock(own_4=100 + OWN), {"doubled": 1, **moved(-OWN)}),
+    "never released": (
+        keep_reserved,
+        {**LOST_UNFINISHED, "doubled": 1, "balance_error": 5, "stock_moved": 5},
+    ),
+    "released in the reservation only": (
+        lambda w: w.stock(own_4=100 - OWN, shared=100 - 3 * SHARED),
+        {"doubled": 1, **moved(OWN + SHARED)},
+    ),
+    "released in stock only": (
+        lambda w: w.reservation(DECLINED, "reserved"),
+        {**LOST_UNFINISHED, "stock_balance_error": OWN + SHARED},
+    ),
+    "paid, but reserved": (lambda w: w.reservation(PAID, "reserved"), LOST_UNFINISHED),
+    "no reservation": (
+        lambda w: w.delete("reservations", "order-1"),
+        {**LOST, "stock_balance_error": OWN + SHARED},
+    ),
+    "reservation of a larger quantity": (
+        lambda w: w.reservation(PAID, "sold", shared=SHARED + 1),
+        {"stock_balance_error": 1},
+    ),
+    "refused, but taken": (lambda w: w.stock(own_3=100 - OWN), {"doubled": 1, **moved(OWN)}),
+    "refusal not stored": (lambda w: w.delete("reservations", "order-3"), {**LOST, "refused": -1}),
+    "paid order stored as refused": (
+        lambda w: w.put("reservations", order_id="order-1", status="refused"),
+        {**LOST, "refused": 1, "stock_balance_error": OWN + SHARED},
+    ),
+    # payments
+    "charged twice": (lambda w: w.charge("order-1"), OVERCHARGED),
+    "charged although refused": (lambda w: w.charge("order-3"), OVERCHARGED),
+    "charged although declined": (lambda w: w.charge("order-4"), OVERCHARGED),
+    "not charged": (lambda w: w.charges.pop(0), {**LOST, "charges": -1}),
+    "charge failed": (lambda w: w.charges[0].update(status="failed"), {**LOST, "charges": -1}),
+    "charged another amount": (lambda w: w.charges[0].update(amount=701), {"balance_error": 1}),
+    "unknown order charged": (lambda w: w.charge("order-5"), {"double_charges": 1, "charges": 1}),
+    "charge without an order": (lambda w: w.charge(None), {"double_charges": 1, "charges": 1}),
+    "charge not stored": (lambda w: w.delete("payments", "order-1"), UNFINISHED),
+    "charge stored as declined": (lambda w: w.payment(PAID, "declined"), UNFINISHED),
+    "wrong amount stored for a charge": (
+        lambda w: w.payment(PAID, "captured", amount=690),
+        {"balance_error": 10},
+    ),
+    "decline not stored": (lambda w: w.delete("payments", "order-4"), LOST_UNFINISHED),
+    "declined, but captured": (lambda w: w.payment(DECLINED, "captured"), LOST_UNFINISHED),
+    "refused, but captured": (lambda w: w.payment(REFUSED, "captured"), UNFINISHED),
+    # mail
+    "no e-mail": (lambda w: w.emails.pop(0), {**NO_MAIL, "lost": 1}),
+    "two e-mails": (lambda w: w.write_to(PAID), {"emails": 1, "doubled": 1}),
+    "two e-mails and effect-unknown": (
+        repeat_mail_with_a_dead_letter,
+        {"emails": 1, "doubled": 1, "effect-unknown": 1},
+    ),
+    "no e-mail and effect-unknown of another order": (
+        lambda w: lose_mail(w, "order-2"),
+        {**NO_MAIL, "lost": 1, "effect-unknown": 1},
+    ),
+    # dead letters
+    "expected dead letters missing": (
+        lambda w: w.sqs.purge_queue(QueueUrl=w.queues["inventory"]),
+        {"lost": 2, "unparseable": -1, "key-conflict": -1},
+    ),
+}
+UNEXPLAINED_LETTERS = {  # queue, body, reason, consumer
+    "no reason": ("orders", BAD_BODY),
+    "good order": ("orders", GOOD, "key-conflict"),
+    "good order, invalid data": ("inventory", GOOD, "invalid-data"),
+    "retries exhausted": ("orders", CONFLICT, "retries-exhausted"),
+    "another consumer": ("orders", CONFLICT, "key-conflict", "inventory"),
+    "payment": ("payments", GOOD, "permanent"),
+    "unpublishable": ("outbox_relay", GOOD, "unpublishable"),
+    "stream record": ("outbox_relay", GOOD),
+}
+UNRELATED_LETTERS = {  # queue, order, consumer
+    "unknown order": ("notifications", "order-5"),
+    "payments": ("payments", "order-1"),
+    "another consumer": ("notifications", "order-1", "payments"),
+    "another queue": ("payments", "order-1", "notifications"),
+}
+EXPLAINED: Damages = {
+    "second copy of a bad body": (lambda w: w.dead_letter("orders", BAD_BODY, "unparseable"), {}),
+    "second copy of a conflict": (lambda w: w.dead_letter("orders", CONFLICT, "key-conflict"), {}),
+    "second decline of a card": (lambda w: w.charge("order-4", status="failed"), {}),
+    "no e-mail and effect-unknown": (
+        lambda w: lose_mail(w, "order-1"),
+        {**NO_MAIL, "effect-unknown": 1},
+    ),
+    "no e-mail and effect-unknown twice": (
+        lambda w: lose_mail(w, "order-1", letters=2),
+        {**NO_MAIL, "effect-unknown": 1},
+    ),
+    "e-mail and effect-unknown": (
+        lambda w: w.effect_unknown("notifications", "order-1"),
+        {"effect-unknown": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_changes_its_figures_and_makes_the_findings_unclean(world: World, name: str) -> None:
+    damage, figures = DAMAGES[name]
+    damage(world)
+    findings = world.audit()
+    assert changes(findings) == figures
+    assert not findings.clean
+
+
+@pytest.mark.parametrize("name", UNEXPLAINED_LETTERS)
+def test_a_dead_letter_that_the_manifest_does_not_explain_is_counted(
+    world: World, name: str
+) -> None:
+    world.dead_letter(*UNEXPLAINED_LETTERS[name])
+    findings = world.audit()
+    assert changes(findings) == UNEXPLAINED
+    assert not findings.clean
+
+
+@pytest.mark.parametrize("name", UNRELATED_LETTERS)
+def test_an_unrelated_dead_letter_does_not_explain_a_missing_e_mail(
+    world: World, name: str
+) -> None:
+    world.emails.pop(0)
+    world.effect_unknown(*UNRELATED_LETTERS[name])
+    findings = world.audit()
+    assert changes(findings) == {**NO_MAIL, **UNEXPLAINED, "lost": 1}
+    assert not findings.clean
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_an_explained_difference_leaves_the_findings_clean(world: World, name: str) -> None:
+    change, figures = EXPLAINED[name]
+    change(world)
+    findings = world.audit()
+    assert changes(findings) == figures
+    assert findings.clean

@@ -1,86 +1,61 @@
-"""What the log says of a message: enough to find it by, and why it went where it went."""
+"""The log of a message: its ids, and the reason for its result."""
 
-import json
 from typing import Any
 
 import pytest
 
-from once.errors import PermanentError, RetryableError
 from once.events.dedup_key import key_hash
-from once.handlers.transaction import Transaction
 from once.testing import inject, refused
-from tests.in_memory import Start
-from tests.once.support import Log, Note, consumer_of, count, invoke, note, record
+from tests.once.batch.batches import SECOND, message
+from tests.once.batch.function import Function
+from tests.once.support import Log, record
 
-ABOUT = ("message", "reason", "error", "message_id", "receive_count", "key_hash")
-FOUND_BY = {"message_id": "m-1", "receive_count": 2, "key_hash": key_hash("notes#event#/test#e")}
+FIELDS = ("message", "reason", "error", "message_id", "receive_count", "key_hash")
+DENIED = refused("AccessDenied", status=403)
+LINES: dict[str, tuple[str, list[Any], dict[str, str]]] = {
+    "retried": ("later", [], {"message": "will be retried", "error": "RetryableError"}),
+    "quarantined": (
+        "poison",
+        [],
+        {"message": "quarantined", "reason": "permanent", "error": "PermanentError"},
+    ),
+    "not quarantined": (
+        "poison",
+        [DENIED],
+        {"message": "not quarantined: ClientError AccessDenied", "error": "PermanentError"},
+    ),
+    "duplicate": ("known", [], {"message": "duplicate"}),
+}
 
 
-def handle(event: Note, tx: Transaction) -> None:
-    match event.name:
-        case "later":
-            raise RetryableError
-        case "never":
-            raise PermanentError
-        case _:
-            count(event, tx)
-
-
-CONSUMER = consumer_of(handle)
-
-
-def logged(start: Start, body: Any, *faults: Any) -> dict[str, Any]:
-    """What is logged of a message, first of all; the faults are met by its dead letter."""
-    aws = start(CONSUMER)
-    log = Log(aws)
-    with inject(aws.runtime.sqs, "SendMessage", *faults) as left:
-        invoke(aws, CONSUMER, record(json.dumps(body), "m-1", receive_count=2))
+def logged(function: Function, sent: dict[str, Any], *faults: Any) -> dict[str, Any]:
+    """The first line about a message; its dead letter meets these faults."""
+    log, is_reported = Log(function.aws), "later" in sent["body"] or faults
+    with inject(function.aws.runtime.sqs, "SendMessage", *faults) as left:
+        function.run(sent, reports=["m-1"] if is_reported else [])
     assert left == []
     line = log.lines()[0]
-    return {name: line[name] for name in ABOUT if name in line}
+    return {name: line[name] for name in FIELDS if name in line}
 
 
-def test_what_comes_again(start: Start) -> None:
-    assert logged(start, note("later", event_id="e")) == {
-        "message": "will be retried",
-        "error": "RetryableError",
-        **FOUND_BY,
+@pytest.mark.parametrize(("name", "faults", "expected"), LINES.values(), ids=LINES)
+def test_a_log_line_identifies_the_message_and_says_its_result(
+    function: Function, name: str, faults: list[Any], expected: dict[str, str]
+) -> None:
+    function.run(*[message("known")] * (name == "known"))
+    ids = {
+        "message_id": "m-1",
+        "receive_count": 2,
+        "key_hash": key_hash(f"notes#event#/test#{name}"),
     }
+    sent = message(name, message_id="m-1", **SECOND)
+    assert logged(function, sent, *faults) == expected | ids
 
 
-def test_what_is_dead_lettered(start: Start) -> None:
-    assert logged(start, note("never", event_id="e")) == {
-        "message": "quarantined",
-        "reason": "permanent",
-        "error": "PermanentError",
-        **FOUND_BY,
-    }
-
-
-def test_what_could_not_be_dead_lettered(start: Start) -> None:
-    denied = refused("AccessDenied", status=403)
-    assert logged(start, note("never", event_id="e"), denied) == {
-        "message": "not quarantined: ClientError AccessDenied",
-        "error": "PermanentError",
-        **FOUND_BY,
-    }
-
-
-def test_a_duplicate(start: Start) -> None:
-    aws = start(CONSUMER)
-    body = json.dumps(note(event_id="e"))
-    invoke(aws, CONSUMER, record(body, "m-0"))
-    log = Log(aws)
-    invoke(aws, CONSUMER, record(body, "m-1", receive_count=2))
-    line = log.lines()[0]
-    assert {name: line[name] for name in ABOUT if name in line} == {
-        "message": "duplicate",
-        **FOUND_BY,
-    }
-
-
-@pytest.mark.parametrize("body", [{}, []], ids=repr)
-def test_what_has_no_key_is_found_by_its_message(start: Start, body: Any) -> None:
-    found = logged(start, body)
+@pytest.mark.parametrize("body", ["{}", "[]"])
+def test_a_message_without_a_key_is_logged_with_its_message_id(
+    function: Function, body: str
+) -> None:
+    found = logged(function, record(body, "m-1"))
     assert "key_hash" not in found
     assert found["message_id"] == "m-1"

@@ -10,8 +10,8 @@ from io import StringIO
 from typing import Any
 from uuid import uuid4
 
+import hypothesis
 from aws_lambda_powertools import Logger
-from hypothesis import settings
 from msgspec import Struct
 from msgspec.json import decode, encode
 
@@ -26,14 +26,23 @@ from once.events.cloud_event import CloudEvent
 from once.handlers.actions import Table
 from once.handlers.item_reader import ItemReader
 from once.handlers.transaction import Identity, Transaction
-from once.settings import TableSettings
+from once.settings import Settings, TableSettings
 from once.testing import FakeAws, FakeContext, cloud_event
 
 COUNTERS = Table("counters")
 PUBLISHES = ("counted",)
 TABLES = {"counters": TableSettings("counters", ("name",))}
+SETTINGS = Settings(
+    consumer="notes",
+    event_types=("noted",),
+    queue_url="https://queue",
+    dead_letter_url="https://dead",
+    dedup_table="dedup",
+    tables=TABLES,
+    dedup_window_seconds=86400,
+)
 
-quick = settings(deadline=None, database=None, max_examples=100)
+quick = hypothesis.settings(deadline=None, database=None, max_examples=100)
 
 Function = Callable[[Any, Transaction], None]
 Call = tuple[str, dict[str, Any]]

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from once.consumer import Consumer
 from once.handlers.transaction import Transaction
 from once.testing import FakeAws
 from tests.once.batch.batches import SECOND, WRITE, Entries, batch_of, events, items, message
@@ -116,7 +115,7 @@ def test_items_with_one_key_in_two_tables_commit_together() -> None:
         table = COUNTERS if event.amount == 1 else others
         tx.put(table, {"name": event.name, "amount": 1})
 
-    consumer: Consumer = consumer_of(handle)
+    consumer = consumer_of(handle)
     others = consumer.table("others")
     batch = [message("same", "a"), message("same", "b", amount=2)]
     with FakeAws(consumer, dict.fromkeys((*TABLES, "others"), "name")) as aws:

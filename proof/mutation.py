@@ -97,7 +97,6 @@ GROUPS = {
         ),
         tests=(
             "once/batch/test_batch",
-            "once/batch/test_batch_log",
             "once/batch/test_failures",
             "once/batch/test_group_order",
             "once/batch/test_metrics",

@@ -5,15 +5,15 @@ from functools import partial
 import pytest
 
 from tests.in_memory import Start
-from tests.once.batch.function import Function, MakeFunction
+from tests.once.batch.function import Function, Make
 
 
 @pytest.fixture
-def make(start: Start) -> MakeFunction:
+def make(start: Start) -> Make:
     """Start a function with a handler and settings of its own."""
     return partial(Function, start)
 
 
 @pytest.fixture
-def function(make: MakeFunction) -> Function:
+def function(make: Make) -> Function:
     return make()

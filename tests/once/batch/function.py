@@ -32,7 +32,7 @@ ISOLATION_URL = "https://sqs.us-east-1.amazonaws.com/123456789012/isolation"
 ISOLATION_ARN = "arn:aws:sqs:us-east-1:123456789012:isolation"
 
 NONE: list[str] = []
-MakeFunction = Callable[..., "Function"]
+Make = Callable[..., "Function"]
 
 
 def isolated_again(sent: dict[str, Any], receive_count: int = 1) -> dict[str, Any]:

@@ -52,18 +52,14 @@ def test_a1_the_function_answers_if_a_service_does_not(
 
 @pytest.mark.parametrize("remaining_ms", [0, 2_000, 5_001, 30_000])
 @pytest.mark.parametrize("kinds", [[], ["good"], ["good", "fails"], [*KINDS]], ids=len)
-def test_a1_the_function_answers_even_without_time(
-    function: Function, kinds: list[str], remaining_ms: int
-) -> None:
+def test_a1_answers_without_time(function: Function, kinds: list[str], remaining_ms: int) -> None:
     function.context.remaining_ms = remaining_ms
     is_late = remaining_ms < 5_000
     failing = [f"m-{n}" for n, kind in enumerate(kinds) if is_late or kind == "fails"]
     function.run(*batch(kinds), reports=failing)
 
 
-def test_a2_an_answer_names_the_failed_messages_of_its_batch_in_their_order(
-    function: Function,
-) -> None:
+def test_a2_an_answer_names_failed_messages_in_their_order(function: Function) -> None:
     @settings(quick, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(st.sampled_from([*KINDS]), max_size=12), st.integers(1, 6))
     def check(kinds: list[str], receive_count: int) -> None:

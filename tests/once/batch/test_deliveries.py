@@ -9,10 +9,11 @@ from once.cdk.deployment_config import DAY_SECONDS, DeploymentConfig
 from once.handlers.transaction import Transaction
 from once.schema import Limits
 from tests.once.batch.batches import message
-from tests.once.batch.function import Function, MakeFunction
+from tests.once.batch.function import Function, Make
 from tests.once.support import Note, count
 
 NOW = 1_800_000_000
+DEAD_LETTER = Limits.DEAD_LETTER_RETENTION_SECONDS
 
 
 def delivery(receive_count: int = 1) -> dict[str, Any]:
@@ -25,15 +26,13 @@ def assert_counted_once(function: Function) -> None:
     assert function.reasons() == []
 
 
-def test_r1_a_message_that_is_delivered_until_its_last_receive_counts_once(
-    function: Function,
-) -> None:
+def test_r1_a_message_delivered_until_its_last_receive_counts_once(function: Function) -> None:
     for receive_count in range(1, 6):
         function.run(delivery(receive_count))
     assert_counted_once(function)
 
 
-def test_r2_two_concurrent_deliveries_are_acknowledged_and_count_once(make: MakeFunction) -> None:
+def test_r2_two_concurrent_deliveries_are_acknowledged_and_count_once(make: Make) -> None:
     def slow(event: Note, tx: Transaction) -> None:
         count(event, tx)
         if len(function.handled) == 1:  # the visibility timeout ends while the handler runs
@@ -46,9 +45,7 @@ def test_r2_two_concurrent_deliveries_are_acknowledged_and_count_once(make: Make
 
 
 @pytest.mark.parametrize("receive_count", [1, 2, 5])
-def test_r3_a_delivery_after_the_acknowledgement_is_acknowledged(
-    function: Function, receive_count: int
-) -> None:
+def test_r3_a_later_delivery_is_acknowledged(function: Function, receive_count: int) -> None:
     # The delete named an expired receipt, or SQS has lost it.
     function.run(delivery())
     function.run(delivery(receive_count), message("b"))
@@ -57,9 +54,7 @@ def test_r3_a_delivery_after_the_acknowledgement_is_acknowledged(
 
 
 @pytest.mark.parametrize("receive_count", [2, 4, 5])
-def test_r4_a_message_whose_receives_were_used_up_by_throttling_is_attempted(
-    function: Function, receive_count: int
-) -> None:
+def test_r4_a_throttled_message_is_attempted(function: Function, receive_count: int) -> None:
     function.run(delivery(receive_count))
     assert_counted_once(function)
 
@@ -71,25 +66,22 @@ def test_r5_a_message_is_attempted_shortly_before_its_retention_ends(function: F
     assert_counted_once(function)
 
 
-@pytest.mark.parametrize("redrives", [0, 1, 2, 3, 5])
-def test_d2_the_latest_possible_duplicate_is_recognized_in_the_shortest_window(
-    make: MakeFunction, redrives: int
-) -> None:
-    """The message stays in each queue, again after each redrive, for the whole retention time."""
-    function = make(dedup_window_seconds=message_life_days(redrives) * DAY_SECONDS)
-    function.aws.time = NOW
-    function.run(delivery())
-    function.aws.time += (1 + redrives) * Limits.QUEUE_RETENTION_SECONDS
-    function.aws.time += redrives * Limits.DEAD_LETTER_RETENTION_SECONDS
-    function.run(delivery())
-    assert_counted_once(function)
+def longest_life(redrives: int) -> int:
+    """Seconds for which a message exists, if it stays in each queue for the whole retention."""
+    in_queues = (1 + redrives) * Limits.QUEUE_RETENTION_SECONDS
+    return in_queues + redrives * DEAD_LETTER
 
 
-def test_d2_the_latest_possible_duplicate_is_recognized_as_deployed(make: MakeFunction) -> None:
-    config = DeploymentConfig()
-    function = make(dedup_window_seconds=config.dedup_window_seconds)
+DEPLOYED = DeploymentConfig()
+WINDOWS = [(message_life_days(n) * DAY_SECONDS, longest_life(n)) for n in (0, 1, 2, 3, 5)]
+AS_DEPLOYED = DEPLOYED.dedup_window_seconds, (1 + DEPLOYED.redrives) * DEAD_LETTER
+
+
+@pytest.mark.parametrize(("window", "life"), [*WINDOWS, AS_DEPLOYED])
+def test_d2_the_window_contains_the_latest_duplicate(make: Make, window: int, life: int) -> None:
+    function = make(dedup_window_seconds=window)
     function.aws.time = NOW
     function.run(delivery())
-    function.aws.time += (1 + config.redrives) * Limits.DEAD_LETTER_RETENTION_SECONDS
+    function.aws.time += life
     function.run(delivery())
     assert_counted_once(function)

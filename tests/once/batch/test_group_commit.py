@@ -9,7 +9,7 @@ import pytest
 from once.handlers.transaction import Transaction
 from once.testing import FakeAws
 from tests.once.batch.batches import SECOND, WRITE, Entries, batch_of, events, items, message
-from tests.once.batch.function import MakeFunction
+from tests.once.batch.function import Make
 from tests.once.effects.provider import Till
 from tests.once.support import COUNTERS, TABLES, Note, calls, consumer_of, count, invoke
 
@@ -26,7 +26,7 @@ from tests.once.support import COUNTERS, TABLES, Note, calls, consumer_of, count
     ],
 )
 def test_a_request_holds_as_many_messages_as_the_setting_allows(
-    make: MakeFunction, group_size: int, number: int, expected: list[int]
+    make: Make, group_size: int, number: int, expected: list[int]
 ) -> None:
     function, names = make(group_size=group_size), [f"n{i}" for i in range(number)]
     made = function.run(*batch_of(*names))
@@ -38,9 +38,7 @@ def test_a_request_holds_as_many_messages_as_the_setting_allows(
     assert len(function.aws.items("dedup")) == number
 
 
-def test_with_a_group_size_of_one_a_message_commits_before_the_next_is_handled(
-    make: MakeFunction,
-) -> None:
+def test_with_a_group_size_of_one_a_message_commits_before_the_next_is_handled(make: Make) -> None:
     def handle(event: Note, tx: Transaction) -> None:
         before.append(function.amounts)
         count(event, tx)
@@ -73,24 +71,24 @@ def writing(number: int, **more: Any) -> Callable[[Note, Transaction], None]:
     ("number", "expected"), [(0, [10]), (9, [10]), (10, [9, 1]), (49, [2, 1]), (50, [1, 1])]
 )
 def test_a_request_has_at_most_a_hundred_actions_including_records(
-    make: MakeFunction, number: int, expected: list[int]
+    make: Make, number: int, expected: list[int]
 ) -> None:
     function, names = make(writing(number)), [f"n{i}" for i in range(sum(expected))]
     assert function.run(*batch_of(*names)).sizes == expected
     assert len(function.amounts) == number * len(names)
 
 
-def test_a_request_has_at_most_four_megabytes(make: MakeFunction) -> None:
+def test_a_request_has_at_most_four_megabytes(make: Make) -> None:
     function = make(writing(5, text="x" * 390_000))  # 1.95 MB a message
     assert function.run(*batch_of("a", "b", "c")).groups == [["a", "b"], ["c"]]
 
 
-def test_a_message_that_fits_into_no_group_commits_alone(make: MakeFunction) -> None:
+def test_a_message_that_fits_into_no_group_commits_alone(make: Make) -> None:
     batch = [*batch_of("a", "b"), message("large", amount=99), *batch_of("c", "d")]
     assert make(writing(1)).run(*batch).groups == [["a", "b"], ["large"], ["c", "d"]]
 
 
-def test_with_one_thread_groups_commit_one_after_the_other(make: MakeFunction) -> None:
+def test_with_one_thread_groups_commit_one_after_the_other(make: Make) -> None:
     def note_thread(entries: Entries) -> None:
         threads.append(get_ident())
 
@@ -99,7 +97,7 @@ def test_with_one_thread_groups_commit_one_after_the_other(make: MakeFunction) -
     assert threads == [get_ident()] * 3
 
 
-def test_each_record_of_a_group_holds_the_events_of_its_own_message(make: MakeFunction) -> None:
+def test_each_record_of_a_group_holds_the_events_of_its_own_message(make: Make) -> None:
     def handle(event: Note, tx: Transaction) -> None:
         tx.publish("counted", {"name": event.name})
 

@@ -10,7 +10,7 @@ import pytest
 from once.schema import Reason
 from once.testing import Fault, refused
 from tests.once.batch.batches import Choose, Entries, batch_of, cancelling, events, message
-from tests.once.batch.function import Function, MakeFunction, fates
+from tests.once.batch.function import Function, Make, fates
 from tests.once.support import Log, record
 
 OTHERS = ("a", "b", "c", "d")
@@ -72,14 +72,7 @@ CASES = {
 def run(
     function: Function, batch: Sequence[Any], cases: Mapping[str, Case], names: Sequence[str]
 ) -> list[list[str]]:
-    """Work on a batch, check the fate of each message, and return the groups.
-
-    Args:
-        function: the function.
-        batch: the messages.
-        cases: the failing messages, by the ids of their events.
-        names: the other messages.
-    """
+    """Work on a batch of failing messages, by event id, and others; check the fate of each."""
     for event_id, case in cases.items():
         if case.before is not None:
             function.run(case.message(event_id, case.before))
@@ -117,17 +110,15 @@ def counted(cases: Mapping[str, Case]) -> dict[str, int]:
 
 @pytest.mark.parametrize("position", [0, 2, 4], ids=["first", "middle", "last"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_the_other_messages_of_a_group_commit_together(
-    function: Function, case: Case, position: int
-) -> None:
+def test_the_other_messages_commit_together(function: Function, case: Case, position: int) -> None:
     batch = batch_of(*OTHERS)
     batch.insert(position, case.message("failing"))
     assert len(run(function, batch, {"failing": case}, OTHERS)) <= case.requests
 
 
 @pytest.mark.parametrize("group_size", [50, 10, 3, 1])
-def test_failing_messages_of_every_kind_do_not_affect_the_others_of_a_batch(
-    make: MakeFunction, group_size: int
+def test_failing_messages_of_every_kind_do_not_affect_the_others(
+    make: Make, group_size: int
 ) -> None:
     names = [f"n{i}" for i in range(len(CASES))]
     pairs = zip(CASES.items(), names, strict=True)
@@ -158,9 +149,7 @@ def test_messages_in_contention_are_repeated_after_the_others(
 
 
 @pytest.mark.parametrize("failing", [{0}, {5}, {9}, {0, 9}, {2, 3}], ids=repr)
-def test_a_request_refused_as_a_whole_is_halved_until_each_cause_is_alone(
-    function: Function, failing: set[int]
-) -> None:
+def test_a_refused_request_is_halved_to_its_causes(function: Function, failing: set[int]) -> None:
     names = [f"invalid {i}" if i in failing else f"n{i}" for i in range(10)]
     made = function.run(*batch_of(*names))
     assert len(made.groups) <= len(failing) * 2 * 10 - 1
@@ -169,14 +158,14 @@ def test_a_request_refused_as_a_whole_is_halved_until_each_cause_is_alone(
     assert function.reasons() == ["invalid-write"] * len(failing)
 
 
-def test_a_group_of_one_that_is_refused_as_a_whole_is_not_repeated(make: MakeFunction) -> None:
+def test_a_group_of_one_that_is_refused_as_a_whole_is_not_repeated(make: Make) -> None:
     function = make(group_size=1)
     made = function.run(*batch_of("a", "invalid x", "b"))
     assert made.groups == [["a"], ["invalid x"], ["b"]]
     assert function.reasons() == ["invalid-write"]
 
 
-def test_repeated_refusals_do_not_use_up_the_attempts_of_a_message(make: MakeFunction) -> None:
+def test_repeated_refusals_do_not_use_up_the_attempts_of_a_message(make: Make) -> None:
     function, names = make(group_size=50), [f"sold {i}" for i in range(12)]
     function.run(*batch_of(*names, "a"))
     assert function.amounts == {"a": 1} | {f"refused {name}": 0 for name in names}

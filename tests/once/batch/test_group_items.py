@@ -6,7 +6,7 @@ import pytest
 
 from once.handlers.transaction import Transaction
 from tests.once.batch.batches import WRITE, batch_of, cancelling, message
-from tests.once.batch.function import Function, MakeFunction
+from tests.once.batch.function import Function, Make
 from tests.once.support import COUNTERS, Note, SoldOut, count
 
 
@@ -87,9 +87,7 @@ def run(function: Function, *names: str, **options: Any) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_messages_that_share_an_item_commit_one_after_the_other(
-    make: MakeFunction, row: Row
-) -> None:
+def test_messages_that_share_an_item_commit_one_after_the_other(make: Make, row: Row) -> None:
     function, names = make(handle), row.names.split()
     assert run(function, *names) == [request.split() for request in row.requests]
     assert function.amounts == row.amounts
@@ -97,25 +95,25 @@ def test_messages_that_share_an_item_commit_one_after_the_other(
     assert len(function.aws.items("dedup")) == len(names)
 
 
-def test_two_groups_of_one_round_never_share_an_item(make: MakeFunction) -> None:
+def test_two_groups_of_one_round_never_share_an_item(make: Make) -> None:
     # With several threads they would commit at the same time, and conflict.
     assert run(make(handle, group_size=2), "a", "b", "a", "c") == [["a", "b"], ["a", "c"]]
 
 
-def test_a_message_that_waits_for_an_item_keeps_its_place(make: MakeFunction) -> None:
+def test_a_message_that_waits_for_an_item_keeps_its_place(make: Make) -> None:
     first, second = run(make(handle), "a", "a", *(f"n{i}" for i in range(12)))
     assert first == ["a", *(f"n{i}" for i in range(8))]
     assert second == ["a", *(f"n{i}" for i in range(8, 12))]
 
 
-def test_a_failing_handler_is_repeated_once_at_most(make: MakeFunction) -> None:
+def test_a_failing_handler_is_repeated_once_at_most(make: Make) -> None:
     function = make(handle)
     function.run(*batch_of("b", "a=x", "c"), reports=["a=x"])
     assert function.amounts == {"b": 1, "c": 1}
     assert function.handled.count("a=x") == 2
 
 
-def test_a_read_is_not_repeated_after_a_write_that_failed(make: MakeFunction) -> None:
+def test_a_read_is_not_repeated_after_a_write_that_failed(make: Make) -> None:
     function = make(handle)
     invalid = cancelling({"b": "ValidationError"})
     assert function.run(*batch_of("b", "a<b", "c"), writes=invalid).groups == [
@@ -125,9 +123,7 @@ def test_a_read_is_not_repeated_after_a_write_that_failed(make: MakeFunction) ->
     assert function.amounts == {"a": 0, "c": 1}
 
 
-def test_no_update_is_lost_if_all_messages_read_an_item_before_they_write_it(
-    make: MakeFunction,
-) -> None:
+def test_no_update_is_lost_if_all_messages_read_an_item_before_they_write_it(make: Make) -> None:
     def add(event: Note, tx: Transaction) -> None:
         seen = tx.get(COUNTERS, {"name": "total"}) or {"amount": 0}
         tx.put(COUNTERS, {"name": "total", "amount": seen["amount"] + event.amount})
@@ -138,9 +134,7 @@ def test_no_update_is_lost_if_all_messages_read_an_item_before_they_write_it(
     assert all(function.handled.count(name) <= 2 for name in names)
 
 
-def test_a_read_is_repeated_if_the_item_changes_while_the_message_waits_after_a_conflict(
-    make: MakeFunction,
-) -> None:
+def test_a_read_is_repeated_if_its_item_changes_after_a_conflict(make: Make) -> None:
     function, conflict = make(handle, group_size=2), cancelling({"a<b": "TransactionConflict"})
     made = function.run(*batch_of("a<b", "c", "b"), writes=conflict)
     assert made.groups == [["a<b", "c"], ["c", "b"], ["a<b"]]

@@ -7,7 +7,7 @@ import pytest
 from once.handlers.transaction import Transaction
 from once.testing import inject, never_sent, refused
 from tests.once.batch.batches import LAST, SECOND, THIRD, batch_of, cancelling, message
-from tests.once.batch.function import Function, MakeFunction
+from tests.once.batch.function import Function, Make
 from tests.once.support import Note, count, record
 
 CONFLICT = "TransactionConflict"
@@ -31,9 +31,7 @@ def test_each_fifo_group_has_one_message_in_a_request(function: Function) -> Non
     assert function.handled == ["g1", "h1", "g2", "h2", "g3", "h3"]
 
 
-def test_a_message_is_handled_after_the_previous_one_of_its_fifo_group_commits(
-    make: MakeFunction,
-) -> None:
+def test_a_message_is_handled_after_the_previous_one_of_its_fifo_group_commits(make: Make) -> None:
     def handle(event: Note, tx: Transaction) -> None:
         seen.append((event.name, function.amounts))
         count(event, tx)
@@ -58,9 +56,7 @@ def test_a_conflict_in_one_fifo_group_does_not_delay_the_others(function: Functi
     assert made.groups == [*others, ["g1"], ["g1"], ["g2"], ["g3"]]
 
 
-def test_after_permanent_contention_the_rest_of_the_fifo_group_is_reported(
-    function: Function,
-) -> None:
+def test_permanent_contention_reports_the_rest_of_the_fifo_group(function: Function) -> None:
     endless = cancelling({"g2": CONFLICT}, times=99)
     made = function.run(*TWO_GROUPS, reports=["g2", "g3"], writes=endless)
     assert function.amounts == dict.fromkeys(("g1", "h1", "h2", "h3"), 1)
@@ -79,18 +75,14 @@ def test_after_a_failed_handler_the_rest_of_the_fifo_group_is_reported(function:
     [{}, {"group": "tenant", "eventSourceARN": "arn:aws:sqs:us-east-1:1:queue"}],
     ids=["no group", "standard queue"],
 )
-def test_outside_of_fifo_queues_a_failure_blocks_no_other_message(
-    function: Function, more: Any
-) -> None:
+def test_a_failure_blocks_no_message_without_a_fifo_group(function: Function, more: Any) -> None:
     # On a standard queue, the group is the tenant whose share of the queue is kept fair.
     function.run(*batch_of("fail", "x", **more), reports=["fail"])
     assert function.amounts == {"x": 1}
 
 
 @pytest.mark.parametrize("group", ["g", None])
-def test_a_failure_does_not_block_the_next_invocation(
-    function: Function, group: str | None
-) -> None:
+def test_a_failure_blocks_no_later_invocation(function: Function, group: str | None) -> None:
     function.keep_warm()
     function.run(message("fail", group=group), reports=["fail"])
     function.run(message("x", group=group))
@@ -112,9 +104,7 @@ def test_a_message_that_is_blocked_at_its_last_receive_is_quarantined(function: 
 
 
 @pytest.mark.parametrize("faults", [[], [DENIED]])
-def test_a_message_that_cannot_be_quarantined_blocks_its_fifo_group(
-    function: Function, faults: list[Any]
-) -> None:
+def test_a_failed_quarantine_blocks_the_fifo_group(function: Function, faults: list[Any]) -> None:
     batch = [record("{", "bad", group="g"), *of("g", "x")]
     with inject(function.aws.runtime.sqs, "SendMessage", *faults):
         function.run(*batch, reports=["bad", "x"] if faults else [])
@@ -175,9 +165,7 @@ def test_a_repeated_key_waits_while_its_first_message_is_in_contention(function:
     assert function.amounts == {"a": 1, "b": 1}
 
 
-def test_a_repeated_key_is_attempted_in_a_group_if_its_first_message_cannot_commit(
-    function: Function,
-) -> None:
+def test_a_repeated_key_is_attempted_if_the_first_cannot_commit(function: Function) -> None:
     batch = [message("a", "e"), message("b"), message("c", "e", message_id="again"), message("d")]
     made = function.run(*batch, writes=cancelling({"e": "ValidationError"}))
     assert made.groups == [["e", "b", "d"], ["b", "e", "d"]]
@@ -185,9 +173,7 @@ def test_a_repeated_key_is_attempted_in_a_group_if_its_first_message_cannot_comm
     assert function.amounts == dict.fromkeys("bcd", 1)
 
 
-def test_last_chances_run_first_and_often_received_messages_last_each_alone(
-    function: Function,
-) -> None:
+def test_last_chances_run_first_and_often_received_messages_last(function: Function) -> None:
     """A message on its last chance, without the time for it, would be dead-lettered untried."""
     often = batch_of("s1", "s2", **THIRD)
     ordinary = [message("a"), message("b", **SECOND)]
@@ -197,9 +183,7 @@ def test_last_chances_run_first_and_often_received_messages_last_each_alone(
 
 
 @pytest.mark.parametrize("conflicts", [0, 4])
-def test_messages_received_less_often_commit_before_one_that_ends_the_function(
-    function: Function, conflicts: int
-) -> None:
+def test_often_received_messages_run_after_the_others(function: Function, conflicts: int) -> None:
     batch = [*batch_of("a", "b"), message("kill", **THIRD), *batch_of("c", "d", **SECOND)]
     function.run(*batch, reports=None, writes=cancelling({"a": CONFLICT}, times=conflicts))
     assert function.amounts == dict.fromkeys("abcd", 1)
@@ -221,9 +205,7 @@ def test_an_often_received_message_keeps_the_order_of_its_fifo_group(function: F
     assert function.run(*batch).groups == [["h1"], ["h2"], ["g1"], ["g2"]]
 
 
-def test_an_often_received_message_runs_last_behind_a_duplicate_of_its_fifo_group(
-    function: Function,
-) -> None:
+def test_an_often_received_message_runs_last_behind_a_duplicate(function: Function) -> None:
     function.run(*of("g", "known"))
     third = batch_of("known", "kill", group="g", **THIRD)
     function.run(*third, *of("h", "h1", "h2", "h3"), reports=None)

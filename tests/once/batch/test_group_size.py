@@ -25,18 +25,11 @@ def after(limit: int, *results: CommitResult) -> GroupSize:
     return size
 
 
-@pytest.mark.parametrize("limit", LIMITS)
-def test_the_first_size_is_the_limit(limit: int) -> None:
-    assert GroupSize(limit).size == limit
-
-
 @pytest.mark.parametrize(
     ("spoiling", "smallest", "largest"),
     [(0, 50, 50), (1, 8, 11), (2, 4, 6), (3, 3, 4), (4, 2, 3), (6, 2, 2), (11, 1, 1), (500, 1, 1)],
 )
-def test_each_message_that_spoils_its_request_reduces_the_size_at_once(
-    spoiling: int, smallest: int, largest: int
-) -> None:
+def test_each_spoiling_message_reduces_the_size(spoiling: int, smallest: int, largest: int) -> None:
     # The cost is at most a tenth more than without groups, and the size no smaller than needed.
     assert smallest <= after(50, *[SPOILING] * spoiling).size <= largest
 
@@ -45,9 +38,7 @@ def test_each_message_that_spoils_its_request_reduces_the_size_at_once(
     ("one_in", "smallest", "largest"),
     [(1000, 8, 10), (200, 6, 10), (100, 5, 10), (50, 3, 7), (20, 2, 3), (10, 1, 2), (5, 1, 1)],
 )
-def test_the_size_follows_the_share_of_spoiling_messages(
-    one_in: int, smallest: int, largest: int
-) -> None:
+def test_the_size_follows_the_share_that_spoils(one_in: int, smallest: int, largest: int) -> None:
     turn = [*[GOOD] * (one_in - 1), SPOILING]
     size, seen = after(10, *(turn * 1000)[:2000]), []
     for result in [*turn[:-1], SPOILING]:
@@ -67,9 +58,7 @@ FAILED = [(failed(InvalidWrite("x")), 1), (failed(OutcomeUnknown("x")), 10),
 
 
 @pytest.mark.parametrize(("result", "size"), [*RESULTS, *FAILED])
-def test_only_results_that_make_others_go_again_reduce_the_size(
-    result: CommitResult, size: int
-) -> None:
+def test_only_spoiling_results_reduce_the_size(result: CommitResult, size: int) -> None:
     assert after(10, *[result] * 20).size == size
 
 
@@ -101,9 +90,7 @@ def with_duplicates(limit: int, one_in: int) -> GroupSize:
         (1, 1, False),
     ],
 )
-def test_all_messages_are_looked_up_if_duplicates_would_cost_more_than_a_tenth(
-    limit: int, one_in: int, *, looks: bool
-) -> None:
+def test_frequent_duplicates_are_looked_up_first(limit: int, one_in: int, *, looks: bool) -> None:
     assert with_duplicates(limit, one_in).looks_up_all is looks
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from once.testing import Fault, answer_lost, never_sent, refused
 from tests.once.batch.batches import READ, SECOND, WRITE, Entries, batch_of
-from tests.once.batch.function import Function, MakeFunction, fates
+from tests.once.batch.function import Function, Make, fates
 from tests.once.effects.provider import kill
 from tests.once.support import Log
 
@@ -30,9 +30,7 @@ def test_a_lost_answer_is_found_in_the_records(function: Function) -> None:
 
 
 @pytest.mark.parametrize("faults", [[SERVER_ERROR], [never_sent()], [never_sent()] * 3])
-def test_a_group_that_did_not_arrive_is_repeated_together(
-    function: Function, faults: list[Fault]
-) -> None:
+def test_a_group_that_did_not_arrive_is_repeated(function: Function, faults: list[Fault]) -> None:
     assert function.run(*FIRST, writes=faults).groups == [GROUP] * (len(faults) + 1)
     assert len(function.aws.slept) == len(faults)
     assert function.handled == GROUP
@@ -41,7 +39,7 @@ def test_a_group_that_did_not_arrive_is_repeated_together(
 
 @pytest.mark.parametrize("unread", [never_sent(), SERVER_ERROR, refused("ThrottlingException")])
 @pytest.mark.parametrize("fault", [answer_lost(), never_sent(), SERVER_ERROR])
-def test_without_an_answer_about_the_records_the_group_is_reported_and_counts_once(
+def test_without_any_answer_each_counts_once(
     function: Function, fault: Fault, unread: Fault
 ) -> None:
     function.run(*FIRST, reports=GROUP, writes=[fault], reads=[unread])
@@ -78,7 +76,7 @@ def test_a_group_that_never_arrives_is_reported(function: Function) -> None:
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
-def test_a_function_that_is_killed_at_the_commit_of_a_group_counts_each_once(
+def test_a_kill_at_the_commit_of_a_group_counts_each_once(
     function: Function, *, done: bool
 ) -> None:
     with kill(function.aws.runtime.dynamodb, 1, done=done):
@@ -87,7 +85,7 @@ def test_a_function_that_is_killed_at_the_commit_of_a_group_counts_each_once(
     redeliver(function, committed=done)
 
 
-def test_a_function_that_is_killed_between_two_groups_counts_each_once(make: MakeFunction) -> None:
+def test_a_kill_between_two_groups_counts_each_once(make: Make) -> None:
     function = make(group_size=3)
     with kill(function.aws.runtime.dynamodb, 2, done=False):
         function.run(*FIRST, reports=None)

@@ -1,4 +1,7 @@
-"""Isolation queue: a message that was received often runs there alone, and affects no others."""
+"""Isolation queue: a message that was received often runs there alone, and affects no others.
+
+A message is *spent* if it was received more often than it may run.
+"""
 
 import json
 from typing import Any
@@ -8,20 +11,15 @@ import pytest
 from once.schema import Limits
 from once.testing import inject, refused
 from tests.once.batch.batches import SECOND, SPENT, THIRD, batch_of, message
-from tests.once.batch.function import (
-    ISOLATION_ARN,
-    ISOLATION_URL,
-    Function,
-    MakeFunction,
-    isolated_again,
-)
-from tests.once.support import Log, facts, record
+from tests.once.batch.function import ISOLATION_ARN, ISOLATION_URL, Function, Make, isolated_again
+from tests.once.effects.provider import Killed, Till, after
+from tests.once.support import Log, facts, note, record
 
 UNAVAILABLE = refused("ServiceUnavailable")
 
 
 @pytest.fixture
-def function(make: MakeFunction) -> Function:
+def function(make: Make) -> Function:
     return make(isolation=True)
 
 
@@ -34,7 +32,7 @@ def test_an_often_received_message_is_moved_and_the_others_commit(function: Func
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["new", "duplicate"])
-def test_an_often_received_message_is_deleted_before_any_handler_runs(
+def test_a_settled_message_is_deleted_before_handlers_run(
     function: Function, *, known: bool
 ) -> None:
     function.seed(*["a"] * known)
@@ -103,7 +101,7 @@ def test_after_the_time_is_up_no_message_is_moved(function: Function) -> None:
 
 
 @pytest.mark.parametrize("isolation", [False, True], ids=["no queue", "no answer"])
-def test_a_message_that_cannot_be_moved_runs_last(make: MakeFunction, *, isolation: bool) -> None:
+def test_a_message_that_cannot_be_moved_runs_last(make: Make, *, isolation: bool) -> None:
     function = make(isolation=isolation)
     log, faults = Log(function.aws), [UNAVAILABLE] * isolation
     with inject(function.aws.runtime.sqs, "SendMessageBatch", *faults) as left:
@@ -180,17 +178,50 @@ def test_a_message_that_does_not_fit_with_its_history_is_not_moved(function: Fun
 
 
 @pytest.mark.parametrize("others", [[], ["b"]], ids=["alone", "in a batch"])
-def test_a_message_that_used_up_its_receives_gets_new_ones_in_the_isolation_queue(
-    function: Function, others: list[str]
-) -> None:
+def test_a_spent_message_is_moved_with_new_receives(function: Function, others: list[str]) -> None:
     function.run(message("a", **SPENT), *batch_of(*others))
     assert function.isolated_names() == ["a"]
     assert function.reasons() == []
 
 
-def test_a_message_that_used_up_its_receives_and_cannot_be_moved_is_dead_lettered(
-    function: Function,
-) -> None:
+def test_a_spent_message_that_cannot_be_moved_is_dead_lettered(function: Function) -> None:
     with inject(function.aws.runtime.sqs, "SendMessageBatch", UNAVAILABLE):
         function.run(message("a", **SPENT))
     assert function.reasons() == ["unfinished"]
+
+
+def test_a_spent_message_is_dead_lettered_without_a_run(make: Make) -> None:
+    function = make()
+    function.run(message("kill", **SPENT))
+    assert function.handled == []
+    [letter] = function.aws.dead_letters()
+    assert facts(letter)["reason"] == "unfinished"
+    assert facts(letter)["error"] == (
+        "Unfinished: the function died, timed out or was throttled in each of its 5 deliveries"
+    )
+
+
+@pytest.mark.parametrize("receive_count", [6, 7])
+@pytest.mark.parametrize(
+    ("name", "reasons"), [("a", []), ("b", ["key-conflict"])], ids=["duplicate", "key conflict"]
+)
+def test_a_record_decides_about_a_spent_message(
+    function: Function, name: str, reasons: list[str], receive_count: int
+) -> None:
+    function.seed("a")
+    function.run(message(name, "a", receive_count=receive_count))
+    assert function.handled == []
+    assert function.reasons() == reasons
+    assert function.amounts == {"a": 1}
+
+
+def test_the_dead_letter_of_an_unfinished_message_names_its_pending_effect(till: Till) -> None:
+    till.provider.plan = [after(Killed())]
+    event = note("a")
+    assert till.killed(event)
+    assert till.deliver(event, receive_count=6)
+    assert till.standing == "in-flight"
+    [(key, _)] = till.provider.calls
+    [letter] = till.aws.dead_letters()
+    assert facts(letter)["reason"] == "unfinished"
+    assert f"its effect 'charge' is pending under the provider key {key}" in facts(letter)["error"]

@@ -10,7 +10,7 @@ from unittest.mock import ANY
 import pytest
 
 from tests.once.batch.batches import message
-from tests.once.batch.function import Function, MakeFunction, isolated_again
+from tests.once.batch.function import Function, Make, isolated_again
 from tests.once.support import facts
 
 FATAL = [f"kill {number}" for number in range(8)]
@@ -62,9 +62,7 @@ def work_off(function: Function, queue: Queue, isolation: Queue) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_of_a_hundred_messages_only_the_eight_that_end_the_function_are_dead_lettered(
-    make: MakeFunction, seed: int
-) -> None:
+def test_only_messages_that_end_the_function_are_dead_lettered(make: Make, seed: int) -> None:
     random.seed(seed)
     function = make(isolation=True, max_receive_count=RUNS)
     queue, isolation = Queue(10), Queue(1)

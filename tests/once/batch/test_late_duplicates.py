@@ -12,7 +12,7 @@ from once.handlers.effect_declaration import Policy
 from once.testing import refused
 from tests.in_memory import Start
 from tests.once.batch.batches import READ, WRITE, batch_of, message
-from tests.once.batch.function import Function, MakeFunction
+from tests.once.batch.function import Function, Make
 from tests.once.effects.provider import Killed, Provider, Till, after, start_till
 from tests.once.support import facts, invoke, note, record
 
@@ -64,9 +64,7 @@ def test_only_a_message_whose_data_does_not_fit_costs_a_look_up(function: Functi
     assert function.amounts == dict.fromkeys("abc", 1)
 
 
-def test_while_the_breaker_is_open_invalid_data_is_dead_lettered_at_once(
-    make: MakeFunction,
-) -> None:
+def test_while_the_breaker_is_open_invalid_data_is_dead_lettered_at_once(make: Make) -> None:
     function, denied = make(group_size=1), [refused("AccessDeniedException")] * 3
     batch = [*batch_of(*"abcd"), record(OTHER, "invalid")]
     made = function.run(*batch, writes=denied, reports=["a", "b", "c", "d"])
@@ -91,9 +89,7 @@ def pending(start: Start, provider: Provider, *plan: Any) -> Till:
     return till
 
 
-def test_an_effect_in_flight_is_waited_for_until_the_last_receive(
-    start: Start, provider: Provider
-) -> None:
+def test_an_effect_in_flight_is_waited_for(start: Start, provider: Provider) -> None:
     till = pending(start, provider, after(Killed()))
     assert not till.deliver(json.loads(FRACTION), receive_count=2)
     assert till.deliver(json.loads(FRACTION), receive_count=5)

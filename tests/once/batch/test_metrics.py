@@ -12,7 +12,7 @@ from once.schema import Metric
 from once.testing import refused
 from tests.in_memory import Start
 from tests.once.batch.batches import SECOND, THIRD, batch_of, cancelling, message
-from tests.once.batch.function import Function, MakeFunction, isolated_again
+from tests.once.batch.function import Function, Make, isolated_again
 from tests.once.effects.provider import Provider, Till, start_till
 from tests.once.support import note, record
 
@@ -43,9 +43,7 @@ def dimensions(line: dict[str, Any]) -> dict[str, str]:
     return {name: line[name] for name in names}
 
 
-def test_a_batch_is_one_line_with_the_service_as_its_dimension(
-    read: Read, function: Function
-) -> None:
+def test_a_batch_is_one_line_with_the_dimension_service(read: Read, function: Function) -> None:
     function.run(*batch_of("a", "b", "refuse", "later"), reports=["later"])
     [line] = read()
     assert dimensions(line) == {"service": "once-notes"}
@@ -59,9 +57,7 @@ def test_a_batch_is_one_line_with_the_service_as_its_dimension(
     }
 
 
-def test_quarantined_messages_are_counted_in_total_and_by_reason(
-    read: Read, function: Function
-) -> None:
+def test_quarantined_messages_are_counted_also_by_reason(read: Read, function: Function) -> None:
     function.run(record("no JSON", "m-1"), record("nor this", "m-2"), message("a"))
     total, by_reason = read()
     assert values(total)[Metric.QUARANTINED] == [2]
@@ -86,9 +82,7 @@ def test_duplicates_are_counted_by_their_sender(read: Read, function: Function) 
     assert values(line) == {Metric.RESENT: [1], Metric.REDELIVERED: [1], Metric.REDRIVEN: [1]}
 
 
-def test_isolated_messages_are_counted_and_are_redelivered_duplicates(
-    read: Read, make: MakeFunction
-) -> None:
+def test_isolated_messages_and_their_duplicates_are_counted(read: Read, make: Make) -> None:
     function = make(isolation=True)
     function.run(*batch_of("a", "b", **THIRD))
     assert values(read()[0]) == {Metric.ISOLATED: [2]}

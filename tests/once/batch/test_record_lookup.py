@@ -10,7 +10,7 @@ from once.handlers.transaction import Transaction
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.testing import Fault, never_sent, refused
 from tests.once.batch.batches import READ, SECOND, WRITE, batch_of, message
-from tests.once.batch.function import Function, MakeFunction
+from tests.once.batch.function import Function, Make
 from tests.once.effects.provider import NOW, SETTINGS, Killed, Provider
 from tests.once.effects.provider import consumer_of as effect_consumer_of
 from tests.once.support import Note, consumer_of, count, invoke, record
@@ -18,19 +18,20 @@ from tests.once.support import Note, consumer_of, count, invoke, record
 TEN = [f"n{i}" for i in range(10)]
 
 
-def test_ten_known_duplicates_are_one_consistent_read_and_no_handler_runs(
-    function: Function,
-) -> None:
+def test_known_keys_are_one_consistent_read_and_no_handler_runs(function: Function) -> None:
+    # DynamoDB rejects a read that names a key twice.
     function.seed(*TEN)
-    made = function.run(*batch_of(*TEN, **SECOND))
+    more = message("n0", message_id="again", **SECOND), message("n1", "n1", amount=5, **SECOND)
+    made = function.run(*batch_of(*TEN, **SECOND), *more)
     assert made.operations == [READ]
     assert made.asked == [TEN]
     assert made.dynamodb[0][1]["RequestItems"]["dedup"]["ConsistentRead"] is True
     assert function.handled == []
+    assert function.reasons() == ["key-conflict"]
     assert function.amounts == dict.fromkeys(TEN, 1)
 
 
-def test_redelivered_messages_that_are_new_commit_in_their_group(function: Function) -> None:
+def test_new_keys_commit_in_their_group_after_the_look_up(function: Function) -> None:
     made = function.run(*batch_of(*TEN, **SECOND))
     assert made.operations == [READ, WRITE]
     assert made.groups == [TEN]
@@ -56,7 +57,7 @@ def test_only_redelivered_messages_are_looked_up(function: Function) -> None:
     ids=["first deliveries", "one message", "groups of one"],
 )
 def test_messages_that_spoil_no_group_are_not_looked_up(
-    make: MakeFunction, settings: Any, batch: Any, writes: int
+    make: Make, settings: Any, batch: Any, writes: int
 ) -> None:
     function = make(**settings)
     function.seed("known")
@@ -69,14 +70,6 @@ def test_after_the_time_is_up_no_message_is_looked_up(function: Function) -> Non
     assert made.dynamodb == []
 
 
-def test_a_key_conflict_is_found_without_a_write(function: Function) -> None:
-    function.seed("a", "b")
-    made = function.run(message("a", amount=5, **SECOND), message("b", **SECOND))
-    assert made.operations == [READ]
-    assert function.reasons() == ["key-conflict"]
-    assert function.amounts == {"a": 1, "b": 1}
-
-
 @pytest.mark.parametrize(("seconds_after", "amount"), [(0, 1), (1, 2)])
 def test_an_expired_record_is_ignored(function: Function, seconds_after: int, amount: int) -> None:
     function.aws.time = NOW
@@ -87,7 +80,7 @@ def test_an_expired_record_is_ignored(function: Function, seconds_after: int, am
     assert function.amounts == {"a": amount, "b": 1}
 
 
-def test_a_pending_record_is_neither_new_nor_a_duplicate(make: MakeFunction) -> None:
+def test_a_pending_record_is_neither_new_nor_a_duplicate(make: Make) -> None:
     # An earlier version of the consumer had an effect, and was killed while it called it.
     function, before = make(**SETTINGS), effect_consumer_of(Provider(plan=[Killed()]))
     with pytest.raises(Killed):
@@ -98,9 +91,7 @@ def test_a_pending_record_is_neither_new_nor_a_duplicate(make: MakeFunction) -> 
     assert function.amounts == {"b": 1}
 
 
-def test_a_record_that_is_committed_after_the_look_up_makes_a_duplicate(
-    make: MakeFunction,
-) -> None:
+def test_a_record_that_is_committed_after_the_look_up_makes_a_duplicate(make: Make) -> None:
     def overtaken(event: Note, tx: Transaction) -> None:
         if event.name == "first":
             invoke(function.aws, consumer_of(), *batch_of("second"))
@@ -110,14 +101,6 @@ def test_a_record_that_is_committed_after_the_look_up_makes_a_duplicate(
     function.run(*batch_of("first", "second", **SECOND))
     assert function.amounts == {"first": 1, "second": 1}
     assert function.reasons() == []
-
-
-def test_a_repeated_key_is_looked_up_once(function: Function) -> None:
-    # DynamoDB rejects a read that names a key twice.
-    function.seed("a", "b")
-    again = [*batch_of("a", "b", **SECOND), message("a", message_id="m", **SECOND)]
-    assert function.run(*again).operations == [READ]
-    assert function.handled == []
 
 
 def test_more_than_a_hundred_messages_take_a_second_read(function: Function) -> None:
@@ -165,24 +148,24 @@ def unprocessed(function: Function, *left_out: int) -> Iterator[None]:
         events.unregister(f"after-call.dynamodb.{READ}", leave_out)
 
 
-def test_unprocessed_keys_are_read_again(function: Function) -> None:
+@pytest.mark.parametrize(
+    ("left_out", "asked", "writes"),
+    [([3, 1], [5, 3, 1], 0), ([3] * 9, [5, 3, 3], 1)],
+    ids=["answered in the end", "never answered"],
+)
+def test_unprocessed_keys_are_read_three_times_and_then_treated_as_new(
+    function: Function, left_out: list[int], asked: list[int], writes: int
+) -> None:
     function.seed(*"abcde")
-    with unprocessed(function, 3, 1):
+    with unprocessed(function, *left_out):
         made = function.run(*batch_of(*"abcde", **SECOND))
-    assert made.operations == [READ] * 3
-    assert [len(keys) for keys in made.asked] == [5, 3, 1]
-
-
-def test_keys_that_are_never_processed_fail_no_message(function: Function) -> None:
-    function.seed("known")
-    with unprocessed(function, *[1] * 9):
-        made = function.run(*batch_of("known", "a", "b", **SECOND))
-    assert made.operations == [READ] * 3 + [WRITE] * 2
-    assert function.amounts == {"known": 1, "a": 1, "b": 1}
+    assert made.operations == [READ] * 3 + [WRITE] * writes
+    assert [len(keys) for keys in made.asked] == asked
+    assert function.amounts == dict.fromkeys("abcde", 1)
 
 
 @pytest.mark.parametrize("receive_count", [1, 2], ids=["first delivery", "looked up"])
-def test_an_unreadable_record_fails_its_own_message_only(
+def test_an_unreadable_record_fails_its_message_only(
     function: Function, receive_count: int
 ) -> None:
     # Another program's item under the key, or a record of a later version.
@@ -211,12 +194,8 @@ class Stream:
         return self.function.run(*batch).operations
 
 
-@pytest.fixture
-def stream(function: Function) -> Stream:
-    return Stream(function)
-
-
-def test_first_deliveries_are_looked_up_if_many_were_duplicates(stream: Stream) -> None:
+def test_first_deliveries_are_looked_up_if_many_were_duplicates(function: Function) -> None:
+    stream = Stream(function)
     assert stream.deliver() == [WRITE]
     assert READ not in stream.deliver("abc")
     assert stream.deliver("abc")[0] == READ
@@ -224,9 +203,8 @@ def test_first_deliveries_are_looked_up_if_many_were_duplicates(stream: Stream) 
     assert stream.deliver("abcdefghij") == [READ]
 
 
-def test_first_deliveries_are_not_looked_up_because_redelivered_ones_were_duplicates(
-    stream: Stream,
-) -> None:
+def test_redelivered_duplicates_cause_no_look_up_of_first_deliveries(function: Function) -> None:
+    stream = Stream(function)
     for _ in range(5):
         stream.deliver("abcdefghij", **SECOND)
     assert stream.deliver() == [WRITE]

@@ -11,16 +11,8 @@ from once.handlers.transaction import Transaction
 from once.settings import TIME_MARGIN_MS
 from once.testing import Fault, never_sent, refused
 from tests.in_memory import Start
-from tests.once.batch.batches import (
-    LAST,
-    THIRD,
-    Choose,
-    Entries,
-    batch_of,
-    cancelling,
-    message,
-)
-from tests.once.batch.function import Function, MakeFunction, Run
+from tests.once.batch.batches import LAST, THIRD, Choose, Entries, batch_of, cancelling, message
+from tests.once.batch.function import Function, Make, Run
 from tests.once.support import Log, Note, count, record
 
 GROUP = ["a", "b", "c", "d", "e"]
@@ -95,7 +87,7 @@ def test_without_time_no_message_is_begun(timed: MakeTimed, seconds: float) -> N
 
 
 @pytest.mark.parametrize(("remaining_ms", "reports"), [(10, ["a"]), (11, [])])
-def test_the_margin_is_a_setting(make: MakeFunction, remaining_ms: int, reports: list[str]) -> None:
+def test_the_margin_is_a_setting(make: Make, remaining_ms: int, reports: list[str]) -> None:
     function = make(time_margin_ms=10)
     function.context.remaining_ms = remaining_ms
     function.run(message("a"), reports=reports)
@@ -159,9 +151,7 @@ def test_a_pause_precedes_each_repeated_request(function: Function, attempts: in
     assert function.amounts == {"a": 1}
 
 
-def test_there_is_a_pause_only_if_all_waiting_messages_are_in_contention(
-    timed: MakeTimed,
-) -> None:
+def test_a_pause_is_made_only_if_all_messages_are_in_contention(timed: MakeTimed) -> None:
     function, writes = timed(seconds=10, group_size=3), cancelling({"a": CONFLICT}, times=3)
     made = function.run(*batch_of(*GROUP, "f", "g"), writes=writes)
     assert made.groups[0] == ["a", "b", "c"]
@@ -176,18 +166,14 @@ def test_a_last_chance_in_contention_does_not_delay_the_others(timed: MakeTimed)
     assert function.pauses == [GROUP] * 3
 
 
-def test_an_often_received_message_in_contention_does_not_delay_the_others(
-    function: Function,
-) -> None:
+def test_an_often_received_message_in_contention_delays_no_other(function: Function) -> None:
     writes = cancelling({"a": CONFLICT}, times=2)
     made = function.run(*batch_of("a", "b", "c", **THIRD), writes=writes)
     assert made.groups == [["a"], ["b"], ["c"], ["a"], ["a"]]
 
 
 @WHOLE
-def test_a_request_that_failed_as_a_whole_is_repeated_together(
-    timed: MakeTimed, fault: Fault
-) -> None:
+def test_a_request_that_fails_is_repeated_as_a_whole(timed: MakeTimed, fault: Fault) -> None:
     function = timed(seconds=10)
     assert function.run(*batch_of(*GROUP), writes=[fault, fault]).groups == [GROUP] * 3
     assert len(function.pauses) == 2
@@ -202,9 +188,7 @@ def test_other_groups_commit_before_a_request_is_repeated(timed: MakeTimed) -> N
 
 @WHOLE
 @pytest.mark.usefixtures("longest_delays")
-def test_a_group_is_reported_when_the_time_for_repeating_it_is_up(
-    timed: MakeTimed, fault: Fault
-) -> None:
+def test_a_group_is_reported_when_its_time_is_up(timed: MakeTimed, fault: Fault) -> None:
     # The pauses are 25 + 50 + 100 + 200 ms; there is no time for the next one, of 400 ms.
     function = timed(seconds=0.5)
     made = function.run(*batch_of(*GROUP), reports=GROUP, writes=lambda entries: fault)
@@ -221,7 +205,7 @@ def test_a_message_in_permanent_contention_is_reported_alone(timed: MakeTimed) -
 
 
 @pytest.mark.parametrize("code", [CONFLICT, "ThrottlingError"])
-def test_a_message_in_permanent_contention_is_reported_after_eleven_attempts(
+def test_permanent_contention_is_reported_after_eleven_attempts(
     timed: MakeTimed, code: str
 ) -> None:
     function, writes = timed(seconds=900), cancelling({"c": code}, times=99)

@@ -46,7 +46,7 @@ def test_the_docstring_shows_the_tree_of_classes() -> None:
 
 
 def test_every_permanent_error_has_a_reason_of_its_own() -> None:
-    kinds = [PermanentError, *PermanentError.__subclasses__()]
+    kinds: list[type[PermanentError]] = [PermanentError, *PermanentError.__subclasses__()]
     ours = [kind for kind in kinds if kind.__module__ in {"once.errors", unrouted.__name__}]
     others = {Reason.RETRIES_EXHAUSTED, Reason.NOT_TRIED}
     assert {kind.reason for kind in ours} == set(Reason) - others
@@ -67,7 +67,7 @@ def _with_response(response: Any) -> ValueError:
     return error
 
 
-SECRET = {"Error": {"Code": "Throttled", "Message": "secret"}}
+SECRET: Any = {"Error": {"Code": "Throttled", "Message": "secret"}}
 SUMMARIES: dict[str, tuple[Exception, str]] = {
     "permanent": (PermanentError("secret"), "PermanentError"),
     "AWS": (ClientError(SECRET, "Put"), "ClientError Throttled"),

@@ -30,13 +30,13 @@ def test_a_key_conflict_is_quarantined_and_changes_nothing(function: Function) -
 
 def test_a_repeated_key_is_attempted_after_an_error_of_the_first(make: Make) -> None:
     def fail_once(event: Note, tx: Transaction) -> None:
-        if len(function.handled) == 1:
+        if len(notes.handled) == 1:
             raise ValueError
         count(event, tx)
 
-    function: Function = make(fail_once)
-    function.run(message("a", message_id="m-1"), message("a", message_id="m-2"), reports=["m-1"])
-    assert function.amounts == {"a": 1}
+    notes = make(fail_once)
+    notes.run(message("a", message_id="m-1"), message("a", message_id="m-2"), reports=["m-1"])
+    assert notes.amounts == {"a": 1}
 
 
 def test_a_repeated_key_is_attempted_after_a_conflict_of_the_first(function: Function) -> None:

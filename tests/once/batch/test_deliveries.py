@@ -35,13 +35,13 @@ def test_r1_a_message_delivered_until_its_last_receive_counts_once(function: Fun
 def test_r2_two_concurrent_deliveries_are_acknowledged_and_count_once(make: Make) -> None:
     def slow(event: Note, tx: Transaction) -> None:
         count(event, tx)
-        if len(function.handled) == 1:  # the visibility timeout ends while the handler runs
-            function.run(delivery(2))
+        if len(notes.handled) == 1:  # the visibility timeout ends while the handler runs
+            notes.run(delivery(2))
 
-    function: Function = make(slow)
-    function.run(delivery(1))
-    assert function.handled == ["a", "a"]
-    assert_counted_once(function)
+    notes = make(slow)
+    notes.run(delivery(1))
+    assert notes.handled == ["a", "a"]
+    assert_counted_once(notes)
 
 
 @pytest.mark.parametrize("receive_count", [1, 2, 5])

@@ -94,13 +94,13 @@ def test_a_pending_record_is_neither_new_nor_a_duplicate(make: Make) -> None:
 def test_a_record_that_is_committed_after_the_look_up_makes_a_duplicate(make: Make) -> None:
     def overtaken(event: Note, tx: Transaction) -> None:
         if event.name == "first":
-            invoke(function.aws, consumer_of(), *batch_of("second"))
+            invoke(notes.aws, consumer_of(), *batch_of("second"))
         count(event, tx)
 
-    function: Function = make(overtaken)
-    function.run(*batch_of("first", "second", **SECOND))
-    assert function.amounts == {"first": 1, "second": 1}
-    assert function.reasons() == []
+    notes = make(overtaken)
+    notes.run(*batch_of("first", "second", **SECOND))
+    assert notes.amounts == {"first": 1, "second": 1}
+    assert notes.reasons() == []
 
 
 def test_more_than_a_hundred_messages_take_a_second_read(function: Function) -> None:

@@ -93,10 +93,11 @@ def test_isolated_messages_and_their_duplicates_are_counted(read: Read, make: Ma
     assert values(read()[0]) == {Metric.REDELIVERED: [1]}
 
 
-def test_conflicts_are_counted(read: Read, function: Function) -> None:
+def test_a_conflict_is_counted_and_followed_by_a_pause(read: Read, function: Function) -> None:
     function.run(message("a"), writes=cancelling({"a": "TransactionConflict"}))
     [line] = read()
     assert values(line)[Metric.CONFLICTS] == [1]
+    assert len(function.aws.slept) == 1
 
 
 def test_messages_that_the_breaker_holds_back_are_counted(read: Read, function: Function) -> None:

@@ -1,7 +1,7 @@
 """Composition root: the one place where the objects of a consumer's function are put together.
 
-They are made once, when the function is loaded, and live as long as it is warm. What lives as long
-as one invocation is made in `once.batch.processor`.
+They are created when the function is loaded, and live as long as it is warm. Objects that live as
+long as one invocation are created in `once.batch.processor`.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def compose(
         handlers: the handlers, by event type.
         rejections: the answers to business refusals, by the refusal's class.
         effects: the calls to the outside world, by name.
-        completions: the functions that write an outcome down, by the name of the effect.
+        completions: the functions that record an outcome, by the name of the effect.
     """
     settings, clock = runtime.settings, runtime.clock
     dynamodb, sqs, logger = runtime.dynamodb, runtime.sqs, runtime.logger
@@ -58,8 +58,8 @@ def compose(
     )
     executor = EffectExecutor(effects, ledger, settings.effect_timeout_seconds)
     machine = MessageStateMachine(runtime, committer, runner, executor, breaker, failures)
-    # An effect must have its outcome before another one's intent commits: a function that is
-    # killed in between would leave calls in doubt that were never made.
+    # The outcome of an effect commits before the next intent does. Otherwise, a function that is
+    # killed in between would leave pending effects that were never called.
     size = GroupSize(1 if effects else settings.group_size)
     isolation = Isolation(sqs, settings, logger)
     groups = GroupCommitter(machine, committer, isolation, breaker, size, settings.commit_threads)

@@ -34,7 +34,7 @@ _BY_EVENT = Key.event()
 
 
 class Consumer:
-    """Everything one function does with the events of its queue.
+    """The handlers, rejections and effects of one function, for the events of one queue.
 
     Args:
         name: part of every dedup key. It must never change while messages or records live.
@@ -62,7 +62,7 @@ class Consumer:
         Args:
             event_type: the CloudEvents `type`.
             model: a msgspec.Struct; the event's data is decoded into it, strictly.
-            key: where the event's identity is found.
+            key: the part of the event that identifies it.
             volatile: fields of the data that may differ between two deliveries of one event.
         """
 
@@ -95,9 +95,9 @@ class Consumer:
         Args:
             name: part of the provider's key. It must never change while effects are pending.
             model: a msgspec.Struct; the request, as it is kept until there is an outcome.
-            policy: what becomes of the effect when its outcome is not known.
-            key_lifetime_seconds: how long the provider is sure to remember a key, less a margin;
-                with Policy.PROVIDER_KEY alone.
+            policy: decides whether the effect is called again while its outcome is unknown.
+            key_lifetime_seconds: the time for which the provider remembers a key, less a margin;
+                only with Policy.PROVIDER_KEY.
         """
 
         def register(function: EffectFunction) -> Effect:
@@ -110,7 +110,7 @@ class Consumer:
         return register
 
     def completes(self, effect: Effect) -> Callable[[CompletionFunction], CompletionFunction]:
-        """Register what writes an effect's outcome down. It commits as the record turns done."""
+        """Register the function that records an effect's outcome in its own commit."""
 
         def register(function: CompletionFunction) -> CompletionFunction:
             completion = Completion(effect, function)
@@ -124,12 +124,11 @@ class Consumer:
 
     @cached_property
     def lambda_handler(self) -> LambdaHandler:
-        """The function's entry. Asking for it checks the registration.
+        """The function's entry. The first access checks the registration.
 
         Raises:
-            RegistrationError: the handlers do not add up, in themselves or with what the
-                infrastructure says of this consumer.
-            SettingsError: in Lambda, where a variable is missing.
+            RegistrationError: the handlers are inconsistent, or do not match the settings.
+            SettingsError: in Lambda, if a variable is missing or malformed.
         """
         self._check()
         if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
@@ -138,10 +137,10 @@ class Consumer:
         return lambda event, context: self.bound_to(Runtime.of(Settings.from_env()))(event, context)
 
     def bound_to(self, runtime: Runtime) -> LambdaHandler:
-        """Return the entry as it works with a given runtime.
+        """Return the function's entry for a given runtime.
 
         Raises:
-            RegistrationError: handlers, tables or name are not those of the runtime's settings.
+            RegistrationError: handlers, tables or name differ from the runtime's settings.
         """
         self._check(runtime.settings)
         return compose(

@@ -11,7 +11,7 @@ _CAP_SECONDS = 1.0
 
 
 class Context(Protocol):
-    """As much of Lambda's context as is used."""
+    """The part of Lambda's context that Once uses."""
 
     def get_remaining_time_in_millis(self) -> int:
         """Return the time until Lambda kills the function, in milliseconds."""
@@ -38,12 +38,12 @@ class Deadline:
 
     @property
     def seconds(self) -> float:
-        """The time that is left, in seconds; zero or less when it is spent."""
+        """The time that is left, in seconds; zero or less when it is used up."""
         return (self.remaining_ms() - self.margin_ms) / 1000
 
     @property
     def seconds_to_the_end(self) -> float:
-        """The time until Lambda kills the function, in seconds; the margin is not kept back."""
+        """The time until Lambda kills the function, in seconds, including the margin."""
         return self.remaining_ms() / 1000
 
     @property
@@ -57,7 +57,7 @@ class Deadline:
         return self.remaining_ms() < self.margin_ms / 2
 
     def pause(self, attempt: int) -> bool:
-        """Wait before another attempt; return False, at once, where there is no time for one."""
+        """Wait before another attempt; return False, without a wait, if there is no time for it."""
         delay = full_jitter(attempt, base=_BASE_SECONDS, cap=_CAP_SECONDS)
         if delay >= self.seconds:
             return False

@@ -1,11 +1,11 @@
-"""Text about an error that holds nothing of a message: fit for a log."""
+"""Error text for logs: contains no part of a message."""
 
 import traceback
 
 
 def summary_of(error: Exception) -> str:
-    """Return an error's class, with AWS's own code where there is one."""
-    response = getattr(error, "response", None)  # botocore sets it to None where none came
+    """Return an error's class, and the error code of AWS if there is one."""
+    response = getattr(error, "response", None)  # None for some errors without a response
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
     return f"{type(error).__name__} {code}" if code else type(error).__name__
 

@@ -1,7 +1,7 @@
-"""The failure tree. What a failure is decides what becomes of the message.
+"""The error tree. The class of an error decides whether its message is retried or quarantined.
 
 OnceError
-├── ConfigurationError          at load or synth: nothing starts; all faults, each with a remedy
+├── ConfigurationError          at load or synth: lists all faults, each with its remedy
 │   ├── SettingsError
 │   └── RegistrationError
 ├── PermanentError              trying again cannot help: quarantined at once, with its reason
@@ -11,7 +11,7 @@ OnceError
 │   ├── UntrustedSource         its source may not publish this event type
 │   ├── InvalidData             the handler's model refuses the data
 │   ├── NoKey                   no stable business identity
-│   ├── KeyConflict             the key is taken by an event that says something else
+│   ├── KeyConflict             an event with other content was committed under the key
 │   ├── TooLarge                over a limit of ours or of AWS
 │   ├── InvalidWrite            a write that DynamoDB can never accept
 │   ├── UnhandledRefusal        a refusal that no `@consumer.rejects` answers
@@ -26,9 +26,9 @@ OnceError
 │   ├── CommitRefused           DynamoDB refused the request for a reason that may pass
 │   ├── NotDone                 an effect certainly did not happen: safe to try again
 │   ├── Unanswered              an effect's outcome is not known yet: tried again with its key
-│   ├── KeySpent                an effect's key brings nothing but a saved error any more
-│   ├── InFlight                another delivery of the event is at its effect right now
-│   ├── Suspended               what the consumer depends on is down: not tried
+│   ├── KeySpent                under its key, a provider returns a saved error only
+│   ├── InFlight                another delivery of the event is calling its effect
+│   ├── Suspended               a dependency of the consumer fails: not attempted
 │   ├── OutOfTime               the invocation's time was up before the message's turn
 │   └── Blocked                 an earlier message of its FIFO group failed
 └── Refusal                     a business outcome, not an error: commits its own record
@@ -41,25 +41,25 @@ from once.schema import Reason
 
 
 class OnceError(Exception):
-    """The root: everything the library raises on purpose.
+    """Base class of all errors that the library raises on purpose.
 
     Attributes:
-        reason: why a message that ends with this failure is quarantined.
+        reason: the reason in the dead letter of a message that fails with this error.
     """
 
     reason = Reason.RETRIES_EXHAUSTED
 
     @property
     def summary(self) -> str:
-        """The error as it may be logged: by its name, since its text may quote the message."""
+        """The error's class for logs. Its text is left out, because it may quote the message."""
         return summary_of(self)
 
 
 class ConfigurationError(OnceError):
-    """Faults of the set-up, all of them at once.
+    """Faults of the configuration, reported together.
 
     Args:
-        faults: one sentence each, naming the culprit and the remedy.
+        faults: one sentence each; identifies the mistake and how to fix it.
     """
 
     heading = "Once is not configured correctly"
@@ -76,13 +76,13 @@ class SettingsError(ConfigurationError):
 
 
 class RegistrationError(ConfigurationError):
-    """A consumer's handlers do not add up."""
+    """A consumer's handlers are inconsistent, or do not match the settings."""
 
     heading = "the consumer's registration is not valid"
 
 
 class PermanentError(OnceError):
-    """Trying again cannot help. Handlers may raise it, or a subclass, to quarantine a message."""
+    """Another attempt cannot succeed. Handlers may raise it, to quarantine a message."""
 
     reason = Reason.PERMANENT
 
@@ -118,13 +118,13 @@ class InvalidData(PermanentError):
 
 
 class NoKey(PermanentError):
-    """The event has no stable business identity, so it cannot be told from its own duplicate."""
+    """The event has no stable business identity, so its duplicates could not be recognized."""
 
     reason = Reason.NO_KEY
 
 
 class KeyConflict(PermanentError):
-    """Another event was committed under this key, and it said something else."""
+    """Another event, with other content, was committed under this key."""
 
     reason = Reason.KEY_CONFLICT
 
@@ -148,13 +148,13 @@ class UnhandledRefusal(PermanentError):
 
 
 class EffectUnknown(PermanentError):
-    """An effect may have happened, and its policy forbids to try again: a person must look."""
+    """An effect may have happened, and its policy forbids another call: a person must check."""
 
     reason = Reason.EFFECT_UNKNOWN
 
 
 class Unfinished(PermanentError):
-    """The function died, timed out or was throttled in each of the message's deliveries."""
+    """The function was killed, timed out or was throttled in each delivery of the message."""
 
     reason = Reason.UNFINISHED
 
@@ -166,11 +166,11 @@ class Unpublishable(PermanentError):
 
 
 class RetryableError(OnceError):
-    """Trying again can help. Handlers may raise it, or a subclass, to see the message again."""
+    """Another attempt can succeed. Handlers may raise it, to have the message redelivered."""
 
 
 class Unexpected(RetryableError):
-    """A handler, or what it called, raised an `error` that is not in this tree."""
+    """A handler, or code that it called, raised an `error` that is not in this tree."""
 
     def __init__(self, error: Exception) -> None:
         self._summary = f"{summary_of(error)} at {place_of(error)}"
@@ -178,12 +178,12 @@ class Unexpected(RetryableError):
 
     @property
     def summary(self) -> str:
-        """The class of the exception and its place in the code, never its text."""
+        """The class of the exception and its place in the code, without its text."""
         return self._summary
 
 
 class ConditionFailed(RetryableError):
-    """A condition of the handler's own failed, and the handler said nothing of `otherwise`."""
+    """A condition of a handler failed, and the handler gave no `otherwise`."""
 
 
 class Contention(RetryableError):
@@ -201,7 +201,8 @@ class CommitRefused(RetryableError):
 class NotDone(RetryableError):
     """An effect certainly did not happen: the provider refused it, or was never reached.
 
-    Effects raise it. What else they raise, unless a Refusal or permanent, leaves it unknown.
+    Effects raise it. After any other error, except a Refusal or a permanent one, the outcome is
+    unknown.
     """
 
 
@@ -210,14 +211,14 @@ class Unanswered(RetryableError):
 
 
 class KeySpent(RetryableError):
-    """All that the provider will ever say under this key is an error, such as a saved 5xx.
+    """Under this key, the provider only returns a saved error, such as a saved 5xx.
 
-    Effects raise it. It is no outcome: the effect's look-up decides.
+    Effects raise it. It is not an outcome: the look-up of the effect decides.
     """
 
 
 class InFlight(RetryableError):
-    """Another delivery is at its effect, or died at it: in these seconds it can be told."""
+    """Another delivery may still be calling its effect; its lease ends in `seconds`."""
 
     reason = Reason.NOT_TRIED
 

@@ -1,7 +1,7 @@
-"""The names on which library, infrastructure and operator's tools agree. Standard library only.
+"""Names that library, infrastructure and operator's tools share. Standard library only.
 
-Whatever two of them would otherwise both spell out stands here once: attribute names of the dedup
-record and of dead letters, reason codes, and the limits that AWS documents.
+They are the attribute names of dedup records and dead letters, reason codes, metrics, and the
+limits that AWS documents.
 """
 
 import re
@@ -26,7 +26,7 @@ SOURCE_PREFIX = "/once/"
 """Prefix of the CloudEvents `source` of every event that a consumer publishes; reserved for it."""
 
 COMMIT_ATTRIBUTE = "once_commit"
-"""On every item the library writes: the commit that wrote it last. Makes reads checkable."""
+"""On every item that the library writes: the id of its last commit. A read is checked by it."""
 
 CLOCK_SKEW_SECONDS = 300
 """Assumed: the clock of a function differs from true time by at most this."""
@@ -75,11 +75,11 @@ class Standing(StrEnum):
     """State of the effect of a pending record."""
 
     IN_FLIGHT = "in-flight"
-    """Its owner is calling the provider, or died: after the lease it is as good as unknown."""
+    """Its owner may be calling the provider. After the end of the lease, treated as unknown."""
     NOT_DONE = "not-done"
-    """The provider has certainly done nothing."""
+    """The effect certainly did not happen."""
     UNKNOWN = "unknown"
-    """The provider may have done it."""
+    """The effect may have happened."""
 
 
 class Outcome(StrEnum):
@@ -124,48 +124,48 @@ class DeadLetter:
     RECEIVE_COUNT = "once-receive-count"
     LINEAGE = "once-lineage"
     ATTRIBUTES = "once-attributes"
-    """The attributes that the message had, as JSON in the form in which Lambda shows them."""
+    """The attributes of the message, as JSON in the form of Lambda's event."""
     ORIGINAL_GZIP = "once-original-gzip"
-    """Body and attributes, compressed, where they and the reason are over SQS's limit together."""
+    """Body and attributes, compressed, if they exceed SQS's limit together with the reason."""
     LEFT_OUT = "once-left-out"
-    """The part that is in no form within SQS's limit: the producer's `attributes`, as a rule."""
+    """The part that does not fit even compressed: usually the producer's `attributes`."""
 
 
 class Metric:
-    """Names of the metrics, each with the one dimension `service`, if nothing else is said."""
+    """Names of the metrics. Their only dimension is `service`, unless stated otherwise."""
 
     NAMESPACE = "Once"
     COMMITTED = "Committed"
     REFUSED = "Refused"
     REDELIVERED = "DuplicatesRedelivered"
-    """SQS delivered a message again whose event was committed before."""
+    """SQS redelivered a message whose event had committed."""
     REDRIVEN = "DuplicatesRedriven"
-    """A dead letter was sent back whose event was committed before."""
+    """A dead letter was redriven whose event had committed."""
     RESENT = "DuplicatesResent"
-    """The producer sent an event twice: two messages, or the topic did."""
+    """The producer, or the topic, sent an event in two messages."""
     RETRIED = "Retried"
     QUARANTINED = "Quarantined"
     """By `service`; and once more by `service` and `reason`."""
     ISOLATED = "Isolated"
     """Messages that were moved to the isolation queue, where each runs alone."""
     CONFLICTS = "Conflicts"
-    """Attempts to commit that others were in the way of."""
+    """Attempts to commit that conflicted with other writers."""
     GROUP_SIZE = "GroupSize"
-    """Messages in a request that committed, on the average of an invocation."""
+    """Average number of messages in the requests of an invocation that committed."""
     COMMIT_MS = "CommitLatency"
-    """Of the slowest request of an invocation that committed."""
+    """Duration of the slowest request of an invocation that committed."""
     EFFECTS_DONE = "EffectsDone"
     EFFECTS_NOT_DONE = "EffectsNotDone"
     EFFECTS_UNANSWERED = "EffectsUnanswered"
-    """Whose outcome is not known, and that are tried again."""
+    """Effects whose outcome is unknown, and that are retried."""
     EFFECTS_UNKNOWN = "EffectsUnknown"
-    """Whose outcome is not known, and that only a person can settle."""
+    """Effects whose outcome is unknown, and that only a person can settle."""
     PENDING_SECONDS = "PendingEffectAge"
-    """Age of an effect that a later delivery finds without its outcome."""
+    """Age of a pending effect that a later delivery finds."""
     BREAKER_OPEN = "BreakerOpen"
-    """Messages that were not tried because what they depend on is down."""
+    """Messages that were not attempted because a dependency fails."""
     RELAY_LAG_MS = "RelayLag"
-    """From the commit to the topic, of the slowest event of a batch."""
+    """Time from the commit to the topic, for the slowest event of a batch."""
     PUBLISHED = "EventsPublished"
 
 

@@ -1,4 +1,4 @@
-"""The AWS SDK as every function uses it."""
+"""AWS SDK: the configuration and the clients of every function."""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -12,8 +12,8 @@ from once.settings import MOST_COMMIT_THREADS
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-# Short, because a call that hangs spends the time of the whole batch, and an unanswered commit is
-# looked up rather than waited for: with its one retry, a call ends within the time margin.
+# Timeouts are short: a call that hangs uses up the time of the whole batch, and the record of an
+# unanswered commit is looked up. With its one retry, a call ends within the time margin.
 SDK = Config(
     connect_timeout=1,
     read_timeout=1,
@@ -25,7 +25,7 @@ SDK = Config(
 
 
 class _Later:
-    """A client that is made when it is first used."""
+    """A client that is created on first use."""
 
     def __init__(self, make: Callable[[], object]) -> None:
         self._client = cache(make)
@@ -35,5 +35,5 @@ class _Later:
 
 
 def sqs_client(region: str | None) -> "SQSClient":
-    """Return a client for dead letters and delays, which is made when the first of them is due."""
+    """Return a client for dead letters and delays, which is created on first use."""
     return cast("SQSClient", _Later(partial(boto3.client, "sqs", region, config=SDK)))

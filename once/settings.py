@@ -14,10 +14,10 @@ from once.errors import SettingsError
 from once.schema import CLOCK_MARGIN_SECONDS
 
 MOST_COMMIT_THREADS = 10
-"""So many connections the SDK keeps open, one for each group that may commit side by side."""
+"""Connections that the SDK keeps open: one for each group that may commit concurrently."""
 
 TIME_MARGIN_MS = 5000
-"""Kept back of a function's timeout: enough for a call under way to end, and for the answer."""
+"""Part of a function's timeout that is reserved for a call in progress and for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +61,24 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(Environment):
-    """Everything a consumer's function needs to know about where it runs.
+    """The deployment of a consumer's function.
 
-    `sources` are the CloudEvents sources that each internal event type may come from, and a type
-    that is not among them comes from producers; `publishes` are the event types it may publish;
-    `dedup_window_seconds` is how long a key is remembered; `max_body_bytes` the largest body that
-    is read at all; `time_margin_ms` what is kept back of the function's timeout for the answer;
-    `backoff_base_seconds` and `backoff_cap_seconds` bound the delay before a failed message is
-    delivered again, and `breaker_base_seconds` and `breaker_cap_seconds` do so while what it
-    depends on is down; `effect_timeout_seconds` is the longest that one call to the outside world
-    may take, 0 for a consumer that makes none; `lease_margin_seconds` is how far the clocks of two
-    functions may differ, 0 where all share one; `group_size` is the most messages that commit in
-    one request, 1 to have each commit alone, and `commit_threads` how many such requests are made
-    side by side; `isolation_queue_url` is the queue whose messages come one by one, None for a
-    consumer that has none.
+    Attributes:
+        dedup_window_seconds: the time for which a key is remembered.
+        sources: the CloudEvents sources that each internal event type may come from. All other
+            types come from producers.
+        publishes: the event types that the consumer may publish.
+        max_body_bytes: the largest body that is read.
+        time_margin_ms: the part of the function's timeout that is reserved for the answer.
+        backoff_base_seconds: first bound of the delay before a failed message is redelivered.
+        backoff_cap_seconds: last bound of that delay.
+        breaker_base_seconds: first bound of the delay while a dependency fails.
+        breaker_cap_seconds: last bound of that delay.
+        effect_timeout_seconds: the longest duration of one call of an effect; 0 without effects.
+        lease_margin_seconds: the largest difference of two functions' clocks; 0 if all share one.
+        group_size: the most messages that commit in one request.
+        commit_threads: the most requests that commit concurrently.
+        isolation_queue_url: the isolation queue; None for a consumer without one.
     """
 
     consumer: str
@@ -102,10 +106,12 @@ class Settings(Environment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelaySettings(Environment):
-    """Everything the outbox relay needs to know about where it runs.
+    """The deployment of the outbox relay.
 
-    `service` names the deployment in metrics; `publishes` are the event types that each consumer
-    may publish; `time_margin_ms` is what is kept back of the function's timeout.
+    Attributes:
+        service: the name of the deployment in metrics.
+        publishes: the event types that each consumer may publish.
+        time_margin_ms: the part of the function's timeout that is reserved for the answer.
     """
 
     service: str
@@ -117,10 +123,11 @@ class RelaySettings(Environment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepSettings(Environment):
-    """Everything the function that finds unrouted events needs to know about where it runs.
+    """The deployment of the function that finds unrouted events.
 
-    `routes` are the event types that consumers subscribe to, by the ARN of the topic;
-    `unrouted_url` is the queue for all other events.
+    Attributes:
+        routes: the event types that consumers subscribe to, by the ARN of the topic.
+        unrouted_url: the queue for all other events.
     """
 
     routes: Mapping[str, tuple[str, ...]]

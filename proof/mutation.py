@@ -95,9 +95,8 @@ GROUPS = {
         ),
         tests=(
             "once/batch/test_batch",
-            "once/batch/test_batch_log",
             "once/batch/test_failures",
-            "once/batch/test_fifo",
+            "once/batch/test_group_order",
             "once/batch/test_metrics",
             "once/failures/test_circuit_breaker",
             "once/failures/test_dead_letter_sizes",

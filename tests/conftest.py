@@ -1,4 +1,4 @@
-"""What is made once for all tests that need it: the embedded AWS, and the templates of the app."""
+"""Fixtures that take long to create, once a session: the embedded AWS, the app's templates."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.stacks.cloud import Cloud
 
 NODE = Path(sys.executable).with_name("node")
-if NODE.exists():  # the one that was locked, whatever else the machine has
+if NODE.exists():  # the locked version, not another one of this machine
     os.environ.setdefault("JSII_NODE", str(NODE))
 
 TOGETHER = {
@@ -26,11 +26,11 @@ TOGETHER = {
     "wheel": ("tests/wheel",),
     "templates": ("tests/stacks", "tests/cdk", "tests/architecture"),
 }
-"""What shares something that takes long to make, or would disturb others."""
+"""Tests that run on one worker: they share a slow fixture, or disturb each other."""
 
 
 class _ByPlace(LoadScopeScheduling):  # type: ignore[misc]
-    """Keeps the tests of a file on one worker, and those of such places."""
+    """Keeps the tests of a file, and those of each place in `TOGETHER`, on one worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         groups = (name for name, places in TOGETHER.items() if nodeid.startswith(places))
@@ -38,7 +38,7 @@ class _ByPlace(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByPlace:
-    """Say what a worker is given at a time."""
+    """Return the scheduler that distributes the tests to the workers."""
     return _ByPlace(config, log)
 
 

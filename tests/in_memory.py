@@ -1,6 +1,6 @@
-"""Fixtures of tests without sockets and without waiting, on AWS in memory.
+"""Fixtures of unit tests: AWS in memory, no sockets, no sleeps.
 
-The `conftest.py` of each folder of such tests takes all of them.
+The `conftest.py` of each folder of unit tests imports all of them.
 """
 
 import socket
@@ -49,19 +49,19 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.delenv("AWS_LAMBDA_FUNCTION_NAME", raising=False)
     BackendDict.reset()
-    # The SDK waits before it tries again.
+    # The SDK sleeps before it repeats a call.
     monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
 @pytest.fixture(scope="session")
 def made() -> dict[tuple[str, int], Any]:
-    """The boto3 clients that were made so far."""
+    """The boto3 clients of the session, by service and configuration."""
     return {}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _aws_in_memory(made: dict[tuple[str, int], Any]) -> Iterator[None]:
-    """What every FakeAws takes long to make is made once: moto's patches, and boto3's clients."""
+    """Share moto's patches and boto3's clients, which take long to create."""
     with mock_aws(), pytest.MonkeyPatch.context() as patch:
         make = boto3.client
 
@@ -99,13 +99,13 @@ def provider() -> Provider:
 
 @pytest.fixture
 def till(start: Start, provider: Provider) -> Till:
-    """A consumer with an effect, and the provider that it calls."""
+    """A consumer with an effect, and the provider of the effect."""
     return start_till(start, provider)
 
 
 @pytest.fixture
 def seconds() -> Callable[[float], AbstractContextManager[None]]:
-    """A generous bound on time, for what takes minutes where it is not linear."""
+    """Limit the CPU time of code that takes minutes if it is not linear."""
 
     @contextmanager
     def bound(limit: float) -> Iterator[None]:
@@ -118,5 +118,5 @@ def seconds() -> Callable[[float], AbstractContextManager[None]]:
 
 @pytest.fixture
 def longest_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every random delay be as long as it may."""
+    """Replace each random delay by its upper bound."""
     monkeypatch.setattr("random.uniform", lambda low, high: high)

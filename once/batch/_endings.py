@@ -1,4 +1,4 @@
-"""Endings: the errors with which a batch ends a message itself."""
+"""Endings: the errors of messages that end without an error of their handler."""
 
 from once.batch._message_state import MessageState
 from once.errors import (
@@ -16,7 +16,7 @@ from once.schema import Standing
 
 
 def contention() -> Contention:
-    """Return the error of a message whose items other writers kept changing."""
+    """Return the error of a message in permanent contention."""
     return Contention("others kept changing the same items until the time was up")
 
 
@@ -31,7 +31,7 @@ def suspended() -> Suspended:
 
 
 def unfinished(message: MessageState) -> Unfinished:
-    """Return the error of a message that ended, or never reached, the function in each delivery."""
+    """Return the error of a message whose invocation ended, or was throttled, in each delivery."""
     deliveries = message.delivery.receive_count - 1
     text = f"the function died, timed out or was throttled in each of its {deliveries} deliveries"
     if message.known is None or message.known.intent is None:
@@ -44,7 +44,7 @@ def unfinished(message: MessageState) -> Unfinished:
 
 
 def unresumable(message: MessageState, found: Intent) -> OnceError:
-    """Return the error of a pending effect whose outcome this message's data could not complete."""
+    """Return the error of a pending effect whose message no longer fits the model."""
     error: InvalidData = message.event.data
     if found.standing is Standing.NOT_DONE:
         return error

@@ -1,4 +1,4 @@
-"""Message state: the phase of one message in a batch, and the facts on which its next step depends.
+"""Message state: the phase of one message in a batch, and the facts that decide its next step.
 
 `once.batch.state_machine` is the only writer. A message is in one phase at a time:
 
@@ -30,7 +30,7 @@ class Waiting:
 class Ready:
     """The message has a request to commit.
 
-    `outdated` says that another message has changed an item that the handler read.
+    `outdated`: another message has changed an item that the handler read.
     """
 
     request: CommitRequest
@@ -39,7 +39,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The message has a result. What follows from an error is not done yet."""
+    """The message has a result. If it is an error, the failure handler has not run yet."""
 
     result: MessageResult
 

@@ -1,4 +1,4 @@
-"""Batch metrics: figures of one invocation in CloudWatch's embedded format, in lines of the log."""
+"""Batch metrics: the figures of one invocation as log lines in CloudWatch's embedded format."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ class GroupAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class BatchMetrics:
-    """Collects the figures of one invocation; nothing is printed before `report`.
+    """Collects the figures of one invocation; `report` prints them.
 
     Attributes:
         metrics: prints the figures. Its dimension `service` is the function's name.

@@ -14,9 +14,9 @@ class _Rank(IntEnum):
     """Position of a message in the queue; those of one rank keep the order of the batch."""
 
     LAST_CHANCE = 0
-    """If no time were left for it, it would be dead-lettered without an attempt."""
+    """Without time to run, it would be dead-lettered without an attempt."""
     ORDINARY = 1
-    SUSPECT = 2
+    OFTEN_RECEIVED = 2
     """It may have ended the function in earlier deliveries."""
 
 
@@ -62,7 +62,7 @@ class ReadyQueue:
         self._waiting = self.waiting
 
     def _note(self, message: Finished) -> None:
-        """Note what a finished message decides for the messages behind it."""
+        """Record the result of a message for later messages of its group or key."""
         if message.disposition is Disposition.RETRIED and message.delivery.group is not None:
             self._blocked.add(message.delivery.group)
         event = message.delivery.decoded
@@ -78,13 +78,13 @@ class ReadyQueue:
         ]
 
     def _chosen(self, count: int) -> list[MessageState]:
-        """Return messages without contention first; the others may meet none any more by then."""
+        """Return messages without contention first: that of the others may end meanwhile."""
         fresh: list[MessageState] = []
         contended: list[MessageState] = []
         for message in self._free():
             if self._ranks[message] is _Rank.LAST_CHANCE and not message.attempts:
                 return [message]
-            if self._ranks[message] is _Rank.SUSPECT:
+            if self._ranks[message] is _Rank.OFTEN_RECEIVED:
                 break
             (contended if message.attempts else fresh).append(message)
             if len(fresh) == count:
@@ -92,7 +92,7 @@ class ReadyQueue:
         return fresh or contended[:count] or [_either_end(list(self._free()))]
 
     def _free(self) -> Iterator[MessageState]:
-        """Yield the messages that wait for no other of their group or key."""
+        """Yield the first waiting message of each group and key."""
         keys: set[str] = set()
         groups: set[str] = set()
         for message in self._waiting:
@@ -130,14 +130,14 @@ def _rank(message: MessageState) -> _Rank:
     delivery = message.delivery
     if not (delivery.is_last_chance or delivery.came_often) or message.is_decided:
         return _Rank.ORDINARY  # the handler of a decided message will not run
-    return _Rank.LAST_CHANCE if delivery.is_last_chance else _Rank.SUSPECT
+    return _Rank.LAST_CHANCE if delivery.is_last_chance else _Rank.OFTEN_RECEIVED
 
 
-def _either_end(suspects: Sequence[MessageState]) -> MessageState:
+def _either_end(messages: Sequence[MessageState]) -> MessageState:
     """Return the first message or the last, alternating with the receive count.
 
-    Every other message is then attempted before the one that ends the function at least once.
+    If one message ends the function, every other one is attempted before it at least once.
     """
-    fewest = min(message.attempts for message in suspects)
-    suspects = [message for message in suspects if message.attempts == fewest]
-    return suspects[-1 if suspects[-1].delivery.receive_count % 2 == 0 else 0]
+    fewest = min(message.attempts for message in messages)
+    messages = [message for message in messages if message.attempts == fewest]
+    return messages[-1 if messages[-1].delivery.receive_count % 2 == 0 else 0]

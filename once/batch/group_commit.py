@@ -37,16 +37,16 @@ class GroupCommitter:
     """Takes the messages of an invocation to their final states.
 
     The messages of a round are about disjoint items, so that no group conflicts with another. A
-    message that shares an item with an earlier one waits, and its handler runs again if that
-    has changed what it read.
+    message that shares an item with an earlier one waits. If that one changes an item that the
+    handler has read, the handler runs again.
 
     Args:
         machine: makes the transitions of each message.
         committer: sends the requests.
         isolation: moves messages to the isolation queue.
-        breaker: learns whether a dependency of the consumer fails.
-        size: learns how many messages commit well together.
-        threads: how many groups may commit side by side.
+        breaker: circuit breaker; sees the results of each round.
+        size: group size; sees the results of each round.
+        threads: the most groups that commit concurrently.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class GroupCommitter:
     def settle(
         self, messages: Sequence[MessageState], deadline: Deadline, metrics: BatchMetrics
     ) -> list[Finished]:
-        """Bring each message to its final state, and return these states as they were reached."""
-        suspects = self._isolation.suspects(messages) if _came_often(messages) else []
-        self._look_up(messages, suspects, deadline)
-        finished = self._finish(self._isolate(suspects, deadline))
+        """Bring each message to its final state; return these states in the order of completion."""
+        often = self._isolation.often_received(messages) if _came_often(messages) else []
+        self._look_up(messages, often, deadline)
+        finished = self._finish(self._isolate(often, deadline))
         queue = ReadyQueue([m for m in messages if not isinstance(m.phase, Finished)])
         while len(finished) < len(messages):
             going = self._take(queue, deadline)
@@ -87,14 +87,14 @@ class GroupCommitter:
         ]
 
     def _look_up(
-        self, messages: Sequence[MessageState], suspects: Sequence[MessageState], deadline: Deadline
+        self, messages: Sequence[MessageState], often: Sequence[MessageState], deadline: Deadline
     ) -> None:
-        """Look up redelivered messages: they are likely duplicates, and would spoil a group."""
+        """Look up redelivered messages: they are likely duplicates, which cancel their group."""
         grouped = self._size.limit > 1 and len(messages) > 1
         looked_up = [
             m
             for m in messages
-            if m.delivery.is_spent or m in suspects or (grouped and self._is_redelivered(m))
+            if m.delivery.is_spent or m in often or (grouped and self._is_redelivered(m))
         ]
         for start in range(0, len(looked_up), Limits.BATCH_GET_KEYS):
             if not deadline.spent:
@@ -103,12 +103,12 @@ class GroupCommitter:
     def _is_redelivered(self, message: MessageState) -> bool:
         return message.delivery.receive_count > 1 or self._size.looks_up_all
 
-    def _isolate(self, suspects: Sequence[MessageState], deadline: Deadline) -> list[MessageState]:
-        """Settle suspects at SQS before a handler can end the process; return those moved."""
-        if not suspects:
+    def _isolate(self, messages: Sequence[MessageState], deadline: Deadline) -> list[MessageState]:
+        """Delete or move messages before a handler can end the process; return those moved."""
+        if not messages:
             return []
         is_suspended = self._breaker.is_open
-        moved = self._isolation.settle(suspects, deadline, is_suspended=is_suspended)
+        moved = self._isolation.settle(messages, deadline, is_suspended=is_suspended)
         for message in moved:
             self._machine.end(message, Disposition.ISOLATED)
         return moved
@@ -136,7 +136,7 @@ class GroupCommitter:
         metrics: BatchMetrics,
     ) -> None:
         running = [message for message in going if not isinstance(message.phase, Ended)]
-        # Groups beyond the threads go on in the next round, after a check of the deadline.
+        # More groups than threads: the rest commits in the next round, after a deadline check.
         groups = pack(self._gather(running, deadline), self._size.size)[: self._threads]
         evidence = [STALE] * self._outdate(messages, groups)
         answers = self._answers(groups)
@@ -158,7 +158,7 @@ class GroupCommitter:
         self._size.learn(evidence, ended)
 
     def _gather(self, running: Sequence[MessageState], deadline: Deadline) -> list[Member]:
-        """Run the handlers of a round, and return the messages that may commit side by side."""
+        """Run the handlers of a round; return the messages that may commit concurrently."""
         taken: set[ItemKey] = set()
         members: list[Member] = []
         for message in running:
@@ -193,7 +193,7 @@ class GroupCommitter:
         return GroupAnswer(results, perf_counter() - start)
 
     def _outdate(self, messages: Iterable[MessageState], groups: Sequence[Group]) -> int:
-        """Outdate the ready messages that have read what these groups change; return how many."""
+        """Outdate the ready messages that have read items of these groups; return their number."""
         committing = {message for group in groups for message, _ in group}
         others = [
             Member(message, message.phase.request)
@@ -230,7 +230,7 @@ def _fits(group: Group, size: int) -> bool:
 
 
 def _pause(going: Sequence[MessageState], deadline: Deadline) -> bool:
-    """Wait if all of them met contention before; return False if there is no time to."""
+    """Wait if all messages had contention before; return False if there is no time to wait."""
     attempts = min(message.attempts for message in going)
     return attempts == 0 or deadline.pause(attempts - 1)
 

@@ -17,20 +17,21 @@ _SPOILING = {
     *(CommitOutcome.PENDING, CommitOutcome.FAILED, CommitOutcome.DUPLICATE),
 }
 _OF_THE_REQUEST = (OutcomeUnknown, CommitRefused)
-"""Failures of a whole request, which a smaller one would have met as well."""
+"""Failures of a whole request. A smaller group would have failed in the same way."""
 
 
 class GroupSize:
-    """Learns from results. One object serves a function for as long as it is warm.
+    """Adapts to the results of commits. One object serves a function for as long as it is warm.
 
-    A message that spoils its request makes the others in it go a second time: with `size` messages
-    a request, and a share `rate` of them spoiling it, that is (size - 1) × rate more of everything.
+    A message spoils a request if it causes its cancellation: the other messages are then sent a
+    second time. With `size` messages in a request, of which a share `rate` spoils it, grouping
+    costs (size - 1) × rate more write units.
 
     Args:
         limit: the most messages that may commit together; 1 turns grouping off.
 
     Attributes:
-        size: how many messages may commit together now, 1 to the limit.
+        size: the most messages that may commit together at present, 1 to the limit.
     """
 
     def __init__(self, limit: int) -> None:
@@ -41,17 +42,17 @@ class GroupSize:
 
     @property
     def looks_up_all(self) -> bool:
-        """Whether duplicates come so often that reading the records is cheaper than the risk."""
+        """Whether duplicates are so frequent that reading all records costs less than they do."""
         return (self.limit - 1) * self._duplicates > _ALLOWANCE
 
     def learn(
         self, results: Iterable[CommitResult], ended: Iterable[tuple[MessageResult, int]] = ()
     ) -> None:
-        """Learn from one round.
+        """Update the estimates after one round.
 
         Args:
-            results: of messages that had not met contention before.
-            ended: the messages that ended: their results, and how often they were received.
+            results: the results of messages without earlier contention.
+            ended: the result and the receive count of each message that ended.
         """
         for result in results:
             spoils = result.outcome in _SPOILING and not isinstance(result.cause, _OF_THE_REQUEST)

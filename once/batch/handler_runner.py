@@ -21,7 +21,7 @@ class HandlerRunner:
         settings: the consumer's tables, and the types that it publishes.
         read: reads an item consistently.
         rejections: the answers to business refusals.
-        completions: what writes down the outcomes of effects, by effect.
+        completions: the functions that record the outcomes of effects, by effect.
     """
 
     def __init__(
@@ -37,13 +37,13 @@ class HandlerRunner:
         self._completions = completions
 
     def handle(self, event: DecodedEvent) -> Filled:
-        """Run an event's handler; a refusal that it raises is answered at once."""
+        """Run an event's handler, and the rejection if it raises a Refusal."""
         if isinstance(event.data, InvalidData):
             return event.data
         return self._fill(event, self.empty(event), event.handler.function, event.data)
 
     def complete(self, event: DecodedEvent, owned: Intent, outcome: Any) -> Filled:
-        """Write an effect's outcome down; a Refusal among the outcomes is answered."""
+        """Run the completion of an effect, or the rejection if its outcome is a Refusal."""
         transaction = self.empty(event, owned)
         if isinstance(outcome, Refusal):
             return self.refuse(event, transaction.refused(outcome, keep_reads=False))
@@ -51,7 +51,7 @@ class HandlerRunner:
         return self._fill(event, transaction, function, event.data, outcome)
 
     def refuse(self, event: DecodedEvent, answer: Transaction) -> Filled:
-        """Run the answer to a refusal, on the transaction that is to hold it."""
+        """Run the rejection of a refusal, which fills the transaction `answer`."""
         rejection = self._rejection(answer.refusal)
         if rejection is None:
             return UnhandledRefusal(
@@ -81,7 +81,7 @@ class HandlerRunner:
                 return error
 
     def empty(self, event: DecodedEvent, owned: Intent | None = None) -> Transaction:
-        """Return a transaction that holds nothing yet."""
+        """Return an empty transaction for an event."""
         return Transaction(
             event.event,
             event.identity,
@@ -97,7 +97,7 @@ class HandlerRunner:
 
 
 def refused_twice(refusal: Refusal) -> UnhandledRefusal:
-    """Return the error for an answer that is refused in its turn."""
+    """Return the error of a rejection that raises a Refusal itself, or whose commit is refused."""
     return UnhandledRefusal(f"the answer to a refusal was refused itself: {refusal!r}")
 
 

@@ -1,12 +1,13 @@
-"""Isolation: a message that came often runs its handler alone, from a queue of its own.
+"""Isolation: a message that was received often runs its handler alone, from a separate queue.
 
 A handler can end the process, or hang until Lambda ends it. SQS then delivers the whole batch
-again: each message in it has spent a receive, even one that had committed. So the messages that
-came often are settled at SQS before any handler runs: known duplicates are deleted, the others are
-moved to the isolation queue. Its batches hold one message, and receives start anew there.
+again, and each message in it has used up a receive, even one that had committed. Messages that
+were received often are therefore handled at SQS before any handler runs: known duplicates are
+deleted, the others are moved to the isolation queue. Its batches hold one message, and its receive
+counts start at one.
 
-A message is sent first and deleted then. If the function ends in between there are two copies, and
-the dedup record lets one of them commit.
+A message is sent to the isolation queue before it is deleted. If the function ends in between,
+there are two copies, and the dedup record lets one of them commit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +54,7 @@ class Isolation:
     Args:
         client: an SQS client.
         settings: the consumer's queues; without an isolation queue, no message is moved.
-        logger: told of calls that failed.
+        logger: logs the calls that fail.
     """
 
     def __init__(self, client: "SQSClient", settings: Settings, logger: "Logger") -> None:
@@ -62,16 +63,16 @@ class Isolation:
         self._source_url = settings.queue_url
         self._logger = logger
 
-    def suspects(self, messages: Sequence[MessageState]) -> list[MessageState]:
-        """Return the messages of a batch that must be settled before any handler runs.
+    def often_received(self, messages: Sequence[MessageState]) -> list[MessageState]:
+        """Return the messages of a batch that must be deleted or moved before any handler runs.
 
-        These were received often. A message that is alone in its batch may run, unless its
-        deliveries are spent: earlier neighbours may have spent them.
+        A message that is alone in its batch may run. If its receives are used up, it is moved
+        nevertheless: other messages, in the batches of earlier deliveries, may be the cause.
         """
         alone = len(messages) == 1
-        return [message for message in messages if self._is_suspect(message, alone=alone)]
+        return [message for message in messages if self._must_move(message, alone=alone)]
 
-    def _is_suspect(self, message: MessageState, *, alone: bool) -> bool:
+    def _must_move(self, message: MessageState, *, alone: bool) -> bool:
         delivery = message.delivery
         return (
             (delivery.is_spent or (delivery.came_often and not alone))
@@ -82,18 +83,18 @@ class Isolation:
         )
 
     def settle(
-        self, suspects: Sequence[MessageState], deadline: Deadline, *, is_suspended: bool
+        self, messages: Sequence[MessageState], deadline: Deadline, *, is_suspended: bool
     ) -> list[MessageState]:
         """Delete known duplicates, move the messages that would run, and return the moved.
 
         Args:
-            suspects: the messages, whose dedup records were looked up.
+            messages: the messages that were received often, after the look-up of their records.
             deadline: the time of this invocation.
             is_suspended: whether the circuit breaker holds messages back, except on their last
                 chance.
         """
-        self.acknowledge([m for m in suspects if m.known == DUPLICATE], deadline)
-        undecided = [m for m in suspects if not m.is_decided]
+        self.acknowledge([m for m in messages if m.known == DUPLICATE], deadline)
+        undecided = [m for m in messages if not m.is_decided]
         return self.move(
             [m for m in undecided if m.delivery.is_last_chance or not is_suspended], deadline
         )
@@ -101,7 +102,7 @@ class Isolation:
     def move(self, messages: Sequence[MessageState], deadline: Deadline) -> list[MessageState]:
         """Send messages to the isolation queue, delete them from theirs, and return the moved.
 
-        The others stay where they are: SQS refused them, did not answer, or the time was up.
+        The others stay in their queue: SQS refused them or did not answer, or the time was up.
         """
         moved: list[MessageState] = []
         for copies in _calls(list(filter(None, map(_copy, messages)))):
@@ -113,7 +114,7 @@ class Isolation:
         return moved
 
     def acknowledge(self, messages: Sequence[MessageState], deadline: Deadline) -> None:
-        """Delete settled messages now. The answer, which does so too, may never be given."""
+        """Delete settled messages now: the function may end before it answers."""
         for start in range(0, len(messages), Limits.QUEUE_BATCH):
             if not deadline.spent:
                 self._delete(messages[start : start + Limits.QUEUE_BATCH])

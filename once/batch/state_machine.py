@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from once.runtime import Runtime
 
 _MAX_ATTEMPTS = 11
-"""With full jitter, seconds of contention: past that the queue is the better place to wait."""
+"""These take some seconds, with full jitter. After that the message waits in the queue."""
 
 _CONTENTION = {CommitOutcome.CONTENDED, CommitOutcome.STALE, CommitOutcome.BUSY}
 _SAME_REQUEST = {
@@ -38,14 +38,14 @@ Step = Transaction | MessageResult
 class MessageStateMachine:
     """Makes every transition of a message; no other class writes a `MessageState`.
 
-    It raises no error that a message meets: errors are results.
+    Errors of a message are not raised: they are its result.
 
     Args:
         runtime: settings, clock and logger.
         committer: looks up dedup records.
         runner: the consumer's functions.
         effects: the consumer's effects.
-        breaker: says whether a dependency of the consumer fails.
+        breaker: circuit breaker; open while a dependency of the consumer fails.
         failures: quarantines or delays failed messages.
     """
 
@@ -69,7 +69,7 @@ class MessageStateMachine:
     def look_up(self, messages: Sequence[MessageState]) -> None:
         """Look up the dedup records of messages, at most a hundred.
 
-        It is a precaution: without an answer nothing is known of them.
+        If DynamoDB does not answer, they run as if they were new.
         """
         events = [(m, m.event) for m in messages if isinstance(m.delivery.decoded, DecodedEvent)]
         try:
@@ -80,12 +80,12 @@ class MessageStateMachine:
             message.known = result
 
     def begin(self, message: MessageState, *, first: bool) -> None:
-        """Run a waiting message's handler, unless its outcome is known without.
+        """Run a waiting message's handler, unless its result is known already.
 
         Args:
             message: the message.
             first: whether no other message commits before it in this round. Otherwise an error of
-                its handler is not final, because that commit may change what the handler reads.
+                its handler is not final: the other commit may change items that it reads.
         """
         self._advance(message, lambda: self._first_step(message))
         if not first and message.is_readable and _has_failed(message):
@@ -96,7 +96,7 @@ class MessageStateMachine:
         self._advance(message, lambda: self._handle_again(message))
 
     def outdate(self, message: MessageState, request: CommitRequest) -> None:
-        """Note that another message changes an item that a ready message's handler has read."""
+        """Mark a ready message: another one changes an item that its handler has read."""
         message.phase = Ready(request, outdated=True)
 
     def answer(
@@ -116,7 +116,7 @@ class MessageStateMachine:
         """
         outcome = result.outcome
         if outcome in (CommitOutcome.CONTENDED, CommitOutcome.STALE):
-            message.max_group_size = 1  # it would likely spoil another group
+            message.max_group_size = 1  # the next conflict must not cancel another group
         elif outcome is CommitOutcome.UNATTRIBUTED:
             message.max_group_size = group_size // 2
         message.attempts += outcome in _CONTENTION
@@ -144,7 +144,7 @@ class MessageStateMachine:
             message.metrics.effect_given_up(clean=message.effect.clean)
 
     def finish(self, message: MessageState, result: MessageResult) -> Finished:
-        """Do what follows from the result of an ended message, and return its final state."""
+        """Handle the failure of an ended message, if any, and return the final state."""
         delivery = message.delivery
         if isinstance(result, OnceError):
             disposition = self._failures.handle(delivery, result, message.deadline)
@@ -190,7 +190,10 @@ class MessageStateMachine:
         return step
 
     def _unless_known(self, message: MessageState, event: DecodedEvent, error: OnceError) -> Step:
-        """A handler may fail on what its own commit changed: the record decides, not the error."""
+        """Return the error, unless the dedup record shows an earlier commit.
+
+        The earlier commit may be the cause of the error: it changed items that the handler reads.
+        """
         transaction = self._runner.empty(event)
         [known] = self._committer.look_up([transaction])
         return error if known is None else self._next(message, transaction, known)
@@ -227,7 +230,7 @@ class MessageStateMachine:
     def _resume(self, message: MessageState, done: Transaction, found: Intent) -> Step:
         if not message.is_readable:
             return unresumable(message, found)
-        message.effect = None  # if it had one, another delivery has it now
+        message.effect = None  # an earlier attempt has been taken over by another delivery
         attempt = self._effects.resume(done, found, message.deadline)
         return self._perform(message, attempt)
 
@@ -235,7 +238,7 @@ class MessageStateMachine:
         message.effect = attempt
         self._effects.call(attempt)
         message.metrics.effect_done()
-        message.attempts = 0  # an outcome from outside deserves all attempts to commit it
+        message.attempts = 0  # the commit of the outcome has all attempts again
         return self._complete(message, attempt)
 
     def _complete(self, message: MessageState, attempt: EffectAttempt) -> Step:

@@ -1,4 +1,4 @@
-"""A small consumer to try the library on, and what the unit tests share."""
+"""A small consumer, and helpers that the unit tests share."""
 
 import json
 import time
@@ -10,8 +10,8 @@ from io import StringIO
 from typing import Any
 from uuid import uuid4
 
+import hypothesis
 from aws_lambda_powertools import Logger
-from hypothesis import settings
 from msgspec import Struct
 from msgspec.json import decode, encode
 
@@ -26,21 +26,30 @@ from once.events.cloud_event import CloudEvent
 from once.handlers.actions import Table
 from once.handlers.item_reader import ItemReader
 from once.handlers.transaction import Identity, Transaction
-from once.settings import TableSettings
+from once.settings import Settings, TableSettings
 from once.testing import FakeAws, FakeContext, cloud_event
 
 COUNTERS = Table("counters")
 PUBLISHES = ("counted",)
 TABLES = {"counters": TableSettings("counters", ("name",))}
+SETTINGS = Settings(
+    consumer="notes",
+    event_types=("noted",),
+    queue_url="https://queue",
+    dead_letter_url="https://dead",
+    dedup_table="dedup",
+    tables=TABLES,
+    dedup_window_seconds=86400,
+)
 
-quick = settings(deadline=None, database=None, max_examples=100)
+quick = hypothesis.settings(deadline=None, database=None, max_examples=100)
 
 Function = Callable[[Any, Transaction], None]
 Call = tuple[str, dict[str, Any]]
 
 
 class Note(Struct, frozen=True):
-    """The data of every event here: a counter, and what to add to it."""
+    """The data of every event here: a counter, and the amount to add to it."""
 
     name: str
     amount: int = 1
@@ -82,7 +91,7 @@ def offline(
 def record(
     body: str, message_id: str, *, receive_count: int = 1, group: str | None = None, **more: Any
 ) -> dict[str, Any]:
-    """A message in the form in which Lambda hands it to a function."""
+    """A message in the form of Lambda's event."""
     attributes = {
         "ApproximateReceiveCount": str(receive_count),
         "ApproximateFirstReceiveTimestamp": "1700000000000",
@@ -122,7 +131,7 @@ def facts(dead_letter: Mapping[str, Any]) -> dict[str, str]:
 
 
 def redriven(letter: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes with which SQS sends a dead letter back, in the form of Lambda."""
+    """The attributes of a redriven dead letter, in the form of Lambda's event."""
     return {
         name: {"stringValue": value["StringValue"], "dataType": "String"}
         if "StringValue" in value
@@ -141,7 +150,7 @@ def amounts(aws: FakeAws) -> dict[str, int]:
 
 @contextmanager
 def calls(client: Any) -> Iterator[list[Call]]:
-    """Note every call of a client: the operation, and its parameters."""
+    """Record every call of a client: the operation, and its parameters."""
     made: list[Call] = []
     event = f"provide-client-params.{client.meta.service_model.service_name}"
 
@@ -158,7 +167,7 @@ def calls(client: Any) -> Iterator[list[Call]]:
 
 
 class Log:
-    """Catches what a function logs."""
+    """Captures the log of a function."""
 
     def __init__(self, aws: FakeAws) -> None:
         self._stream = StringIO()
@@ -173,7 +182,7 @@ class Log:
 
 
 class Bench:
-    """Transactions and their committer, without a handler around them."""
+    """Transactions and their committer, without a handler."""
 
     def __init__(self, aws: FakeAws) -> None:
         self.aws = aws
@@ -194,7 +203,7 @@ class Bench:
         )
 
     def request(self, transaction: Transaction) -> CommitRequest:
-        """What is sent for a transaction."""
+        """The request that commits a transaction."""
         runtime = self.aws.runtime
         return CommitRequest.of(transaction, runtime.settings, runtime.clock())
 
@@ -207,13 +216,13 @@ class Bench:
         )
 
     def counting(self, name: str = "a", *, fingerprint: str = "f") -> Transaction:
-        """A transaction that counts under its own name."""
+        """A transaction that counts on the item of the same name."""
         tx = self.transaction(name, fingerprint=fingerprint)
         count(Note(name), tx)
         return tx
 
     def commit(self, *transactions: Transaction) -> list[CommitResult]:
-        """Commit transactions together; one that can never be sent fails alone."""
+        """Commit transactions together; a single one may be impossible to send."""
         try:
             requests = [self.request(transaction) for transaction in transactions]
         except PermanentError as error:

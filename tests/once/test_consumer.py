@@ -1,26 +1,20 @@
-"""The function's entry: handlers, settings and environment agree, or nothing starts."""
+"""A function's entry: it starts only if handlers, settings and environment agree."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 
+import boto3
 import pytest
 
 from once import Consumer
 from once.errors import RegistrationError, SettingsError
-from once.settings import Settings, TableSettings
+from once.outbox.stream_relay import Relay
+from once.runtime import Runtime
+from once.settings import RelaySettings, Settings, TableSettings
 from once.testing import FakeContext
 from tests.in_memory import Start
-from tests.once.support import Note, consumer_of, count
-
-SETTINGS = Settings(
-    consumer="notes",
-    event_types=("noted",),
-    queue_url="https://queue",
-    dead_letter_url="https://dead",
-    dedup_table="dedup",
-    tables={"counters": TableSettings("counters", ("name",))},
-    dedup_window_seconds=86400,
-)
+from tests.once.support import SETTINGS, Note, amounts, consumer_of, count, failures, note
 
 
 def with_settings(**changes: Any) -> Settings:
@@ -47,18 +41,14 @@ def test_in_lambda_a_missing_variable_fails_the_load(in_lambda: pytest.MonkeyPat
     assert len(raised.value.faults) == len(SETTINGS.to_env())
 
 
-def test_on_a_laptop_the_module_loads_without_an_environment() -> None:
-    assert callable(consumer_of().lambda_handler)
-
-
-def test_on_a_laptop_a_call_without_an_environment_fails() -> None:
+def test_outside_of_lambda_only_a_call_needs_the_environment() -> None:
+    handler = consumer_of().lambda_handler
     with pytest.raises(SettingsError, match="ONCE_QUEUE_URL is missing"):
-        consumer_of().lambda_handler({"Records": []}, FakeContext())
+        handler({"Records": []}, FakeContext())
 
 
-def test_in_lambda_the_entry_works_on_a_batch(in_lambda: pytest.MonkeyPatch, start: Start) -> None:
-    aws = start()
-    handle = load(in_lambda, consumer_of(), aws.runtime.settings)
+def test_in_lambda_the_entry_handles_a_batch(in_lambda: pytest.MonkeyPatch, start: Start) -> None:
+    handle = load(in_lambda, consumer_of(), start().runtime.settings)
     assert handle({"Records": []}, FakeContext()) == {"batchItemFailures": []}
 
 
@@ -69,56 +59,91 @@ def test_in_lambda_settings_of_another_consumer_fail_the_load(
         load(in_lambda, consumer_of(), with_settings(consumer="orders"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        (
-            {"event_types": ("noted", "erased")},
-            "notes gets 'erased' and has no handler; add one, or take it out of "
-            "the declaration of 'notes' in the CDK app",
-        ),
-        (
-            {"tables": {}},
-            "notes uses the table 'counters', which it may not; add it to tables= of "
-            "the declaration of 'notes' in the CDK app",
-        ),
-        (
-            {"consumer": "orders"},
-            "the handler is of 'notes', and the function is deployed for 'orders'",
-        ),
-    ],
-)
-def test_what_settings_and_handlers_say_differently_is_refused(
-    start: Start, changes: dict[str, Any], expected: str
+def bind(start: Start, changes: dict[str, Any], *types: str) -> Any:
+    """Bind a consumer that handles these types as well to changed settings."""
+    consumer = consumer_of()
+    for event_type in types:
+        consumer.handles(event_type, Note)(count)
+    return consumer.bound_to(replace(start().runtime, settings=with_settings(**changes)))
+
+
+IN_THE_APP = "the declaration of 'notes' in the CDK app"
+DISAGREEMENTS: list[tuple[dict[str, Any], tuple[str, ...], str]] = [
+    (
+        {"event_types": ("noted", "erased")},
+        (),
+        f"notes gets 'erased' and has no handler; add one, or take it out of {IN_THE_APP}",
+    ),
+    (
+        {},
+        ("erased",),
+        "notes handles 'erased', which its queue never gets; "
+        f"add it to external= or events= of {IN_THE_APP}",
+    ),
+    (
+        {"tables": {}},
+        (),
+        f"notes uses the table 'counters', which it may not; add it to tables= of {IN_THE_APP}",
+    ),
+    (
+        {"consumer": "orders"},
+        (),
+        "the handler is of 'notes', and the function is deployed for 'orders'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "types", "expected"), DISAGREEMENTS)
+def test_a_disagreement_between_settings_and_handlers_is_rejected(
+    start: Start, changes: dict[str, Any], types: tuple[str, ...], expected: str
 ) -> None:
     with pytest.raises(RegistrationError) as raised:
-        _bind(start, changes)
+        bind(start, changes, *types)
     assert raised.value.faults == (expected,)
-
-
-def test_a_type_that_the_queue_never_gets_is_refused(start: Start) -> None:
-    consumer = consumer_of()
-    consumer.handles("erased", Note)(count)
-    with pytest.raises(RegistrationError) as raised:
-        _bind(start, {}, consumer)
-    assert raised.value.faults == (
-        "notes handles 'erased', which its queue never gets; add it to external= or events= of "
-        "the declaration of 'notes' in the CDK app",
-    )
 
 
 def test_all_disagreements_are_reported_together(start: Start) -> None:
     changes = {"consumer": "orders", "tables": {}, "event_types": ("erased",)}
     with pytest.raises(RegistrationError) as raised:
-        _bind(start, changes)
+        bind(start, changes)
     assert len(raised.value.faults) == 4
 
 
-def test_a_table_that_no_handler_uses_is_no_fault(start: Start) -> None:
+def test_a_table_that_no_handler_uses_is_accepted(start: Start) -> None:
     tables = {**SETTINGS.tables, "spare": TableSettings("spare", ("id",))}
-    assert callable(_bind(start, {"tables": tables}))
+    assert callable(bind(start, {"tables": tables}))
 
 
-def _bind(start: Start, changes: dict[str, Any], consumer: Consumer | None = None) -> Any:
-    runtime = replace(start().runtime, settings=with_settings(**changes))
-    return (consumer or consumer_of()).bound_to(runtime)
+RELAY_SETTINGS = RelaySettings(
+    service="once",
+    topic_arn="arn:aws:sns:us-east-1:1:topic",
+    dead_letter_url="https://dead",
+    publishes={},
+)
+
+
+@pytest.mark.parametrize(
+    ("create", "first"),
+    [(lambda: Runtime.of(SETTINGS), "dynamodb"), (lambda: Relay.of(RELAY_SETTINGS), "sns")],
+    ids=["consumer", "relay"],
+)
+def test_the_sqs_client_is_created_once_on_first_use(
+    monkeypatch: pytest.MonkeyPatch, create: Any, first: str
+) -> None:
+    def client(service: str, *_: object, **__: object) -> Mock:
+        services.append(service)
+        return Mock()
+
+    services: list[str] = []
+    monkeypatch.setattr(boto3, "client", client)
+    runtime = create()
+    assert services == [first]
+    assert runtime.sqs.send_message == runtime.sqs.send_message
+    assert services == [first, "sqs"]
+
+
+def test_a_batch_without_failures_uses_no_sqs_client(start: Start) -> None:
+    aws = start()
+    aws.runtime = replace(aws.runtime, sqs=cast("Any", None))
+    assert failures(aws.deliver(note(), note())) == []
+    assert amounts(aws) == {"a": 2}

@@ -1,4 +1,4 @@
-"""The failure tree: the one in the documentation is the one in the code."""
+"""The error tree, its documentation, and the texts of its errors."""
 
 import inspect
 import re
@@ -25,7 +25,7 @@ LINE = re.compile(r"^(?P<lead>[│ ]*(?:[├└]── )?)(?P<name>[A-Z]\w+)", r
 
 
 def documented() -> dict[str, str]:
-    """Each class of the docstring's tree, and the one above it."""
+    """Each class of the tree in the docstring, and its base class."""
     tree = (errors.__doc__ or "").split("\n\n")[1]
     parents: dict[str, str] = {}
     above: list[str] = []
@@ -41,61 +41,57 @@ def defined() -> dict[str, str]:
     return {c.__name__: c.__bases__[0].__name__ for c in classes if c.__module__ == "once.errors"}
 
 
-def test_the_tree_in_the_docstring_is_the_tree_of_classes() -> None:
+def test_the_docstring_shows_the_tree_of_classes() -> None:
     assert documented() == defined()
 
 
-def permanent() -> list[type[PermanentError]]:
-    return [PermanentError, *PermanentError.__subclasses__()]
-
-
 def test_every_permanent_error_has_a_reason_of_its_own() -> None:
-    ours = [kind for kind in permanent() if kind.__module__ in {"once.errors", unrouted.__name__}]
+    kinds: list[type[PermanentError]] = [PermanentError, *PermanentError.__subclasses__()]
+    ours = [kind for kind in kinds if kind.__module__ in {"once.errors", unrouted.__name__}]
     others = {Reason.RETRIES_EXHAUSTED, Reason.NOT_TRIED}
     assert {kind.reason for kind in ours} == set(Reason) - others
     assert len(ours) == len({kind.reason for kind in ours})
 
 
-def test_the_summary_of_an_error_does_not_quote_it() -> None:
-    assert PermanentError("secret").summary == "PermanentError"
-
-
-def test_what_was_raised_unexpectedly_is_summed_up_by_its_kind_and_place() -> None:
-    unexpected = Unexpected(_caught())
-    assert re.fullmatch(r"ZeroDivisionError at _caught:\d+", unexpected.summary)
-    assert "secret" in str(Unexpected(ValueError("secret")))
-    assert Unexpected(ValueError("secret")).summary == "ValueError at an unknown place"
-
-
-def _caught() -> Exception:
+def _raised() -> Exception:
     try:
         return ValueError(1 / 0)
     except ZeroDivisionError as error:
         return error
 
 
-@pytest.mark.parametrize(
-    ("response", "summary"),
-    [
-        ({"Error": {"Code": "Throttled", "Message": "secret"}}, "ClientError Throttled"),
-        ({"Error": {}}, "ClientError"),
-        ({}, "ClientError"),
-    ],
-)
-def test_the_summary_of_an_aws_error_has_its_code_and_not_its_text(
-    response: Any, summary: str
-) -> None:
-    assert summary_of(ClientError(response, "Put")) == summary
-
-
-def test_the_summary_of_an_error_that_had_no_response_is_its_kind() -> None:
-    # Such as those of requests, whose response may be None.
+def _with_response(response: Any) -> ValueError:
+    # The response of an error of requests, for example, may be None.
     error = ValueError("secret")
-    error.response = None  # type: ignore[attr-defined]
-    assert summary_of(error) == "ValueError"
+    error.response = response  # type: ignore[attr-defined]
+    return error
 
 
-def test_in_flight_says_for_how_long_at_most() -> None:
+SECRET: Any = {"Error": {"Code": "Throttled", "Message": "secret"}}
+SUMMARIES: dict[str, tuple[Exception, str]] = {
+    "permanent": (PermanentError("secret"), "PermanentError"),
+    "AWS": (ClientError(SECRET, "Put"), "ClientError Throttled"),
+    "AWS without code": (ClientError({"Error": {}}, "Put"), "ClientError"),
+    "AWS without error": (ClientError({}, "Put"), "ClientError"),
+    "no response": (_with_response(None), "ValueError"),
+    "unexpected": (Unexpected(_raised()), r"ZeroDivisionError at _raised:\d+"),
+    "not raised": (Unexpected(ValueError("secret")), "ValueError at an unknown place"),
+}
+
+
+@pytest.mark.parametrize(("error", "summary"), SUMMARIES.values(), ids=SUMMARIES)
+def test_the_summary_of_an_error_has_its_class_and_code_and_not_its_text(
+    error: Exception, summary: str
+) -> None:
+    found = error.summary if isinstance(error, OnceError) else summary_of(error)
+    assert re.fullmatch(summary, found)
+
+
+def test_the_text_of_an_unexpected_error_is_kept() -> None:
+    assert "secret" in str(Unexpected(ValueError("secret")))
+
+
+def test_in_flight_gives_the_longest_time_to_wait() -> None:
     error = InFlight(29.6)
     assert error.seconds == 29.6
     assert str(error) == "another delivery is at its effect for at most 30 s more"

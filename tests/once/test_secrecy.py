@@ -1,13 +1,14 @@
-"""What is logged: never a body, a key, or what an error quotes of them."""
+"""Log lines contain no part of a message: no body, no key, and no error text that quotes them."""
 
 import json
 from typing import Any
 
 import pytest
 
+from once.consumer import Consumer
 from once.errors import PermanentError, RetryableError
 from once.handlers.transaction import Transaction
-from once.testing import FakeAws, FakeContext, cancelled, inject, refused
+from once.testing import FakeAws, cancelled, inject, refused
 from tests.in_memory import Start
 from tests.once.support import (
     COUNTERS,
@@ -60,25 +61,23 @@ def secret_event(**changes: Any) -> dict[str, Any]:
     return note(SECRET, event_id=SECRET) | {"subject": SECRET, SECRET: SECRET} | changes
 
 
-def logged(aws: FakeAws, consumer: Any, *bodies: Any, receive_count: int = 1) -> Log:
+def logged(aws: FakeAws, consumer: Consumer, *bodies: Any, receive_count: int = 1) -> list[Any]:
+    """The lines that a batch logs; checks that none contains the secret."""
     log = Log(aws)
-    records = [
-        record(b if isinstance(b, str) else json.dumps(b), f"m-{i}", receive_count=receive_count)
-        for i, b in enumerate(bodies)
-    ]
-    invoke(aws, consumer, *records, context=FakeContext())
+    texts = [body if isinstance(body, str) else json.dumps(body) for body in bodies]
+    batch = [record(t, f"m-{i}", receive_count=receive_count) for i, t in enumerate(texts)]
+    invoke(aws, consumer, *batch)
     assert log.lines()
-    return log
+    assert SECRET not in log.text()
+    return log.lines()
 
 
 @pytest.mark.parametrize("receive_count", [1, 5])
 @pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
-def test_nothing_of_an_event_is_logged(start: Start, handler: Any, receive_count: int) -> None:
-    consumer = consumer_of(handler)
-    event = secret_event()
+def test_no_part_of_an_event_is_logged(start: Start, handler: Any, receive_count: int) -> None:
+    consumer, event = consumer_of(handler), secret_event()
     other = secret_event(data={"name": SECRET, "amount": 2})
-    log = logged(start(consumer), consumer, event, event, other, receive_count=receive_count)
-    assert SECRET not in log.text()
+    logged(start(consumer), consumer, event, event, other, receive_count=receive_count)
 
 
 BODIES: dict[str, Any] = {
@@ -96,38 +95,33 @@ BODIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_nothing_of_a_bad_body_is_logged(start: Start, body: Any) -> None:
+def test_no_part_of_an_invalid_body_is_logged(start: Start, body: Any) -> None:
     consumer = consumer_of()
-    log = logged(start(consumer), consumer, body)
-    assert log.lines()[0]["message"] == "quarantined"
-    assert SECRET not in log.text()
+    assert logged(start(consumer), consumer, body)[0]["message"] == "quarantined"
 
 
 @pytest.mark.parametrize(
-    "fault", [refused("AccessDeniedException"), cancelled("None", "ValidationError")]
+    ("service", "operation", "fault", "expected"),
+    [
+        ("dynamodb", "TransactWriteItems", refused("AccessDeniedException"), "will be retried"),
+        ("dynamodb", "TransactWriteItems", cancelled("None", "ValidationError"), "quarantined"),
+        ("sqs", "SendMessage", refused("AccessDenied", status=403), "not quarantined"),
+    ],
 )
-def test_nothing_of_an_event_is_logged_when_aws_refuses(start: Start, fault: Any) -> None:
+def test_no_part_of_a_message_is_logged_if_aws_refuses_a_request(
+    start: Start, service: str, operation: str, fault: Any, expected: str
+) -> None:
     consumer = consumer_of()
     aws = start(consumer)
-    with inject(aws.runtime.dynamodb, "TransactWriteItems", fault) as left:
-        log = logged(aws, consumer, secret_event())
+    with inject(getattr(aws.runtime, service), operation, fault) as left:
+        lines = logged(aws, consumer, SECRET if service == "sqs" else secret_event())
     assert left == []
-    assert SECRET not in log.text()
+    assert lines[0]["message"].startswith(expected)
 
 
-def test_nothing_of_a_message_is_logged_when_it_cannot_be_quarantined(start: Start) -> None:
-    consumer = consumer_of()
-    aws = start(consumer)
-    with inject(aws.runtime.sqs, "SendMessage", refused("AccessDenied", status=403)):
-        log = logged(aws, consumer, SECRET)
-    assert "not quarantined" in log.lines()[0]["message"]
-    assert SECRET not in log.text()
-
-
-def test_a_failure_is_logged_with_what_helps_to_find_it(start: Start) -> None:
+def test_a_failure_is_logged_with_the_data_to_find_it(start: Start) -> None:
     consumer = consumer_of(leaking(ValueError(SECRET)))
-    log = logged(start(consumer), consumer, secret_event())
-    line = log.lines()[0]
+    line = logged(start(consumer), consumer, secret_event())[0]
     assert line["message"] == "will be retried"
     assert line["message_id"] == "m-0"
     assert line["receive_count"] == 1

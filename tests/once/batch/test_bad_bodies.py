@@ -1,4 +1,4 @@
-"""Whatever the body is: a dead letter with its reason, the neighbours committed, no exception."""
+"""Invalid bodies: a dead letter with its reason for each, and the other messages commit."""
 
 import json
 from typing import Any
@@ -9,17 +9,9 @@ from hypothesis import strategies as st
 
 from once.events.dedup_key import Key
 from tests.in_memory import Start
-from tests.once.support import (
-    amounts,
-    consumer_of,
-    count,
-    facts,
-    failures,
-    invoke,
-    note,
-    quick,
-    record,
-)
+from tests.once.batch.batches import message
+from tests.once.batch.function import Function
+from tests.once.support import amounts, consumer_of, count, facts, failures, note, quick, record
 
 GOOD = json.dumps(note())
 
@@ -66,29 +58,22 @@ BAD: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("body", "reason"), BAD.values(), ids=BAD)
-def test_a_bad_body_is_quarantined_and_its_neighbours_are_committed(
-    start: Start, body: str, reason: str
-) -> None:
-    consumer = consumer_of()
-    aws = start(consumer)
-    batch = [record(json.dumps(note("x")), "m-1"), record(body, "m-2")]
-    assert invoke(aws, consumer, *batch, record(json.dumps(note("y")), "m-3")) == []
-    assert amounts(aws) == {"x": 1, "y": 1}
-    [letter] = aws.dead_letters()
+def test_an_invalid_body_is_quarantined_alone(function: Function, body: str, reason: str) -> None:
+    function.run(message("x"), record(body, "m-2"), message("y"))
+    assert function.amounts == {"x": 1, "y": 1}
+    [letter] = function.aws.dead_letters()
     assert facts(letter)["reason"] == reason
     assert facts(letter)["lineage"] == "m-2"
 
 
-def test_an_event_written_in_another_way_is_the_same_event(start: Start) -> None:
-    aws = start()
+def test_two_spellings_of_an_event_are_one_event(function: Function) -> None:
     bodies = [raw('{"name":"\u00e9","amount":2}'), raw(' {"amount":2, "name":"e\\u0301"} ')]
-    assert failures(aws.deliver(*bodies)) == []
-    assert amounts(aws) == {"é": 2}
-    assert aws.dead_letters() == []
+    function.run(*(record(body, body) for body in bodies))
+    assert function.amounts == {"é": 2}
+    assert function.reasons() == []
 
 
-def test_an_event_known_by_its_content_counts_once_whatever_is_volatile(start: Start) -> None:
-    # It has no identity but what it says, less what its producer stamps anew.
+def test_volatile_fields_are_no_part_of_a_key_by_content(start: Start) -> None:
     aws = start(consumer_of(count, key=Key.content(), volatile=("amount",)))
     assert failures(aws.deliver(note("a", 1), note("a", 2))) == []
     assert amounts(aws) == {"a": 1}
@@ -101,13 +86,10 @@ FRAGMENTS = st.sampled_from(
 BODIES = st.text(st.characters(exclude_categories=["Cs", "Cc"])) | st.lists(FRAGMENTS).map("".join)
 
 
-def test_no_body_breaks_a_batch(start: Start) -> None:
-    consumer = consumer_of()
-    aws = start(consumer)
-
+def test_any_body_is_answered(function: Function) -> None:
     @settings(quick, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
     @given(BODIES)
     def check(body: str) -> None:
-        assert invoke(aws, consumer, record(body, "m-1")) == []
+        function.run(record(body, "m-1"))
 
     check()

@@ -1,220 +1,139 @@
-"""A batch: every message gets its own fate, and the answer names those that come again."""
+"""A batch: each message has a result of its own, and nothing is kept for the next batch."""
 
-import json
 from typing import Any
 
 import pytest
 
+from once.events.dedup_key import key_hash
 from once.handlers.transaction import Transaction
-from once.testing import FakeContext
-from tests.in_memory import Start
-from tests.once.support import (
-    COUNTERS,
-    Log,
-    Note,
-    amounts,
-    calls,
-    consumer_of,
-    count,
-    failures,
-    invoke,
-    note,
-    reasons,
-    record,
-)
-
-WRITE = "TransactWriteItems"
+from once.testing import inject, refused
+from tests.once.batch.batches import SECOND, WRITE, batch_of, message
+from tests.once.batch.function import Function, Make, fates
+from tests.once.support import Log, Note, count, record
 
 
-def message(name: str, message_id: str, **changes: Any) -> dict[str, Any]:
-    return record(json.dumps(note(name, event_id=name) | changes), message_id)
+def test_a_duplicate_changes_nothing_and_costs_no_read(function: Function) -> None:
+    for _ in range(2):
+        assert function.run(message("a")).operations == [WRITE]
+        assert function.amounts == {"a": 1}
+        [stored] = function.aws.items("dedup")
+        assert (stored["state"], stored["outcome"]) == ("done", "accepted")
+    assert function.reasons() == []
 
 
-def test_a_message_changes_state_once(start: Start) -> None:
-    aws = start()
-    assert aws.deliver(note()) == {"batchItemFailures": []}
-    assert amounts(aws) == {"a": 1}
-    [stored] = aws.items("dedup")
-    assert (stored["state"], stored["outcome"]) == ("done", "accepted")
+def test_a_key_conflict_is_quarantined_and_changes_nothing(function: Function) -> None:
+    function.run(message("a", "e"))
+    function.run(message("a", "e", amount=5))
+    assert function.reasons() == ["key-conflict"]
+    assert function.amounts == {"a": 1}
 
 
-def test_duplicate_is_acknowledged_without_a_read(start: Start) -> None:
-    aws = start()
-    event = note()
-    aws.deliver(event)
-    with calls(aws.runtime.dynamodb) as made:
-        assert failures(aws.deliver(event)) == []
-    assert [name for name, _ in made] == [WRITE]
-    assert amounts(aws) == {"a": 1}
-    assert aws.dead_letters() == []
-
-
-def test_a_key_conflict_is_quarantined_and_changes_nothing(start: Start) -> None:
-    aws = start()
-    aws.deliver(note(event_id="e"))
-    assert failures(aws.deliver(note(amount=5, event_id="e"))) == []
-    assert reasons(aws) == ["key-conflict"]
-    assert amounts(aws) == {"a": 1}
-
-
-def test_the_same_key_twice_in_a_batch_is_settled_by_the_first_without_a_request(
-    start: Start,
-) -> None:
-    aws = start()
-    event = note()
-    with calls(aws.runtime.dynamodb) as made:
-        assert failures(aws.deliver(event, event, event)) == []
-    assert [name for name, _ in made] == [WRITE]
-    assert amounts(aws) == {"a": 1}
-
-
-def test_the_same_key_with_other_content_in_a_batch_is_a_conflict_without_a_request(
-    start: Start,
-) -> None:
-    aws = start()
-    with calls(aws.runtime.dynamodb) as made:
-        answer = aws.deliver(note(event_id="e"), note(amount=5, event_id="e"))
-    assert failures(answer) == []
-    assert [name for name, _ in made] == [WRITE]
-    assert reasons(aws) == ["key-conflict"]
-    assert amounts(aws) == {"a": 1}
-
-
-def test_after_a_failure_the_same_key_in_the_batch_is_tried_itself(start: Start) -> None:
-    tries: list[str] = []
-
-    def second_time_lucky(event: Note, tx: Transaction) -> None:
-        tries.append(event.name)
-        if len(tries) == 1:
+def test_a_repeated_key_is_attempted_after_an_error_of_the_first(make: Make) -> None:
+    def fail_once(event: Note, tx: Transaction) -> None:
+        if len(notes.handled) == 1:
             raise ValueError
         count(event, tx)
 
-    consumer = consumer_of(second_time_lucky)
-    aws = start(consumer)
-    assert invoke(aws, consumer, message("a", "m-1"), message("a", "m-2")) == ["m-1"]
-    assert amounts(aws) == {"a": 1}
+    notes = make(fail_once)
+    notes.run(message("a", message_id="m-1"), message("a", message_id="m-2"), reports=["m-1"])
+    assert notes.amounts == {"a": 1}
 
 
-def test_after_a_conflict_the_same_key_in_the_batch_is_tried_itself(start: Start) -> None:
-    aws = start()
-    aws.deliver(note(event_id="e"))
-    conflict, duplicate = note(amount=5, event_id="e"), note(event_id="e")
-    assert failures(aws.deliver(conflict, duplicate)) == []
-    assert reasons(aws) == ["key-conflict"]
+def test_a_repeated_key_is_attempted_after_a_conflict_of_the_first(function: Function) -> None:
+    function.run(message("a", "e"))
+    function.run(message("a", "e", amount=5), message("a", "e", message_id="duplicate"))
+    assert function.reasons() == ["key-conflict"]
 
 
-BAD: dict[str, Any] = {
-    "unparseable": "{",
-    "invalid event": {**note(), "specversion": "2"},
-    "no key": {**note(), "id": None},
-    "unknown type": {**note(), "type": "unheard of"},
-    "invalid data": {**note(), "data": {"name": 5}},
-}
-
-
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-def test_the_neighbours_of_a_bad_message_are_committed(start: Start, bad: Any) -> None:
-    aws = start()
-    assert failures(aws.deliver(note("before"), bad, note("after"))) == []
-    assert amounts(aws) == {"before": 1, "after": 1}
-    assert len(aws.dead_letters()) == 1
-
-
-def test_the_neighbours_of_a_handler_that_fails_are_committed(start: Start) -> None:
-    def picky(event: Note, tx: Transaction) -> None:
-        if event.name == "bad":
-            raise RuntimeError
-        count(event, tx)
-
-    consumer = consumer_of(picky)
-    aws = start(consumer)
-    batch = [message("before", "m-1"), message("bad", "m-2"), message("after", "m-3")]
-    assert invoke(aws, consumer, *batch) == ["m-2"]
-    assert amounts(aws) == {"before": 1, "after": 1}
-
-
-def test_the_neighbours_of_a_write_that_is_never_accepted_are_committed(start: Start) -> None:
-    def writing(event: Note, tx: Transaction) -> None:
-        count(event, tx)
-        if event.name == "bad":
-            tx.put(COUNTERS, {"name": "x", "amount": 1.5})
-
-    consumer = consumer_of(writing)
-    aws = start(consumer)
-    assert failures(aws.deliver(note("before"), note("bad"), note("after"))) == []
-    assert amounts(aws) == {"before": 1, "after": 1}
-    assert reasons(aws) == ["invalid-write"]
-
-
-class Unspeakable(Exception):
+class Unprintable(Exception):
     def __str__(self) -> str:
         raise RuntimeError
 
 
 class Answered(Exception):
-    """Like the errors of HTTP clients, it has a response that is no AWS answer."""
+    """Has a `response` that is no AWS answer, as the errors of HTTP clients do."""
 
     response = object()
 
 
-@pytest.mark.parametrize("error", [Unspeakable(), Answered(), RecursionError(), MemoryError()])
-def test_whatever_a_handler_raises_its_message_alone_comes_again(
-    start: Start, error: Exception
-) -> None:
-    def raising(event: Note, tx: Transaction) -> None:
+@pytest.mark.parametrize("error", [Unprintable(), Answered(), RecursionError(), MemoryError()])
+def test_an_exception_of_a_handler_fails_only_its_message(make: Make, error: Exception) -> None:
+    def handle(event: Note, tx: Transaction) -> None:
         if event.name == "bad":
             raise error
         count(event, tx)
 
-    consumer = consumer_of(raising)
-    aws = start(consumer)
-    assert invoke(aws, consumer, message("bad", "m-1"), message("good", "m-2")) == ["m-1"]
-    assert amounts(aws) == {"good": 1}
+    function = make(handle)
+    function.run(*batch_of("before", "bad", "after"), reports=["bad"])
+    assert function.amounts == {"before": 1, "after": 1}
 
 
-def test_an_empty_batch_is_answered(start: Start) -> None:
-    consumer = consumer_of()
-    handle = consumer.bound_to(start(consumer).runtime)
-    assert handle({"Records": []}, FakeContext()) == {"batchItemFailures": []}
+def test_a_duplicate_is_recognized_by_its_record_alone(function: Function) -> None:
+    function.keep_warm()
+    function.run(message("a"))
+    [stored] = function.aws.items("dedup")
+    function.aws.dynamodb.delete_item(TableName="dedup", Key={"pk": {"S": stored["pk"]}})
+    # Without the record, only the memory of the function could tell a duplicate.
+    function.run(message("a"))
+    assert function.amounts == {"a": 2}
 
 
-def test_the_answer_names_failed_messages_of_this_batch_in_their_order(start: Start) -> None:
-    def failing(event: Note, tx: Transaction) -> None:
-        if event.name.startswith("bad"):
-            raise ValueError
-        count(event, tx)
-
-    consumer = consumer_of(failing)
-    names = ["bad 1", "good 1", "bad 2", "good 2", "bad 3"]
-    batch = [message(name, f"id of {name}") for name in names]
-    expected = [f"id of {name}" for name in names if "bad" in name]
-    assert invoke(start(consumer), consumer, *batch) == expected
+def test_failures_of_one_invocation_are_not_reported_in_the_next(function: Function) -> None:
+    function.keep_warm()
+    function.run(*batch_of("a", "fail", "fail again"), reports=["fail", "fail again"])
+    function.run(message("b"))
 
 
-def test_nothing_is_remembered_from_one_invocation_to_the_next(start: Start) -> None:
-    consumer = consumer_of()
-    aws = start(consumer)
-    handle = consumer.bound_to(aws.runtime)
-    batch = {"Records": [message("a", "m-1")]}
-    handle(batch, FakeContext())
-    [stored] = aws.items("dedup")
-    aws.dynamodb.delete_item(TableName="dedup", Key={"pk": {"S": stored["pk"]}})
-    # With the record gone, memory alone could tell that this is a duplicate.
-    assert handle(batch, FakeContext()) == {"batchItemFailures": []}
-    assert amounts(aws) == {"a": 2}
+def test_the_results_of_a_batch_are_counted_in_one_log_line(function: Function) -> None:
+    log, event = Log(function.aws), message("a")
+    function.run(event, event, event, record("{", "bad"))
+    assert fates(log) == {"committed": 1, "duplicate": 2, "quarantined": 1}
 
 
-def test_failures_of_one_invocation_are_not_answered_in_the_next(start: Start) -> None:
-    consumer = consumer_of()
-    aws = start(consumer)
-    handle = consumer.bound_to(aws.runtime)
-    assert len(failures(handle({"Records": [message("a", "m-1")]}, FakeContext(0)))) == 1
-    assert failures(handle({"Records": [message("b", "m-2")]}, FakeContext())) == []
+FIELDS = ("message", "reason", "error", "message_id", "receive_count", "key_hash")
+DENIED = refused("AccessDenied", status=403)
+LINES: dict[str, tuple[str, list[Any], dict[str, str]]] = {
+    "retried": ("later", [], {"message": "will be retried", "error": "RetryableError"}),
+    "quarantined": (
+        "poison",
+        [],
+        {"message": "quarantined", "reason": "permanent", "error": "PermanentError"},
+    ),
+    "not quarantined": (
+        "poison",
+        [DENIED],
+        {"message": "not quarantined: ClientError AccessDenied", "error": "PermanentError"},
+    ),
+    "duplicate": ("known", [], {"message": "duplicate"}),
+}
 
 
-def test_the_fates_of_a_batch_are_counted_in_one_log_line(start: Start) -> None:
-    aws = start()
-    log = Log(aws)
-    aws.deliver(event := note("a"), event, event, "{")
-    [line] = [line for line in log.lines() if line["message"] == "batch"]
-    assert line["fates"] == {"committed": 1, "duplicate": 2, "quarantined": 1}
+def logged(function: Function, sent: dict[str, Any], *faults: Any) -> dict[str, Any]:
+    """The first line about a message; its dead letter meets these faults."""
+    log, is_reported = Log(function.aws), "later" in sent["body"] or faults
+    with inject(function.aws.runtime.sqs, "SendMessage", *faults) as left:
+        function.run(sent, reports=["m-1"] if is_reported else [])
+    assert left == []
+    line = log.lines()[0]
+    return {name: line[name] for name in FIELDS if name in line}
+
+
+@pytest.mark.parametrize(("name", "faults", "expected"), LINES.values(), ids=LINES)
+def test_a_log_line_identifies_the_message_and_says_its_result(
+    function: Function, name: str, faults: list[Any], expected: dict[str, str]
+) -> None:
+    function.run(*[message("known")] * (name == "known"))
+    ids = {
+        "message_id": "m-1",
+        "receive_count": 2,
+        "key_hash": key_hash(f"notes#event#/test#{name}"),
+    }
+    sent = message(name, message_id="m-1", **SECOND)
+    assert logged(function, sent, *faults) == expected | ids
+
+
+@pytest.mark.parametrize("body", ["{}", "[]"])
+def test_without_a_key_the_message_id_is_logged(function: Function, body: str) -> None:
+    found = logged(function, record(body, "m-1"))
+    assert "key_hash" not in found
+    assert found["message_id"] == "m-1"

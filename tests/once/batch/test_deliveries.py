@@ -1,6 +1,5 @@
-"""What a queue does to a message: delivered again, twice at once, after its delete, and late."""
+"""Deliveries by SQS: repeated, concurrent, after the delete, and late."""
 
-import json
 from typing import Any
 
 import pytest
@@ -9,99 +8,80 @@ from once.cdk.checks._dedup_window import message_life_days
 from once.cdk.deployment_config import DAY_SECONDS, DeploymentConfig
 from once.handlers.transaction import Transaction
 from once.schema import Limits
-from once.testing import FakeAws
-from tests.in_memory import Start
-from tests.once.support import Note, amounts, consumer_of, count, failures, invoke, note, record
+from tests.once.batch.batches import message
+from tests.once.batch.function import Function, Make
+from tests.once.support import Note, count
 
 NOW = 1_800_000_000
-CONSUMER = consumer_of()
+DEAD_LETTER = Limits.DEAD_LETTER_RETENTION_SECONDS
 
 
-def message(receive_count: int = 1, **more: Any) -> dict[str, Any]:
-    """A message, the same one each time, but for its receipt."""
-    handle = {"receiptHandle": f"handle {receive_count}"}
-    body = json.dumps(note(event_id="e"))
-    return record(body, "m-1", receive_count=receive_count, **handle, **more)
+def delivery(receive_count: int = 1) -> dict[str, Any]:
+    """A delivery of one message; only its receipt differs from the others."""
+    return message("a", receive_count=receive_count, receiptHandle=f"handle {receive_count}")
 
 
-def counted_once(aws: FakeAws) -> bool:
-    return (amounts(aws), aws.dead_letters()) == ({"a": 1}, [])
+def assert_counted_once(function: Function) -> None:
+    assert function.amounts == {"a": 1}
+    assert function.reasons() == []
 
 
-def test_r1_a_message_that_is_delivered_until_its_last_receive_counts_once(start: Start) -> None:
-    aws = start(CONSUMER)
-    assert [invoke(aws, CONSUMER, message(n)) for n in range(1, 6)] == [[]] * 5
-    assert counted_once(aws)
+def test_r1_a_message_delivered_until_its_last_receive_counts_once(function: Function) -> None:
+    for receive_count in range(1, 6):
+        function.run(delivery(receive_count))
+    assert_counted_once(function)
 
 
-def test_r2_of_two_deliveries_at_once_both_are_acknowledged_and_one_counts(start: Start) -> None:
-    second: list[list[str]] = []
-
+def test_r2_two_concurrent_deliveries_are_acknowledged_and_count_once(make: Make) -> None:
     def slow(event: Note, tx: Transaction) -> None:
         count(event, tx)
-        if not second:  # the handler takes so long that the message is visible again
-            second.append([])
-            second[0] = invoke(aws, consumer, message(2))
+        if len(notes.handled) == 1:  # the visibility timeout ends while the handler runs
+            notes.run(delivery(2))
 
-    consumer = consumer_of(slow)
-    aws = start(consumer)
-    assert invoke(aws, consumer, message(1)) == []
-    assert second == [[]]
-    assert counted_once(aws)
+    notes = make(slow)
+    notes.run(delivery(1))
+    assert notes.handled == ["a", "a"]
+    assert_counted_once(notes)
 
 
 @pytest.mark.parametrize("receive_count", [1, 2, 5])
-def test_r3_what_comes_again_after_it_was_acknowledged_is_acknowledged_again(
-    start: Start, receive_count: int
-) -> None:
-    # The delete named a receipt that was stale by then, or SQS has lost it.
-    aws = start(CONSUMER)
-    neighbour = record(json.dumps(note("b", event_id="b")), "m-2")
-    assert invoke(aws, CONSUMER, message()) == []
-    assert invoke(aws, CONSUMER, message(receive_count), neighbour) == []
-    assert amounts(aws) == {"a": 1, "b": 1}
-    assert aws.dead_letters() == []
+def test_r3_a_later_delivery_is_acknowledged(function: Function, receive_count: int) -> None:
+    # The delete named an expired receipt, or SQS has lost it.
+    function.run(delivery())
+    function.run(delivery(receive_count), message("b"))
+    assert function.amounts == {"a": 1, "b": 1}
+    assert function.reasons() == []
 
 
 @pytest.mark.parametrize("receive_count", [2, 4, 5])
-def test_r4_a_message_whose_receives_were_spent_by_throttling_is_tried(
-    start: Start, receive_count: int
-) -> None:
-    aws = start(CONSUMER)
-    assert invoke(aws, CONSUMER, message(receive_count)) == []
-    assert counted_once(aws)
+def test_r4_a_throttled_message_is_attempted(function: Function, receive_count: int) -> None:
+    function.run(delivery(receive_count))
+    assert_counted_once(function)
 
 
-def test_r5_a_message_that_waited_for_nearly_its_whole_life_is_tried(start: Start) -> None:
-    aws = start(CONSUMER)
-    aws.time = NOW
-    late = message()
+def test_r5_a_message_is_attempted_shortly_before_its_retention_ends(function: Function) -> None:
+    function.aws.time, late = NOW, delivery()
     late["attributes"]["SentTimestamp"] = str((NOW - Limits.QUEUE_RETENTION_SECONDS + 60) * 1000)
-    assert invoke(aws, CONSUMER, late) == []
-    assert counted_once(aws)
+    function.run(late)
+    assert_counted_once(function)
 
 
-@pytest.mark.parametrize("redrives", [0, 1, 2, 3, 5])
-def test_d2_a_duplicate_as_late_as_a_message_can_be_is_known_in_the_shortest_window(
-    start: Start, redrives: int
-) -> None:
-    """Each stay is as long as SQS keeps a message, in the queue and in the dead-letter queue."""
-    shortest = message_life_days(redrives) * DAY_SECONDS
-    aws = start(CONSUMER, dedup_window_seconds=shortest)
-    aws.time = NOW
-    assert invoke(aws, CONSUMER, message()) == []
-    aws.time += (1 + redrives) * Limits.QUEUE_RETENTION_SECONDS
-    aws.time += redrives * Limits.DEAD_LETTER_RETENTION_SECONDS
-    assert invoke(aws, CONSUMER, message()) == []
-    assert counted_once(aws)
+def longest_life(redrives: int) -> int:
+    """Seconds for which a message exists, if it stays in each queue for the whole retention."""
+    in_queues = (1 + redrives) * Limits.QUEUE_RETENTION_SECONDS
+    return in_queues + redrives * DEAD_LETTER
 
 
-def test_d2_as_deployed_a_duplicate_is_known_as_long_as_messages_live(start: Start) -> None:
-    config = DeploymentConfig()
-    aws = start(CONSUMER, dedup_window_seconds=config.dedup_window_seconds)
-    aws.time = NOW
-    event = note()
-    assert failures(aws.deliver(event)) == []
-    aws.time += (1 + config.redrives) * Limits.DEAD_LETTER_RETENTION_SECONDS
-    assert failures(aws.deliver(event)) == []
-    assert counted_once(aws)
+DEPLOYED = DeploymentConfig()
+WINDOWS = [(message_life_days(n) * DAY_SECONDS, longest_life(n)) for n in (0, 1, 2, 3, 5)]
+AS_DEPLOYED = DEPLOYED.dedup_window_seconds, (1 + DEPLOYED.redrives) * DEAD_LETTER
+
+
+@pytest.mark.parametrize(("window", "life"), [*WINDOWS, AS_DEPLOYED])
+def test_d2_the_window_contains_the_latest_duplicate(make: Make, window: int, life: int) -> None:
+    function = make(dedup_window_seconds=window)
+    function.aws.time = NOW
+    function.run(delivery())
+    function.aws.time += life
+    function.run(delivery())
+    assert_counted_once(function)

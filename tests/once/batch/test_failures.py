@@ -1,26 +1,17 @@
-"""Failures: what can pass is tried again, what cannot is quarantined, and nothing is lost."""
+"""Failures: retryable errors are reported, permanent ones quarantined, and no message is lost."""
 
-from typing import Any
+import time
+from collections.abc import Callable
 
 import pytest
 
 from once.errors import OnceError, PermanentError, RetryableError
 from once.handlers.transaction import Transaction
+from once.schema import Limits
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
-from tests.in_memory import Start
-from tests.once.support import (
-    COUNTERS,
-    Note,
-    amounts,
-    consumer_of,
-    count,
-    facts,
-    failures,
-    note,
-    reasons,
-)
-
-WRITE = "TransactWriteItems"
+from tests.once.batch.batches import LAST, THIRD, batch_of, message
+from tests.once.batch.function import Function, Make
+from tests.once.support import COUNTERS, Note, count, record
 
 
 class Later(RetryableError):
@@ -33,79 +24,47 @@ class Never(PermanentError):
     reason = "never-ever"  # type: ignore[assignment]
 
 
-def raising(error: Exception) -> Any:
+def raising(*errors: Exception) -> Callable[[Note, Transaction], None]:
+    """A handler that raises these errors, one each time, and then succeeds."""
+    left = [*errors]
+
     def handle(event: Note, tx: Transaction) -> None:
         count(event, tx)
-        raise error
+        if left:
+            raise left.pop(0)
 
-    return consumer_of(handle)
-
-
-PASSING = [ValueError("x"), Later("x"), OnceError("x"), KeyError("x"), TimeoutError()]
+    return handle
 
 
-@pytest.mark.parametrize("error", PASSING, ids=repr)
-@pytest.mark.parametrize("receive_count", [1, 2, 4])
-def test_what_may_pass_is_tried_again(start: Start, error: Exception, receive_count: int) -> None:
-    aws = start(raising(error))
-    assert len(failures(aws.deliver(note(), receive_count=receive_count))) == 1
-    assert aws.dead_letters() == []
-    assert aws.items("dedup") == aws.items("counters") == []
-
-
-@pytest.mark.parametrize("error", PASSING, ids=repr)
-def test_at_the_last_receive_it_is_quarantined(start: Start, error: Exception) -> None:
-    aws = start(raising(error))
-    assert failures(aws.deliver(note(), receive_count=5)) == []
-    assert reasons(aws) == ["retries-exhausted"]
-
-
-@pytest.mark.parametrize(("receive_count", "quarantined"), [(2, False), (3, True)])
-def test_which_receive_is_the_last_is_a_setting(
-    start: Start, receive_count: int, *, quarantined: bool
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), Later("x"), OnceError("x"), KeyError("x"), TimeoutError()], ids=repr
+)
+@pytest.mark.parametrize(
+    ("max_receive_count", "receive_count"), [(5, 1), (5, 2), (5, 4), (5, 5), (3, 2), (3, 3)]
+)
+def test_a_retryable_error_is_reported_until_the_last_receive(
+    make: Make, error: Exception, max_receive_count: int, receive_count: int
 ) -> None:
-    aws = start(raising(ValueError()), max_receive_count=3)
-    answer = aws.deliver(note(), receive_count=receive_count)
-    assert len(failures(answer)) == (not quarantined)
-    assert len(aws.dead_letters()) == quarantined
+    function = make(raising(error), max_receive_count=max_receive_count)
+    is_last = receive_count == max_receive_count
+    function.run(message("a", receive_count=receive_count), reports=["a"] * (not is_last))
+    assert function.reasons() == ["retries-exhausted"] * is_last
+    assert function.aws.items("dedup") == function.aws.items("counters") == []
 
 
 @pytest.mark.parametrize("receive_count", [1, 5])
 @pytest.mark.parametrize(
     ("error", "reason"), [(PermanentError("x"), "permanent"), (Never("x"), "never-ever")]
 )
-def test_what_cannot_pass_is_quarantined_at_once(
-    start: Start, error: Exception, reason: str, receive_count: int
+def test_a_permanent_error_is_quarantined_at_once_and_leaves_the_key_unused(
+    make: Make, error: Exception, reason: str, receive_count: int
 ) -> None:
-    aws = start(raising(error))
-    assert failures(aws.deliver(note(), receive_count=receive_count)) == []
-    assert reasons(aws) == [reason]
-    assert aws.items("dedup") == aws.items("counters") == []
-
-
-def test_a_quarantined_event_leaves_its_key_free(start: Start) -> None:
-    errors = [PermanentError("x")]
-
-    def once_bad(event: Note, tx: Transaction) -> None:
-        if errors:
-            raise errors.pop()
-        count(event, tx)
-
-    aws = start(consumer_of(once_bad))
-    event = note()
-    aws.deliver(event)
-    assert failures(aws.deliver(event)) == []
-    assert amounts(aws) == {"a": 1}
-
-
-def test_a_condition_without_otherwise_is_tried_again(start: Start) -> None:
-    def conditional(event: Note, tx: Transaction) -> None:
-        tx.put(COUNTERS, {"name": "a"}, condition="attribute_exists(amount)")
-
-    aws = start(consumer_of(conditional))
-    event = note()
-    assert len(failures(aws.deliver(event))) == 1
-    assert aws.items("dedup") == []
+    function = make(raising(error))
+    function.run(message("a", receive_count=receive_count))
+    assert function.reasons() == [reason]
+    assert function.aws.items("dedup") == function.aws.items("counters") == []
+    function.run(message("a"))
+    assert function.amounts == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -113,36 +72,20 @@ def test_a_condition_without_otherwise_is_tried_again(start: Start) -> None:
     [
         cancelled("None", "AccessDenied"),
         refused("AccessDeniedException"),
-        cancelled("ConditionalCheckFailed", "None"),  # without the record that is in the way
+        cancelled("ConditionalCheckFailed", "None"),  # without the conflicting record
         cancelled("None"),  # fewer reasons than actions
         refused("TransactionCanceledException"),  # without reasons
     ],
 )
-def test_an_answer_that_nobody_understands_is_not_acknowledged(start: Start, fault: Fault) -> None:
-    aws = start()
-    with inject(aws.runtime.dynamodb, WRITE, fault) as left:
-        assert len(failures(aws.deliver(note()))) == 1
-    assert left == []
-    assert aws.items("counters") == []
+def test_an_unknown_answer_to_a_commit_is_reported(function: Function, fault: Fault) -> None:
+    function.run(message("a"), writes=[fault], reports=["a"])
+    assert function.amounts == {}
 
 
-def test_an_unknown_outcome_is_settled_by_the_next_delivery(start: Start) -> None:
-    aws = start()
-    event = note()
-    client = aws.runtime.dynamodb
-    with inject(client, WRITE, answer_lost()), inject(client, "BatchGetItem", never_sent()):
-        assert len(failures(aws.deliver(event))) == 1
-    assert failures(aws.deliver(event)) == []
-    assert amounts(aws) == {"a": 1}
-
-
-def test_a_read_that_fails_is_tried_again(start: Start) -> None:
-    def reading(event: Note, tx: Transaction) -> None:
-        tx.get(COUNTERS, {"name": "a"})
-
-    aws = start(consumer_of(reading))
-    with inject(aws.runtime.dynamodb, "GetItem", refused("AccessDeniedException")):
-        assert len(failures(aws.deliver(note()))) == 1
+def test_a_message_whose_handler_cannot_read_an_item_is_reported(make: Make) -> None:
+    function = make(lambda event, tx: tx.get(COUNTERS, {"name": "a"}))
+    with inject(function.aws.runtime.dynamodb, "GetItem", refused("AccessDeniedException")):
+        function.run(message("a"), reports=["a"])
 
 
 UNSENT: dict[str, Fault] = {
@@ -150,28 +93,36 @@ UNSENT: dict[str, Fault] = {
     "no such queue": refused("QueueDoesNotExist"),
     "no answer": never_sent(),
     "server error": refused("InternalError", status=500),
+    "answer lost": answer_lost(),
 }
 
 
 @pytest.mark.parametrize("fault", UNSENT.values(), ids=UNSENT)
-@pytest.mark.parametrize(("body", "receive_count"), [("{", 1), ("{", 5)])
+@pytest.mark.parametrize("receive_count", [1, 5])
 def test_a_message_that_cannot_be_quarantined_is_not_acknowledged(
-    start: Start, fault: Fault, body: str, receive_count: int
+    function: Function, fault: Fault, receive_count: int
 ) -> None:
-    aws = start()
-    with inject(aws.runtime.sqs, "SendMessage", fault) as left:
-        # What FakeAws sends itself goes through another client.
-        answer = aws.deliver(body, note(), receive_count=receive_count)
+    """After a lost answer there will be two dead letters, which is harmless."""
+    batch = record("{", "bad", receive_count=receive_count), *batch_of("a")
+    with inject(function.aws.runtime.sqs, "SendMessage", fault) as left:
+        function.run(*batch, reports=["bad"])
     assert left == []
-    assert len(failures(answer)) == 1
-    assert amounts(aws) == {"a": 1}
-    assert aws.dead_letters() == []
+    assert function.amounts == {"a": 1}
+    assert function.reasons() == ["unparseable"] * fault.done
 
 
-def test_a_dead_letter_whose_sending_was_not_answered_is_sent_again(start: Start) -> None:
-    # Two dead letters of one message are harmless, and none is not.
-    aws = start()
-    with inject(aws.runtime.sqs, "SendMessage", answer_lost()):
-        assert len(failures(aws.deliver("{"))) == 1
-    [letter] = aws.dead_letters()
-    assert facts(letter)["reason"] == "unparseable"
+def test_shortly_before_sqs_deletes_a_message_it_has_its_last_chance(function: Function) -> None:
+    old, age = message("fail"), Limits.QUEUE_RETENTION_SECONDS - 60 * 60
+    old["attributes"]["SentTimestamp"] = str(int((time.time() - age) * 1000))
+    function.run(old)
+    assert function.reasons() == ["retries-exhausted"]
+
+
+def test_an_open_breaker_delays_neither_last_chances_nor_bad_bodies(function: Function) -> None:
+    function.keep_warm()
+    denied = refused("AccessDeniedException")
+    function.run(message("a", **THIRD), writes=[denied], reports=["a"])
+    function.run(message("b", **THIRD), record("{", "bad", **THIRD), reports=["b"])
+    assert function.reasons() == ["unparseable"]
+    function.run(message("c", **LAST))
+    assert function.amounts == {"c": 1}

@@ -1,190 +1,141 @@
-"""Items that messages of one batch share: they never meet in a request, and every one counts."""
+"""Messages of one batch that share items: they never commit in one request, and all commit."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from once.handlers.transaction import Transaction
-from tests.in_memory import Start
-from tests.once.batch.grouping import WRITE, batch_of, faults, groups, message, naming, operations
-from tests.once.support import COUNTERS, Note, SoldOut, amounts, calls, consumer_of, count, invoke
+from tests.once.batch.batches import WRITE, batch_of, cancelling, message
+from tests.once.batch.function import Function, Make
+from tests.once.support import COUNTERS, Note, SoldOut, count
 
 
-class Shared:
-    """A consumer whose messages say what they touch, and the way to run it.
+def handle(event: Note, tx: Transaction) -> None:
+    """Do what the operator between two items says.
 
-    `a` counts on a, `a<b` writes into a what it reads in b, `a?b` counts on a if there is a b,
-    `a!b` refuses where it reads no b, and `a=b` fails there; else they count on a.
+    `a` counts on a, `a<b` copies b to a, `a?b` counts on a if there is a b, `a!b` refuses without
+    a b, and `a=b` fails without; with a b, both count on a.
+    """
+    name, how, other = event.name.partition(next((c for c in event.name if c in "<?!="), "<"))
+    found = tx.get(COUNTERS, {"name": other}) if how != "?" and other else None
+    if how == "?":
+        tx.check(COUNTERS, {"name": other}, condition="attribute_exists(amount)")
+    if how == "!" and found is None:
+        raise SoldOut
+    if how == "=" and found is None:
+        raise ValueError
+    if how == "<" and other:
+        tx.put(COUNTERS, {"name": name, "amount": found["amount"] if found else 0})
+    else:
+        count(Note(name), tx)
+
+
+class Row(NamedTuple):
+    """A batch, and what follows from it.
+
+    Attributes:
+        names: those of the messages.
+        requests: the messages in each request.
+        amounts: the items in the end.
+        handled: the handler's calls, if they are not one for each message.
     """
 
-    def __init__(self, start: Start, **settings: Any) -> None:
-        self.handled: list[str] = []
-        self.consumer = consumer_of(self.handle)
-        self.consumer.rejects(SoldOut)(self.refuse)
-        self.aws = start(self.consumer, **settings)
-
-    def handle(self, event: Note, tx: Transaction) -> None:
-        self.handled.append(event.name)
-        name, how, other = event.name.partition(next((c for c in event.name if c in "<?!="), "<"))
-        found = tx.get(COUNTERS, {"name": other}) if how != "?" and other else None
-        if how == "?":
-            tx.check(COUNTERS, {"name": other}, condition="attribute_exists(amount)")
-        if how == "!" and found is None:
-            raise SoldOut
-        if how == "=" and found is None:
-            raise ValueError
-        if how == "<" and other:
-            tx.put(COUNTERS, {"name": name, "amount": found["amount"] if found else 0})
-        else:
-            count(Note(name), tx)
-
-    def refuse(self, event: Note, refusal: SoldOut, tx: Transaction) -> None:
-        tx.put(COUNTERS, {"name": "refused", "amount": 1})
-
-    def run(self, *names: str) -> list[list[str]]:
-        """Work on a batch in which all goes well; return the events in each request."""
-        batch = [message(name, f"{name} {i}") for i, name in enumerate(names)]
-        with calls(self.aws.runtime.dynamodb) as made:
-            assert invoke(self.aws, self.consumer, *batch) == []
-        assert len(self.aws.items("dedup")) == len(names)
-        return [[event.rpartition(" ")[0] for event in group] for group in groups(made)]
+    names: str
+    requests: list[str]
+    amounts: dict[str, int]
+    handled: str | None = None
 
 
-@pytest.fixture
-def shared(start: Start) -> Shared:
-    return Shared(start)
+ROWS = {
+    "two writes of one item": Row("a a", ["a", "a"], {"a": 2}),
+    "ten writes of one item": Row("a " * 10, ["a"] * 10, {"a": 10}),
+    "each round takes one message of every item": Row(
+        "a a b c b a", ["a b c", "a b", "a"], {"a": 3, "b": 2, "c": 1}
+    ),
+    "a check after a write": Row("b a?b", ["b", "a?b"], {"a": 1, "b": 1}),
+    "two checks after two writes": Row(
+        "b b a?b c?b", ["b", "b", "a?b", "c?b"], {"a": 1, "b": 2, "c": 1}
+    ),
+    "two checks of one item": Row("b a?b c?b", ["b", "a?b", "c?b"], {"a": 1, "b": 1, "c": 1}),
+    "a write after a check": Row("b a?b b", ["b", "a?b", "b"], {"a": 1, "b": 2}),
+    "two reads of one item": Row("a<c b<c", ["a<c", "b<c"], {"a": 0, "b": 0}),
+    "a read after a write is repeated": Row("b a<b", ["b", "a<b"], {"a": 1, "b": 1}, "b a<b a<b"),
+    "a read before a write is not repeated": Row("a<b b", ["a<b", "b"], {"a": 0, "b": 1}),
+    "a read after several writes is repeated once": Row(
+        "b b b a<b", ["b", "b", "b", "a<b"], {"a": 3, "b": 3}, "b b b a<b a<b"
+    ),
+    "several reads of a changed item are repeated once each": Row(
+        "b a<b c<b d",
+        ["b d", "a<b", "c<b"],
+        {"a": 1, "b": 1, "c": 1, "d": 1},
+        "b a<b c<b d a<b c<b",
+    ),
+    "a refusal after the write that makes it wrong": Row(
+        "b a!b", ["b", "a!b"], {"a": 1, "b": 1}, "b a!b a!b"
+    ),
+    "a failure after the write that makes it wrong": Row(
+        "b a=b c", ["b c", "a=b"], {"a": 1, "b": 1, "c": 1}, "b a=b c a=b"
+    ),
+}
 
 
-def test_two_messages_about_one_item_both_count_in_two_requests(shared: Shared) -> None:
-    assert shared.run("a", "a") == [["a"], ["a"]]
-    assert amounts(shared.aws) == {"a": 2}
+def run(function: Function, *names: str, **options: Any) -> list[list[str]]:
+    """Work on messages with these names; return the names in each request."""
+    batch = [message(name, f"{name} {number}") for number, name in enumerate(names)]
+    groups = function.run(*batch, **options).groups
+    return [[event.rpartition(" ")[0] for event in group] for group in groups]
 
 
-def test_ten_messages_about_one_item_all_count(shared: Shared) -> None:
-    assert shared.run(*["a"] * 10) == [["a"]] * 10
-    assert amounts(shared.aws) == {"a": 10}
-    assert shared.handled == ["a"] * 10
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_messages_that_share_an_item_commit_one_after_the_other(make: Make, row: Row) -> None:
+    function, names = make(handle), row.names.split()
+    assert run(function, *names) == [request.split() for request in row.requests]
+    assert function.amounts == row.amounts
+    assert function.handled == (row.handled or row.names).split()
+    assert len(function.aws.items("dedup")) == len(names)
 
 
-def test_each_round_takes_what_it_can_of_every_item(shared: Shared) -> None:
-    requests = shared.run("a", "a", "b", "c", "b", "a")
-    assert requests == [["a", "b", "c"], ["a", "b"], ["a"]]
-    assert amounts(shared.aws) == {"a": 3, "b": 2, "c": 1}
+def test_two_groups_of_one_round_never_share_an_item(make: Make) -> None:
+    # With several threads they would commit at the same time, and conflict.
+    assert run(make(handle, group_size=2), "a", "b", "a", "c") == [["a", "b"], ["a", "c"]]
 
 
-def test_no_two_requests_of_a_round_are_about_one_item(start: Start) -> None:
-    # With several threads they would be made side by side, and meet.
-    shared = Shared(start, group_size=2)
-    assert shared.run("a", "b", "a", "c") == [["a", "b"], ["a", "c"]]
+def test_a_message_that_waits_for_an_item_keeps_its_place(make: Make) -> None:
+    first, second = run(make(handle), "a", "a", *(f"n{i}" for i in range(12)))
+    assert first == ["a", *(f"n{i}" for i in range(8))]
+    assert second == ["a", *(f"n{i}" for i in range(8, 12))]
 
 
-def test_what_waits_for_an_item_keeps_its_turn(shared: Shared) -> None:
-    requests = shared.run("a", "a", *(f"n{i}" for i in range(12)))
-    assert requests[0] == ["a", *(f"n{i}" for i in range(8))]
-    assert requests[1] == ["a", *(f"n{i}" for i in range(8, 12))]
+def test_a_failing_handler_is_repeated_once_at_most(make: Make) -> None:
+    function = make(handle)
+    function.run(*batch_of("b", "a=x", "c"), reports=["a=x"])
+    assert function.amounts == {"b": 1, "c": 1}
+    assert function.handled.count("a=x") == 2
 
 
-@pytest.mark.parametrize("names", [("b", "a?b"), ("b", "b", "a?b", "c?b")])
-def test_a_check_waits_for_a_write_to_the_same_item(shared: Shared, names: tuple[str, ...]) -> None:
-    assert shared.run(*names) == [[name] for name in names]
-    assert shared.handled == [*names]
+def test_a_read_is_not_repeated_after_a_write_that_failed(make: Make) -> None:
+    function = make(handle)
+    invalid = cancelling({"b": "ValidationError"})
+    assert function.run(*batch_of("b", "a<b", "c"), writes=invalid).groups == [
+        ["b", "c"],
+        ["a<b", "c"],
+    ]
+    assert function.amounts == {"a": 0, "c": 1}
 
 
-def test_two_checks_of_one_item_take_two_requests(shared: Shared) -> None:
-    shared.aws.put("counters", {"name": "c", "amount": 5})
-    assert shared.run("a?c", "b?c") == [["a?c"], ["b?c"]]
-    assert shared.handled == ["a?c", "b?c"]
-    assert amounts(shared.aws) == {"a": 1, "b": 1, "c": 5}
-
-
-def test_a_write_waits_for_a_check_of_the_same_item(shared: Shared) -> None:
-    shared.aws.put("counters", {"name": "b", "amount": 5})
-    assert shared.run("a?b", "b") == [["a?b"], ["b"]]
-    assert amounts(shared.aws) == {"a": 1, "b": 6}
-
-
-def test_two_that_read_one_item_take_two_requests_and_decide_once_each(shared: Shared) -> None:
-    assert shared.run("a<c", "b<c") == [["a<c"], ["b<c"]]
-    assert shared.handled == ["a<c", "b<c"]
-
-
-def test_what_a_neighbour_changes_is_read_anew_without_a_cancelled_request(shared: Shared) -> None:
-    assert shared.run("b", "a<b") == [["b"], ["a<b"]]
-    assert amounts(shared.aws) == {"b": 1, "a": 1}
-    assert shared.handled == ["b", "a<b", "a<b"]
-
-
-def test_what_was_read_before_a_neighbour_changed_it_is_not_read_anew(shared: Shared) -> None:
-    assert shared.run("a<b", "b") == [["a<b"], ["b"]]
-    assert amounts(shared.aws) == {"b": 1, "a": 0}
-    assert shared.handled == ["a<b", "b"]
-
-
-def test_after_several_changes_by_neighbours_the_last_is_decided_on_once(shared: Shared) -> None:
-    assert shared.run("b", "b", "b", "a<b") == [["b"], ["b"], ["b"], ["a<b"]]
-    assert amounts(shared.aws) == {"b": 3, "a": 3}
-    assert shared.handled.count("a<b") == 2
-
-
-def test_several_that_read_what_changes_are_each_handled_once_more(shared: Shared) -> None:
-    requests = shared.run("b", "a<b", "c<b", "d")
-    assert requests == [["b", "d"], ["a<b"], ["c<b"]]
-    assert amounts(shared.aws) == {"b": 1, "a": 1, "c": 1, "d": 1}
-    assert [shared.handled.count(name) for name in ("a<b", "c<b", "b", "d")] == [2, 2, 1, 1]
-
-
-def test_a_refusal_that_a_neighbour_makes_wrong_is_not_committed(shared: Shared) -> None:
-    assert shared.run("b", "a!b") == [["b"], ["a!b"]]
-    assert amounts(shared.aws) == {"b": 1, "a": 1}
-
-
-def test_a_handler_that_fails_behind_a_neighbour_is_run_again_after_it(shared: Shared) -> None:
-    assert shared.run("b", "a=b", "c") == [["b", "c"], ["a=b"]]
-    assert amounts(shared.aws) == dict.fromkeys("abc", 1)
-    assert shared.handled.count("a=b") == 2
-
-
-def test_a_handler_that_fails_all_the_same_is_run_twice_at_most(shared: Shared) -> None:
-    assert invoke(shared.aws, shared.consumer, *batch_of("b", "a=x", "c")) == ["a=x"]
-    assert amounts(shared.aws) == {"b": 1, "c": 1}
-    assert shared.handled.count("a=x") == 2
-
-
-def test_a_neighbour_that_fails_changes_nothing_that_was_read(shared: Shared) -> None:
-    aws, batch = shared.aws, batch_of("b", "a<b", "c")
-    with (
-        faults(aws.runtime.dynamodb, naming({"b": "ValidationError"})),
-        calls(aws.runtime.dynamodb) as made,
-    ):
-        assert invoke(aws, shared.consumer, *batch) == []
-    assert groups(made) == [["b", "c"], ["a<b", "c"]]
-    assert amounts(aws) == {"a": 0, "c": 1}
-
-
-def test_no_update_is_lost_where_all_of_a_batch_read_before_they_write(start: Start) -> None:
-    def handle(event: Note, tx: Transaction) -> None:
+def test_no_update_is_lost_if_all_messages_read_an_item_before_they_write_it(make: Make) -> None:
+    def add(event: Note, tx: Transaction) -> None:
         seen = tx.get(COUNTERS, {"name": "total"}) or {"amount": 0}
         tx.put(COUNTERS, {"name": "total", "amount": seen["amount"] + event.amount})
-        handled.append(event.name)
 
-    handled: list[str] = []
-    consumer = consumer_of(handle)
-    aws = start(consumer)
-    names = [f"n{i}" for i in range(12)]
-    with calls(aws.runtime.dynamodb) as made:
-        assert invoke(aws, consumer, *batch_of(*names)) == []
-    assert amounts(aws) == {"total": 12}
-    assert operations(made).count(WRITE) == 12
-    assert all(handled.count(name) <= 2 for name in names)
+    function, names = make(add), [f"n{i}" for i in range(12)]
+    assert function.run(*batch_of(*names)).operations.count(WRITE) == 12
+    assert function.amounts == {"total": 12}
+    assert all(function.handled.count(name) <= 2 for name in names)
 
 
-def test_what_had_to_wait_for_others_is_decided_anew_where_they_changed_what_it_read(
-    start: Start,
-) -> None:
-    # `a<b` is named in the first request, and waits while `b` goes.
-    shared = Shared(start, group_size=2)
-    aws, conflict = shared.aws, naming({"a<b": "TransactionConflict"})
-    with faults(aws.runtime.dynamodb, conflict), calls(aws.runtime.dynamodb) as made:
-        assert invoke(aws, shared.consumer, *batch_of("a<b", "c", "b")) == []
-    assert amounts(aws) == {"a": 1, "b": 1, "c": 1}
-    assert groups(made) == [["a<b", "c"], ["c", "b"], ["a<b"]]
+def test_a_read_is_repeated_if_its_item_changes_after_a_conflict(make: Make) -> None:
+    function, conflict = make(handle, group_size=2), cancelling({"a<b": "TransactionConflict"})
+    made = function.run(*batch_of("a<b", "c", "b"), writes=conflict)
+    assert made.groups == [["a<b", "c"], ["c", "b"], ["a<b"]]
+    assert function.amounts == {"a": 1, "b": 1, "c": 1}

@@ -1,238 +1,217 @@
-"""Order in groups: message groups of FIFO queues, keys that come twice, and suspects."""
+"""Order in groups: FIFO groups, keys that occur twice, and messages that were received often."""
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from once.handlers.transaction import Transaction
-from once.testing import never_sent, refused
-from tests.in_memory import Start
-from tests.once.batch.grouping import Choose, batch_of, calm, faults, groups, message, naming
-from tests.once.effects.provider import Killed
-from tests.once.support import (
-    Note,
-    SoldOut,
-    amounts,
-    calls,
-    consumer_of,
-    count,
-    invoke,
-    reasons,
-)
+from once.testing import inject, never_sent, refused
+from tests.once.batch.batches import LAST, SECOND, THIRD, batch_of, cancelling, message
+from tests.once.batch.function import Function, Make
+from tests.once.support import Note, count, record
 
-THIRD: Any = {"receive_count": 3}
-
-
-class Queue:
-    """A function whose handler does what the first word of a counter's name says."""
-
-    def __init__(self, start: Start, **settings: Any) -> None:
-        self.handled: list[str] = []
-        self.consumer = consumer_of(self._handle)
-        self.consumer.rejects(SoldOut)(lambda event, refusal, tx: None)
-        self.aws = start(self.consumer, **settings)
-
-    def _handle(self, event: Note, tx: Transaction) -> None:
-        self.handled.append(event.name)
-        match event.name.split()[0]:
-            case "fail":
-                raise ValueError
-            case "refuse":
-                raise SoldOut
-            case "kill":
-                raise Killed
-        count(event, tx)
-
-    def run(self, *batch: Any, fault: Choose = calm) -> list[list[str]]:
-        client = self.aws.runtime.dynamodb
-        self.reported: list[str] | None = None
-        with faults(client, fault), calls(client) as made, suppress(Killed):
-            self.reported = invoke(self.aws, self.consumer, *batch)
-        return groups(made)
-
-
-@pytest.fixture
-def queue(start: Start) -> Queue:
-    return Queue(start)
+CONFLICT = "TransactionConflict"
+DENIED = refused("AccessDenied", status=403)
+ORDER = ("MessageGroupId", "MessageDeduplicationId")
 
 
 def of(group: str, *names: str) -> list[dict[str, Any]]:
     return batch_of(*names, group=group)
 
 
-def woven(*lines: list[Any]) -> list[Any]:
-    return [message for turn in zip(*lines, strict=True) for message in turn]
+def alternating(*groups: list[Any]) -> list[Any]:
+    return [message for turn in zip(*groups, strict=True) for message in turn]
 
 
-THREE_AND_THREE = woven(of("g", "g1", "g2", "g3"), of("h", "h1", "h2", "h3"))
+TWO_GROUPS = alternating(of("g", "g1", "g2", "g3"), of("h", "h1", "h2", "h3"))
 
 
-def test_of_each_message_group_one_is_in_flight(queue: Queue) -> None:
-    assert queue.run(*THREE_AND_THREE) == [["g1", "h1"], ["g2", "h2"], ["g3", "h3"]]
-    assert queue.handled == ["g1", "h1", "g2", "h2", "g3", "h3"]
+def test_each_fifo_group_has_one_message_in_a_request(function: Function) -> None:
+    assert function.run(*TWO_GROUPS).groups == [["g1", "h1"], ["g2", "h2"], ["g3", "h3"]]
+    assert function.handled == ["g1", "h1", "g2", "h2", "g3", "h3"]
 
 
-def test_the_next_of_a_message_group_is_handled_after_the_one_before_has_committed(
-    start: Start,
-) -> None:
+def test_a_message_is_handled_after_the_previous_one_of_its_fifo_group_commits(make: Make) -> None:
     def handle(event: Note, tx: Transaction) -> None:
-        seen.append((event.name, amounts(aws)))
+        seen.append((event.name, function.amounts))
         count(event, tx)
 
     seen: list[Any] = []
-    consumer = consumer_of(handle)
-    aws = start(consumer)
-    invoke(aws, consumer, *of("g", "g1", "g2", "g3"))
+    function = make(handle)
+    function.run(*of("g", "g1", "g2", "g3"))
     assert seen == [("g1", {}), ("g2", {"g1": 1}), ("g3", {"g1": 1, "g2": 1})]
 
 
 @pytest.mark.parametrize(
     "fault", [refused("ThrottlingException"), never_sent()], ids=["throttled", "unanswered"]
 )
-def test_while_a_request_goes_again_the_next_of_its_message_groups_wait(
-    queue: Queue, fault: Any
-) -> None:
-    waiting = [fault, fault]
-    made = queue.run(*THREE_AND_THREE, fault=lambda _: waiting.pop() if waiting else None)
-    assert made == [["g1", "h1"]] * 3 + [["g2", "h2"], ["g3", "h3"]]
-    assert queue.reported == []
+def test_fifo_groups_wait_while_a_request_is_repeated(function: Function, fault: Any) -> None:
+    made = function.run(*TWO_GROUPS, writes=[fault, fault])
+    assert made.groups == [["g1", "h1"]] * 3 + [["g2", "h2"], ["g3", "h3"]]
 
 
-def test_a_conflict_in_one_message_group_lets_the_others_go_on(queue: Queue) -> None:
-    conflict = naming({"g1": "TransactionConflict"}, times=2)
-    made = queue.run(*THREE_AND_THREE, fault=conflict)
+def test_a_conflict_in_one_fifo_group_does_not_delay_the_others(function: Function) -> None:
+    made = function.run(*TWO_GROUPS, writes=cancelling({"g1": CONFLICT}, times=2))
     others = [["g1", "h1"], ["h1"], ["h2"], ["h3"]]
-    assert made == [*others, ["g1"], ["g1"], ["g2"], ["g3"]]
-    assert queue.reported == []
+    assert made.groups == [*others, ["g1"], ["g1"], ["g2"], ["g3"]]
 
 
-def test_after_a_conflict_without_end_the_rest_of_its_message_group_comes_again(
-    queue: Queue,
-) -> None:
-    made = queue.run(*THREE_AND_THREE, fault=naming({"g2": "TransactionConflict"}, times=99))
-    assert queue.reported == ["g2", "g3"]
-    assert amounts(queue.aws) == dict.fromkeys(("g1", "h1", "h2", "h3"), 1)
-    assert ["g3"] not in made
-    assert "g3" not in queue.handled
+def test_permanent_contention_reports_the_rest_of_the_fifo_group(function: Function) -> None:
+    endless = cancelling({"g2": CONFLICT}, times=99)
+    made = function.run(*TWO_GROUPS, reports=["g2", "g3"], writes=endless)
+    assert function.amounts == dict.fromkeys(("g1", "h1", "h2", "h3"), 1)
+    assert ["g3"] not in made.groups
+    assert "g3" not in function.handled
 
 
-def test_after_a_failure_in_a_group_the_rest_of_its_message_group_fails(queue: Queue) -> None:
-    batch = woven(of("g", "g1", "fail g2", "g3"), of("h", "h1", "h2", "h3"))
-    assert queue.run(*batch) == [["g1", "h1"], ["h2"], ["h3"]]
-    assert queue.reported == ["fail g2", "g3"]
-
-
-def test_after_a_quarantine_the_rest_of_its_message_group_goes_on(queue: Queue) -> None:
-    invalid = naming({"g1": "ValidationError"})
-    made = queue.run(*THREE_AND_THREE, fault=invalid)
-    assert made == [["g1", "h1"], ["h1", "g2"], ["h2", "g3"], ["h3"]]
-    assert reasons(queue.aws) == ["invalid-write"]
-    assert queue.reported == []
-
-
-def test_a_refusal_commits_before_the_next_of_its_message_group(queue: Queue) -> None:
-    batch = woven(of("g", "refuse g1", "g2"), of("h", "h1", "h2"))
-    assert queue.run(*batch) == [["refuse g1", "h1"], ["g2", "h2"]]
-    assert queue.handled == ["refuse g1", "h1", "g2", "h2"]
-
-
-def test_ten_message_groups_are_one_request(queue: Queue) -> None:
-    names = [f"n{i}" for i in range(10)]
-    assert queue.run(*(m for name in names for m in of(name, name))) == [names]
-
-
-def test_a_key_that_comes_twice_does_not_hold_its_neighbours_back(queue: Queue) -> None:
-    twice = [message("a"), message("b"), message("a", message_id="again"), message("c")]
-    assert queue.run(*twice) == [["a", "b", "c"]]
-    assert queue.reported == []
-    assert amounts(queue.aws) == dict.fromkeys("abc", 1)
-
-
-def test_a_key_that_comes_twice_with_other_content_is_a_conflict(queue: Queue) -> None:
-    twice = [message("a"), message("a", amount=5, message_id="other"), message("b")]
-    assert queue.run(*twice) == [["a", "b"]]
-    assert reasons(queue.aws) == ["key-conflict"]
-    assert amounts(queue.aws) == {"a": 1, "b": 1}
-
-
-def test_while_the_first_of_a_key_goes_again_the_second_waits_for_it(queue: Queue) -> None:
-    twice = [message("a"), message("b"), message("a", message_id="again")]
-    made = queue.run(*twice, fault=naming({"a": "TransactionConflict"}, times=2))
-    assert made == [["a", "b"], ["b"], ["a"], ["a"]]
-    assert queue.handled == ["a", "b"]
-    assert amounts(queue.aws) == {"a": 1, "b": 1}
-
-
-def test_where_the_first_of_a_key_cannot_commit_the_second_tries_in_a_group(queue: Queue) -> None:
-    batch = [message("a", "e"), message("b"), message("c", "e", message_id="again"), message("d")]
-    made = queue.run(*batch, fault=naming({"e": "ValidationError"}))
-    assert made == [["e", "b", "d"], ["b", "e", "d"]]
-    assert reasons(queue.aws) == ["invalid-write"]
-    assert amounts(queue.aws) == dict.fromkeys("bcd", 1)
-
-
-def test_a_refusal_decides_for_the_second_of_its_key(queue: Queue) -> None:
-    twice = [message("refuse a"), message("b"), message("refuse a", message_id="again")]
-    assert queue.run(*twice) == [["refuse a", "b"]]
-    assert queue.handled == ["refuse a", "b"]
-
-
-def test_suspects_go_last_and_one_by_one(queue: Queue) -> None:
-    ordinary = [message("a"), message("b", receive_count=2)]
-    made = queue.run(*batch_of("s1", "s2", **THIRD), *ordinary, message("s3", **THIRD))
-    assert made == [["a", "b"], ["s1"], ["s2"], ["s3"]]
-    assert queue.handled == ["a", "b", "s1", "s2", "s3"]
-
-
-def test_a_message_that_kills_the_function_leaves_its_neighbours_committed(queue: Queue) -> None:
-    queue.run(*batch_of("a", "b"), message("kill", **THIRD), *batch_of("c", "d", receive_count=2))
-    assert queue.reported is None
-    assert amounts(queue.aws) == dict.fromkeys("abcd", 1)
-
-
-def test_before_a_message_that_kills_neighbours_have_all_their_attempts(queue: Queue) -> None:
-    conflict = naming({"a": "TransactionConflict"}, times=4)
-    queue.run(message("kill", **THIRD), *batch_of("a", "b"), fault=conflict)
-    assert queue.reported is None
-    assert amounts(queue.aws) == {"a": 1, "b": 1}
+def test_after_a_failed_handler_the_rest_of_the_fifo_group_is_reported(function: Function) -> None:
+    batch = alternating(of("g", "g1", "fail g2", "g3"), of("h", "h1", "h2", "h3"))
+    made = function.run(*batch, reports=["fail g2", "g3"])
+    assert made.groups == [["g1", "h1"], ["h2"], ["h3"]]
 
 
 @pytest.mark.parametrize(
-    ("receive_count", "committed"), [(3, "ab"), (4, "cd")], ids=["front", "back"]
+    "more",
+    [{}, {"group": "tenant", "eventSourceARN": "arn:aws:sqs:us-east-1:1:queue"}],
+    ids=["no group", "standard queue"],
 )
-def test_suspects_are_before_a_message_that_kills_once_each(
-    queue: Queue, receive_count: int, committed: str
+def test_a_failure_blocks_no_message_without_a_fifo_group(function: Function, more: Any) -> None:
+    # On a standard queue, the group is the tenant whose share of the queue is kept fair.
+    function.run(*batch_of("fail", "x", **more), reports=["fail"])
+    assert function.amounts == {"x": 1}
+
+
+@pytest.mark.parametrize("group", ["g", None])
+def test_a_failure_blocks_no_later_invocation(function: Function, group: str | None) -> None:
+    function.keep_warm()
+    function.run(message("fail", group=group), reports=["fail"])
+    function.run(message("x", group=group))
+
+
+def test_a_blocked_message_is_visible_at_once_and_not_dead_lettered(function: Function) -> None:
+    """A dead letter would leave the queue before the message that it comes after."""
+    batch = [*of("g", "fail", "x"), record("{", "bad", group="g")]
+    made = function.run(*batch, reports=["fail", "x", "bad"])
+    assert (made.delays["x"], made.delays["bad"]) == (0, 0)
+    assert function.reasons() == []
+
+
+def test_a_message_that_is_blocked_at_its_last_receive_is_quarantined(function: Function) -> None:
+    # SQS would dead-letter it at the next receive, without a reason.
+    blocked = message("x", group="g", **LAST)
+    function.run(*of("g", "fail"), blocked, reports=["fail"])
+    assert function.reasons() == ["not-tried"]
+
+
+@pytest.mark.parametrize("faults", [[], [DENIED]])
+def test_a_failed_quarantine_blocks_the_fifo_group(function: Function, faults: list[Any]) -> None:
+    batch = [record("{", "bad", group="g"), *of("g", "x")]
+    with inject(function.aws.runtime.sqs, "SendMessage", *faults):
+        function.run(*batch, reports=["bad", "x"] if faults else [])
+    assert function.amounts == ({} if faults else {"x": 1})
+
+
+def test_after_the_time_is_up_a_fifo_group_is_reported_in_its_order(function: Function) -> None:
+    function.context.remaining_ms = 0
+    function.run(*of("g", "x", "y"), reports=["x", "y"])
+    assert function.reasons() == []
+
+
+@pytest.mark.parametrize(
+    ("group", "order"),
+    [("g", {"MessageGroupId": "g", "MessageDeduplicationId": "bad"}), (None, {})],
+)
+def test_a_dead_letter_stays_in_its_fifo_group(
+    function: Function, group: str | None, order: Any
 ) -> None:
-    queue.run(*batch_of("a", "b", "kill", "c", "d", receive_count=receive_count))
-    assert queue.reported is None
-    assert amounts(queue.aws) == dict.fromkeys(committed, 1)
+    with inject(function.aws.runtime.sqs, "SendMessage", DENIED):
+        made = function.run(record("{", "bad", group=group), reports=["bad"])
+    [sent] = [parameters for name, parameters in made.sqs if name == "SendMessage"]
+    assert {name: value for name, value in sent.items() if name in ORDER} == order
 
 
-def test_who_has_the_last_chance_goes_first_and_alone(queue: Queue) -> None:
-    last = [message(name, receive_count=5) for name in ("l1", "l2")]
-    assert queue.run(*batch_of("a", "b"), *last, message("s", **THIRD)) == [
-        ["l1"],
-        ["l2"],
-        ["a", "b"],
-        ["s"],
-    ]
+def test_after_a_quarantine_the_rest_of_the_fifo_group_commits(function: Function) -> None:
+    made = function.run(*TWO_GROUPS, writes=cancelling({"g1": "ValidationError"}))
+    assert made.groups == [["g1", "h1"], ["h1", "g2"], ["h2", "g3"], ["h3"]]
+    assert function.reasons() == ["invalid-write"]
 
 
-def test_a_suspect_keeps_the_order_of_its_message_group(queue: Queue) -> None:
+def test_a_refusal_commits_before_the_next_message_of_its_fifo_group(function: Function) -> None:
+    batch = alternating(of("g", "refuse g1", "g2"), of("h", "h1", "h2"))
+    assert function.run(*batch).groups == [["refuse g1", "h1"], ["g2", "h2"]]
+    assert function.handled == ["refuse g1", "h1", "g2", "h2"]
+
+
+def test_ten_fifo_groups_share_one_request(function: Function) -> None:
+    names = [f"n{i}" for i in range(10)]
+    assert function.run(*(m for name in names for m in of(name, name))).groups == [names]
+
+
+def test_a_repeated_key_is_decided_by_its_first_message(function: Function) -> None:
+    twice = [message("a"), message("b"), message("a", message_id="again"), message("c")]
+    other = message("c", amount=5, message_id="other")
+    refusals = [message("refuse d"), message("refuse d", message_id="refused again")]
+    assert function.run(*twice, other, *refusals).groups == [["a", "b", "c", "refuse d"]]
+    assert function.handled == ["a", "b", "c", "refuse d"]
+    assert function.amounts == {"a": 1, "b": 1, "c": 1, "refused refuse d": 0}
+    assert function.reasons() == ["key-conflict"]
+
+
+def test_a_repeated_key_waits_while_its_first_message_is_in_contention(function: Function) -> None:
+    twice = [message("a"), message("b"), message("a", message_id="again")]
+    made = function.run(*twice, writes=cancelling({"a": CONFLICT}, times=2))
+    assert made.groups == [["a", "b"], ["b"], ["a"], ["a"]]
+    assert function.handled == ["a", "b"]
+    assert function.amounts == {"a": 1, "b": 1}
+
+
+def test_a_repeated_key_is_attempted_if_the_first_cannot_commit(function: Function) -> None:
+    batch = [message("a", "e"), message("b"), message("c", "e", message_id="again"), message("d")]
+    made = function.run(*batch, writes=cancelling({"e": "ValidationError"}))
+    assert made.groups == [["e", "b", "d"], ["b", "e", "d"]]
+    assert function.reasons() == ["invalid-write"]
+    assert function.amounts == dict.fromkeys("bcd", 1)
+
+
+def test_last_chances_run_first_and_often_received_messages_last(function: Function) -> None:
+    """A message on its last chance, without the time for it, would be dead-lettered untried."""
+    often = batch_of("s1", "s2", **THIRD)
+    ordinary = [message("a"), message("b", **SECOND)]
+    batch = [*often, *ordinary, *batch_of("l1", "l2", **LAST), message("s3", **THIRD)]
+    assert function.run(*batch).groups == [["l1"], ["l2"], ["a", "b"], ["s1"], ["s2"], ["s3"]]
+    assert function.handled == ["l1", "l2", "a", "b", "s1", "s2", "s3"]
+
+
+@pytest.mark.parametrize("conflicts", [0, 4])
+def test_often_received_messages_run_after_the_others(function: Function, conflicts: int) -> None:
+    batch = [*batch_of("a", "b"), message("kill", **THIRD), *batch_of("c", "d", **SECOND)]
+    function.run(*batch, reports=None, writes=cancelling({"a": CONFLICT}, times=conflicts))
+    assert function.amounts == dict.fromkeys("abcd", 1)
+
+
+@pytest.mark.parametrize(
+    ("receive_count", "committed"), [(3, "ab"), (4, "cd")], ids=["from the front", "from the back"]
+)
+def test_often_received_messages_run_from_alternating_ends_of_the_batch(
+    function: Function, receive_count: int, committed: str
+) -> None:
+    batch = batch_of("a", "b", "kill", "c", "d", receive_count=receive_count)
+    function.run(*batch, reports=None)
+    assert function.amounts == dict.fromkeys(committed, 1)
+
+
+def test_an_often_received_message_keeps_the_order_of_its_fifo_group(function: Function) -> None:
     batch = [*batch_of("g1", group="g", **THIRD), *of("g", "g2"), *of("h", "h1", "h2")]
-    assert queue.run(*batch) == [["h1"], ["h2"], ["g1"], ["g2"]]
+    assert function.run(*batch).groups == [["h1"], ["h2"], ["g1"], ["g2"]]
 
 
-def test_a_suspect_behind_a_known_message_of_its_group_goes_last_as_well(queue: Queue) -> None:
-    queue.run(*of("g", "known"))
+def test_an_often_received_message_runs_last_behind_a_duplicate(function: Function) -> None:
+    function.run(*of("g", "known"))
     third = batch_of("known", "kill", group="g", **THIRD)
-    queue.run(*third, *of("h", "h1", "h2", "h3"))
-    assert queue.reported is None
-    assert amounts(queue.aws) == dict.fromkeys(("known", "h1", "h2", "h3"), 1)
+    function.run(*third, *of("h", "h1", "h2", "h3"), reports=None)
+    assert function.amounts == dict.fromkeys(("known", "h1", "h2", "h3"), 1)
 
 
-def test_a_suspect_that_is_known_is_acknowledged_by_the_look(queue: Queue) -> None:
-    queue.run(*batch_of("a"))
-    assert queue.run(message("a", **THIRD), message("b", **THIRD)) == [["b"]]
-    assert queue.reported == []
+def test_an_often_received_duplicate_is_acknowledged_without_a_commit(function: Function) -> None:
+    function.run(*batch_of("a"))
+    assert function.run(*batch_of("a", "b", **THIRD)).groups == [["b"]]

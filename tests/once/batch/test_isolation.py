@@ -1,228 +1,227 @@
-"""The isolation queue: a message that came often runs alone, and its neighbours do not pay."""
+"""Isolation queue: a message that was received often runs there alone, and affects no others.
+
+A message is *spent* if it was received more often than it may run.
+"""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from once.consumer import Consumer
-from once.handlers.transaction import Transaction
-from once.testing import FakeAws, FakeContext, inject, refused
-from tests.in_memory import Start
-from tests.once.batch.grouping import batch_of, message
-from tests.once.batch.isolating import ARN, THIRD, URL, again, deleted, isolated, names
-from tests.once.effects.provider import Killed
-from tests.once.support import (
-    Log,
-    Note,
-    amounts,
-    calls,
-    consumer_of,
-    count,
-    invoke,
-    note,
-    reasons,
-    record,
-)
+from once.schema import Limits
+from once.testing import inject, refused
+from tests.once.batch.batches import SECOND, SPENT, THIRD, batch_of, message
+from tests.once.batch.function import ISOLATION_ARN, ISOLATION_URL, Function, Make, isolated_again
+from tests.once.effects.provider import Killed, Till, after
+from tests.once.support import Log, facts, note, record
 
-handled: list[str] = []
-
-
-def handle(event: Note, tx: Transaction) -> None:
-    handled.append(event.name)
-    if event.name == "kill":
-        raise Killed
-    count(event, tx)
+UNAVAILABLE = refused("ServiceUnavailable")
 
 
 @pytest.fixture
-def consumer() -> Consumer:
-    handled.clear()
-    return consumer_of(handle)
+def function(make: Make) -> Function:
+    return make(isolation=True)
 
 
-@pytest.fixture
-def aws(start: Start, consumer: Consumer) -> FakeAws:
-    aws = start(consumer, isolation_queue_url=URL)
-    aws.sqs.create_queue(QueueName="isolation")
-    return aws
+def test_an_often_received_message_is_moved_and_the_others_commit(function: Function) -> None:
+    batch = [*batch_of("a", "b"), message("kill", **THIRD), message("c", **SECOND)]
+    function.run(*batch)
+    assert function.amounts == dict.fromkeys("abc", 1)
+    assert function.isolated_names() == ["kill"]
+    assert "kill" not in function.handled
 
 
-def test_a_message_that_came_often_is_moved_and_its_neighbours_commit(
-    aws: FakeAws, consumer: Consumer
+@pytest.mark.parametrize("known", [False, True], ids=["new", "duplicate"])
+def test_a_settled_message_is_deleted_before_handlers_run(
+    function: Function, *, known: bool
 ) -> None:
-    batch = [*batch_of("a", "b"), message("kill", **THIRD), message("c", receive_count=2)]
-    assert invoke(aws, consumer, *batch) == []
-    assert amounts(aws) == dict.fromkeys("abc", 1)
-    assert names(isolated(aws)) == ["kill"]
-    assert "kill" not in handled
+    function.seed(*["a"] * known)
+    made = function.run(message("kill"), message("a", **THIRD), reports=None)
+    assert made.deleted == ["a"]
+    assert function.isolated_names() == ["a"] * (not known)
+    assert function.amounts == ({"a": 1} if known else {})
 
 
-def test_what_is_moved_is_deleted_before_any_handler_runs(aws: FakeAws, consumer: Consumer) -> None:
-    with calls(aws.runtime.sqs) as made, suppress(Killed):
-        invoke(aws, consumer, message("kill"), message("a", **THIRD))
-    assert deleted(made) == ["a"]
-    assert names(isolated(aws)) == ["a"]
-
-
-def test_a_known_duplicate_is_deleted_before_any_handler_runs(
-    aws: FakeAws, consumer: Consumer
-) -> None:
-    invoke(aws, consumer, message("a"))
-    with calls(aws.runtime.sqs) as made, suppress(Killed):
-        invoke(aws, consumer, message("kill"), message("a", **THIRD))
-    assert deleted(made) == ["a"]
-    assert isolated(aws) == []
-    assert amounts(aws) == {"a": 1}
-
-
-def test_neighbours_of_messages_that_end_the_function_spend_two_receives_on_them(
-    aws: FakeAws, consumer: Consumer
-) -> None:
+def test_messages_that_end_the_function_cost_the_others_two_receives(function: Function) -> None:
     """Each delivery brings another new message that ends the function."""
     healthy = [f"n{number}" for number in range(5)]
-    left: list[list[str]] = []
-    for receive_count in (1, 2, 3):
-        batch = batch_of("kill", *healthy, receive_count=receive_count)
-        with calls(aws.runtime.sqs) as made, suppress(Killed):
-            invoke(aws, consumer, message("kill", f"new-{receive_count}"), *batch)
-        left.append(deleted(made))
-    assert left == [[], [], ["kill", *healthy]]
-    for waiting in isolated(aws):
-        with suppress(Killed):
-            invoke(aws, consumer, again(waiting))
-    assert amounts(aws) == dict.fromkeys(healthy, 1)
-    assert aws.dead_letters() == []
+    deleted = [
+        function.run(
+            message("kill", f"new-{receive_count}"),
+            *batch_of("kill", *healthy, receive_count=receive_count),
+            reports=None,
+        ).deleted
+        for receive_count in (1, 2, 3)
+    ]
+    assert deleted == [[], [], ["kill", *healthy]]
+    for sent in function.isolated():
+        again = isolated_again(sent)
+        function.run(again, reports=None if "kill" in again["body"] else [])
+    assert function.amounts == dict.fromkeys(healthy, 1)
+    assert function.reasons() == []
 
 
-def test_a_message_that_is_alone_stays(aws: FakeAws, consumer: Consumer) -> None:
-    assert invoke(aws, consumer, message("a", **THIRD)) == []
-    assert isolated(aws) == []
-    assert amounts(aws) == {"a": 1}
+def test_a_message_that_is_alone_in_its_batch_is_not_moved(function: Function) -> None:
+    function.run(message("a", **THIRD))
+    assert function.isolated() == []
+    assert function.amounts == {"a": 1}
 
 
-def test_a_message_of_the_isolation_queue_stays_there(aws: FakeAws, consumer: Consumer) -> None:
-    invoke(aws, consumer, *batch_of("a", "b", **THIRD))
-    waiting = [again(one, 3) for one in isolated(aws)]
-    assert invoke(aws, consumer, *waiting) == []
-    assert isolated(aws) == []
-    assert amounts(aws) == {"a": 1, "b": 1}
+def test_a_message_of_the_isolation_queue_is_not_moved(function: Function) -> None:
+    function.run(*batch_of("a", "b", **THIRD))
+    function.run(*(isolated_again(sent, 3) for sent in function.isolated()))
+    assert function.isolated() == []
+    assert function.amounts == {"a": 1, "b": 1}
 
 
-def test_a_message_group_keeps_its_order_and_its_queue(aws: FakeAws, consumer: Consumer) -> None:
-    assert invoke(aws, consumer, *batch_of("a", "b", group="g", **THIRD)) == []
-    assert isolated(aws) == []
-    assert handled == ["a", "b"]
+def test_a_message_of_a_fifo_group_is_not_moved(function: Function) -> None:
+    function.run(*batch_of("a", "b", group="g", **THIRD))
+    assert function.isolated() == []
+    assert function.handled == ["a", "b"]
 
 
-def test_a_message_that_cannot_be_read_is_quarantined_where_it_is(
-    aws: FakeAws, consumer: Consumer
+def test_an_unreadable_message_is_quarantined_and_not_moved(function: Function) -> None:
+    function.run(record("{", "bad", **THIRD), message("a"))
+    assert function.isolated() == []
+    assert function.reasons() == ["unparseable"]
+
+
+def test_while_a_dependency_fails_no_message_is_moved(
+    function: Function, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert invoke(aws, consumer, record("{", "bad", **THIRD), message("a")) == []
-    assert isolated(aws) == []
-    assert reasons(aws) == ["unparseable"]
-
-
-def test_without_an_isolation_queue_it_runs_last(start: Start, consumer: Consumer) -> None:
-    aws = start(consumer)
-    with suppress(Killed):
-        invoke(aws, consumer, message("kill", **THIRD), *batch_of("a", "b"))
-    assert handled == ["a", "b", "kill"]
-    assert amounts(aws) == {"a": 1, "b": 1}
-
-
-def test_while_a_dependency_is_down_no_message_is_moved(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    consumer = consumer_of()
-    aws = start(consumer, isolation_queue_url=URL)
-    aws.sqs.create_queue(QueueName="isolation")
     monkeypatch.setattr("once.failures.circuit_breaker.CircuitBreaker.seconds_open", 60.0)
-    assert invoke(aws, consumer, *batch_of("a", "b", **THIRD)) == ["a", "b"]
-    assert isolated(aws) == []
+    function.run(*batch_of("a", "b", **THIRD), reports=["a", "b"])
+    assert function.isolated() == []
 
 
-@pytest.fixture
-def no_sending(aws: FakeAws) -> Iterator[None]:
-    with inject(aws.runtime.sqs, "SendMessageBatch", refused("ServiceUnavailable")):
-        yield
+def test_after_the_time_is_up_no_message_is_moved(function: Function) -> None:
+    function.context.remaining_ms = 4000
+    function.run(*batch_of("a", "b", **THIRD), reports=["a", "b"])
+    assert function.isolated() == []
 
 
-@pytest.mark.usefixtures("no_sending")
-def test_what_could_not_be_moved_stays_and_runs_last(aws: FakeAws, consumer: Consumer) -> None:
-    log = Log(aws)
-    with calls(aws.runtime.sqs) as made, suppress(Killed):
-        invoke(aws, consumer, message("kill", **THIRD), *batch_of("a", "b"))
-    assert deleted(made) == []
-    assert handled == ["a", "b", "kill"]
-    assert amounts(aws) == {"a": 1, "b": 1}
-    [line] = [line for line in log.lines() if line["message"] == "not isolated"]
-    assert (line["messages"], line["error"]) == (1, "ClientError ServiceUnavailable")
+@pytest.mark.parametrize("isolation", [False, True], ids=["no queue", "no answer"])
+def test_a_message_that_cannot_be_moved_runs_last(make: Make, *, isolation: bool) -> None:
+    function = make(isolation=isolation)
+    log, faults = Log(function.aws), [UNAVAILABLE] * isolation
+    with inject(function.aws.runtime.sqs, "SendMessageBatch", *faults) as left:
+        made = function.run(message("kill", **THIRD), *batch_of("a", "b"), reports=None)
+    assert left == []
+    assert made.deleted == []
+    assert function.handled == ["a", "b", "kill"]
+    assert function.amounts == {"a": 1, "b": 1}
+    warnings = [line for line in log.lines() if line["message"] == "not isolated"]
+    assert [(line["messages"], line["error"]) for line in warnings] == [
+        (1, "ClientError ServiceUnavailable")
+    ] * isolation
 
 
-def test_only_what_sqs_confirms_is_deleted(
-    aws: FakeAws, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+def test_only_messages_that_sqs_confirms_are_deleted(
+    function: Function, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def send(**request: Any) -> dict[str, Any]:
         return {"Successful": [{"Id": "1"}], "Failed": [{"Id": "0", "Code": "InternalError"}]}
 
-    monkeypatch.setattr(aws.runtime.sqs, "send_message_batch", send, raising=False)
-    with calls(aws.runtime.sqs) as made:
-        assert invoke(aws, consumer, *batch_of("a", "b", **THIRD)) == []
-    assert deleted(made) == ["b"]
-    assert amounts(aws) == {"a": 1}
+    monkeypatch.setattr(function.aws.runtime.sqs, "send_message_batch", send, raising=False)
+    assert function.run(*batch_of("a", "b", **THIRD)).deleted == ["b"]
+    assert function.amounts == {"a": 1}
 
 
-def test_where_the_delete_fails_the_answer_acknowledges(aws: FakeAws, consumer: Consumer) -> None:
-    with inject(aws.runtime.sqs, "DeleteMessageBatch", refused("ServiceUnavailable")):
-        assert invoke(aws, consumer, *batch_of("a", "b", **THIRD)) == []
-    assert names(isolated(aws)) == ["a", "b"]
+def test_a_moved_message_that_cannot_be_deleted_is_acknowledged(function: Function) -> None:
+    with inject(function.aws.runtime.sqs, "DeleteMessageBatch", UNAVAILABLE) as left:
+        function.run(*batch_of("a", "b", **THIRD))
+    assert left == []
+    assert function.isolated_names() == ["a", "b"]
 
 
-def test_when_the_time_is_up_no_message_is_moved(aws: FakeAws, consumer: Consumer) -> None:
-    reported = invoke(aws, consumer, *batch_of("a", "b", **THIRD), context=FakeContext(4000))
-    assert reported == ["a", "b"]
-    assert isolated(aws) == []
-
-
-def test_a_duplicate_in_the_isolation_queue_counts_as_delivered_again(
-    aws: FakeAws, consumer: Consumer, printed: Callable[[], list[dict[str, Any]]]
-) -> None:
-    invoke(aws, consumer, *batch_of("a", "b", **THIRD))
-    [a, _] = isolated(aws)
-    invoke(aws, consumer, again(a))
-    invoke(aws, consumer, again(a))
-    counted = [line for line in printed() if "DuplicatesRedelivered" in line]
-    assert [line["DuplicatesRedelivered"] for line in counted] == [[1.0]]
-
-
-def test_moved_messages_are_counted(
-    aws: FakeAws, consumer: Consumer, printed: Callable[[], list[dict[str, Any]]]
-) -> None:
-    invoke(aws, consumer, *batch_of("a", "b", **THIRD))
-    assert [line["Isolated"] for line in printed() if "Isolated" in line] == [[2.0]]
-
-
-def test_a_delay_is_set_in_the_queue_that_the_message_came_from(start: Start) -> None:
-    def fail(event: Note, tx: Transaction) -> None:
-        raise ValueError
-
-    consumer = consumer_of(fail)
-    aws = start(consumer, isolation_queue_url=URL)
-    bodies = [json.dumps(note(name)) for name in "ab"]
-    with calls(aws.runtime.sqs) as made:
-        invoke(aws, consumer, record(bodies[0], "m-1"))
-        invoke(aws, consumer, record(bodies[1], "m-2", eventSourceARN=ARN))
-    assert [p["QueueUrl"] for _, p in made] == [aws.queue, URL]
-
-
-@pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], list[dict[str, Any]]]:
-    """The metrics that were printed."""
-    return lambda: [
-        found
-        for line in capsys.readouterr().out.splitlines()
-        if "_aws" in (found := json.loads(line))
+def test_a_delay_is_set_in_the_queue_of_the_message(function: Function) -> None:
+    isolated: Any = {"eventSourceARN": ISOLATION_ARN}
+    made = [
+        function.run(sent, reports=["fail"])
+        for sent in (message("fail"), message("fail", **isolated))
     ]
+    urls = [parameters["QueueUrl"] for run in made for _, parameters in run.sqs]
+    assert urls == [function.aws.queue, ISOLATION_URL]
+
+
+def test_thirty_messages_are_moved_in_three_calls(function: Function) -> None:
+    made = function.run(*batch_of(*(f"n{number}" for number in range(30)), **THIRD))
+    assert [name for name, _ in made.sqs] == ["SendMessageBatch", "DeleteMessageBatch"] * 3
+
+
+def test_a_call_holds_at_most_the_bytes_that_sqs_accepts(function: Function) -> None:
+    made = function.run(*(message("n" * 200_000, name, **THIRD) for name in "abcdefgh"))
+    sent = [p["Entries"] for name, p in made.sqs if name == "SendMessageBatch"]
+    assert [len(entries) for entries in sent] == [5, 3]
+    for entries in sent:
+        assert sum(len(entry["MessageBody"]) for entry in entries) < Limits.MESSAGE_BYTES
+
+
+def test_a_moved_message_keeps_its_attributes_and_history(function: Function) -> None:
+    trace = {"trace": {"stringValue": "t-1", "dataType": "String"}}
+    moved = message("kill", "e-1", message_id="m-1", messageAttributes=trace, **THIRD)
+    function.run(moved, message("a"))
+    [sent] = function.isolated()
+    history = {"first-seen": "2023-11-14T22:13:20.000+00:00", "attributes": json.dumps(trace)}
+    assert facts(sent) == {**history, "lineage": "m-1"}
+    function.run(isolated_again(sent, 6))
+    [letter] = function.aws.dead_letters()
+    assert facts(letter).items() >= {**history, "lineage": f"m-1,{sent['MessageId']}"}.items()
+
+
+def test_a_message_that_does_not_fit_with_its_history_is_not_moved(function: Function) -> None:
+    """The copy must be complete, because consumers read no compressed body."""
+    large = {"other": {"stringValue": "x" * Limits.MESSAGE_BYTES, "dataType": "String"}}
+    function.run(message("a", messageAttributes=large, **THIRD), message("b"))
+    assert function.isolated() == []
+    assert function.amounts == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize("others", [[], ["b"]], ids=["alone", "in a batch"])
+def test_a_spent_message_is_moved_with_new_receives(function: Function, others: list[str]) -> None:
+    function.run(message("a", **SPENT), *batch_of(*others))
+    assert function.isolated_names() == ["a"]
+    assert function.reasons() == []
+
+
+def test_a_spent_message_that_cannot_be_moved_is_dead_lettered(function: Function) -> None:
+    with inject(function.aws.runtime.sqs, "SendMessageBatch", UNAVAILABLE):
+        function.run(message("a", **SPENT))
+    assert function.reasons() == ["unfinished"]
+
+
+def test_a_spent_message_is_dead_lettered_without_a_run(make: Make) -> None:
+    function = make()
+    function.run(message("kill", **SPENT))
+    assert function.handled == []
+    [letter] = function.aws.dead_letters()
+    assert facts(letter)["reason"] == "unfinished"
+    assert facts(letter)["error"] == (
+        "Unfinished: the function died, timed out or was throttled in each of its 5 deliveries"
+    )
+
+
+@pytest.mark.parametrize("receive_count", [6, 7])
+@pytest.mark.parametrize(
+    ("name", "reasons"), [("a", []), ("b", ["key-conflict"])], ids=["duplicate", "key conflict"]
+)
+def test_a_record_decides_about_a_spent_message(
+    function: Function, name: str, reasons: list[str], receive_count: int
+) -> None:
+    function.seed("a")
+    function.run(message(name, "a", receive_count=receive_count))
+    assert function.handled == []
+    assert function.reasons() == reasons
+    assert function.amounts == {"a": 1}
+
+
+def test_the_dead_letter_of_an_unfinished_message_names_its_pending_effect(till: Till) -> None:
+    till.provider.plan = [after(Killed())]
+    event = note("a")
+    assert till.killed(event)
+    assert till.deliver(event, receive_count=6)
+    assert till.standing == "in-flight"
+    [(key, _)] = till.provider.calls
+    [letter] = till.aws.dead_letters()
+    assert facts(letter)["reason"] == "unfinished"
+    assert f"its effect 'charge' is pending under the provider key {key}" in facts(letter)["error"]

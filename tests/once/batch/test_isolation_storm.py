@@ -3,139 +3,74 @@
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
-from once.consumer import Consumer
-from once.handlers.transaction import Transaction
-from once.testing import FakeAws
-from tests.in_memory import Start
-from tests.once.effects.provider import Killed
-from tests.once.support import (
-    Note,
-    amounts,
-    calls,
-    consumer_of,
-    count,
-    facts,
-    invoke,
-    note,
-    record,
-    redriven,
-)
+from tests.once.batch.batches import message
+from tests.once.batch.function import Function, Make, isolated_again
+from tests.once.support import facts
 
-FATAL = [f"fatal-{number}" for number in range(8)]
-HEALTHY = [f"healthy-{number}" for number in range(92)]
+FATAL = [f"kill {number}" for number in range(8)]
+HEALTHY = [f"healthy {number}" for number in range(92)]
 RUNS = 5
-"""Receives in which a message may run; SQS itself dead-letters after one more."""
-URL = "https://sqs.us-east-1.amazonaws.com/123456789012/isolation"
-
-Message = dict[str, Any]
-
-
-def handle(event: Note, tx: Transaction) -> None:
-    if event.name in FATAL:
-        raise Killed
-    count(event, tx)
+"""Receives in which a message may run; SQS dead-letters it after one more."""
 
 
 class Queue:
-    """A standard queue: gives its messages out in any order, in batches of one size.
+    """A standard queue: delivers its messages in any order, in batches of one size.
 
     Attributes:
-        unexplained: what SQS itself dead-lettered, after its last receive.
+        messages: the messages by id, as Lambda hands them to the function.
+        unexplained: the messages that SQS dead-lettered after their last receive.
     """
 
-    def __init__(self, name: str, batch: int) -> None:
-        self._arn = f"arn:aws:sqs:us-east-1:123456789012:{name}"
-        self._batch = batch
+    def __init__(self, size: int) -> None:
+        self._size = size
         self._receives: Counter[str] = Counter()
-        self.messages: dict[str, Message] = {}
+        self.messages: dict[str, dict[str, Any]] = {}
         self.unexplained: list[str] = []
 
-    def batches(self) -> Iterator[list[Message]]:
-        """Yield each message once, as Lambda hands them out."""
-        ids = [*self.messages]
-        random.shuffle(ids)
-        for start in range(0, len(ids), self._batch):
-            found = [self._received(one) for one in ids[start : start + self._batch]]
-            yield [message for message in found if message is not None]
+    def batches(self) -> Iterator[list[dict[str, Any]]]:
+        """Deliver each message once."""
+        ids = random.sample([*self.messages], len(self.messages))
+        self._receives.update(ids)
+        for start in range(0, len(ids), self._size):
+            yield [self._delivery(message_id) for message_id in ids[start : start + self._size]]
 
-    def _received(self, message_id: str) -> Message | None:
-        message = self.messages[message_id]
-        self._receives[message_id] += 1
-        if self._receives[message_id] > RUNS + 1:
-            self.unexplained.append(json.loads(message.pop("body"))["data"]["name"])
-            del self.messages[message_id]
-            return None
-        return record(
-            message["body"],
-            message_id,
-            receive_count=self._receives[message_id],
-            messageAttributes=message["attributes"],
-            eventSourceARN=self._arn,
-        )
-
-    def delete(self, message_ids: Sequence[str]) -> None:
-        for message_id in message_ids:
-            self.messages.pop(message_id, None)
+    def _delivery(self, message_id: str) -> dict[str, Any]:
+        count, found = self._receives[message_id], self.messages[message_id]
+        if count > RUNS + 1:
+            self.unexplained.append(self.messages.pop(message_id)["body"])
+        return found | {"attributes": found["attributes"] | {"ApproximateReceiveCount": str(count)}}
 
 
-class Line:
-    """The function between its two queues, until both are empty."""
-
-    def __init__(self, aws: FakeAws, consumer: Consumer) -> None:
-        self.aws, self.consumer = aws, consumer
-        self.queues = {"queue": Queue("queue", 10), "isolation": Queue("isolation", 1)}
-
-    def run(self) -> None:
-        while any(queue.messages for queue in self.queues.values()):
-            for queue in self.queues.values():
-                for batch in queue.batches():
-                    self._invoke(queue, batch)
-                self._arrive()
-
-    def _invoke(self, queue: Queue, batch: list[Message]) -> None:
-        ids = [message["messageId"] for message in batch]
-        with calls(self.aws.runtime.sqs) as made, suppress(Killed):
-            failed = invoke(self.aws, self.consumer, *batch)
-            queue.delete([one for one in ids if one not in failed])
-        for _, request in (call for call in made if call[0] == "DeleteMessageBatch"):
-            handles = [entry["ReceiptHandle"] for entry in request["Entries"]]
-            queue.delete([one.removeprefix("handle-of-") for one in handles])
-
-    def _arrive(self) -> None:
-        """Take what was sent to the isolation queue of the AWS in memory into the one here."""
-        wanted: Any = {"MaxNumberOfMessages": 10, "MessageAttributeNames": ["All"]}
-        while found := self.aws.sqs.receive_message(QueueUrl=URL, **wanted).get("Messages"):
-            for message in found:
-                self.queues["isolation"].messages[message["MessageId"]] = {
-                    "body": message["Body"],
-                    "attributes": redriven(message),
-                }
-
-    @property
-    def unexplained(self) -> list[str]:
-        return [name for queue in self.queues.values() for name in queue.unexplained]
+def work_off(function: Function, queue: Queue, isolation: Queue) -> None:
+    """Deliver the messages of both queues until they are empty."""
+    while queue.messages or isolation.messages:
+        for source in (queue, isolation):
+            for batch in source.batches():
+                run = function.run(*batch, reports=ANY)
+                ids = [one["messageId"] for one in batch]
+                answered = [] if run.reported is None else {*ids} - {*run.reported}
+                for message_id in (*run.deleted, *answered):
+                    source.messages.pop(message_id, None)
+            for sent in function.isolated():
+                isolation.messages[sent["MessageId"]] = isolated_again(sent)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_of_a_hundred_messages_the_eight_that_end_the_function_are_dead_lettered_alone(
-    start: Start, seed: int
-) -> None:
+def test_only_messages_that_end_the_function_are_dead_lettered(make: Make, seed: int) -> None:
     random.seed(seed)
-    consumer = consumer_of(handle)
-    aws = start(consumer, isolation_queue_url=URL, max_receive_count=RUNS)
-    aws.sqs.create_queue(QueueName="isolation")
-    line = Line(aws, consumer)
-    for name in FATAL + HEALTHY:
-        body = json.dumps(note(name, event_id=name))
-        line.queues["queue"].messages[name] = {"body": body, "attributes": {}}
-    line.run()
-    assert amounts(aws) == dict.fromkeys(HEALTHY, 1)
-    assert line.unexplained == []
-    letters = [(json.loads(one["Body"])["id"], facts(one)["reason"]) for one in aws.dead_letters()]
-    assert sorted(letters) == [(name, "unfinished") for name in FATAL]
+    function = make(isolation=True, max_receive_count=RUNS)
+    queue, isolation = Queue(10), Queue(1)
+    queue.messages = {name: message(name) for name in FATAL + HEALTHY}
+    work_off(function, queue, isolation)
+    assert function.amounts == dict.fromkeys(HEALTHY, 1)
+    assert queue.unexplained == isolation.unexplained == []
+    letters = function.aws.dead_letters()
+    reasons = {json.loads(letter["Body"])["id"]: facts(letter)["reason"] for letter in letters}
+    assert reasons == dict.fromkeys(FATAL, "unfinished")
+    assert len(letters) == len(FATAL)

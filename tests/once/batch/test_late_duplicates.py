@@ -1,4 +1,4 @@
-"""Data that the model does not read: the dedup record decides first whether that matters."""
+"""Data that does not fit the model: the dedup record is looked up before the error counts."""
 
 import json
 from typing import Any
@@ -9,160 +9,119 @@ from msgspec import Struct
 from once.consumer import Consumer
 from once.errors import NotDone
 from once.handlers.effect_declaration import Policy
-from once.testing import inject, refused
+from once.testing import refused
 from tests.in_memory import Start
+from tests.once.batch.batches import READ, WRITE, batch_of, message
+from tests.once.batch.function import Function, Make
 from tests.once.effects.provider import Killed, Provider, Till, after, start_till
-from tests.once.support import (
-    amounts,
-    calls,
-    consumer_of,
-    facts,
-    invoke,
-    note,
-    reasons,
-    record,
-)
+from tests.once.support import facts, invoke, note, record
 
-CONSUMER = consumer_of()
 INTEGER = json.dumps(note(event_id="e"))
 FRACTION = INTEGER.replace('"amount": 1', '"amount": 1.0')
 OTHER = INTEGER.replace('"amount": 1', '"amount": "many"')
 
 
 class Renamed(Struct, frozen=True):
-    """A model that the events of earlier do not fit."""
+    """A later model, which earlier events do not fit."""
 
     title: str
 
 
-def operations(made: list[Any]) -> list[str]:
-    return [name for name, _ in made]
-
-
 @pytest.mark.parametrize("receive_count", [1, 2, 5])
-def test_a_duplicate_that_the_model_does_not_read_is_acknowledged(
-    start: Start, receive_count: int
+@pytest.mark.parametrize(("body", "reasons"), [(FRACTION, []), (OTHER, ["key-conflict"])])
+def test_a_record_decides_about_a_message_whose_data_does_not_fit(
+    function: Function, body: str, reasons: list[str], receive_count: int
 ) -> None:
-    aws = start(CONSUMER)
-    assert invoke(aws, CONSUMER, record(INTEGER, "m-1")) == []
-    again = record(FRACTION, "m-2", receive_count=receive_count)
-    assert invoke(aws, CONSUMER, again) == []
-    assert aws.dead_letters() == []
-    assert amounts(aws) == {"a": 1}
+    function.run(record(INTEGER, "m-1"))
+    function.run(record(body, "m-2", receive_count=receive_count))
+    assert function.reasons() == reasons
+    assert function.amounts == {"a": 1}
 
 
-def test_a_duplicate_in_one_batch_is_one_all_the_same(start: Start) -> None:
-    aws = start(CONSUMER)
-    with calls(aws.runtime.dynamodb) as made:
-        assert invoke(aws, CONSUMER, record(INTEGER, "m-1"), record(FRACTION, "m-2")) == []
-    assert aws.dead_letters() == []
-    assert amounts(aws) == {"a": 1}
-    assert operations(made).count("TransactWriteItems") == 1
+def test_a_duplicate_in_the_same_batch_is_acknowledged(function: Function) -> None:
+    made = function.run(record(INTEGER, "m-1"), record(FRACTION, "m-2"))
+    assert function.reasons() == []
+    assert function.amounts == {"a": 1}
+    assert made.operations.count(WRITE) == 1
 
 
-def test_a_duplicate_of_before_the_model_changed_is_acknowledged(start: Start) -> None:
-    aws, changed = start(CONSUMER), Consumer("notes")
+def test_a_duplicate_from_before_a_change_of_the_model_is_acknowledged(function: Function) -> None:
+    changed = Consumer("notes")
     changed.handles("noted", Renamed)(lambda event, tx: None)
-    assert invoke(aws, CONSUMER, record(INTEGER, "m-1")) == []
-    assert invoke(aws, changed, record(INTEGER, "m-2"), record(json.dumps(note()), "m-3")) == []
-    [letter] = aws.dead_letters()
+    function.run(record(INTEGER, "m-1"))
+    assert invoke(function.aws, changed, record(INTEGER, "m-2"), message("new")) == []
+    [letter] = function.aws.dead_letters()
     assert facts(letter)["reason"] == "invalid-data"
-    assert facts(letter)["lineage"] == "m-3"
+    assert facts(letter)["lineage"] == "new"
 
 
-def test_other_content_under_a_known_key_is_a_key_conflict(start: Start) -> None:
-    aws = start(CONSUMER)
-    invoke(aws, CONSUMER, record(INTEGER, "m-1"))
-    assert invoke(aws, CONSUMER, record(OTHER, "m-2")) == []
-    assert reasons(aws) == ["key-conflict"]
+def test_only_a_message_whose_data_does_not_fit_costs_a_look_up(function: Function) -> None:
+    assert function.run(record(INTEGER, "m-1")).operations == [WRITE]
+    assert function.run(record(FRACTION.replace('"e"', '"new"'), "m-2")).operations == [READ]
+    assert function.reasons() == ["invalid-data"]
+    mixed = function.run(*batch_of("b", "c"), record(OTHER.replace('"e"', '"f"'), "m-3"))
+    assert sorted(mixed.operations) == [READ, WRITE]
+    assert function.amounts == dict.fromkeys("abc", 1)
 
 
-def test_only_what_cannot_be_read_costs_a_look_at_its_record(start: Start) -> None:
-    aws = start(CONSUMER)
-    with calls(aws.runtime.dynamodb) as made:
-        assert invoke(aws, CONSUMER, record(INTEGER, "m-1")) == []
-        assert operations(made) == ["TransactWriteItems"]
-        assert invoke(aws, CONSUMER, record(json.dumps(note(amount="x")), "m-2")) == []  # type: ignore[arg-type]
-    assert operations(made) == ["TransactWriteItems", "BatchGetItem"]
-    assert reasons(aws) == ["invalid-data"]
+def test_while_the_breaker_is_open_invalid_data_is_dead_lettered_at_once(make: Make) -> None:
+    function, denied = make(group_size=1), [refused("AccessDeniedException")] * 3
+    batch = [*batch_of(*"abcd"), record(OTHER, "invalid")]
+    made = function.run(*batch, writes=denied, reports=["a", "b", "c", "d"])
+    assert made.groups == [["a"], ["b"], ["c"]]  # then the breaker opens
+    assert function.reasons() == ["invalid-data"]
 
 
-def test_while_the_breaker_is_open_it_is_dead_lettered_at_once(start: Start) -> None:
-    aws = start(CONSUMER, group_size=1, commit_threads=1)
-    denied = [refused("AccessDeniedException")] * 3
-    batch = [record(json.dumps(note(name)), name) for name in "abcd"]
-    with inject(aws.runtime.dynamodb, "TransactWriteItems", *denied):
-        failed = invoke(aws, CONSUMER, *batch, record(OTHER, "invalid"))
-    assert failed == ["a", "b", "c", "d"]  # the last one was not tried
-    assert reasons(aws) == ["invalid-data"]
-
-
-def test_it_runs_once_beside_neighbours_that_change_items(start: Start) -> None:
-    aws = start(CONSUMER)
-    batch = [record(json.dumps(note(name)), name) for name in "ab"]
-    with calls(aws.runtime.dynamodb) as made:
-        assert invoke(aws, CONSUMER, *batch, record(OTHER, "invalid")) == []
-    assert sorted(operations(made)) == ["BatchGetItem", "TransactWriteItems"]
-    assert amounts(aws) == {"a": 1, "b": 1}
-
-
-def test_without_an_answer_about_its_record_it_comes_again(start: Start) -> None:
-    aws = start(CONSUMER)
-    with inject(aws.runtime.dynamodb, "BatchGetItem", refused("AccessDeniedException")):
-        assert invoke(aws, CONSUMER, record(OTHER, "m-1")) == ["m-1"]
-    assert invoke(aws, CONSUMER, record(OTHER, "m-1", receive_count=2)) == []
-    assert reasons(aws) == ["invalid-data"]
-
-
-def retold(event: dict[str, Any]) -> Any:
-    """The same event, spelt as a model of whole numbers does not read it."""
-    return {**event, "data": {**event["data"], "amount": 1.0}}
+def test_without_an_answer_about_its_record_a_message_is_reported(function: Function) -> None:
+    function.run(record(OTHER, "m"), reads=[refused("AccessDeniedException")], reports=["m"])
+    function.run(record(OTHER, "m", receive_count=2))
+    assert function.reasons() == ["invalid-data"]
 
 
 def pending(start: Start, provider: Provider, *plan: Any) -> Till:
-    """A function whose effect is pending, since its calls met this."""
+    """A function with a pending effect, whose calls met this."""
     till = start_till(start, provider, policy=Policy.AT_MOST_ONCE)
     provider.plan = [*plan]
-    till.killed(note(event_id="e"))
+    till.killed(json.loads(INTEGER))
     assert till.record["state"] == "pending"
     till.aws.dead_letters()
     provider.calls.clear()
     return till
 
 
-def test_an_effect_that_may_have_happened_is_named_and_not_called(
-    start: Start, provider: Provider
-) -> None:
-    till = pending(start, provider, after(TimeoutError()))
-    assert till.deliver(retold(note(event_id="e")), receive_count=2)
+def test_an_effect_in_flight_is_waited_for(start: Start, provider: Provider) -> None:
+    till = pending(start, provider, after(Killed()))
+    assert not till.deliver(json.loads(FRACTION), receive_count=2)
+    assert till.deliver(json.loads(FRACTION), receive_count=5)
     [letter] = till.aws.dead_letters()
     assert facts(letter)["reason"] == "effect-unknown"
-    assert "'charge' may have happened, and noted does not fit Note" in facts(letter)["error"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "reason", "error"),
+    [
+        (
+            [after(TimeoutError())],
+            "effect-unknown",
+            "'charge' may have happened, and noted does not fit Note",
+        ),
+        ([NotDone()] * 3, "invalid-data", "noted does not fit Note"),
+    ],
+    ids=["unknown", "not done"],
+)
+def test_an_effect_is_not_called_for_data_that_does_not_fit(
+    start: Start, provider: Provider, plan: list[Any], reason: str, error: str
+) -> None:
+    till = pending(start, provider, *plan)
+    assert till.deliver(json.loads(FRACTION), receive_count=2)
+    [letter] = till.aws.dead_letters()
+    assert facts(letter)["reason"] == reason
+    assert error in facts(letter)["error"]
     assert provider.calls == []
 
 
-def test_an_effect_that_is_in_flight_is_waited_for(start: Start, provider: Provider) -> None:
-    till = pending(start, provider, after(Killed()))
-    event = retold(note(event_id="e"))
-    assert not till.deliver(event, receive_count=2)
-    assert till.deliver(event, receive_count=5)
-    assert reasons(till.aws) == ["effect-unknown"]
-
-
-def test_an_effect_that_certainly_did_not_happen_is_not_begun_again(
-    start: Start, provider: Provider
-) -> None:
-    till = pending(start, provider, *[NotDone()] * 3)
-    assert till.deliver(retold(note(event_id="e")), receive_count=2)
-    assert reasons(till.aws) == ["invalid-data"]
-    assert provider.calls == []
-
-
-def test_an_effect_whose_outcome_is_written_down_is_a_duplicate(
-    start: Start, provider: Provider
-) -> None:
-    till = start_till(start, provider)
-    assert till.deliver(note(event_id="e"))
-    assert till.deliver(retold(note(event_id="e")), receive_count=2)
+def test_a_duplicate_of_a_completed_effect_is_acknowledged(till: Till, provider: Provider) -> None:
+    assert till.deliver(json.loads(INTEGER))
+    assert till.deliver(json.loads(FRACTION), receive_count=2)
     assert till.aws.dead_letters() == []
     assert len(provider.calls) == 1

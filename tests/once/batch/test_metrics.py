@@ -1,56 +1,29 @@
-"""What a function says of itself: lines in CloudWatch's embedded metric format."""
+"""Batch metrics: lines in CloudWatch's embedded metric format, for one invocation each."""
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from once.errors import NotDone, RetryableError
+from once.errors import NotDone
 from once.handlers.effect_declaration import Policy
-from once.handlers.transaction import Transaction
-from once.schema import Limits, Metric
-from once.testing import FakeAws, FakeContext, cancelled, inject
+from once.schema import Metric
+from once.testing import refused
 from tests.in_memory import Start
-from tests.once.effects.provider import Provider, start_till
-from tests.once.support import (
-    Log,
-    Note,
-    SoldOut,
-    calls,
-    consumer_of,
-    count,
-    failures,
-    invoke,
-    note,
-    record,
-)
+from tests.once.batch.batches import SECOND, THIRD, batch_of, cancelling, message
+from tests.once.batch.function import Function, Make, isolated_again
+from tests.once.effects.provider import Provider, Till, start_till
+from tests.once.support import note, record
 
 Read = Callable[[], list[dict[str, Any]]]
-WRITE = "TransactWriteItems"
-
-
-def handle(event: Note, tx: Transaction) -> None:
-    match event.name:
-        case "sold":
-            raise SoldOut
-        case "fail":
-            raise RetryableError
-        case _:
-            count(event, tx)
 
 
 @pytest.fixture
-def aws(start: Start, monkeypatch: pytest.MonkeyPatch) -> FakeAws:
+def read(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Read:
+    """Read the metrics that were printed since the last time."""
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "once-notes")
-    consumer = consumer_of(handle)
-    consumer.rejects(SoldOut)(lambda event, refusal, tx: None)
-    return start(consumer)
 
-
-@pytest.fixture
-def read(capsys: pytest.CaptureFixture[str]) -> Read:
     def lines() -> list[dict[str, Any]]:
         printed = (json.loads(line) for line in capsys.readouterr().out.splitlines())
         return [line for line in printed if "_aws" in line]
@@ -70,8 +43,8 @@ def dimensions(line: dict[str, Any]) -> dict[str, str]:
     return {name: line[name] for name in names}
 
 
-def test_a_batch_is_one_line_with_the_service_as_its_dimension(aws: FakeAws, read: Read) -> None:
-    aws.deliver(note("a"), note("b"), note("sold"), note("fail"))
+def test_a_batch_is_one_line_with_the_dimension_service(read: Read, function: Function) -> None:
+    function.run(*batch_of("a", "b", "refuse", "later"), reports=["later"])
     [line] = read()
     assert dimensions(line) == {"service": "once-notes"}
     found = values(line)
@@ -84,136 +57,80 @@ def test_a_batch_is_one_line_with_the_service_as_its_dimension(aws: FakeAws, rea
     }
 
 
-def test_what_is_quarantined_is_counted_by_its_reason_as_well(aws: FakeAws, read: Read) -> None:
-    aws.deliver("no JSON", "nor this", note("a"))
-    first, second = read()
-    assert values(first)[Metric.QUARANTINED] == [2]
-    assert dimensions(first) == {"service": "once-notes"}
-    assert values(second) == {Metric.QUARANTINED: [2]}
-    assert dimensions(second) == {"service": "once-notes", "reason": "unparseable"}
-
-
-def test_nothing_is_left_over_for_the_next_batch(aws: FakeAws, read: Read) -> None:
-    aws.deliver("no JSON")
-    read()
-    aws.deliver(note("a"))
+def test_quarantined_messages_are_counted_also_by_reason(read: Read, function: Function) -> None:
+    function.run(record("no JSON", "m-1"), record("nor this", "m-2"), message("a"))
+    total, by_reason = read()
+    assert values(total)[Metric.QUARANTINED] == [2]
+    assert dimensions(total) == {"service": "once-notes"}
+    assert values(by_reason) == {Metric.QUARANTINED: [2]}
+    assert dimensions(by_reason) == {"service": "once-notes", "reason": "unparseable"}
+    function.run(message("b"))
     [line] = read()
     assert dimensions(line) == {"service": "once-notes"}
     assert Metric.QUARANTINED not in values(line)
+    function.run()
+    assert read() == []
 
 
-def test_duplicates_are_told_apart_by_who_is_behind_them(
-    start: Start, read: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    consumer = consumer_of()
-    aws = start(consumer)
-    body = json.dumps(note("a", event_id="e"))
+def test_duplicates_are_counted_by_their_sender(read: Read, function: Function) -> None:
     lineage = {"once-lineage": {"stringValue": "m", "dataType": "String"}}
-    invoke(aws, consumer, record(body, "first"))
+    function.seed("a")
     read()
-    invoke(
-        aws,
-        consumer,
-        record(body, "resent"),
-        record(body, "redelivered", receive_count=2),
-        record(body, "redriven", messageAttributes=lineage),
-    )
+    redelivered, redriven = message("a", **SECOND), message("a", messageAttributes=lineage)
+    function.run(message("a"), redelivered, redriven)
     [line] = read()
     assert values(line) == {Metric.RESENT: [1], Metric.REDELIVERED: [1], Metric.REDRIVEN: [1]}
 
 
-def test_conflicts_are_counted(aws: FakeAws, read: Read) -> None:
-    with inject(aws.runtime.dynamodb, WRITE, cancelled("None", "TransactionConflict")):
-        aws.deliver(note("a"))
+def test_isolated_messages_and_their_duplicates_are_counted(read: Read, make: Make) -> None:
+    function = make(isolation=True)
+    function.run(*batch_of("a", "b", **THIRD))
+    assert values(read()[0]) == {Metric.ISOLATED: [2]}
+    sent, _ = function.isolated()
+    function.run(isolated_again(sent))
+    read()
+    function.run(isolated_again(sent))
+    assert values(read()[0]) == {Metric.REDELIVERED: [1]}
+
+
+def test_a_conflict_is_counted_and_followed_by_a_pause(read: Read, function: Function) -> None:
+    function.run(message("a"), writes=cancelling({"a": "TransactionConflict"}))
     [line] = read()
     assert values(line)[Metric.CONFLICTS] == [1]
+    assert len(function.aws.slept) == 1
 
 
-def test_a_batch_of_nothing_says_nothing(aws: FakeAws, read: Read) -> None:
-    aws.deliver()
-    assert read() == []
+def test_messages_that_the_breaker_holds_back_are_counted(read: Read, function: Function) -> None:
+    function.keep_warm()
+    function.run(message("a", **THIRD), writes=[refused("AccessDeniedException")], reports=["a"])
+    read()
+    made = function.run(message("b", **THIRD), reports=["b"])
+    assert made.dynamodb == []
+    assert made.delays["b"] >= 120 * 4 / 2
+    assert values(read()[0]) == {Metric.RETRIED: [1], Metric.BREAKER_OPEN: [1]}
 
 
-def test_effects_are_counted_by_what_became_of_them(
-    start: Start, provider: Provider, read: Read
-) -> None:
-    till, event = start_till(start, provider), note()
-    provider.plan = [TimeoutError()] * 3
-    assert not till.deliver(event)
-    assert values(read()[0])[Metric.EFFECTS_UNANSWERED] == [1]
-    till.later()
+def test_effects_are_counted_by_their_results(read: Read, till: Till, provider: Provider) -> None:
+    event = note()
+    for error, metric in (
+        (NotDone(), Metric.EFFECTS_NOT_DONE),
+        (TimeoutError(), Metric.EFFECTS_UNANSWERED),
+    ):
+        provider.plan = [error] * 3
+        assert not till.deliver(event)
+        assert values(read()[0])[metric] == [1]
+        till.later()
     assert till.deliver(event)
     found = values(read()[0])
     assert found[Metric.EFFECTS_DONE] == [1]
     assert found[Metric.PENDING_SECONDS][0] > 0
 
 
-def test_an_effect_that_only_a_person_can_settle_is_counted(
-    start: Start, provider: Provider, read: Read
+def test_effects_with_an_unknown_outcome_are_counted(
+    read: Read, start: Start, provider: Provider
 ) -> None:
     till = start_till(start, provider, policy=Policy.AT_MOST_ONCE)
     provider.plan = [TimeoutError()]
     assert till.deliver(note())
     found = values(read()[0])
     assert (found[Metric.EFFECTS_UNKNOWN], found[Metric.QUARANTINED]) == ([1], [1])
-
-
-def test_what_was_not_tried_because_of_the_breaker_is_counted(
-    start: Start, provider: Provider, read: Read
-) -> None:
-    till = start_till(start, provider)
-    warm = till.consumer.bound_to(till.aws.runtime)
-    provider.plan = [NotDone()] * 100
-    waiting = [record(json.dumps(note(name)), name, receive_count=3) for name in ("a", "b")]
-    with calls(till.aws.runtime.sqs) as made:
-        answers = [warm({"Records": [message]}, FakeContext()) for message in waiting]
-    assert [len(failures(answer)) for answer in answers] == [1, 1]
-    assert {key for key, _ in provider.calls} == {provider.calls[0][0]}  # of the first alone
-    tried, untried = read()
-    assert values(tried)[Metric.EFFECTS_NOT_DONE] == [1]
-    assert values(untried) == {Metric.RETRIED: [1], Metric.BREAKER_OPEN: [1]}
-    assert min(parameters["VisibilityTimeout"] for _, parameters in made) >= 120 * 4 / 2
-
-
-def test_on_its_last_chance_a_message_is_tried_all_the_same(
-    start: Start, provider: Provider
-) -> None:
-    till = start_till(start, provider)
-    warm = till.consumer.bound_to(till.aws.runtime)
-    provider.plan = [NotDone()] * 3
-    first, last = (record(json.dumps(note(n)), n, receive_count=r) for n, r in (("a", 3), ("b", 5)))
-    assert failures(warm({"Records": [first]}, FakeContext())) == ["a"]
-    assert failures(warm({"Records": [last]}, FakeContext())) == []
-    assert len(provider.charges) == 1
-
-
-def test_what_cannot_be_read_is_quarantined_although_the_breaker_is_open(
-    start: Start, provider: Provider
-) -> None:
-    till = start_till(start, provider)
-    warm = till.consumer.bound_to(till.aws.runtime)
-    provider.plan = [NotDone()] * 3
-    waiting = [record(body, body, receive_count=3) for body in (json.dumps(note("a")), "{")]
-    answers = [failures(warm({"Records": [message]}, FakeContext())) for message in waiting]
-    assert [len(answer) for answer in answers] == [1, 0]
-    assert [letter["Body"] for letter in till.aws.dead_letters()] == ["{"]
-
-
-def test_what_sqs_would_soon_delete_has_its_last_chance(aws: FakeAws) -> None:
-    age = Limits.QUEUE_RETENTION_SECONDS - 60 * 60
-    message = record(json.dumps(note("fail")), "old")
-    message["attributes"]["SentTimestamp"] = str(int((time.time() - age) * 1000))
-    consumer = consumer_of(handle)
-    assert invoke(aws, consumer, message) == []
-    [letter] = aws.dead_letters()
-    assert letter["MessageAttributes"]["once-reason"]["StringValue"] == "retries-exhausted"
-
-
-def test_a_duplicate_is_logged_by_the_hash_of_its_key(aws: FakeAws) -> None:
-    log = Log(aws)
-    event = note("a", event_id="e")
-    aws.deliver(event)
-    aws.deliver(event)
-    [line] = [line for line in log.lines() if line["message"] == "duplicate"]
-    assert len(line["key_hash"]) == 64
-    assert line["receive_count"] == 1

@@ -1,4 +1,4 @@
-"""Checks of all consumers and of the deployment, each seen failing once with its remedy."""
+"""Checks of all consumers and of the deployment: each fault states the mistake and its remedy."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -12,38 +12,71 @@ from once.cdk.props import ConsumerProps, TableProps
 GOOD = ConsumerProps(
     "refunds", external=("order.refunded",), tables=(TableProps("refunds", "order_id"),)
 )
+RETURNS = ConsumerProps("returns", external=("parcel.returned",))
 
 
-def faults(*consumers: ConsumerProps) -> list[str]:
-    return consumer_set_faults(consumers, DeploymentConfig())
+@pytest.mark.parametrize(
+    ("consumers", "fault"),
+    [
+        pytest.param(
+            [replace(GOOD, max_concurrency=1)],
+            "consumer 'refunds': max_concurrency=1; choose 2 to 1000",
+            id="a fault of one consumer",
+        ),
+        pytest.param(
+            [GOOD, GOOD],
+            "consumer 'refunds': 2 consumers have this name; rename all but one",
+            id="two consumers of one name",
+        ),
+        pytest.param(
+            [GOOD, replace(RETURNS, tables=(TableProps("refunds", ("order_id", "line")),))],
+            "table 'refunds' has the keys ('order_id',) and ('order_id', 'line'); declare it once "
+            "and share it",
+            id="a table with two keys",
+        ),
+        pytest.param(
+            [replace(GOOD, events=("stock.reserved",))],
+            "consumer 'refunds': events has 'stock.reserved', which no consumer publishes; declare "
+            "it external= if producers publish it, or add it to publishes= of its publisher",
+            id="an event without a publisher",
+        ),
+        pytest.param(
+            [GOOD, replace(RETURNS, publishes=("order.refunded",))],
+            "consumer 'refunds': external has 'order.refunded', which returns publishes, so that a "
+            "producer could forge it; move it to events, or have producers publish another type",
+            id="an external type that a consumer publishes",
+        ),
+        pytest.param(
+            [replace(GOOD, events=cast(Any, "parcel.checked"))],
+            "consumer 'refunds': events='parcel.checked'; give a tuple of types, such as "
+            "('order.placed',)",
+            id="types that are one text",
+        ),
+    ],
+)
+def test_a_fault_states_mistake_and_remedy(consumers: list[ConsumerProps], fault: str) -> None:
+    assert consumer_set_faults(consumers, DeploymentConfig()) == [fault]
 
 
-def test_a_sound_consumer_has_no_fault() -> None:
-    assert faults(GOOD) == []
-
-
-def test_a_fault_names_its_consumer() -> None:
-    (fault,) = faults(replace(GOOD, max_concurrency=1))
-    assert fault == "consumer 'refunds': max_concurrency=1; choose 2 to 1000"
-
-
-def test_two_consumers_of_one_name_are_refused() -> None:
-    (fault,) = faults(GOOD, GOOD)
-    assert fault == "consumer 'refunds': 2 consumers have this name; rename all but one"
-
-
-def test_one_table_with_two_keys_is_refused() -> None:
-    other = replace(GOOD, name="returns", tables=(TableProps("refunds", ("order_id", "line")),))
-    (fault,) = faults(GOOD, other)
-    assert fault == (
-        "table 'refunds' has the keys ('order_id',) and ('order_id', 'line'); declare it once and "
-        "share it"
-    )
-
-
-def test_one_table_declared_twice_alike_is_one_table() -> None:
-    other = replace(GOOD, name="returns", tables=(TableProps("refunds", ("order_id",)),))
-    assert faults(GOOD, other) == []
+@pytest.mark.parametrize(
+    "consumers",
+    [
+        pytest.param([GOOD], id="one consumer"),
+        pytest.param(
+            [GOOD, replace(RETURNS, tables=(TableProps("refunds", ("order_id",)),))],
+            id="one table declared twice with the same key",
+        ),
+        pytest.param(
+            [
+                replace(GOOD, events=("parcel.checked",)),
+                replace(RETURNS, publishes=("parcel.checked",)),
+            ],
+            id="an event of another consumer",
+        ),
+    ],
+)
+def test_sound_consumers_have_no_fault(consumers: list[ConsumerProps]) -> None:
+    assert consumer_set_faults(consumers, DeploymentConfig()) == []
 
 
 @pytest.mark.parametrize(
@@ -66,30 +99,3 @@ def test_a_window_shorter_than_a_message_lives_is_refused(
 def test_a_window_as_long_as_a_message_lives_is_allowed() -> None:
     config = DeploymentConfig(dedup_window_days=52, redrives=2, provider_retry_days=52)
     assert deployment_faults(config) == []
-
-
-def test_an_event_that_no_consumer_publishes_is_refused() -> None:
-    (fault,) = faults(replace(GOOD, events=("stock.reserved",)))
-    assert fault == (
-        "consumer 'refunds': events has 'stock.reserved', which no consumer publishes; declare it "
-        "external= if producers publish it, or add it to publishes= of its publisher"
-    )
-
-
-def test_an_external_type_that_a_consumer_publishes_is_refused() -> None:
-    other = ConsumerProps("returns", external=("parcel.returned",), publishes=("order.refunded",))
-    (fault,) = faults(GOOD, other)
-    assert fault == (
-        "consumer 'refunds': external has 'order.refunded', which returns publishes, so that a "
-        "producer could forge it; move it to events, or have producers publish another type"
-    )
-
-
-def test_an_event_of_another_consumer_is_sound() -> None:
-    other = ConsumerProps("returns", external=("parcel.returned",), publishes=("parcel.checked",))
-    assert faults(replace(GOOD, events=("parcel.checked",)), other) == []
-
-
-def test_types_that_are_one_text_are_one_fault() -> None:
-    (fault,) = faults(replace(GOOD, events=cast(Any, "parcel.checked")))
-    assert "give a tuple of types" in fault

@@ -1,6 +1,6 @@
-"""Dead letters wait for a fortnight, and files of purged ones for longer: each version's are read.
+"""Dead letters and purged ones of every released version: consumers and tools read them.
 
-By the consumer that gets them back, and by the operator's tools; and the other way round.
+Dead letters stay in a queue for 14 days, and files of purged ones for longer.
 """
 
 import json
@@ -51,10 +51,14 @@ def aws(start: Start) -> FakeAws:
 def given_up(
     aws: FakeAws, body: str, attributes: Item | None = None, message_id: str = "m-1"
 ) -> Item:
-    """The dead letter that a consumer of today writes."""
+    """Return the dead letter that a consumer of today writes."""
     message = record(body, message_id, receive_count=3, messageAttributes=attributes or {})
     assert invoke(aws, CONSUMER, message) == []
-    [letter] = aws.dead_letters()
+    return only_letter(aws)
+
+
+def only_letter(source: FakeAws | Station) -> Item:
+    [letter] = source.dead_letters()
     return {name: letter[name] for name in ("Body", "MessageAttributes")}
 
 
@@ -72,8 +76,7 @@ def given_up_again(aws: FakeAws) -> Item:
 def given_up_by_the_relay(_: FakeAws) -> Item:
     station = Station()
     station.handle(change(image(outbox={"S": "no JSON"})))
-    [letter] = station.dead_letters()
-    return {name: letter[name] for name in ("Body", "MessageAttributes")}
+    return only_letter(station)
 
 
 MADE: dict[str, Callable[[FakeAws], Item]] = {
@@ -110,7 +113,7 @@ def types_of(message: Item) -> dict[str, str]:
 
 
 def without_words(read: Item) -> Item:
-    """What is read of a letter; of its error the class alone, since words may change."""
+    """Reduce a letter's error to its class, since the words may change."""
     return read | {"error": (read["error"] or "").partition(":")[0]}
 
 
@@ -142,11 +145,9 @@ def test_todays_tools_read_the_letters_of_every_version(
     assert reader(version).letter(message) == read
     letter = as_letter(message)
     assert (letter.original.body, letter.original.attributes) == (read["body"], read["attributes"])
-    assert (letter.reason, letter.error, letter.key_hash) == (
-        read["reason"],
-        read["error"] if read["reason"] else None,
-        read["key-hash"],
-    )
+    error = read["error"] if read["reason"] else None
+    facts = (letter.reason, letter.error, letter.key_hash)
+    assert facts == (read["reason"], error, read["key-hash"])
     assert lineage_text(letter.lineage).startswith(read["lineage"])
     if read["first-seen"]:
         assert letter.first_seen == datetime.fromisoformat(read["first-seen"])

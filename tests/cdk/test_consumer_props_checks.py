@@ -79,14 +79,12 @@ def test_a_number_has_limits(
         ),
         (
             {"effect_timeout_seconds": 25, "batch_size": 1},
-            "timeout_seconds=30 does not hold",
-            "raise it to 31",
+            *("timeout_seconds=30 does not hold", "raise it to 31"),
         ),
         ({"visibility_seconds": 179}, "visibility_seconds=179", "= 180, or leave it out"),
         (
             {"visibility_seconds": 180, "batch_window_seconds": 5},
-            "visibility_seconds=180",
-            "6 × timeout + batch window = 185",
+            *("visibility_seconds=180", "6 × timeout + batch window = 185"),
         ),
         ({"visibility_seconds": 43_201}, "43201 s", "lower visibility_seconds"),
         ({"batch_size": 10_001, **WINDOW}, "batch_size=10001", "choose 1 to"),

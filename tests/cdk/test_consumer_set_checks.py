@@ -15,66 +15,41 @@ GOOD = ConsumerProps(
 RETURNS = ConsumerProps("returns", external=("parcel.returned",))
 
 
-@pytest.mark.parametrize(
-    ("consumers", "fault"),
-    [
-        pytest.param(
-            [replace(GOOD, max_concurrency=1)],
-            "consumer 'refunds': max_concurrency=1; choose 2 to 1000",
-            id="a fault of one consumer",
-        ),
-        pytest.param(
-            [GOOD, GOOD],
-            "consumer 'refunds': 2 consumers have this name; rename all but one",
-            id="two consumers of one name",
-        ),
-        pytest.param(
-            [GOOD, replace(RETURNS, tables=(TableProps("refunds", ("order_id", "line")),))],
-            "table 'refunds' has the keys ('order_id',) and ('order_id', 'line'); declare it once "
-            "and share it",
-            id="a table with two keys",
-        ),
-        pytest.param(
-            [replace(GOOD, events=("stock.reserved",))],
-            "consumer 'refunds': events has 'stock.reserved', which no consumer publishes; declare "
-            "it external= if producers publish it, or add it to publishes= of its publisher",
-            id="an event without a publisher",
-        ),
-        pytest.param(
-            [GOOD, replace(RETURNS, publishes=("order.refunded",))],
-            "consumer 'refunds': external has 'order.refunded', which returns publishes, so that a "
-            "producer could forge it; move it to events, or have producers publish another type",
-            id="an external type that a consumer publishes",
-        ),
-        pytest.param(
-            [replace(GOOD, events=cast(Any, "parcel.checked"))],
-            "consumer 'refunds': events='parcel.checked'; give a tuple of types, such as "
-            "('order.placed',)",
-            id="types that are one text",
-        ),
+CHECKED = "parcel.checked"
+REFUSED = {
+    "consumer 'refunds': max_concurrency=1; choose 2 to 1000": [replace(GOOD, max_concurrency=1)],
+    "consumer 'refunds': 2 consumers have this name; rename all but one": [GOOD, GOOD],
+    "table 'refunds' has the keys ('order_id',) and ('order_id', 'line'); declare it once and "
+    "share it": [GOOD, replace(RETURNS, tables=(TableProps("refunds", ("order_id", "line")),))],
+    "consumer 'refunds': events has 'parcel.checked', which no consumer publishes; declare it "
+    "external= if producers publish it, or add it to publishes= of its publisher": [
+        replace(GOOD, events=(CHECKED,))
     ],
-)
-def test_a_fault_states_mistake_and_remedy(consumers: list[ConsumerProps], fault: str) -> None:
-    assert consumer_set_faults(consumers, DeploymentConfig()) == [fault]
+    "consumer 'refunds': external has 'order.refunded', which returns publishes, so that a "
+    "producer could forge it; move it to events, or have producers publish another type": [
+        *(GOOD, replace(RETURNS, publishes=GOOD.external))
+    ],
+    "consumer 'refunds': events='parcel.checked'; give a tuple of types, such as "
+    "('order.placed',)": [replace(GOOD, events=cast(Any, CHECKED))],
+}
+SOUND = {
+    "one consumer": [GOOD],
+    "the same table in two consumers": [
+        GOOD,
+        replace(RETURNS, tables=(TableProps("refunds", ("order_id",)),)),
+    ],
+    "an event of another consumer": [
+        *(replace(GOOD, events=(CHECKED,)), replace(RETURNS, publishes=(CHECKED,)))
+    ],
+}
 
 
-@pytest.mark.parametrize(
-    "consumers",
-    [
-        pytest.param([GOOD], id="one consumer"),
-        pytest.param(
-            [GOOD, replace(RETURNS, tables=(TableProps("refunds", ("order_id",)),))],
-            id="one table declared twice with the same key",
-        ),
-        pytest.param(
-            [
-                replace(GOOD, events=("parcel.checked",)),
-                replace(RETURNS, publishes=("parcel.checked",)),
-            ],
-            id="an event of another consumer",
-        ),
-    ],
-)
+@pytest.mark.parametrize("fault", REFUSED)
+def test_a_fault_states_mistake_and_remedy(fault: str) -> None:
+    assert consumer_set_faults(REFUSED[fault], DeploymentConfig()) == [fault]
+
+
+@pytest.mark.parametrize("consumers", SOUND.values(), ids=SOUND)
 def test_sound_consumers_have_no_fault(consumers: list[ConsumerProps]) -> None:
     assert consumer_set_faults(consumers, DeploymentConfig()) == []
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,19 +72,11 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
         assert culprit in found
 
 
-QUEUES: dict[str, Callable[[cdk.Stack], str]] = {
-    "of another account": lambda stack: "arn:aws:sqs:eu-west-1:111122223333:theirs",
-    "of a parameter": lambda stack: cdk.CfnParameter(stack, "QueueArn").value_as_string,
-}
-
-
-@pytest.mark.parametrize("arn_of", QUEUES.values(), ids=QUEUES)
-def test_a_function_on_an_existing_queue_is_refused(
-    app: cdk.App, arn_of: Callable[[cdk.Stack], str]
-) -> None:
+@pytest.mark.parametrize("arn", ["arn:aws:sqs:eu-west-1:111122223333:theirs", None])
+def test_a_function_on_an_existing_queue_is_refused(app: cdk.App, arn: str | None) -> None:
     assemble(app, CONSUMERS)
     stack = cdk.Stack(app, "mine")
-    map_source(stack, arn_of(stack))
+    map_source(stack, arn or cdk.CfnParameter(stack, "QueueArn").value_as_string)
     (fault,) = faults(app)
     assert fault.startswith(f"mine/Function/Mapping/Resource: {STRAY}")
 
@@ -141,46 +132,40 @@ def test_each_line_of_the_registry_has_a_folder_and_each_folder_a_line() -> None
 
 
 @pytest.mark.parametrize(
-    ("lines", "config", "expected"),
+    ("lines", "expected"),
     [
-        pytest.param((GOOD,), DeploymentConfig(), [], id="none"),
-        pytest.param(
-            (replace(GOOD, batch_size=0),),
-            DeploymentConfig(),
+        ([GOOD], []),
+        (
+            [replace(GOOD, batch_size=0)],
             ["consumer 'refunds': batch_size=0; choose 1 to 10000 (stacks/consumers.py)"],
-            id="a line",
         ),
-        pytest.param(
-            (GOOD, ConsumerProps("returns", external=("parcel.returned",))),
-            DeploymentConfig(),
+        (
+            [GOOD, replace(GOOD, name="returns")],
             [
                 "consumer 'returns': its line has no folder; add functions/returns/handler.py, or "
                 "delete the line (stacks/consumers.py)"
             ],
-            id="a line without a folder",
         ),
-        pytest.param(
-            (),
-            DeploymentConfig(),
+        (
+            [],
             [
                 'functions/refunds: its folder has no line; add ConsumerProps("refunds", …) to '
                 "stacks/consumers.py, or delete the folder"
             ],
-            id="a folder without a line",
         ),
     ],
+    ids=["none", "a line", "a line without a folder", "a folder without a line"],
 )
-def test_a_fault_names_the_file_to_change(
-    tmp_path: Path, lines: tuple[ConsumerProps, ...], config: DeploymentConfig, expected: list[str]
+def test_a_fault_of_the_registry_names_the_file_to_change(
+    tmp_path: Path, lines: list[ConsumerProps], expected: list[str]
 ) -> None:
     folder = tmp_path / "functions" / GOOD.name
     folder.mkdir(parents=True)
     (folder / "handler.py").touch()
-    assert registry_faults(lines, config, folder.parent) == expected
+    assert registry_faults(lines, DeploymentConfig(), folder.parent) == expected
 
 
 def test_a_fault_of_the_context_names_its_file() -> None:
-    (fault,) = registry_faults(
-        CONSUMERS, DeploymentConfig(dedup_window_days=27, parameters=CONTEXT)
-    )
+    config = DeploymentConfig(dedup_window_days=27, parameters=CONTEXT)
+    (fault,) = registry_faults(CONSUMERS, config)
     assert fault.endswith("raise it to 30, or lower redrives (cdk.json, or -c)")

@@ -111,20 +111,9 @@ def test_each_owner_has_a_row_of_its_own(widgets: list[Json]) -> None:
         assert sum(graph["width"] for graph in graphs) <= COLUMNS
 
 
-def test_row_of_a_consumer(cloud: Cloud, widgets: list[Json], consumer: ConsumerProps) -> None:
-    graphs, expected = row(widgets, consumer.name), of_consumer(cloud, consumer)
-    assert list(graphs) == list(expected)
-    assert {title: lines(graph) for title, graph in graphs.items()} == expected
-    for number, (title, graph) in enumerate(graphs.items()):
-        assert graph["x"] == 4 * number
-        assert on_the_right(graph) == ON_THE_RIGHT.get(title, set())
-
-
-def test_row_of_the_relay(cloud: Cloud, widgets: list[Json]) -> None:
-    graphs, own = row(widgets, RELAY), f"once-{RELAY}"
-    given_up = "OnFailureDestinationDeliveredEventCount"
-    assert list(graphs) == ["behind, ms", "events", "left over", "function"]
-    assert {title: lines(graph) for title, graph in graphs.items()} == {
+def of_relay(cloud: Cloud) -> dict[str, Graph]:
+    own, given_up = f"once-{RELAY}", "OnFailureDestinationDeliveredEventCount"
+    return {
         "behind, ms": {
             "commit to topic": (Metric.RELAY_LAG_MS, own, "Maximum"),
             "in the stream": ("IteratorAge", cloud.text(RELAY, "Function"), "Maximum"),
@@ -138,15 +127,24 @@ def test_row_of_the_relay(cloud: Cloud, widgets: list[Json]) -> None:
     }
 
 
-def test_row_of_unrouted_events(cloud: Cloud, widgets: list[Json]) -> None:
-    graphs = row(widgets, UNROUTED)
-    assert {title: lines(graph) for title, graph in graphs.items()} == {
-        "events": {
-            "kept": visible(cloud, UNROUTED, "Queue"),
-            "not yet looked at": visible(cloud, UNROUTED, "Sweep"),
-        },
-        "function": of_function(cloud, UNROUTED),
+def of_unrouted(cloud: Cloud) -> dict[str, Graph]:
+    events = {
+        "kept": visible(cloud, UNROUTED, "Queue"),
+        "not yet looked at": visible(cloud, UNROUTED, "Sweep"),
     }
+    return {"events": events, "function": of_function(cloud, UNROUTED)}
+
+
+def test_rows_of_consumers_relay_and_unrouted_events(cloud: Cloud, widgets: list[Json]) -> None:
+    rows = {consumer.name: of_consumer(cloud, consumer) for consumer in CONSUMERS}
+    for owner, expected in {**rows, RELAY: of_relay(cloud), UNROUTED: of_unrouted(cloud)}.items():
+        graphs = row(widgets, owner)
+        assert list(graphs) == list(expected)
+        assert {title: lines(graph) for title, graph in graphs.items()} == expected
+        assert [graph["x"] for graph in graphs.values()] == [4 * n for n in range(len(graphs))]
+        for title, graph in graphs.items():
+            right = ON_THE_RIGHT.get(title, set()) if owner in rows else set()
+            assert on_the_right(graph) == right
 
 
 @pytest.mark.parametrize(

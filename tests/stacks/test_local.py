@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from once.cdk.props import ConsumerProps
-from tests.stacks.cloud import Cloud, types
+from tests.stacks.cloud import Cloud
 
 SHORTER = {
     *("VisibilityTimeout", "Timeout", "MaximumConcurrency", "MaximumBatchingWindowInSeconds"),
@@ -32,18 +32,13 @@ def test_state_is_the_same(cloud: Cloud, local_cloud: Cloud) -> None:
 def test_service_differs_in_times_wheels_rights_dashboard_and_metric_math(
     cloud: Cloud, local_cloud: Cloud
 ) -> None:
+    # The embedded AWS has no dashboards, and rejects metric math.
     alarms = cloud.every("AWS::CloudWatch::Alarm").items()
     metric_math = {logical_id for logical_id, alarm in alarms if "Metrics" in alarm}
     left_out = {cloud.id_of("Dashboard"), *metric_math}
     found = set(differences(cloud.service, local_cloud.service))
     assert found == SHORTER | WHEELS_OF_THIS_MACHINE | RIGHTS | left_out
-    assert "AWS::CloudWatch::Dashboard" not in types(local_cloud.service)
-
-
-def test_alarms_have_no_metric_math_which_the_embedded_aws_rejects(local_cloud: Cloud) -> None:
-    alarms = local_cloud.every("AWS::CloudWatch::Alarm").values()
-    assert alarms
-    assert not any("Metrics" in alarm for alarm in alarms)
+    assert left_out.isdisjoint(local_cloud.service["Resources"])
 
 
 def test_times_are_short_enough_to_watch_a_retry(

@@ -38,36 +38,38 @@ def test_a_denial_in_the_resources_policy_wins() -> None:
     assert not allows(Request("s:Get", "r"), [ALLOW], [DENY | {"Principal": "*"}])
 
 
+MISSING: dict[str, list[str]] = {}
+
+
+def values(*found: str) -> dict[str, list[str]]:
+    return {"k": [*found]}
+
+
 @pytest.mark.parametrize(
-    ("operator", "wanted", "values", "held"),
+    ("operator", "wanted", "holds", "fails"),
     [
-        ("StringEquals", "a", ["a"], True),
-        ("StringEquals", "a*", ["ab"], False),
-        ("StringEquals", ["a", "b"], ["b"], True),
-        ("StringEquals", "a", None, False),
-        ("StringLike", "a#*", ["a#1"], True),
-        ("StringLike", "a#*", ["ab#1"], False),
-        ("StringLike", "a", None, False),
-        ("ArnNotEquals", ["a", "b"], ["b"], False),
-        ("ArnNotEquals", ["a", "b"], ["c"], True),
-        ("ArnNotEquals", "a", None, True),
-        ("ForAllValues:StringLike", "a#*", ["a#1", "a#2"], True),
-        ("ForAllValues:StringLike", "a#*", ["a#1", "b#1"], False),
-        ("ForAllValues:StringLike", "a", None, True),
-        ("ForAnyValue:StringEquals", "a", ["b", "a"], True),
-        ("ForAnyValue:StringEquals", "a", ["b"], False),
-        ("ForAnyValue:StringEquals", "a", None, False),
-        ("Null", "false", ["x"], True),
-        ("Null", "true", ["x"], False),
-        ("Null", "false", None, False),
+        ("StringEquals", "a*", [values("a*")], [values("ab"), MISSING]),
+        ("StringEquals", ["a", "b"], [values("a"), values("b")], [values("c"), MISSING]),
+        ("StringLike", "a#*", [values("a#1")], [values("ab#1"), MISSING]),
+        ("ArnNotEquals", ["a", "b"], [values("c"), MISSING], [values("b")]),
+        (
+            "ForAllValues:StringLike",
+            "a#*",
+            [values("a#1", "a#2"), MISSING],
+            [values("a#1", "b#1")],
+        ),
+        ("ForAnyValue:StringEquals", "a", [values("b", "a")], [values("b"), MISSING]),
+        ("Null", "false", [values("x")], [MISSING]),
+        ("Null", "true", [MISSING], [values("x")]),
     ],
 )
 def test_an_operator_compares_the_values_of_a_key_that_may_be_missing(
-    operator: str, wanted: Any, values: list[str] | None, *, held: bool
+    operator: str, wanted: Any, holds: list[Any], fails: list[Any]
 ) -> None:
     statement = ALLOW | {"Condition": {operator: {"k": wanted}}}
-    context = {} if values is None else {"k": values}
-    assert allows(Request("s:Get", "r", context), [statement]) is held
+    for contexts, held in ((holds, True), (fails, False)):
+        for context in contexts:
+            assert allows(Request("s:Get", "r", context), [statement]) is held
 
 
 @pytest.mark.parametrize(("value", "allowed"), [("bc", True), ("c", False)])

@@ -99,7 +99,7 @@ def _environment(aws: EmbeddedAws) -> dict[str, str]:
 
 
 def _user_folders() -> dict[str, str]:
-    """Return variables by which pip and uv find the user's settings, whatever HOME is."""
+    """Return variables by which pip and uv find the user's settings, independent of HOME."""
     home = Path.home()
     return {"XDG_CONFIG_HOME": str(home / ".config"), "XDG_CACHE_HOME": str(home / ".cache")}
 

@@ -63,7 +63,7 @@ class Topics:
                 )
 
     def restrict_events_to(self, role: iam.IRole, *, local: bool) -> None:
-        """Deny every principal but this role to publish to `events`, whatever its policies allow.
+        """Deny publishing to `events` to every principal except this role.
 
         Args:
             role: the role of the outbox relay.

@@ -63,7 +63,7 @@ def only_letter(source: FakeAws | Station) -> Item:
 
 
 def put_back(message: Item) -> Item:
-    """The message that today's tools make of a dead letter."""
+    """Return the message that today's tools make of a dead letter."""
     back = redriven_message(as_letter(message), NOW)
     return {"Body": back.body, "MessageAttributes": dict(back.attributes)}
 
@@ -92,13 +92,13 @@ MADE: dict[str, Callable[[FakeAws], Item]] = {
 
 
 def as_letter(message: Item) -> Letter:
-    """A message as the operator's tools receive it."""
+    """Return a message as the operator's tools receive it."""
     system = {"MessageId": "d-1", "ReceiptHandle": "h", "Attributes": SENT}
     return Letter.read(BOX, {**system, **message})  # type: ignore[typeddict-item]
 
 
 def message_of(case: Item) -> Item:
-    """A message as it was kept: JSON has no bytes, and holds them in base64."""
+    """Return a message of a file, in which bytes are base64."""
     attributes = {
         name: {
             key: b64decode(part) if key == "BinaryValue" else part for key, part in value.items()

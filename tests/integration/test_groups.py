@@ -16,7 +16,7 @@ from tests.integration.probe import Bench, event
 from tests.integration.storm import WRITE, watched
 
 FUNCTIONS = 4
-"""How many run at once, with four threads each."""
+"""Functions that run at once, with four threads each."""
 
 
 def batches_of(event_type: str, prefix: str, counters: int) -> list[list[list[Any]]]:

@@ -58,7 +58,7 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
     stack = cdk.Stack(app, "mine")
     map_source(stack, sqs.Queue(stack, "Queue").queue_arn)
     found = "\n".join(faults(app))
-    for culprit in (
+    for mistake in (
         "context log_level='LOUD'",
         "dedup_window_days=7",
         "consumer 'orders': batch_size=11",
@@ -69,7 +69,7 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
         "functions/inventory: its folder has no line",
         f"mine/Function/Mapping/Resource: {STRAY}",
     ):
-        assert culprit in found
+        assert mistake in found
 
 
 @pytest.mark.parametrize("arn", ["arn:aws:sqs:eu-west-1:111122223333:theirs", None])

@@ -29,7 +29,7 @@ def may(
     table: str = "dedup-records",
     enclosing: str | None = TRANSACTION,
 ) -> bool:
-    """Tell whether a consumer may do so to items of a table.
+    """Tell whether a consumer's role allows an action on items of a table.
 
     Args:
         keys: the items' partition keys; none if the request does not name them.

@@ -1,8 +1,6 @@
 """`IdempotentConsumer` in an app of its own: existing parts, and faults with their remedies."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +26,6 @@ from tests.stacks.cloud import Json, flat, listed
 QUEUE_ARN = "arn:aws:sqs:eu-west-1:111122223333:bookings"
 TABLE_ARN = "arn:aws:dynamodb:eu-west-1:111122223333:table/seats"
 KEY_ARN = "arn:aws:kms:eu-west-1:111122223333:key/1"
-Part = Callable[[cdk.Stack], Any]
-"""Makes an argument of the construct."""
-
 TICKETS = ConsumerProps(
     "tickets",
     external=("seat.booked",),
@@ -135,39 +130,40 @@ def own_queue(stack: cdk.Stack, seconds: int | None = None) -> sqs.Queue:
     return sqs.Queue(stack, "Own", visibility_timeout=visibility)
 
 
+def short_queue(stack: cdk.Stack) -> sqs.Queue:
+    return own_queue(stack, 179)
+
+
 def fifo_queue(stack: cdk.Stack) -> sqs.IQueue:
     return sqs.Queue.from_queue_arn(stack, "Fifo", f"{QUEUE_ARN}.fifo")
 
 
 PUBLISHING = {"publishes": ("seat.taken",)}
-REFUSED: dict[str, tuple[Json, dict[str, Part]]] = {
+REFUSED: dict[str, Json] = {
     "it publishes events, and they would stay in its outbox; give relay= an OutboxRelay, or leave "
-    "publishes= out": (PUBLISHING, {}),
-    "the relay does not publish seat.taken for it; add the types": (
-        PUBLISHING,
-        {"relay": relay_for_others},
-    ),
-    "events has 'x' without a source; give": ({"events": ("x",)}, {}),
-    "it has queue= and topics=; subscribe the existing queue yourself": (
-        {},
-        {"queue": existing_queue, "topics": Topics.make},
-    ),
-    "its queue is FIFO": ({}, {"queue": fifo_queue}),
-    "its queue has a visibility timeout of 30 s; raise it to": ({}, {"queue": own_queue}),
-    "its queue has a visibility timeout of 179 s; raise it to": (
-        {},
-        {"queue": partial(own_queue, seconds=179)},
-    ),
-    "folder=None; give the path of the folder that holds its handler.py": ({"folder": None}, {}),
-    "folder=x; give the path of the folder that holds its handler.py": ({"folder": Path("x")}, {}),
+    "publishes= out": PUBLISHING,
+    "the relay does not publish seat.taken for it; add the types": PUBLISHING
+    | {"relay": relay_for_others},
+    "events has 'x' without a source; give": {"events": ("x",)},
+    "it has queue= and topics=; subscribe the existing queue yourself": {
+        "queue": existing_queue,
+        "topics": Topics.make,
+    },
+    "its queue is FIFO": {"queue": fifo_queue},
+    "its queue has a visibility timeout of 30 s; raise it to": {"queue": own_queue},
+    "its queue has a visibility timeout of 179 s; raise it to": {"queue": short_queue},
+    "folder=None; give the path of the folder that holds its handler.py": {"folder": None},
+    "folder=x; give the path of the folder that holds its handler.py": {"folder": Path("x")},
 }
+"""Properties and parts by the fault that they cause. A part is made by a function of the stack."""
 
 
-@pytest.mark.parametrize("fault", REFUSED)
-def test_a_fault_states_mistake_and_remedy(stack: cdk.Stack, fault: str) -> None:
-    change, parts = REFUSED[fault]
+@pytest.mark.parametrize(("fault", "given"), REFUSED.items(), ids=REFUSED)
+def test_a_fault_states_mistake_and_remedy(stack: cdk.Stack, fault: str, given: Json) -> None:
+    change = {name: value for name, value in given.items() if not callable(value)}
+    parts = {name: of(stack) for name, of in given.items() if callable(of)}
     with pytest.raises(SynthError, match="consumer 'tickets' cannot be built") as caught:
-        make(stack, replace(TICKETS, **change), **{name: of(stack) for name, of in parts.items()})
+        make(stack, replace(TICKETS, **change), **parts)
     [found] = caught.value.faults
     assert found.startswith(fault)
 

@@ -12,7 +12,7 @@ import aws_cdk as cdk
 from once.cdk.props import ConsumerProps
 from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
-from stacks.folders import FUNCTIONS, ROOT
+from stacks.folders import ROOT
 
 Json = dict[str, Any]
 Name = ConsumerProps | str
@@ -42,17 +42,9 @@ class Cloud:
     local: bool = False
 
     @classmethod
-    def synthesize(
-        cls,
-        directory: Path,
-        consumers: Sequence[ConsumerProps] = CONSUMERS,
-        functions: Path = FUNCTIONS,
-        *,
-        local: bool = False,
-        **context: Any,
-    ) -> "Cloud":
+    def synthesize(cls, directory: Path, *, local: bool = False, **context: Any) -> "Cloud":
         app = new_app(directory, local=local, **context)
-        assemble(app, consumers, functions)
+        assemble(app, CONSUMERS)
         app.synth()
         return cls(directory, local)
 
@@ -64,23 +56,25 @@ class Cloud:
     def service(self) -> Json:
         return self._template("once-service")
 
+    @cached_property
+    def _found(self) -> dict[str, tuple[str, Json]]:
+        """Logical id and resource by path."""
+        return {
+            resource["Metadata"]["aws:cdk:path"]: (logical_id, resource)
+            for template in (self.state, self.service)
+            for logical_id, resource in template["Resources"].items()
+        }
+
+    def _find(self, names: Sequence[Name]) -> tuple[str, Json]:
+        path = [*map(name_of, names), "Resource"]
+        return self._found["/".join(path if path[0] == STATE else ["once-service", *path])]
+
     def id_of(self, *names: Name) -> str:
         """Return the logical id of a resource."""
-        path = [*map(name_of, names)]
-        in_state = path[0] == STATE
-        template = self.state if in_state else self.service
-        wanted = "/".join([*([] if in_state else ["once-service"]), *path, "Resource"])
-        (found,) = (
-            logical_id
-            for logical_id, resource in template["Resources"].items()
-            if resource.get("Metadata", {}).get("aws:cdk:path") == wanted
-        )
-        return str(found)
+        return self._find(names)[0]
 
     def resource(self, *names: Name) -> Json:
-        template = self.state if names[0] == STATE else self.service
-        resource: Json = template["Resources"][self.id_of(*names)]
-        return resource
+        return self._find(names)[1]
 
     def of(self, *names: Name) -> Json:
         """Return the properties of a resource."""

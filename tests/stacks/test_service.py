@@ -83,6 +83,10 @@ def test_outputs_name_every_part_that_an_operator_needs(cloud: Cloud) -> None:
     # `Function…` names a consumer's function: the relay and the unrouted queue have none.
     found = {key: output["Value"] for key, output in cloud.service["Outputs"].items()}
     assert found == expected
+    assert found["TakesOrders"] == (
+        '{"external": ["order.placed"], '
+        '"events": ["stock.refused", "payment.captured", "payment.declined"]}'
+    )
 
 
 def outputs_of(cloud: Cloud, consumer: ConsumerProps) -> Json:

@@ -1,1 +1,1 @@
-"""The embedded AWS: start it, deploy into it, stop it without a trace."""
+"""The embedded AWS: start it, deploy into it, stop it without leaving a process or a file."""

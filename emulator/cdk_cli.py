@@ -1,4 +1,4 @@
-"""The real CDK command line, pointed at an embedded AWS."""
+"""The CDK's command line, run against an embedded AWS."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def bootstrap(aws: EmbeddedAws) -> None:
         FileNotFoundError: The CDK's command line is not installed.
         ProcessFailed: It failed; the message has its last lines.
     """
-    # Outside the app's folder the CDK finds no app to synthesize first.
+    # In a folder without an app the CDK does not synthesize first.
     folder = _folder(aws, "bootstrap")
     _cdk(aws, folder, folder, "bootstrap", f"aws://{aws.account}/{aws.region}")
 
@@ -38,7 +38,7 @@ def deploy(
     """Deploy every stack of an app, with the context `local=true`.
 
     Args:
-        aws: Where to; it must have been bootstrapped.
+        aws: The target; it must be bootstrapped.
         app: Command that synthesizes. The default is the project's own.
         cwd: Folder in which that command runs.
         context: Further context values for the app.
@@ -87,7 +87,7 @@ def _environment(aws: EmbeddedAws) -> dict[str, str]:
     bins = [str(ROOT / ".venv" / "bin"), str(ROOT / "node_modules" / ".bin")]
     settings = {
         "PATH": os.pathsep.join([*bins, os.environ.get("PATH", os.defpath)]),
-        # The command line asks the system for the home folder, the library asks HOME.
+        # The CDK's command line does not read HOME, its library does.
         "CDK_HOME": str(aws.state_dir / "home" / ".cdk"),
         "HOME": str(aws.state_dir / "home"),
         "TMPDIR": str(aws.state_dir / "tmp"),
@@ -99,7 +99,7 @@ def _environment(aws: EmbeddedAws) -> dict[str, str]:
 
 
 def _user_folders() -> dict[str, str]:
-    """Return variables by which pip and uv find the user's settings, whatever HOME is."""
+    """Return variables by which pip and uv find the user's settings, independent of HOME."""
     home = Path.home()
     return {"XDG_CONFIG_HOME": str(home / ".config"), "XDG_CACHE_HOME": str(home / ".cache")}
 

@@ -17,7 +17,7 @@ def write_certificate(folder: Path) -> tuple[Path, Path]:
     """Make a certificate for localhost and 127.0.0.1, valid for 30 days.
 
     Args:
-        folder: Where to write it; made if missing, for its owner's eyes only.
+        folder: Where to write it; created if missing, readable by its owner only.
 
     Returns:
         The paths of the certificate and of its private key, both PEM.

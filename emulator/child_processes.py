@@ -1,9 +1,9 @@
-"""Child processes that never outlive their parent, nor leave processes of their own behind.
+"""Child processes that end with their parent, together with all their descendants.
 
-A supervisor stands between parent and child, in a process group of its own. It reads a pipe whose
-only other end is the parent's: however the parent ends (return, exception, Ctrl-C, SIGTERM, even
-SIGKILL), the operating system closes that end, and the supervisor ends the group and clears up.
-Run as a script, this file is the supervisor.
+A supervisor runs between parent and child, in a process group of its own. It reads a pipe whose
+other end only the parent holds. However the parent ends (return, exception, Ctrl-C, SIGTERM, even
+SIGKILL), the operating system closes that end. The supervisor then ends the process group and
+deletes the scratch directory. Run as a script, this file is the supervisor.
 """
 
 import os
@@ -26,7 +26,7 @@ TAIL_LINES = 40
 
 
 class ProcessFailed(RuntimeError):
-    """A child ended badly, or did not become ready in time; the message has its last lines."""
+    """A child failed, or did not become ready in time; the message has its last log lines."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Child:
     log: Path
 
     def wait(self, timeout: float | None = None) -> None:
-        """Block until the command has ended well.
+        """Block until the command has ended with status 0.
 
         Args:
-            timeout: Seconds; None waits for ever.
+            timeout: Seconds; None waits without a limit.
 
         Raises:
             ProcessFailed: It ended with another status than 0, or not in time.
@@ -68,13 +68,13 @@ class Child:
             time.sleep(POLL_SECONDS)
 
     def descendants(self) -> list[psutil.Process]:
-        """Every live process that descends from the supervisor, the command's own included."""
+        """Return the live descendants of the supervisor, the command itself included."""
         with suppress(psutil.NoSuchProcess):
             return psutil.Process(self.supervisor.pid).children(recursive=True)
         return []
 
     def failure(self, what: str) -> ProcessFailed:
-        """An error that says what happened and what the command printed last."""
+        """Return an error with `what` happened and the last lines that the command printed."""
         lines = self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
         return ProcessFailed("\n".join([f"{self.name} {what}. Its last lines:", *lines]))
 
@@ -83,7 +83,7 @@ class Child:
         with suppress(subprocess.TimeoutExpired):
             self.supervisor.communicate(timeout=2 * GRACE_SECONDS)
         if self.supervisor.returncode is None or self.supervisor.returncode < 0:
-            # Stuck, or killed itself: what it should have ended is in its group.
+            # The supervisor hangs, or was killed: end the processes of its group in its place.
             with suppress(ProcessLookupError):
                 os.killpg(self.supervisor.pid, signal.SIGKILL)
             self.supervisor.wait()
@@ -103,12 +103,12 @@ def running(
     """Run a command in the background for as long as the context lasts.
 
     Args:
-        name: What errors call it.
+        name: Its name in errors.
         command: Program and arguments.
         env: Its whole environment.
         log: File to which its output is appended.
         cwd: Its working directory.
-        scratch: Directory to delete when this context, or this whole process, is over.
+        scratch: Directory to delete when this context, or this process, ends.
         pass_fds: File descriptors that the command inherits under the same numbers.
     """
     with log.open("ab") as output:
@@ -148,15 +148,15 @@ def run(
 
 
 def _supervise(scratch: str, command: Sequence[str]) -> int:
-    # The signal that ends the group reaches the supervisor too, which has to outlast it. A handler,
-    # unlike SIG_IGN, is not inherited by the command.
+    # The supervisor gets the signal that ends its group as well, and must survive it. The command
+    # would inherit SIG_IGN, but not a handler.
     signal.signal(signal.SIGTERM, lambda *_: None)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, close_fds=False)
     is_over = threading.Event()
     threading.Thread(target=_end_with_parent, args=(child, is_over), daemon=True).start()
     status = child.wait()
     _kill_group()
-    # A command that ended by itself leaves a parent who may want to look at what is there.
+    # If the command ended by itself, the parent is still there and may read the directory.
     if scratch and is_over.is_set():
         shutil.rmtree(scratch, ignore_errors=True)
     return status if status >= 0 else 128 - status
@@ -181,7 +181,7 @@ def _kill_group() -> None:
 
 
 def _is_alive_in_own_group(process: psutil.Process) -> bool:
-    # A zombie cannot be killed; it is dead, and waits for whoever adopted it to notice.
+    # A zombie is dead already: only its parent can remove it.
     with suppress(OSError, psutil.Error):
         return (
             process.pid != os.getpid()

@@ -28,10 +28,10 @@ START_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class EmbeddedAws:
-    """A running embedded AWS, and what a client needs to reach it.
+    """A running embedded AWS, with endpoint, certificate and credentials for clients.
 
-    Its account number is its own, and is the access key as well: tools that remember which account
-    a key belongs to never confuse two of them. That key is the account's root, whatever its secret.
+    The account number is random, and is the access key as well: tools that cache the account of a
+    key do not confuse two instances. The key is the account's root, with any secret.
     """
 
     port: int
@@ -47,7 +47,7 @@ class EmbeddedAws:
         return f"https://{HOST}:{self.port}"
 
     def environment(self) -> dict[str, str]:
-        """The variables by which SDKs, the AWS CLI and the CDK reach this AWS and no other."""
+        """Return the variables with which SDKs, the AWS CLI and the CDK use this AWS only."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ENDPOINT_URL_S3": self.endpoint,
@@ -61,7 +61,7 @@ class EmbeddedAws:
         }
 
     def client(self, service: str, **options: Any) -> Any:
-        """A boto3 client of this AWS, whatever the process's environment says.
+        """Return a boto3 client of this AWS, independent of the process's environment.
 
         Args:
             service: boto3's name of the service, such as `sqs`.
@@ -82,7 +82,7 @@ class EmbeddedAws:
         )
 
     def function_processes(self, function_name: str) -> list[psutil.Process]:
-        """The live worker processes of one Lambda function; none before its first invocation."""
+        """Return the live worker processes of a Lambda function; none before its first call."""
         worker = re.compile(rf"/ministack-lambda-{re.escape(function_name)}-\w{{8}}/_worker\.")
         return [
             process
@@ -106,7 +106,7 @@ def embedded_aws(*, state_dir: Path | None = None) -> Iterator[EmbeddedAws]:
 
     Args:
         state_dir: Where it keeps its certificate, log and temporary files. A directory given here
-            is kept; the default is a temporary one that is gone afterwards.
+            is kept; the default is a temporary one, which is deleted.
 
     Raises:
         FileNotFoundError: MiniStack is not installed.
@@ -114,7 +114,7 @@ def embedded_aws(*, state_dir: Path | None = None) -> Iterator[EmbeddedAws]:
     """
     python = _interpreter()
     with _directory(state_dir) as state, socket.socket() as gateway:
-        # The socket is handed over bound, so no other process can take the port in between.
+        # The server inherits the bound socket, so that no other process can take the port.
         gateway.bind((HOST, 0))
         port = gateway.getsockname()[1]
         account = f"{secrets.randbelow(10**12):012}"
@@ -152,8 +152,8 @@ def _directory(given: Path | None) -> Iterator[Path]:
 
 
 def _command(python: Path, gateway: int, certificate: Path, key: Path) -> list[str]:
-    # The server that `ministack` itself runs. Its own entry point would also take port 443 where
-    # it may, which a second instance, or the user's web server, could want.
+    # The server that `ministack` starts. Its entry point would also bind port 443 if permitted,
+    # which a second instance or the user's web server may need.
     return [
         *(str(python), "-m", "hypercorn", "ministack.app:app", "--workers", "0"),
         *("--bind", f"fd://{gateway}", "--keep-alive", "75", "--graceful-timeout", "0"),
@@ -165,7 +165,7 @@ def _command(python: Path, gateway: int, certificate: Path, key: Path) -> list[s
 def _environment(
     state: Path, port: int, account: str, certificate: Path, key: Path
 ) -> dict[str, str]:
-    """The whole environment: functions inherit it, so nothing of the user's may be in it."""
+    """Return the whole environment. Functions inherit it: it holds no variable of the user."""
     for name in ("home", "tmp"):
         (state / name).mkdir(exist_ok=True)
     return {
@@ -207,5 +207,5 @@ def _is_healthy(port: int, trust: ssl.SSLContext) -> bool:
 def _arguments(process: psutil.Process) -> list[str]:
     try:
         return process.cmdline()
-    except psutil.Error:  # It ended while we were looking.
+    except psutil.Error:  # It has ended in the meantime.
         return []

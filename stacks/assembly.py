@@ -34,7 +34,7 @@ def assemble(
 ) -> Sequence[ServiceStack]:
     """Add both stacks to the app, as its context says; none if the registry has faults.
 
-    The faults themselves come at synthesis, together with those of whatever else the app holds.
+    The faults are reported at synthesis, together with those of the rest of the app.
 
     Raises:
         SynthError: a function's package cannot be built.
@@ -59,7 +59,7 @@ def synthesize(app: App) -> CloudAssembly:
     """
     try:
         return app.synth()
-    except RuntimeError as error:  # the CDK's error arrives as this, with the faults in its text
+    except RuntimeError as error:  # the CDK's error, with the faults in its text
         _, failed, listed = str(error).partition("Validation failed with the following errors:")
         if not failed:
             raise

@@ -78,7 +78,7 @@ class ServiceStack(Stack):
         ]
         for consumer in self.consumers:
             self._add_outputs(consumer)
-        # Not `Function…`: each output of that name is a consumer's.
+        # Not `Function…`: an output of that name belongs to a consumer.
         CfnOutput(self, "RelayFunction", value=self.relay.function.function_name)
         CfnOutput(self, "RelayDeadLetters", value=self.relay.dead_letters.queue_url)
         CfnOutput(self, "UnroutedQueue", value=self.unrouted.queue.queue_url)

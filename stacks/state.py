@@ -1,4 +1,4 @@
-"""The stack of state: what must survive any deployment of code."""
+"""The stack of state: the data that must survive any deployment of code."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar, cast
@@ -22,8 +22,8 @@ from once.cdk import (
 T = TypeVar("T")
 
 DEDUP = "dedup-records"
-"""Construct id of the dedup table. It and the tables' names make logical ids: renaming one of them
-makes CloudFormation put an empty table in the place of the full one."""
+"""Construct id of the dedup table. Logical ids are made of it and of the tables' names: if one is
+renamed, CloudFormation replaces the table by an empty one."""
 
 
 class StateStack(Stack):
@@ -80,14 +80,14 @@ class StateStack(Stack):
         secret = secretsmanager.Secret(
             self,
             f"secret-{name}",
-            # CloudFormation puts a random text there, which no provider accepts.
+            # CloudFormation generates a random value, which no provider accepts.
             description="Once: set its value with `aws secretsmanager put-secret-value`",
             removal_policy=RemovalPolicy.RETAIN,
         )
         acknowledge_finding(
             secret,
             "AwsSolutions-SMG4",
-            "Its value is a provider's key, which only the owner of that account can exchange.",
+            "Its value is a provider's key, which only the owner of that account can rotate.",
         )
         # `Id` is the ARN on the embedded AWS too, where a `Ref` is the name.
         arn = cast(secretsmanager.CfnSecret, secret.node.default_child).attr_id
@@ -95,7 +95,7 @@ class StateStack(Stack):
         return arn
 
     def _make_sender(self, address: str) -> None:
-        # An address is verified by a person once; made anew it would have to be verified again.
+        # A person verifies the address once; a new identity would have to be verified again.
         identity = ses.EmailIdentity(self, "sender", identity=ses.Identity.email(address))
         identity.apply_removal_policy(RemovalPolicy.RETAIN)
 

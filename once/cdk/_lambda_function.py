@@ -19,13 +19,13 @@ TRACED = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
 
 
 def make_log_group(scope: Construct, name: str) -> logs.LogGroup:
-    """Return the log of the function with this physical name."""
+    """Return the log group of the function with this physical name."""
     return logs.LogGroup(
         scope,
         "Log",
         log_group_name=f"/aws/lambda/{name}",
         retention=logs.RetentionDays.ONE_MONTH,
-        # Its name is fixed: kept, it would be in the way of the next deployment.
+        # Its name is fixed: a retained log group would make the next deployment fail.
         removal_policy=RemovalPolicy.DESTROY,
     )
 
@@ -68,7 +68,7 @@ def make_function(
             "POWERTOOLS_LOG_LEVEL": config.log_level,
         },
     )
-    # Not `tracing=`, which gives the role a policy besides its own; the right is in there already.
+    # `tracing=` would add a second policy to the role, which has this permission already.
     cast(lambda_.CfnFunction, function.node.default_child).tracing_config = TRACED
     acknowledge_finding(
         function,
@@ -77,7 +77,7 @@ def make_function(
         "newest that Lambda offers.",
     )
     if compiler_for(config) is None:
-        # To the stack, which says the same thing once and not for each of its functions.
+        # On the stack, so that the warning appears once and not for each function.
         Annotations.of(Stack.of(scope)).add_warning_v2("once:no-bytecode", _slow(config))
     return function
 

@@ -1,17 +1,16 @@
 """Roles of the functions.
 
-IAM has no permission for transactions: each write in one is checked as the plain write it is. The
-condition on `dynamodb:EnclosingOperation` turns that round and refuses the plain write.
-`ForAnyValue` is the form to use: `ForAllValues` is also true when the key is missing, which is what
-a plain `PutItem` looks like. `ConditionCheckItem` stands alone, without the condition, because it
-exists in transactions only.
+IAM has no permission for transactions: it checks each write in a transaction as a plain write. The
+condition on `dynamodb:EnclosingOperation` allows writes inside a transaction only. It needs
+`ForAnyValue`: `ForAllValues` is also true if the key is missing, as in a plain `PutItem`.
+`ConditionCheckItem` has no condition, because it exists in transactions only.
 
-All consumers share the dedup table, and each may only touch records whose key begins with its own
-name: another's record decides what that one does next, and which events are published for it. No
-function deletes a record, and only the effect ledger updates one.
+All consumers share the dedup table. Each may only access records whose key begins with its own
+name, because a record decides how its consumer treats an event, and which events are published for
+it. No function deletes a record, and only consumers with effects update one.
 
-Policies are inline, so that a role never exists without them: an event source mapping is refused
-when it comes before the rights to read its source.
+Policies are inline, so that a role never exists without them: Lambda rejects an event source
+mapping that is created before the role may read its source.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,8 +37,8 @@ WRITES = (PUT, UPDATE, "dynamodb:DeleteItem")
 READS = ("dynamodb:GetItem", "dynamodb:BatchGetItem")
 MAPPING_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 QUEUE_ACTIONS = (
-    *MAPPING_ACTIONS,  # the function itself deletes what is settled before a handler runs
-    "sqs:ChangeMessageVisibility",  # the function's own, to delay a retry
+    *MAPPING_ACTIONS,  # the function deletes messages that are settled before a handler runs
+    "sqs:ChangeMessageVisibility",  # the function delays a retry with it
 )
 STREAM_ACTIONS = (
     *("dynamodb:GetRecords", "dynamodb:GetShardIterator"),
@@ -65,10 +64,10 @@ def consumer_role(
 ) -> iam.Role:
     """Return the role of a consumer's function, which reads `queues` and writes `tables`.
 
-    It may move messages into `isolation`, which is one of the queues or None, read those secrets,
-    and send e-mail from the address `sender` if there is one.
+    The role may send messages to `isolation` (one of the queues, or None), read the secrets, and
+    send e-mail from the address `sender` if it is given.
     """
-    # On AWS the right to one message is also that to a batch; the embedded one has two.
+    # On AWS this action includes batches; the embedded AWS has an action for batches.
     consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and isolation else [])]
     statements = [
         *_dedup_statements(consumer, dedup_table.table_arn, local=local),
@@ -78,7 +77,7 @@ def consumer_role(
         _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
     keys = [key.key_arn for queue in queues if (key := queue.encryption_master_key)]
-    if keys:  # an existing queue may be encrypted with a key of its owner
+    if keys:  # an existing queue may be encrypted with a customer managed key
         statements.append(_allow("DecryptMessages", ["kms:Decrypt"], *keys))
     if isolation is not None:
         send = ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if local else [])]
@@ -92,8 +91,8 @@ def consumer_role(
         acknowledge_finding(
             role,
             "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:identity/*]",
-            "SES may also check the identity of who receives, as its sandbox does; the condition "
-            "holds the sender to one address.",
+            "SES may also check the recipient's identity, as in its sandbox; the condition "
+            "restricts the sender to one address.",
         )
     return role
 
@@ -112,9 +111,9 @@ def _dedup_statements(
 
 def _own_records(consumer: str, *, local: bool) -> dict[str, Any]:
     own = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{consumer}#*"]}}
-    if local:  # the embedded AWS does not know the key, and would deny each request for lack of it
+    if local:  # the embedded AWS never has the key: `Null` would deny every request
         return own
-    # `ForAllValues` is true where the key is missing: `Null` demands that it is there.
+    # `ForAllValues` is true if the key is missing: `Null` requires the key.
     return {**own, "Null": {"dynamodb:LeadingKeys": "false"}}
 
 
@@ -140,12 +139,12 @@ def relay_role(
 ) -> iam.Role:
     """Return the role of the function that publishes a stream's records to `topic`.
 
-    Lambda itself writes with it into `failures`, whole batches that were given up.
+    Lambda uses it as well, to write batches that it gave up into `failures`.
     """
     objects = failures.arn_for_objects("*")
     ours = {"StringEquals": {"s3:ResourceAccount": Stack.of(scope).account}}
     keep = ["s3:PutObject", "s3:ListBucket"]
-    # On AWS the right to publish is also that to publish in batches; the embedded one has two.
+    # On AWS this action includes batches; the embedded AWS has an action for batches.
     publish = ["sns:Publish", *(["sns:PublishBatch"] if local else [])]
     statements = [
         _allow("ReadStream", STREAM_ACTIONS, stream_arn),
@@ -176,7 +175,7 @@ def sweep_role(
 
 
 def _send_email(scope: Construct, sender: str, *, local: bool) -> iam.PolicyStatement:
-    if local:  # the embedded AWS looks at neither identities nor the sender
+    if local:  # the embedded AWS checks neither identities nor the sender
         return _allow("SendEmail", ["ses:SendEmail"], "*")
     identities = Stack.of(scope).format_arn(service="ses", resource="identity", resource_name="*")
     only_as_sender = {"StringEquals": {"ses:FromAddress": sender}}
@@ -208,7 +207,7 @@ def _role(scope: Construct, policy: str, statements: Sequence[iam.PolicyStatemen
     acknowledge_finding(
         role,
         "AwsSolutions-IAM5[Resource::*]",
-        "What is sent to X-Ray belongs to no resource: IAM knows none to name there.",
+        "X-Ray has no resources that a policy could name for these actions.",
     )
     return role
 

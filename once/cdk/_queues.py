@@ -1,4 +1,4 @@
-"""A queue as all of them are made: encrypted, and closed to plain HTTP."""
+"""Queues: encrypted, and reachable over TLS only."""
 
 from typing import Any
 
@@ -23,6 +23,6 @@ def make_queue(scope: Construct, part: str, name: str, retention: int, **extra: 
 
 
 def make_dead_letters(scope: Construct, name: str) -> sqs.Queue:
-    """Return the dead letters of the function with this physical name."""
+    """Return the dead-letter queue of the function with this physical name."""
     retention = Limits.DEAD_LETTER_RETENTION_SECONDS
     return make_queue(scope, "DeadLetters", f"{name}-dead-letters", retention)

@@ -18,7 +18,7 @@ from once.settings import TIME_MARGIN_MS
 DAY_SECONDS = 24 * 60 * 60
 RUNTIME_LOCK = Path(__file__).resolve().parent / "packaging" / "requirements.txt"
 OLDEST_PYTHON = 11
-"""The library's own floor: it uses syntax and typing of Python 3.11."""
+"""The oldest supported minor version: the library uses syntax and typing of Python 3.11."""
 
 KNOWN_PYTHONS = tuple(
     sorted(
@@ -40,8 +40,8 @@ class DeploymentConfig:
 
     Attributes:
         service: prefix of every physical name.
-        local: whether it goes into the embedded AWS: wheels of this machine, and short times so
-            that a retry can be watched.
+        local: whether it goes into the embedded AWS: with wheels of this machine, and with short
+            times, so that a retry can be watched.
         dedup_window_days: the time for which a committed key is remembered.
         redrives: how often a dead letter may be sent back.
         provider_retry_days: the time for which a webhook provider sends an event again.
@@ -71,7 +71,7 @@ class DeploymentConfig:
 
     @classmethod
     def from_context(cls, node: Node, parameters: Iterable[str] = ()) -> Self:
-        """Read the context. What is malformed keeps its default and is listed in `faults`.
+        """Read the context. A malformed value is listed in `faults`, and its default is used.
 
         Args:
             node: any node of the app.
@@ -110,7 +110,7 @@ class DeploymentConfig:
 
     @property
     def lease_margin_seconds(self) -> int:
-        """The most by which clocks of two functions differ; the embedded AWS has one clock."""
+        """The largest difference between two functions' clocks; the embedded AWS has one clock."""
         return 0 if self.local else CLOCK_MARGIN_SECONDS
 
     @property
@@ -184,7 +184,7 @@ def _address(value: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as `-c` would have given it: a context file may also hold numbers and the like."""
+    """Return a value as text, as `-c` would give it: a context file may also hold numbers."""
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value)

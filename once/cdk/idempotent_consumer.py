@@ -29,7 +29,7 @@ from once.schema import Limits
 from once.settings import Settings, TableSettings
 
 ISOLATION_CONCURRENCY = 2
-"""The least that Lambda takes: messages that end the function must not use up its concurrency."""
+"""The least that Lambda accepts. Messages that end the function must not use up its concurrency."""
 
 
 class IdempotentConsumer(Construct):
@@ -38,8 +38,8 @@ class IdempotentConsumer(Construct):
     The attributes are its parts. `props` are its properties as they are deployed, `isolation` is
     None if every batch holds one message.
 
-    An existing `queue` stays as it is. If it is imported by its ARN, these attributes cannot be
-    checked at synthesis, and must hold: it is a standard queue; its visibility timeout is at least
+    An existing `queue` is not changed. If it is imported by its ARN, synthesis cannot check these
+    attributes, which must hold: it is a standard queue; its visibility timeout is at least
     `props.visibility`; it keeps messages for four days at most, which the dedup window counts with;
     its redrive policy, if it has one, has a `maxReceiveCount` over `props.max_receive_count`, and a
     dead-letter queue of its own. If it is encrypted with a key of AWS KMS, import it with

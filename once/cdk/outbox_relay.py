@@ -27,21 +27,21 @@ from once.settings import RelaySettings
 MEMORY_MB = 512
 BATCH_SIZE = 100
 RETRIES = 100
-"""Each waits out the function's own time: hours of a topic that takes nothing, before a batch is
-given up. What is poison in itself is dead-lettered by the function, without a retry."""
+"""Each retry lasts up to the function's timeout: SNS may be unavailable for hours before a batch is
+given up. The function dead-letters poison records itself, without a retry."""
 MAX_AGE = Duration.hours(12)
-"""Half of what the stream keeps: a batch is given up, and kept, well before it would be lost."""
+"""Half the stream's retention: a batch is given up and kept in the bucket well before its loss."""
 
 OUTBOX: dict[str, Any] = {
     "eventName": lambda_.FilterRule.or_("INSERT", "MODIFY"),
     "dynamodb": {"NewImage": {Record.OUTBOX: {"S": lambda_.FilterRule.exists()}}},
 }
-"""Records with events to publish. The function itself tells which of them are new commits."""
+"""Stream records with events to publish. The function decides which of them are new commits."""
 
 
 @jsii.implements(lambda_.IEventSourceDlq)
 class _FailedBatches:
-    """The destination of batches that were given up. The role already has the rights it takes."""
+    """The destination of batches that were given up. The role has the permissions already."""
 
     def __init__(self, bucket: s3.IBucket) -> None:
         self._arn = bucket.bucket_arn
@@ -69,16 +69,16 @@ class RelayFailures(s3.Bucket):
         acknowledge_finding(
             self,
             "AwsSolutions-S1",
-            "Only Lambda writes there and only an operator reads: a log of it would tell nothing.",
+            "Only Lambda writes there and only an operator reads: an access log would add nothing.",
         )
 
 
 class OutboxRelay(Construct):
     """The function on the dedup table's stream, its dead letters and its alarms.
 
-    The function dead-letters an event that cannot be published. Lambda halves a batch on which the
-    function fails again and again, and writes the rest of it whole into the bucket. The attributes
-    are its parts; `publishes` are the event types that each consumer may publish.
+    The function dead-letters an event that cannot be published. While it fails on a whole batch,
+    Lambda retries the batch in halves, and writes the failing records into the bucket in the end.
+    The attributes are its parts; `publishes` are the event types that each consumer may publish.
 
     Args:
         scope: the stack.
@@ -112,7 +112,7 @@ class OutboxRelay(Construct):
         acknowledge_finding(
             self.dead_letters,
             "AwsSolutions-SQS3",
-            "It is itself a queue of dead letters, which the function sends by hand.",
+            "It is itself a dead-letter queue, to which the function sends messages.",
         )
         log_group = make_log_group(self, self._name)
         self.role = relay_role(
@@ -173,7 +173,7 @@ class OutboxRelay(Construct):
             max_record_age=MAX_AGE,
             on_failure=_FailedBatches(failures),
             support_s3_on_failure_destination=True,
-            # The only sign of a batch in the bucket: its own failures look like any retry's.
+            # The only metric of batches in the bucket: `Errors` counts every retry as well.
             metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),
         )
 

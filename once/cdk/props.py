@@ -55,9 +55,9 @@ class ConsumerProps:
         group_size: the most messages that commit in one request; 1 to have each commit alone.
         commit_threads: the number of such requests that are made side by side.
         memory_mb: memory of its function.
-        folder: the folder that holds its `handler.py`. It is packaged as `functions.<name>`, under
-            whatever name it has here: import its other modules relatively. A `requirements.txt`
-            in it is the lock file of the wheels that it needs besides those of the library.
+        folder: the folder that holds its `handler.py`. It is packaged as `functions.<name>`, so
+            that its modules must import each other relatively. A `requirements.txt` in it is the
+            lock file of the wheels that it needs besides those of the library.
     """
 
     name: str
@@ -82,7 +82,7 @@ class ConsumerProps:
 
     @property
     def has_effects(self) -> bool:
-        """Whether it calls the outside world, and so has an effect ledger."""
+        """True if it makes calls outside DynamoDB, and so has an effect ledger."""
         return self.effect_timeout_seconds > 0
 
     @property

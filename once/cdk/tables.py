@@ -17,7 +17,8 @@ class RetainedTable(dynamodb.Table):
 
     Args:
         scope: the stack.
-        construct_id: makes the logical id. Under another one CloudFormation makes an empty table.
+        construct_id: makes the logical id. Under another id CloudFormation creates an empty
+            table.
         props: the table's key.
         extra: further arguments of `aws_dynamodb.Table`.
     """
@@ -49,8 +50,8 @@ class DedupTable(RetainedTable):
 
     Args:
         scope: the stack.
-        construct_id: makes the logical id. Under another one CloudFormation makes an empty table,
-            and every key is forgotten.
+        construct_id: makes the logical id. Under another id CloudFormation creates an empty
+            table, and every key is forgotten.
     """
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
@@ -59,6 +60,6 @@ class DedupTable(RetainedTable):
             construct_id,
             TableProps(construct_id, Record.PK),
             time_to_live_attribute=Record.EXPIRES_AT,
-            # The relay tells a commit from a mere update by the item before.
+            # The relay compares both images to tell a new commit from an update of its record.
             stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
         )

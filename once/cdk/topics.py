@@ -30,7 +30,7 @@ class Topics:
     @classmethod
     def make(cls, scope: Construct) -> Self:
         """Return both topics, encrypted and for TLS only, with their ARNs as outputs."""
-        # The key that AWS keeps for SNS: any principal of this account may publish through it.
+        # The AWS managed key of SNS: any principal of this account may publish with it.
         key = kms.Alias.from_alias_name(scope, "TopicKey", "alias/aws/sns")
         topics = cls(
             ingress=sns.Topic(scope, "Ingress", master_key=key, enforce_ssl=True),
@@ -63,21 +63,21 @@ class Topics:
                 )
 
     def restrict_events_to(self, role: iam.IRole, *, local: bool) -> None:
-        """Deny every principal but this role to publish to `events`, whatever its policies allow.
+        """Deny publishing to `events` to every principal except this role.
 
         Args:
             role: the role of the outbox relay.
             local: whether the topics go into the embedded AWS.
         """
         arns = [role.role_arn]
-        if local:  # the embedded AWS takes the ARN of a role's session for that of its principal
+        if local:  # on the embedded AWS `aws:PrincipalArn` is the ARN of the role's session
             session = f"{role.role_name}/*"
             arns.append(
                 Stack.of(self.events).format_arn(
                     service="sts", region="", resource="assumed-role", resource_name=session
                 )
             )
-        # No exception for administrators: they can change the policy, and that shows.
+        # No exception for administrators: they can change the policy, which is logged.
         self.events.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="OnlyTheRelayPublishes",
@@ -85,7 +85,7 @@ class Topics:
                 principals=[iam.AnyPrincipal()],
                 actions=["sns:Publish"],
                 resources=[self.events.topic_arn],
-                # Also true where the request has no principal's ARN, as those of AWS services.
+                # Also true for a request without a principal's ARN, such as one of an AWS service.
                 conditions={"ArnNotEquals": {"aws:PrincipalArn": arns}},
             )
         )

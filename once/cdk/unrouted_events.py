@@ -25,7 +25,7 @@ from once.settings import SweepSettings
 MEMORY_MB = 256
 BATCH_SIZE = 10
 WINDOW_SECONDS = 60
-"""Nearly all events are dropped, which full batches make cheap. An alarm takes a minute anyway."""
+"""Full batches make it cheap to drop nearly all events. The alarm takes a minute anyway."""
 MAX_CONCURRENCY = 5
 
 
@@ -41,7 +41,7 @@ class UnroutedEvents(Construct):
 
     Args:
         scope: the stack.
-        topics: the topics whose events are looked at.
+        topics: the topics whose events are checked.
         consumers: every consumer of the deployment.
         config: the deployment; by default that of the CDK context.
 
@@ -97,7 +97,7 @@ class UnroutedEvents(Construct):
             f"{self._name}-sweep",
             Limits.QUEUE_RETENTION_SECONDS,
             visibility_timeout=Duration.seconds(visibility),
-            # Where the function is broken, nothing is lost: every event ends in the unrouted queue.
+            # While the function is broken, every event ends in the unrouted queue: none is lost.
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.queue, max_receive_count=Limits.MIN_RECEIVE_COUNT
             ),
@@ -130,7 +130,7 @@ class UnroutedEvents(Construct):
         )
 
     def _subscribe(self, topic: sns.ITopic, *, but: Collection[str] = ()) -> None:
-        """Deliver a topic's events to the sweep queue, all but those of some types."""
+        """Deliver a topic's events to the sweep queue, except those of the types in `but`."""
         others = sns.SubscriptionFilter.string_filter(denylist=list(but))
         topic.add_subscription(
             subscriptions.SqsSubscription(

@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 OURS = frozenset(
     {
-        *("once", "functions", "stacks", "demo", "emulator", "lab"),
+        *("once", "functions", "stacks", "demo", "emulator"),
         *("benchmarks", "proof", "docs", "tests", "app"),
     }
 )
@@ -17,11 +17,22 @@ OURS = frozenset(
 def imported(source: str, module: str) -> Iterator[str]:
     """Yield the modules of this project that the source of `module` imports.
 
-    What comes out of a whole package counts by its name there: `from once import Consumer` is
-    `once.Consumer`.
+    A name that is imported from a top-level package counts as its module: `from once import
+    Consumer` is `once.Consumer`.
     """
     for node in ast.walk(ast.parse(source)):
-        yield from (name for name in _named_by(node, module) if name.split(".")[0] in OURS)
+        yield from (name for name in _named_by(node, module) if _is_ours(name))
+
+
+def targets(source: str, module: str) -> Iterator[str]:
+    """Yield the modules and names that a module imports, in full: `once.ops.status.app`."""
+    for node in ast.walk(ast.parse(source)):
+        for name in filter(_is_ours, _named_by(node, module)):
+            # Without a dot in the `from` part, `_named_by` has added the imported name already.
+            if isinstance(node, ast.ImportFrom) and "." in (node.module or ""):
+                yield from (f"{name}.{alias.name}" for alias in node.names)
+            else:
+                yield name
 
 
 def _named_by(node: ast.AST, module: str) -> list[str]:
@@ -41,21 +52,8 @@ def _named_by(node: ast.AST, module: str) -> list[str]:
     return []
 
 
-def targets(source: str, module: str) -> Iterator[str]:
-    """Yield what a module imports, modules and names, each in full: `once.ops.status.app`."""
-    for node in ast.walk(ast.parse(source)):
-        for name in _named_by(node, module):
-            if name.split(".")[0] not in OURS:
-                continue
-            if isinstance(node, ast.ImportFrom) and not _is_alias(name, node):
-                yield from (f"{name}.{alias.name}" for alias in node.names)
-            else:
-                yield name
-
-
-def _is_alias(name: str, node: ast.ImportFrom) -> bool:
-    """Tell whether `name` holds what is imported already: that of `from once import Consumer`."""
-    return node.module is None or "." not in node.module
+def _is_ours(name: str) -> bool:
+    return name.split(".")[0] in OURS
 
 
 def within(name: str, packages: tuple[str, ...]) -> bool:
@@ -63,5 +61,6 @@ def within(name: str, packages: tuple[str, ...]) -> bool:
 
 
 def sources(package: str) -> Iterator[tuple[str, str]]:
+    """Yield name and source of each module in a package."""
     for path in ROOT.joinpath(*package.split(".")).rglob("*.py"):
         yield ".".join(path.relative_to(ROOT).with_suffix("").parts), path.read_text()

@@ -26,7 +26,7 @@ PACKAGES = {
     for path in (ROOT / "once").glob("*/__init__.py")
     if path.parent.name not in {"testing", "cdk", "ops"}
 }
-"""Packages of the library, each of which says what it is for, and runs nothing."""
+"""Packages of the library, whose `__init__` is a docstring."""
 
 NEVER = (
     "aws_lambda_powertools.event_handler",
@@ -53,9 +53,9 @@ ALONE = {
     "once.outbox.stream_relay": RELAY,
     "once.outbox.unrouted": UNROUTED,
 }
-"""What one function uses, and no other may import."""
+"""Modules that only one function may import."""
 
-# Clients are counted by their maker, which the handler finds in boto3.
+# The handler makes its clients with `boto3.client`, which counts them.
 CODE = """
 import json, sys
 sys.path.insert(0, {folder!r})
@@ -70,7 +70,7 @@ print(json.dumps([[*{{*sys.modules}} - before], clients]))
 
 
 class Start(NamedTuple):
-    """What a cold start does: modules that boto3 with a client had not loaded, and clients."""
+    """A cold start: the modules that boto3 with one client had not loaded, and the clients."""
 
     function: str
     modules: list[str]
@@ -78,22 +78,16 @@ class Start(NamedTuple):
 
 
 def start_of(which: Function, cloud: Cloud, module: str | None = None) -> Start:
-    """Import as Lambda does: with the function's environment, its package and nothing else."""
+    """Import as Lambda does: with the function's environment and its package only."""
     module = module or f"functions.{which.name}.handler"
     code = CODE.format(folder=str(package(*which, HERE)), module=module)
-    done = subprocess.run(
+    lambdas = {"AWS_LAMBDA_FUNCTION_NAME": which.name, "AWS_DEFAULT_REGION": "eu-west-1"}
+    printed = subprocess.check_output(
         [sys.executable, "-I", "-S", "-B", "-c", code],
-        env={
-            "AWS_LAMBDA_FUNCTION_NAME": which.name,
-            "AWS_DEFAULT_REGION": "eu-west-1",
-            **environment(cloud, which.name),
-        },
+        env={**lambdas, **environment(cloud, which.name)},
         cwd=os.sep,
-        capture_output=True,
-        text=True,
-        check=True,
     )
-    return Start(which.name, *json.loads(done.stdout))
+    return Start(which.name, *json.loads(printed))
 
 
 @pytest.fixture(scope="module", params=EVERY, ids=lambda function: str(function.name))
@@ -106,10 +100,9 @@ def found_in(modules: Iterable[str], names: Iterable[str]) -> list[str]:
 
 
 def over_budget(start: Start) -> str:
-    """Return what to say of a function that imports too much, or nothing."""
-    over = len([m for m in start.modules if m not in PACKAGES]) - OTHERS.get(
-        start.function, CONSUMER
-    )
+    """Return a message on a function that imports too much; empty if it does not."""
+    budget = OTHERS.get(start.function, CONSUMER)
+    over = len([m for m in start.modules if m not in PACKAGES]) - budget
     if over <= 0:
         return ""
     packages = Counter(module.split(".")[0] for module in start.modules).most_common(12)
@@ -130,18 +123,13 @@ def test_a_cold_start_keeps_to_its_budget(start: Start) -> None:
     assert not over_budget(start), over_budget(start)
 
 
-def test_what_a_function_does_not_use_is_not_imported(start: Start) -> None:
-    others = (name for name, owner in ALONE.items() if owner != start.function)
-    assert found_in(start.modules, [*NEVER, *others]) == []
-
-
-def test_what_a_function_has_to_itself_is_imported_when_it_starts(start: Start) -> None:
+def test_a_cold_start_imports_its_own_modules_and_those_of_no_other(start: Start) -> None:
     owned = [name for name, owner in ALONE.items() if owner == start.function]
-    assert found_in(start.modules, owned) == owned
+    assert found_in(start.modules, [*NEVER, *ALONE]) == owned
 
 
 def test_a_cold_start_makes_one_client_at_most(start: Start) -> None:
-    """The one for dead letters and delays is made when the first of them is due."""
+    # The client for dead letters and delays is made with the first of them.
     clients = {RELAY: ["sns"], UNROUTED: []}
     assert start.clients == clients.get(start.function, ["dynamodb"])
 
@@ -154,7 +142,7 @@ def test_modules_beyond_the_budget_are_named_by_their_packages() -> None:
     assert f"pydantic {CONSUMER}, asyncio 2." in message
 
 
-def test_a_module_that_is_imported_besides_is_seen(local_cloud: Cloud) -> None:
+def test_an_additional_import_is_found(local_cloud: Cloud) -> None:
     module = "aws_lambda_powertools.event_handler.exceptions"
     modules = start_of(EVERY[0], local_cloud, module).modules
     assert module in modules

@@ -2,11 +2,14 @@
 
 import pytest
 
-from tests.architecture.imports import ROOT, imported, sources, targets
-from tests.architecture.test_imports import ONCE
+import once.cdk
+from tests.architecture.imports import ROOT, sources, targets, within
+from tests.architecture.test_layers import ONCE
 
 PACKAGES = ("once", "functions", "stacks", "demo", "emulator", "benchmarks")
-"""The packages that keep the rule. Tests and `proof` may import what is private."""
+"""The packages that keep the rule. Tests and `proof` may import private names."""
+
+LATE_IMPORT = "from importlib import import_module\nimport_module('once.commit._cancellation')"
 
 
 def foreign_privates(source: str, module: str) -> list[str]:
@@ -42,11 +45,7 @@ def test_private_modules_and_names_stay_in_their_package(package: str) -> None:
         ("once.ops.trace.command", "from once.ops.dead_letters.letter import _original", True),
         ("once.batch.processor", "import once.commit._cancellation", True),
         ("once.batch.processor", "from once.commit.committer import _classify", True),
-        (
-            "once.batch.processor",
-            "from importlib import import_module\nimport_module('once.commit._cancellation')",
-            True,
-        ),
+        ("once.batch.processor", LATE_IMPORT, True),
         ("once.commit.request", "from once.commit import _cancellation", False),
         ("once.ops.dlq.command", "from once.ops.dlq._edit import edit_letter", False),
         ("once.ops.dlq.command", "from once.ops.dlq._edit import _in_editor", False),
@@ -57,18 +56,26 @@ def test_an_import_of_a_private_name_is_found(module: str, source: str, *, priva
     assert bool(foreign_privates(source, module)) is private
 
 
-def test_every_public_module_of_the_library_is_imported_by_another_package() -> None:
+def is_used_outside_its_package(module: str, names: set[tuple[str, str]]) -> bool:
+    package = module.rpartition(".")[0]
+    return any(
+        f"{name}.".startswith(f"{module}.") and not f"{user}.".startswith(f"{package}.")
+        for user, name in names
+    )
+
+
+def test_every_public_module_of_the_library_is_used_outside_its_package() -> None:
+    exported = {f"once.cdk.{module}" for module in once.cdk._MODULES.values()}
     public = {
-        f"once.{room}.{path.stem}"
-        for room in ONCE
-        for path in (ROOT / "once" / room).glob("[!_]*.py")
-        if room != "testing"
+        module
+        for package in (*ONCE, "cdk")
+        for module, _ in sources(f"once.{package}")
+        if not (within(module, ("once.testing", "once.cdk.functions")) or "._" in module)
     }
-    used = {
-        name
-        for package in ("once", "functions", "stacks", "demo", "benchmarks")
+    names = {
+        (module, name)
+        for package in (*PACKAGES, "proof")
         for module, text in sources(package)
-        for name in imported(text, module)
-        if not f"{module}.".startswith(".".join(name.split(".")[:2]) + ".")
+        for name in targets(text, module)
     }
-    assert public - used == set()
+    assert [m for m in public - exported if not is_used_outside_its_package(m, names)] == []

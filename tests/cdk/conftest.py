@@ -1,5 +1,32 @@
-"""The consumers of the registry, one after the other."""
+"""Parameters and folders of the tests on packages."""
 
+from pathlib import Path
+
+import pytest
+
+from once.cdk.packaging import _wheels as wheels_module
+from once.cdk.packaging import function_package as package_module
+from tests.cdk.packages import EVERY, Function
 from tests.stacks.conftest import consumer
 
 __all__ = ["consumer"]
+
+
+@pytest.fixture(params=EVERY, ids=lambda function: str(function.name))
+def function(request: pytest.FixtureRequest) -> Function:
+    found: Function = request.param
+    return found
+
+
+@pytest.fixture
+def staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which packages are staged, empty."""
+    monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
+    return tmp_path / "build"
+
+
+@pytest.fixture
+def _without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wheels are installed as one empty module."""
+    monkeypatch.setattr(wheels_module, "SITES", tmp_path / "site")
+    monkeypatch.setattr(wheels_module, "_fill", lambda folder, *_: (folder / "six.py").touch())

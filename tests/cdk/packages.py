@@ -1,4 +1,4 @@
-"""The functions that are packaged, and how the tests look into a package."""
+"""The packaged functions, and the content of a package."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,7 @@ HERE = DeploymentConfig(local=True)
 
 
 class Function(NamedTuple):
-    """What `package` takes of a consumer and of the relay alike."""
+    """Name and folder of a function, the first arguments of `package`."""
 
     name: str
     source: Path

@@ -18,18 +18,17 @@ from once.cdk import _lambda_function as function_module
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.packaging import bytecode as bytecode_module
-from once.cdk.packaging import function_package as package_module
 from once.cdk.packaging.bytecode import TASK, Compiler, add_bytecode, compiler_for
 from once.cdk.packaging.function_package import package
 from stacks.folders import ROOT
-from tests.cdk.packages import EVERY, HERE, Function, tree
+from tests.cdk.packages import HERE, Function, tree
 from tests.stacks.cloud import Cloud
 
 UNCHECKED = (1).to_bytes(4, "little")
-"""The flags of a file that is known by a hash, which Python is not to compare."""
+"""Flags of bytecode with a source hash that Python does not check."""
 HEADER_BYTES = 16
 OTHER, NONE = DeploymentConfig(python_runtime="3.99"), DeploymentConfig(python_runtime="3.98")
-"""For the Python of the fixture, and for one that nobody has."""
+"""For the Python of the fixture, and for one that does not exist."""
 
 
 def bytecode_of(source: Path) -> Path:
@@ -44,8 +43,8 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 @pytest.fixture(autouse=True)
-def _forgetful() -> Iterator[None]:
-    """What was found on one PATH is not what is on another."""
+def _empty_cache() -> Iterator[None]:
+    """The compilers found depend on PATH, which tests change."""
     bytecode_module._find.cache_clear()
     yield
     bytecode_module._find.cache_clear()
@@ -53,7 +52,7 @@ def _forgetful() -> Iterator[None]:
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The one `python3.99` of this machine, which each test writes for itself."""
+    """The only `python3.99` on the PATH; each test writes its content."""
     path = tmp_path / "bin" / f"python{OTHER.python_runtime}"
     path.parent.mkdir()
     path.touch(mode=0o755)
@@ -62,7 +61,6 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("config", [DeploymentConfig(), HERE], ids=["aws", "local"])
-@pytest.mark.parametrize("function", EVERY, ids=lambda function: str(function.name))
 def test_every_module_has_the_bytecode_of_its_own_source(
     function: Function, config: DeploymentConfig
 ) -> None:
@@ -75,7 +73,6 @@ def test_every_module_has_the_bytecode_of_its_own_source(
         assert header == importlib.util.MAGIC_NUMBER + UNCHECKED + source_hash
 
 
-@pytest.mark.parametrize("function", EVERY, ids=lambda function: str(function.name))
 def test_tracebacks_name_the_place_in_lambda_and_not_this_machine(function: Function) -> None:
     folder = package(*function, HERE)
     for source in folder.rglob("*.py"):
@@ -85,10 +82,8 @@ def test_tracebacks_name_the_place_in_lambda_and_not_this_machine(function: Func
         assert str(ROOT).encode() not in content
 
 
-def test_a_source_that_changes_in_neither_size_nor_time_is_compiled_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
+@pytest.mark.usefixtures("staged")
+def test_a_source_that_changes_in_neither_size_nor_time_is_compiled_again(tmp_path: Path) -> None:
     handler = tmp_path / "probe" / "handler.py"
     handler.parent.mkdir()
     (handler.parent / "__init__.py").touch()
@@ -100,18 +95,12 @@ def test_a_source_that_changes_in_neither_size_nor_time_is_compiled_anew(
     assert seen == ["1\n", "2\n"]
 
 
-def test_bytecode_is_what_runs(tmp_path: Path) -> None:
+def test_an_import_with_the_same_python_runs_the_bytecode_and_adds_none(tmp_path: Path) -> None:
     (tmp_path / "probe.py").write_text("print(1)\n")
     add_bytecode(tmp_path, HERE)
     (tmp_path / "probe.py").write_text("print(2)\n")
-    assert imported(tmp_path, "probe") == "1\n"
-
-
-def test_who_imports_with_the_same_python_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "probe.py").touch()
-    add_bytecode(tmp_path, HERE)
     before = tree(tmp_path)
-    imported(tmp_path, "probe")
+    assert imported(tmp_path, "probe") == "1\n"
     assert tree(tmp_path) == before
 
 
@@ -122,19 +111,13 @@ def imported(folder: Path, module: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_parts_alone_are_compiled_where_parts_are_named(tmp_path: Path) -> None:
+def test_named_parts_are_compiled_except_for_files_that_are_no_python(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "module.py").touch()
+    (tmp_path / "one" / "a_template.py").write_text("{{ name }} = \n")
     add_bytecode(tmp_path, HERE, ["one"])
     assert list(tmp_path.rglob("*.pyc")) == [bytecode_of(tmp_path / "one" / "module.py")]
-
-
-def test_what_does_not_compile_goes_without(tmp_path: Path) -> None:
-    (tmp_path / "a_template.py").write_text("{{ name }} = \n")
-    (tmp_path / "module.py").touch()
-    add_bytecode(tmp_path, HERE)
-    assert list(tmp_path.rglob("*.pyc")) == [bytecode_of(tmp_path / "module.py")]
 
 
 def test_the_embedded_aws_runs_functions_with_this_python() -> None:
@@ -153,12 +136,12 @@ def test_another_python_is_found_by_its_name(program: Path) -> None:
     "script", ["exit 127", "echo cpython-311 3.11.0", "echo pypy399 3.99.0"],
     ids=["a shim", "another version", "another kind"],
 )  # fmt: skip
-def test_a_python_that_is_not_what_its_name_says_is_none(program: Path, script: str) -> None:
+def test_a_python_of_another_version_than_its_name_is_not_used(program: Path, script: str) -> None:
     program.write_text(f"#!/bin/sh\n{script}\n")
     assert compiler_for(OTHER) is None
 
 
-def test_without_its_python_a_package_goes_without(tmp_path: Path) -> None:
+def test_without_its_python_a_package_has_no_bytecode(tmp_path: Path) -> None:
     (tmp_path / "module.py").touch()
     add_bytecode(tmp_path, OTHER)
     assert list(tmp_path.iterdir()) == [tmp_path / "module.py"]
@@ -183,7 +166,7 @@ def test_another_compiler_or_recipe_gives_another_name(
 
 
 @pytest.mark.parametrize(("local", "expected"), [(False, 1), (True, 0)], ids=["aws", "local"])
-def test_synth_says_once_that_there_is_no_bytecode(
+def test_synth_warns_once_that_there_is_no_bytecode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, local: bool, expected: int
 ) -> None:
     (tmp_path / "package").mkdir()
@@ -196,7 +179,7 @@ def test_synth_says_once_that_there_is_no_bytecode(
 
 
 def warnings(cloud: Cloud) -> Iterator[str]:
-    """What the CDK's command line prints of the stack of functions."""
+    """Yield the warnings that the CDK's command line prints of the service stack."""
     metadata = json.loads((cloud.directory / "once-service.metadata.json").read_text())
     for entries in metadata.values():
         yield from (entry["data"] for entry in entries if entry["type"] == "aws:cdk:warning")

@@ -1,4 +1,4 @@
-"""Context in, deployment out; what is malformed is refused with what would do."""
+"""`DeploymentConfig` from the CDK context, and the properties that follow from both."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 
 from once.cdk.deployment_config import KNOWN_PYTHONS, DeploymentConfig
-from once.cdk.props import ConsumerProps
+from once.cdk.props import ConsumerProps, TableProps, event_sources, output_key
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
 
@@ -25,20 +25,10 @@ def read(**context: Any) -> DeploymentConfig:
 def test_cdk_json_shows_the_defaults() -> None:
     shown = json.loads((ROOT / "cdk.json").read_text())["context"]
     parameters = {name for line in CONSUMERS for name in line.parameters}
-    ours = {
-        name: value
-        for name, value in shown.items()
-        if not name.startswith("@aws-cdk/") and name not in parameters
-    }
-    assert ours == {
-        name: value for name, value in asdict(DeploymentConfig()).items() if name in ours
-    }
-    assert asdict(DeploymentConfig()).keys() - ours.keys() == {
-        "python_runtime",
-        "runtime_lock",
-        "parameters",
-        "faults",
-    }
+    defaults = asdict(DeploymentConfig())
+    hidden = ("python_runtime", "runtime_lock", "parameters", "faults")
+    ours = {n: v for n, v in shown.items() if n not in parameters and "@aws-cdk/" not in n}
+    assert ours == {name: value for name, value in defaults.items() if name not in hidden}
 
 
 def test_the_command_line_gives_text_and_cdk_json_gives_values() -> None:
@@ -88,38 +78,56 @@ def test_known_pythons_start_with_the_librarys_oldest() -> None:
     assert len(KNOWN_PYTHONS) > 1
 
 
-def test_aws_gets_the_line_as_it_stands() -> None:
+def test_parameters_are_read_as_the_command_line_would_give_them() -> None:
+    node = cdk.App(context={"bank": "https://example.com", "tries": 3, "blank": " "}).node
+    config = DeploymentConfig.from_context(node, ["bank", "tries", "blank", "missing"])
+    assert config.parameters == {"bank": "https://example.com", "tries": "3"}
+
+
+def test_on_aws_a_consumer_is_deployed_unchanged() -> None:
     assert read().adapt(LINE) == LINE
 
 
 @pytest.mark.parametrize("local", [False, True])
-def test_group_commit_is_off_for_all_by_one_value(*, local: bool) -> None:
-    line = ConsumerProps("refunds", ("order.placed",), group_size=20)
+def test_group_commit_is_switched_off_for_all_consumers_by_one_value(*, local: bool) -> None:
+    line = replace(LINE, group_size=20)
     assert read(local=local).adapt(line).group_size == 20
     assert read(local=local, group_commit=False).adapt(line).group_size == 1
 
 
-def test_parameters_are_read_as_the_command_line_would_give_them() -> None:
-    node = cdk.App(context={"bank": "https://example.com", "tries": 3, "blank": " "}).node
-    told = DeploymentConfig.from_context(node, ["bank", "tries", "blank", "missing"]).parameters
-    assert told == {"bank": "https://example.com", "tries": "3"}
-
-
-@pytest.mark.parametrize(("given", "effect", "timeout"), [(8, 2, 7), (1, 1, 6)])
-def test_a_killed_effect_comes_back_soon_on_the_embedded_aws(
-    given: int, effect: int, timeout: int
+@pytest.mark.parametrize(
+    ("given", "effect", "timeout"),
+    [
+        ({}, 0, 5),
+        ({"effect_timeout_seconds": 8, "batch_size": 1}, 2, 7),
+        ({"effect_timeout_seconds": 1, "batch_size": 1}, 1, 6),
+        ({"effect_timeout_seconds": 2, "batch_size": 4, "timeout_seconds": 60}, 2, 5 + 4 * 2),
+    ],
+    ids=["no effect", "slow effect", "quick effect", "an effect for each message"],
+)
+def test_times_on_the_embedded_aws_are_short(
+    given: dict[str, Any], effect: int, timeout: int
 ) -> None:
-    line = replace(LINE, effect_timeout_seconds=given, batch_size=1)
-    adapted = read(local=True).adapt(line)
+    adapted = read(local=True).adapt(replace(LINE, **given))
     assert (adapted.effect_timeout_seconds, adapted.timeout_seconds) == (effect, timeout)
-    assert adapted.visibility == 6 * timeout
+    assert (adapted.visibility, adapted.max_concurrency) == (6 * timeout, 3)
 
 
-def test_every_message_of_a_batch_may_need_a_call_on_the_embedded_aws_too() -> None:
-    line = replace(LINE, effect_timeout_seconds=2, batch_size=4, timeout_seconds=60)
-    assert read(local=True).adapt(line).timeout_seconds == 5 + 4 * 2
+def test_a_key_is_one_name_or_a_pair() -> None:
+    assert TableProps("stock", "sku").keys == ("sku",)
+    assert TableProps("stock", ("order_id", "line")).keys == ("order_id", "line")
 
 
-def test_the_embedded_aws_gets_short_times_and_derived_visibility() -> None:
-    adapted = read(local=True).adapt(LINE)
-    assert (adapted.timeout_seconds, adapted.visibility, adapted.max_concurrency) == (5, 30, 3)
+def test_visibility_follows_from_timeout_and_window() -> None:
+    line = ConsumerProps("refunds", external=("x",), timeout_seconds=10, batch_window_seconds=5)
+    assert line.visibility == 65
+
+
+def test_an_output_key_is_in_capitalized_words() -> None:
+    assert output_key("outbox_relay") == "OutboxRelay"
+
+
+def test_sources_of_an_internal_event_are_all_its_publishers() -> None:
+    line = ConsumerProps("mail", events=("paid",))
+    card, bank = (ConsumerProps(name, publishes=("paid",)) for name in ("card", "bank"))
+    assert event_sources(line, [line, card, bank]) == {"paid": ("/once/card", "/once/bank")}

@@ -1,4 +1,4 @@
-"""Checks of one line, each seen failing once with its remedy, and silent where all is well."""
+"""Checks of one consumer: each fault states the mistake and its remedy."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,46 +15,57 @@ GOOD = ConsumerProps(
     "refunds", external=("order.refunded",), tables=(TableProps("refunds", "order_id"),)
 )
 CONFIG = DeploymentConfig(parameters={"payment_api": "https://example.com"})
+A_NAME = "use at most 40 lower-case letters"
+WINDOW = {"batch_window_seconds": 1}
 
 
 def faults(**change: Any) -> list[str]:
     return list(consumer_props_faults(replace(GOOD, **change), CONFIG))
 
 
-def test_a_sound_line_has_no_fault() -> None:
-    assert faults() == []
+@pytest.mark.parametrize(
+    ("name", "allowed", "refused", "remedy"),
+    [
+        ("timeout_seconds", [6, 900], [5, 901], "choose 6 to 900"),
+        ("batch_size", [10], [0], "choose 1 to 10000"),
+        ("batch_window_seconds", [300], [301], "choose 0 to 300"),
+        ("max_concurrency", [2, 1000], [1, 1001], "choose 2 to 1000"),
+        ("max_receive_count", [5], [4], "raise it to 5"),
+        ("group_size", [1, 100], [0, 101], "choose 1, where each message commits alone, to 100"),
+        ("commit_threads", [1, 10], [0, 11], "choose 1 to 10"),
+        ("memory_mb", [128, 10240], [127], "choose 128 to 10240"),
+    ],
+)
+def test_a_number_has_limits(
+    name: str, allowed: list[int], refused: list[int], remedy: str
+) -> None:
+    assert [faults(**{name: number}) for number in allowed] == [[]] * len(allowed)
+    for number in refused:
+        (fault,) = faults(**{name: number})
+        assert f"{name}={number}" in fault
+        assert remedy in fault
 
 
 @pytest.mark.parametrize(
-    ("change", "culprit", "remedy"),
+    ("change", "mistake", "remedy"),
     [
         ({"external": ()}, "it takes no event", "give external= the types"),
         ({"external": "order.placed"}, "external='order.placed'", "give a tuple of types"),
-        ({"events": ("order.refunded",)}, "'order.refunded' is in external and", "leave it in"),
         ({"events": "order.placed"}, "events='order.placed'", "give a tuple of types"),
+        ({"publishes": "stock.sent"}, "publishes='stock.sent'", "give a tuple of types"),
+        ({"secrets": "stripe_key"}, "secrets='stripe_key'", "give a tuple of names"),
+        ({"parameters": "bank"}, "parameters='bank'", "give a tuple of names"),
+        ({"events": ("order.refunded",)}, "'order.refunded' is in external and", "leave it in"),
         ({"events": ("a,b",)}, "'a,b'", "without commas"),
         ({"events": (" ",)}, "' '", "give one without commas"),
-        ({"tables": (TableProps("Refunds", "id"),)}, "'Refunds'", "use lower-case letters"),
-        ({"tables": (TableProps("refunds", ()),)}, "key ()", "name the partition key"),
-        (
-            {"tables": (TableProps("refunds", ("a", "b", "c")),)},
-            "('a', 'b', 'c')",
-            "give a pair of",
-        ),
-        ({"tables": (TableProps("refunds", ("a", "a")),)}, "('a', 'a')", "give a pair of"),
-        ({"timeout_seconds": 5}, "timeout_seconds=5", "choose 6 to 900"),
-        ({"timeout_seconds": 901}, "timeout_seconds=901", "choose 6 to 900"),
-        ({"publishes": "stock.sent"}, "publishes='stock.sent'", "give a tuple of types"),
         ({"publishes": ("a,b",)}, "publishes has 'a,b'", "without commas"),
-        (
-            {"events": ("order.checked",), "publishes": ("order.checked",)},
-            "'order.checked' into its own queue",
-            "take the type",
-        ),
-        ({"secrets": "stripe_key"}, "secrets='stripe_key'", "give a tuple of names"),
-        ({"secrets": ("Stripe-Key",)}, "'Stripe-Key'", "use at most 40 lower-case letters"),
-        ({"parameters": "bank"}, "parameters='bank'", "give a tuple of names"),
-        ({"parameters": ("Bank",)}, "'Bank'", "use at most 40 lower-case letters"),
+        ({"events": ("x",), "publishes": ("x",)}, "'x' into its own queue", "take the type"),
+        ({"tables": (TableProps("Refunds", "id"),)}, "'Refunds'", "use lower-case letters"),
+        ({"tables": (TableProps("x", ()),)}, "key ()", "name the partition key"),
+        ({"tables": (TableProps("x", ("a", "b", "c")),)}, "('a', 'b', 'c')", "give a pair of"),
+        ({"tables": (TableProps("x", ("a", "a")),)}, "('a', 'a')", "give a pair of"),
+        ({"secrets": ("Stripe-Key",)}, "'Stripe-Key'", A_NAME),
+        ({"parameters": ("Bank",)}, "'Bank'", A_NAME),
         ({"parameters": ("bank",)}, "'bank' has no value", "with -c bank=…"),
         ({"parameters": ("once_bank",)}, "'once_bank' would hide", "begin it with none of once_"),
         ({"parameters": ("aws_bank",)}, "'aws_bank' would hide", "begin it with none of"),
@@ -68,45 +79,33 @@ def test_a_sound_line_has_no_fault() -> None:
         ),
         (
             {"effect_timeout_seconds": 25, "batch_size": 1},
-            "timeout_seconds=30 does not hold",
-            "raise it to 31",
+            *("timeout_seconds=30 does not hold", "raise it to 31"),
         ),
         ({"visibility_seconds": 179}, "visibility_seconds=179", "= 180, or leave it out"),
         (
             {"visibility_seconds": 180, "batch_window_seconds": 5},
-            "visibility_seconds=180",
-            "6 × timeout + batch window = 185",
+            *("visibility_seconds=180", "6 × timeout + batch window = 185"),
         ),
         ({"visibility_seconds": 43_201}, "43201 s", "lower visibility_seconds"),
-        ({"batch_size": 0}, "batch_size=0", "choose 1 to 10000"),
-        ({"batch_size": 10_001, "batch_window_seconds": 1}, "batch_size=10001", "choose 1 to"),
+        ({"batch_size": 10_001, **WINDOW}, "batch_size=10001", "choose 1 to"),
         ({"batch_size": 11}, "batch_size=11", "set batch_window_seconds to 1 or more"),
-        ({"batch_window_seconds": 301}, "batch_window_seconds=301", "choose 0 to 300"),
-        ({"max_concurrency": 1}, "max_concurrency=1", "choose 2 to 1000"),
-        ({"max_concurrency": 1001}, "max_concurrency=1001", "choose 2 to 1000"),
-        ({"max_receive_count": 4}, "max_receive_count=4", "raise it to 5"),
-        ({"group_size": 0}, "group_size=0", "choose 1, where each message commits alone, to 100"),
-        ({"group_size": 101}, "group_size=101", "choose 1"),
-        ({"commit_threads": 0}, "commit_threads=0", "choose 1 to 10"),
-        ({"commit_threads": 11}, "commit_threads=11", "choose 1 to 10"),
-        ({"memory_mb": 127}, "memory_mb=127", "choose 128 to 10240"),
+        *(({"name": n}, f"the name {n!r}", A_NAME) for n in ("", "R", "re-funds", "2x", "r" * 41)),
     ],
     ids=str,
 )
-def test_fault_names_culprit_and_remedy(change: dict[str, Any], culprit: str, remedy: str) -> None:
+def test_a_fault_states_mistake_and_remedy(
+    change: dict[str, Any], mistake: str, remedy: str
+) -> None:
     (fault,) = faults(**change)
-    assert culprit in fault
+    assert mistake in fault
     assert remedy in fault
 
 
 @pytest.mark.parametrize(
     "change",
     [
+        {},
         {"external": (), "events": ("stock.sent",)},
-        {"timeout_seconds": 6},
-        {"group_size": 1, "commit_threads": 1},
-        {"group_size": 100, "commit_threads": 10},
-        {"timeout_seconds": 900},
         {"effect_timeout_seconds": 3, "timeout_seconds": 36},
         {"effect_timeout_seconds": 24, "batch_size": 1},
         {"publishes": ("stock.sent",)},
@@ -114,37 +113,26 @@ def test_fault_names_culprit_and_remedy(change: dict[str, Any], culprit: str, re
         {"parameters": ("payment_api",)},
         {"visibility_seconds": 180},
         {"visibility_seconds": 43_200},
-        {"batch_size": 10},
-        {"batch_size": 10_000, "batch_window_seconds": 1},
-        {"batch_window_seconds": 300},
-        {"max_concurrency": 2},
-        {"max_concurrency": 1000},
-        {"max_receive_count": 5},
+        {"batch_size": 10_000, **WINDOW},
         {"tables": (TableProps("refunds", ("order_id", "line")),)},
     ],
     ids=str,
 )
-def test_limits_themselves_are_allowed(change: dict[str, Any]) -> None:
+def test_sound_properties_have_no_fault(change: dict[str, Any]) -> None:
     assert faults(**change) == []
 
 
-@pytest.mark.parametrize("name", ["", "Refunds", "re-funds", "2refunds", "r" * 41])
-def test_a_name_that_cannot_be_a_consumers_is_refused(name: str) -> None:
-    (fault,) = faults(name=name)
-    assert f"the name {name!r}" in fault
-    assert "use at most 40 lower-case letters" in fault
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [
+        (RELAY, "the outbox relay, which is no consumer"),
+        (UNROUTED, "the queue of unrouted events"),
+    ],
+)
+def test_the_names_of_the_librarys_own_functions_are_refused(name: str, owner: str) -> None:
+    assert faults(name=name) == [f"the name is that of {owner}; choose another"]
 
 
-def test_no_consumer_has_the_name_of_the_relay() -> None:
-    (fault,) = faults(name=RELAY)
-    assert fault == "the name is that of the outbox relay, which is no consumer; choose another"
-
-
-def test_no_consumer_has_the_name_of_the_unrouted_queue() -> None:
-    (fault,) = faults(name=UNROUTED)
-    assert fault == "the name is that of the queue of unrouted events; choose another"
-
-
-def test_the_margin_is_the_one_that_the_function_keeps() -> None:
+def test_the_margin_is_the_default_of_the_functions_settings() -> None:
     defaults = {name: field.default for name, field in Settings.__dataclass_fields__.items()}
     assert defaults["time_margin_ms"] == MARGIN_SECONDS * 1000

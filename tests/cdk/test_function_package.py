@@ -1,4 +1,4 @@
-"""What a function's package holds, and that it works with nothing else on the path."""
+"""A function's package: its content, and that its handler loads from it alone."""
 
 import os
 import re
@@ -25,12 +25,6 @@ AARCH64 = 183
 """The machine's number in an ELF header."""
 
 
-@pytest.fixture(params=EVERY, ids=lambda function: str(function.name))
-def function(request: pytest.FixtureRequest) -> Function:
-    found: Function = request.param
-    return found
-
-
 def sources(folder: Path) -> dict[str, bytes]:
     return {name: content for name, content in tree(folder).items() if "__pycache__" not in name}
 
@@ -45,21 +39,12 @@ def test_package_is_wheels_library_and_its_own_folder(
     function: Function, config: DeploymentConfig
 ) -> None:
     folder = package(*function, config)
-    assert names(folder) == names(install_wheels(locks_of(function.source, config), config)) | {
-        "once",
-        "functions",
-    }
+    wheels = install_wheels(locks_of(function.source, config), config)
+    assert names(folder) == names(wheels) | {"once", "functions"}
     assert names(folder / "functions") - {"__pycache__"} == {"__init__.py", function.name}
     assert sources(folder / "functions" / function.name) == sources(function.source)
-
-
-def test_library_comes_without_its_testing_part(
-    function: Function, config: DeploymentConfig
-) -> None:
-    folder = package(*function, config) / "once"
-    modules = {path.name for path in (ROOT / "once").glob("*.py")}
-    assert modules <= names(folder)
-    assert "testing" not in names(folder)
+    assert {path.name for path in (ROOT / "once").glob("*.py")} <= names(folder / "once")
+    assert "testing" not in names(folder / "once")
 
 
 def test_wheels_are_those_of_its_locks(function: Function, config: DeploymentConfig) -> None:
@@ -88,12 +73,8 @@ def test_aws_gets_binaries_for_arm(function: Function) -> None:
         assert int.from_bytes(library.read_bytes()[18:20], "little") == AARCH64
 
 
-def test_everybody_may_read_the_package_whatever_the_umask(
-    function: Function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
-    monkeypatch.setattr(wheels_module, "SITES", tmp_path / "site")
-    monkeypatch.setattr(wheels_module, "_fill", lambda folder, *_: (folder / "six.py").touch())
+@pytest.mark.usefixtures("staged", "_without_pip")
+def test_every_user_may_read_the_package_after_a_strict_umask(function: Function) -> None:
     before = os.umask(0o077)
     try:
         folder = package(*function, HERE)
@@ -117,19 +98,16 @@ def import_handler(path: Path, name: str, env: dict[str, str]) -> subprocess.Com
     )
 
 
-def test_handler_loads_from_its_package_alone(local_cloud: Cloud, function: Function) -> None:
+def test_handler_loads_from_its_package_and_not_without_it(
+    local_cloud: Cloud, function: Function
+) -> None:
     env = environment(local_cloud, function.name)
     done = import_handler(package(*function, HERE), function.name, env)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ModuleNotFoundError" in import_handler(ROOT, function.name, env).stderr
 
 
-def test_handler_does_not_load_without_its_wheels(local_cloud: Cloud, function: Function) -> None:
-    done = import_handler(ROOT, function.name, environment(local_cloud, function.name))
-    assert "ModuleNotFoundError" in done.stderr
-
-
-def test_handler_does_not_load_in_another_consumers_place(local_cloud: Cloud) -> None:
+def test_handler_does_not_load_with_the_environment_of_another(local_cloud: Cloud) -> None:
     one, other, *_ = EVERY
     done = import_handler(package(*one, HERE), one.name, environment(local_cloud, other.name))
     assert "RegistrationError" in done.stderr
@@ -146,18 +124,16 @@ def test_the_same_input_gives_the_same_package(
     assert tree(first) == tree(second)
 
 
+@pytest.mark.usefixtures("staged")
 def test_bytecode_that_others_leave_in_the_package_does_not_change_the_asset(
-    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cloud: Cloud, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
-    folder = package(*EVERY[0], DeploymentConfig())
+    name, folder = EVERY[0].name, package(*EVERY[0], DeploymentConfig())
     tag = str(sys.implementation.cache_tag)
     for left in ("cpython-399", f"{tag}.opt-1", f"{tag}-pytest-9.0.0"):
         (folder / "once" / "__pycache__" / f"commit.{left}.pyc").touch()
     again = Cloud.synthesize(tmp_path / "out")
-    assert (
-        again.of(EVERY[0].name, "Function")["Code"] == cloud.of(EVERY[0].name, "Function")["Code"]
-    )
+    assert again.of(name, "Function")["Code"] == cloud.of(name, "Function")["Code"]
 
 
 def test_the_asset_holds_the_whole_package_with_its_bytecode(cloud: Cloud) -> None:
@@ -166,10 +142,10 @@ def test_the_asset_holds_the_whole_package_with_its_bytecode(cloud: Cloud) -> No
     assert tree(asset) == tree(package(*EVERY[0], DeploymentConfig()))
 
 
+@pytest.mark.usefixtures("staged")
 def test_a_changed_line_of_code_changes_its_own_package_only(
-    function: Function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    function: Function, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
     folder = tmp_path / "source"
     shutil.copytree(function.source, folder)
     copy = function._replace(source=folder)
@@ -181,13 +157,11 @@ def test_a_changed_line_of_code_changes_its_own_package_only(
     assert package(*function, HERE) == before
 
 
+@pytest.mark.usefixtures("staged", "_without_pip")
 @pytest.mark.parametrize("module", [package_module, wheels_module], ids=["package", "wheels"])
 def test_another_recipe_gives_another_package(
     module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(package_module, "STAGED", tmp_path / "build")
-    monkeypatch.setattr(wheels_module, "SITES", tmp_path / "site")
-    monkeypatch.setattr(wheels_module, "_fill", lambda *_: None)
     before = package(*EVERY[0], HERE)
     changed = tmp_path / "recipe.py"
     changed.write_text("# another recipe\n")
@@ -195,13 +169,13 @@ def test_another_recipe_gives_another_package(
     assert package(*EVERY[0], HERE) != before
 
 
-def test_a_functions_own_lock_comes_on_top(tmp_path: Path) -> None:
+def test_the_lock_of_a_function_is_added_to_that_of_the_library(tmp_path: Path) -> None:
     assert locks_of(tmp_path, HERE) == [LOCK]
     own = tmp_path / "requirements.txt"
     own.touch()
     assert locks_of(tmp_path, HERE) == [LOCK, own]
 
 
-def test_only_whose_lock_has_stripe_carries_it(function: Function) -> None:
+def test_a_package_holds_stripe_only_if_its_lock_does(function: Function) -> None:
     locked = any("stripe==" in lock.read_text() for lock in locks_of(function.source, HERE))
     assert ("stripe" in names(package(*function, HERE))) == locked

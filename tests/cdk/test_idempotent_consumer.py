@@ -1,4 +1,4 @@
-"""A consumer in an app of its own: existing parts, few arguments, faults with their remedies."""
+"""`IdempotentConsumer` in an app of its own: existing parts, and faults with their remedies."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -49,14 +49,6 @@ def make(stack: cdk.Stack, props: ConsumerProps = TICKETS, **parts: Any) -> Idem
     return IdempotentConsumer(stack, props, **given)
 
 
-def refused(stack: cdk.Stack, props: ConsumerProps = TICKETS, **parts: Any) -> str:
-    """Return the one fault of a consumer that cannot be built."""
-    with pytest.raises(SynthError, match=f"consumer {props.name!r} cannot be built") as caught:
-        make(stack, props, **parts)
-    [fault] = caught.value.faults
-    return fault
-
-
 def resources(stack: cdk.Stack, kind: str) -> list[Json]:
     found = Template.from_stack(stack).find_resources(kind)
     return [resource["Properties"] for resource in found.values()]
@@ -81,14 +73,8 @@ def test_an_existing_queue_and_table_are_used_and_not_made(stack: cdk.Stack) -> 
     assert len(resources(stack, "AWS::DynamoDB::Table")) == 1
     assert settings(stack).tables["seats"].name == "seats"
     assert settings(stack).queue_url.endswith("/111122223333/bookings")
-    sources = [
-        flat(m["EventSourceArn"]) for m in resources(stack, "AWS::Lambda::EventSourceMapping")
-    ]
-    assert QUEUE_ARN in sources
-
-
-def test_its_role_reads_the_existing_queue_and_writes_the_existing_table(stack: cdk.Stack) -> None:
-    make(stack, queue=existing_queue(stack))
+    mappings = resources(stack, "AWS::Lambda::EventSourceMapping")
+    assert QUEUE_ARN in [flat(mapping["EventSourceArn"]) for mapping in mappings]
     allowed = statements(stack)
     assert QUEUE_ARN in listed(allowed["ConsumeOwnQueues"]["Resource"])
     assert "sqs:ChangeMessageVisibility" in allowed["ConsumeOwnQueues"]["Action"]
@@ -120,30 +106,11 @@ def test_without_topics_its_own_queue_has_no_subscription(stack: cdk.Stack) -> N
 def test_it_publishes_through_a_relay(stack: cdk.Stack) -> None:
     topics, dedup = Topics.make(stack), DedupTable(stack, "records")
     publishing = replace(TICKETS, publishes=("seat.taken",))
-    relay = OutboxRelay(
-        stack,
-        topic=topics.events,
-        publishes={"tickets": ("seat.taken",)},
-        dedup_table=dedup,
-    )
+    publishes = {"tickets": publishing.publishes}
+    relay = OutboxRelay(stack, topic=topics.events, publishes=publishes, dedup_table=dedup)
     make(stack, publishing, topics=topics, relay=relay, dedup_table=dedup)
     assert len(resources(stack, "AWS::S3::Bucket")) == 1  # for batches that the relay gives up
     assert len(resources(stack, "AWS::SNS::Subscription")) == 1
-
-
-def test_a_consumer_that_publishes_without_a_relay_is_refused(stack: cdk.Stack) -> None:
-    fault = refused(stack, replace(TICKETS, publishes=("seat.taken",)))
-    assert fault == (
-        "it publishes events, and they would stay in its outbox; give relay= an OutboxRelay, or "
-        "leave publishes= out"
-    )
-
-
-def test_a_relay_that_does_not_publish_its_events_is_refused(stack: cdk.Stack) -> None:
-    dedup = DedupTable(stack, "records")
-    relay = OutboxRelay(stack, topic=Topics.make(stack).events, publishes={}, dedup_table=dedup)
-    fault = refused(stack, replace(TICKETS, publishes=("seat.taken",)), relay=relay)
-    assert fault.startswith("the relay does not publish seat.taken for it; add the types")
 
 
 def test_a_relay_on_a_table_without_a_stream_is_refused(stack: cdk.Stack) -> None:
@@ -153,9 +120,52 @@ def test_a_relay_on_a_table_without_a_stream_is_refused(stack: cdk.Stack) -> Non
         OutboxRelay(stack, topic=topic, publishes={}, dedup_table=table)
 
 
-def test_an_internal_event_without_a_source_is_refused(stack: cdk.Stack) -> None:
-    props = replace(TICKETS, events=("stock.reserved",))
-    assert refused(stack, props).startswith("events has 'stock.reserved' without a source; give")
+def relay_for_others(stack: cdk.Stack) -> OutboxRelay:
+    topic, dedup = Topics.make(stack).events, DedupTable(stack, "records")
+    return OutboxRelay(stack, topic=topic, publishes={}, dedup_table=dedup)
+
+
+def own_queue(stack: cdk.Stack, seconds: int | None = None) -> sqs.Queue:
+    visibility = None if seconds is None else cdk.Duration.seconds(seconds)
+    return sqs.Queue(stack, "Own", visibility_timeout=visibility)
+
+
+def short_queue(stack: cdk.Stack) -> sqs.Queue:
+    return own_queue(stack, 179)
+
+
+def fifo_queue(stack: cdk.Stack) -> sqs.IQueue:
+    return sqs.Queue.from_queue_arn(stack, "Fifo", f"{QUEUE_ARN}.fifo")
+
+
+PUBLISHING = {"publishes": ("seat.taken",)}
+REFUSED: dict[str, Json] = {
+    "it publishes events, and they would stay in its outbox; give relay= an OutboxRelay, or leave "
+    "publishes= out": PUBLISHING,
+    "the relay does not publish seat.taken for it; add the types": PUBLISHING
+    | {"relay": relay_for_others},
+    "events has 'x' without a source; give": {"events": ("x",)},
+    "it has queue= and topics=; subscribe the existing queue yourself": {
+        "queue": existing_queue,
+        "topics": Topics.make,
+    },
+    "its queue is FIFO": {"queue": fifo_queue},
+    "its queue has a visibility timeout of 30 s; raise it to": {"queue": own_queue},
+    "its queue has a visibility timeout of 179 s; raise it to": {"queue": short_queue},
+    "folder=None; give the path of the folder that holds its handler.py": {"folder": None},
+    "folder=x; give the path of the folder that holds its handler.py": {"folder": Path("x")},
+}
+"""Properties and parts by the fault that they cause. A part is made by a function of the stack."""
+
+
+@pytest.mark.parametrize(("fault", "given"), REFUSED.items(), ids=REFUSED)
+def test_a_fault_states_mistake_and_remedy(stack: cdk.Stack, fault: str, given: Json) -> None:
+    change = {name: value for name, value in given.items() if not callable(value)}
+    parts = {name: of(stack) for name, of in given.items() if callable(of)}
+    with pytest.raises(SynthError, match="consumer 'tickets' cannot be built") as caught:
+        make(stack, replace(TICKETS, **change), **parts)
+    [found] = caught.value.faults
+    assert found.startswith(fault)
 
 
 def test_a_source_makes_an_internal_event_sound(stack: cdk.Stack) -> None:
@@ -164,35 +174,9 @@ def test_a_source_makes_an_internal_event_sound(stack: cdk.Stack) -> None:
     assert settings(stack).sources == sources
 
 
-def test_an_existing_queue_with_topics_is_refused(stack: cdk.Stack) -> None:
-    fault = refused(stack, queue=existing_queue(stack), topics=Topics.make(stack))
-    assert fault.startswith("it has queue= and topics=; subscribe the existing queue yourself")
-
-
-def test_a_fifo_queue_is_refused(stack: cdk.Stack) -> None:
-    queue = sqs.Queue.from_queue_arn(stack, "Fifo", f"{QUEUE_ARN}.fifo")
-    assert refused(stack, queue=queue).startswith("its queue is FIFO")
-
-
-@pytest.mark.parametrize("seconds", [None, 179])
-def test_a_queue_of_the_app_that_shows_messages_too_early_is_refused(
-    stack: cdk.Stack, seconds: int | None
-) -> None:
-    visibility = None if seconds is None else cdk.Duration.seconds(seconds)
-    queue = sqs.Queue(stack, "Short", visibility_timeout=visibility)
-    fault = refused(stack, queue=queue)
-    assert fault.startswith(f"its queue has a visibility timeout of {seconds or 30} s; raise it to")
-
-
 def test_a_queue_of_the_app_that_hides_messages_for_long_enough_is_used(stack: cdk.Stack) -> None:
-    queue = sqs.Queue(stack, "Long", visibility_timeout=cdk.Duration.seconds(180))
+    queue = own_queue(stack, 180)
     assert make(stack, queue=queue).queue is queue
-
-
-@pytest.mark.parametrize("folder", [None, Path("tickets")])
-def test_a_folder_without_a_handler_is_refused(stack: cdk.Stack, folder: Path | None) -> None:
-    fault = refused(stack, replace(TICKETS, folder=folder))
-    assert fault == f"folder={folder}; give the path of the folder that holds its handler.py"
 
 
 def test_parts_that_its_properties_name_must_be_given(stack: cdk.Stack) -> None:

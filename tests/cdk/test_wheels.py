@@ -1,8 +1,10 @@
-"""The third-party part of a package: installed once for each lock, Python and machine."""
+"""Wheels of a package, and the build folders in which they are installed once."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from botocore.loaders import Loader
@@ -11,8 +13,9 @@ from botocore.regions import EndpointResolver
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.packaging import _wheels as wheels_module
+from once.cdk.packaging._build_folder import build_once, digest
 from once.cdk.packaging._wheels import install_wheels
-from tests.cdk.packages import HERE, LOCK, tree
+from tests.cdk.packages import HERE, LOCK, names, tree
 
 
 def test_the_same_lock_gives_the_same_wheels(
@@ -37,20 +40,17 @@ def test_every_service_in_use_has_the_endpoints_it_would_have_untrimmed() -> Non
         assert EndpointResolver(trimmed).construct_endpoint(prefix, region) == expected
 
 
-def test_another_lock_python_or_machine_gives_another_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wheels_module, "SITES", tmp_path / "site")
-    monkeypatch.setattr(wheels_module, "_fill", lambda *_: None)
+@pytest.mark.usefixtures("_without_pip")
+def test_another_lock_python_or_machine_gives_another_folder(tmp_path: Path) -> None:
     own = tmp_path / "requirements.txt"
     own.touch()
-    locks_and_configs = [
-        ([LOCK], DeploymentConfig(python_runtime="3.11")),
-        ([LOCK], DeploymentConfig(python_runtime="3.12")),
-        ([LOCK], HERE),
-        ([LOCK, own], HERE),
+    folders = [
+        install_wheels([LOCK], DeploymentConfig(python_runtime="3.11")),
+        install_wheels([LOCK], DeploymentConfig(python_runtime="3.12")),
+        install_wheels([LOCK], HERE),
+        install_wheels([LOCK, own], HERE),
     ]
-    assert len({install_wheels(locks, config) for locks, config in locks_and_configs}) == 4
+    assert len(set(folders)) == 4
 
 
 def test_a_lock_that_cannot_be_installed_is_refused_with_a_remedy(tmp_path: Path) -> None:
@@ -60,3 +60,38 @@ def test_a_lock_that_cannot_be_installed_is_refused_with_a_remedy(tmp_path: Path
         install_wheels([lock], HERE)
     assert str(lock) in str(caught.value)
     assert "--require-hashes" in str(caught.value)
+
+
+def test_a_folder_that_two_build_at_once_is_whole(tmp_path: Path) -> None:
+    both = Barrier(2)
+
+    def fill(folder: Path) -> None:
+        (folder / "first").touch()
+        both.wait(timeout=10)
+        (folder / "second").touch()
+
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda _: build_once(tmp_path / "x", fill), range(2)))
+    assert results == [tmp_path / "x"] * 2
+    assert names(tmp_path / "x") == {"first", "second"}
+    assert names(tmp_path) == {"x"}
+
+
+def test_an_interrupted_build_leaves_nothing(tmp_path: Path) -> None:
+    def fill(folder: Path) -> None:
+        (folder / "half").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_once(tmp_path / "x", fill)
+    assert names(tmp_path) == set()
+
+
+def test_an_existing_folder_is_not_built_again(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    assert build_once(tmp_path / "x", lambda _: pytest.fail("built again")) == tmp_path / "x"
+
+
+def test_a_digest_depends_on_where_each_part_ends() -> None:
+    assert digest([b"ab", b"c"]) != digest([b"a", b"bc"])
+    assert digest([b"ab", b"c"]) == digest(iter([b"ab", b"c"]))

@@ -1,4 +1,4 @@
-"""The project's own app and two consumers more: one dies on demand, one breaks the rules."""
+"""The shop's app with two more consumers: one dies on demand, one writes outside transactions."""
 
 import sys
 from pathlib import Path

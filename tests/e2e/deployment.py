@@ -1,4 +1,4 @@
-"""What a test does with the deployed service, as its producers and operators would."""
+"""The deployed service, with the actions of its producers and operators."""
 
 import json
 from typing import Any
@@ -44,24 +44,28 @@ class Deployment:
     def queue(self, consumer: str) -> str:
         return self.parts.consumer(consumer).queue_url
 
-    def place(self) -> Evidence:
-        """Where an audit looks."""
+    def evidence(self) -> Evidence:
+        """Return the tables, queues, charges and e-mails of the service for an audit."""
         return collect_evidence(self.aws, self.parts, self.sandbox.url)
 
     def wait_until_empty(self, *consumers: str) -> None:
-        """Wait until consumers that publish nothing have worked off their queues."""
+        """Wait until consumers that publish nothing have emptied their queues."""
         wait_until_empty(self.sqs, self._queues(*consumers), timeout=REST_SECONDS)
+
+    def wait_until_swept(self) -> None:
+        """Wait until the sweep function has received every published event."""
+        wait_until_empty(self.sqs, [self.parts.sweep_queue_url], timeout=REST_SECONDS)
 
     def wait_at_rest(self) -> None:
         """Wait until every order has come to an end of the saga."""
         queues = [*self._queues(*SAGA), self.parts.sweep_queue_url]
-        wait_until_quiescent(self.place(), queues, timeout=REST_SECONDS)
+        wait_until_quiescent(self.evidence(), queues, timeout=REST_SECONDS)
 
     def _queues(self, *consumers: str) -> list[str]:
         return [url for name in consumers for url in self.parts.consumer(name).queue_urls]
 
     def charges(self, order: str) -> list[dict[str, Any]]:
-        """Return what the provider's book says of an order."""
+        """Return the provider's charges for an order."""
         book = self.sandbox.charges()
         return [charge for charge in book if charge["metadata"].get("order_id") == order]
 
@@ -74,12 +78,12 @@ class Deployment:
             name: {"S": value} if isinstance(value, str) else {"N": str(value)}
             for name, value in attributes.items()
         }
-        self.dynamodb.put_item(TableName=self._table(table), Item=item)
+        self.dynamodb.put_item(TableName=self.parts.table(table), Item=item)
 
     def get(self, table: str, **key: str) -> dict[str, Any]:
         """Return an item with its values as text; empty where there is none."""
         answer = self.dynamodb.get_item(
-            TableName=self._table(table),
+            TableName=self.parts.table(table),
             Key={name: {"S": value} for name, value in key.items()},
             ConsistentRead=True,
         )
@@ -88,41 +92,29 @@ class Deployment:
     def dead_letters(self, consumer: str, expected: int) -> list[dict[str, Any]]:
         """Wait for dead letters, and take them out of their queue."""
         found: list[dict[str, Any]] = []
-        [box] = dead_letter_queues(self.parts, consumer)
 
         def arrived() -> bool:
-            found.extend(self._take(box.url))
+            found.extend(self.take(consumer))
             return len(found) >= expected
 
         wait_until(f"{expected} dead letters of {consumer}", arrived, timeout=REST_SECONDS)
         return found
 
     def take(self, consumer: str) -> list[dict[str, Any]]:
-        """Take the dead letters that are there now out of their queue, ten at most."""
+        """Take at most ten dead letters out of their queue, without waiting."""
         [box] = dead_letter_queues(self.parts, consumer)
-        return self._take(box.url)
-
-    def wait_swept(self) -> None:
-        """Wait until every published event was looked at."""
-        wait_until_empty(self.sqs, [self.parts.sweep_queue_url], timeout=REST_SECONDS)
+        answer = self.sqs.receive_message(
+            QueueUrl=box.url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        )
+        messages: list[Any] = list(answer.get("Messages", []))
+        for message in messages:
+            self.sqs.delete_message(QueueUrl=box.url, ReceiptHandle=message["ReceiptHandle"])
+        return messages
 
     def processes(self, consumer: str) -> set[int]:
         """Return the process ids of a consumer's live function processes."""
-        return {
-            p.pid for p in self.aws.function_processes(self.parts.consumer(consumer).function_name)
-        }
-
-    def _take(self, url: str) -> list[Any]:
-        answer = self.sqs.receive_message(
-            QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
-        )
-        messages = list(answer.get("Messages", []))
-        for message in messages:
-            self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-        return messages
-
-    def _table(self, name: str) -> str:
-        return self.parts.table(name)
+        function = self.parts.consumer(consumer).function_name
+        return {process.pid for process in self.aws.function_processes(function)}
 
 
 def attribute(message: dict[str, Any], name: str) -> str:

@@ -1,4 +1,4 @@
-"""Whatever the body: a dead letter that says why, neighbours committed, the function alive."""
+"""Bad bodies on the deployed service: a dead letter with its reason; other messages commit."""
 
 from typing import Any
 
@@ -21,10 +21,7 @@ BODIES = {
     "NaN": ("{" + GOOD + ', "data": {"counter": NaN}}', "unparseable"),
     "surrogate": ("{" + GOOD + ', "data": {"counter": "\\ud800"}}', "unparseable"),
     "deep": ("[" * 10_000, "unparseable"),
-    "unknown type": (
-        '{"specversion": "1.0", "id": "e", "source": "/s", "type": "x"}',
-        "unknown-type",
-    ),
+    "unknown type": ("{" + GOOD.replace("probe.asked", "x") + "}", "unknown-type"),
 }
 
 

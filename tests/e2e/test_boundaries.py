@@ -1,4 +1,4 @@
-"""What producers forge changes nothing: on the ingress topic, in a queue, and in a dedup record."""
+"""Forged events change nothing: on the ingress topic, in a queue, and in a dedup record."""
 
 import json
 from collections.abc import Iterator
@@ -7,18 +7,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from once.testing import cloud_event
 from tests.e2e.deployment import Deployment, attribute
-from tests.e2e.test_orders import placed, shelf, unique
-
-AMOUNT = {"amount": 1, "currency": "EUR"}
+from tests.e2e.test_orders import place_order, unique
 
 
 @pytest.fixture
 def order(service: Deployment) -> Iterator[str]:
     """An order that inventory refuses: no genuine event ever pays it."""
-    name, sku = unique("order"), shelf(service, available=1)
-    service.publish(placed(name, sku))
-    service.wait_at_rest()
+    name, _ = place_order(service, available=1)
     assert service.get("orders", order_id=name)["status"] == "refused"
     yield name
     assert service.get("orders", order_id=name)["status"] == "refused"
@@ -28,22 +25,23 @@ def order(service: Deployment) -> Iterator[str]:
 
 
 def captured(order: str, source: str) -> dict[str, Any]:
-    return _event("payment.captured", order, source, {"order_id": order, **AMOUNT})
+    return forged("payment.captured", order, source)
 
 
 def reserved(order: str, source: str) -> dict[str, Any]:
-    data = {
-        "order_id": order,
-        "email": f"{order}@example.com",
-        "payment_method": "pm_card_visa",
-        **AMOUNT,
-    }
-    return _event("stock.reserved", order, source, data)
+    buyer = {"email": f"{order}@example.com", "payment_method": "pm_card_visa"}
+    return forged("stock.reserved", order, source, **buyer)
 
 
-def _event(event_type: str, order: str, source: str, data: dict[str, Any]) -> dict[str, Any]:
-    head = {"specversion": "1.0", "id": unique("forged"), "source": source, "type": event_type}
-    return {**head, "subject": order, "data": data}
+def forged(event_type: str, order: str, source: str, **more: str) -> dict[str, Any]:
+    data = {"order_id": order, "amount": 1, "currency": "EUR", **more}
+    name = unique("forged")
+    return cloud_event(event_type, data, event_id=name, source=source, subject=order)
+
+
+def publish(service: Deployment, topic_arn: str, event: Any, event_type: str) -> None:
+    attributes = {"type": {"DataType": "String", "StringValue": event_type}}
+    service.sns.publish(TopicArn=topic_arn, Message=json.dumps(event), MessageAttributes=attributes)
 
 
 def reasons(letters: list[dict[str, Any]]) -> set[str]:
@@ -65,11 +63,8 @@ def test_s2_an_internal_event_on_the_ingress_topic_reaches_no_consumer(
 def test_s2_an_internal_event_under_an_external_type_is_quarantined(
     service: Deployment, order: str
 ) -> None:
-    service.sns.publish(
-        TopicArn=service.parts.ingress_topic_arn,
-        Message=json.dumps(captured(order, "/once/payments")),
-        MessageAttributes={"type": {"DataType": "String", "StringValue": "order.placed"}},
-    )
+    event, ingress = captured(order, "/once/payments"), service.parts.ingress_topic_arn
+    publish(service, ingress, event, "order.placed")
     for consumer in ("orders", "inventory"):  # both subscribe to order.placed
         assert reasons(service.dead_letters(consumer, 1)) == {"untrusted-source"}
     service.wait_at_rest()
@@ -88,12 +83,9 @@ def test_s2_a_forged_event_that_is_sent_to_a_queue_is_quarantined(
 def test_s2_the_events_topic_denies_even_the_root_of_the_account(
     service: Deployment, order: str
 ) -> None:
+    event, events = captured(order, "/once/payments"), service.parts.events_topic_arn
     with pytest.raises(ClientError) as refused:
-        service.sns.publish(
-            TopicArn=service.parts.events_topic_arn,
-            Message=json.dumps(captured(order, "/once/payments")),
-            MessageAttributes={"type": {"DataType": "String", "StringValue": "payment.captured"}},
-        )
+        publish(service, events, event, "payment.captured")
     assert refused.value.response["Error"]["Code"] == "AuthorizationError"
 
 

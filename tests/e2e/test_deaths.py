@@ -1,4 +1,4 @@
-"""Function processes that die, hang, or break the rules."""
+"""Function processes that are killed, hang, or write outside the transaction."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def _amounts(service: Deployment, counters: list[str]) -> list[str | None]:
 
 
 def _one_has_ended(service: Deployment, seen: set[int]) -> bool:
-    """Which process gets the batch is not known: it may be one that starts only now."""
+    """Tell whether a process has ended; one that starts later may get the batch as well."""
     alive = service.processes("probe")
     seen |= alive
     return seen != alive

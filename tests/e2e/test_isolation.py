@@ -1,4 +1,4 @@
-"""Messages that end the function, among healthy ones that share its batches."""
+"""Messages that end the function, in batches with healthy messages."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ HANGING = [f"hanging-{n}" for n in range(3)]
 HEALTHY = [f"healthy-{n}" for n in range(92)]
 TIMEOUT_SECONDS = 4
 VISIBILITY_SECONDS = 10
-"""More than twice the timeout, so that no delivery overlaps the one before, and short: a message
-that ends the function is delivered nine times."""
+"""Over twice the timeout, so that two deliveries do not overlap. Each failing message is delivered
+nine times."""
 REST_SECONDS = 400.0
-"""A bound for a machine that is busy with other things: it took 255 s at a load of five a core."""
+"""A bound for a busy machine: it took 255 s at a load of five per core."""
 
 
 @pytest.fixture
 def quick(service: Deployment) -> Iterator[Deployment]:
-    """The probe, which gives up early and gets its messages again soon."""
+    """The probe with a short timeout and a short visibility timeout."""
     probe = service.parts.consumer("probe")
     with ExitStack() as stack:
         stack.enter_context(_timeout(service, probe.function_name))
@@ -45,17 +45,14 @@ def _timeout(service: Deployment, function: str) -> Iterator[None]:
 
 @contextmanager
 def _visibility(service: Deployment, url: str) -> Iterator[None]:
-    def put(seconds: str) -> None:
-        service.sqs.set_queue_attributes(QueueUrl=url, Attributes={name: seconds})
-
     name: Any = "VisibilityTimeout"
     before = service.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"]
-    put(str(VISIBILITY_SECONDS))
+    service.sqs.set_queue_attributes(QueueUrl=url, Attributes={name: str(VISIBILITY_SECONDS)})
     yield
-    put(before[name])
+    service.sqs.set_queue_attributes(QueueUrl=url, Attributes=before)
 
 
-def test_messages_that_die_or_hang_cost_no_healthy_one_its_place(quick: Deployment) -> None:
+def test_messages_that_end_or_hang_the_function_do_not_harm_healthy_ones(quick: Deployment) -> None:
     for fault, counters in (("die", DYING), ("hang", HANGING)):
         for counter in counters:
             quick.put("controls", id=counter, fault=fault)
@@ -65,13 +62,13 @@ def test_messages_that_die_or_hang_cost_no_healthy_one_its_place(quick: Deployme
     assert amounts == {"1": len(HEALTHY)}
     letters = quick.dead_letters("probe", len(DYING + HANGING))
     letters += quick.dead_letters("probe", 0)
-    # On a busy machine an invocation may outlast the visibility: then a message is moved twice.
-    found = {(_counter(letter), _reason(letter)) for letter in letters}
+    # A set: where an invocation outlasts the visibility timeout, a message is moved twice.
+    found = {(_counter(letter), attribute(letter, DeadLetter.REASON)) for letter in letters}
     assert found == {(name, Reason.UNFINISHED) for name in DYING + HANGING}
 
 
 def _mixed() -> list[str]:
-    """All messages, the fatal ones evenly among the healthy."""
+    """Return all messages, the failing ones spread evenly."""
     fatal, step = DYING + HANGING, len(HEALTHY) // len(DYING + HANGING)
     mixed = HEALTHY.copy()
     for position, name in enumerate(fatal):
@@ -83,10 +80,6 @@ def _send(service: Deployment, counters: list[str]) -> None:
     events = [cloud_event("probe.asked", {"counter": name}) for name in counters]
     for start in range(0, len(events), 10):
         service.send("probe", *events[start : start + 10])
-
-
-def _reason(letter: dict[str, Any]) -> str | None:
-    return attribute(letter, DeadLetter.REASON) if "MessageAttributes" in letter else None
 
 
 def _counter(letter: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A poison order on the deployed service: given up, looked at, mended, sent back, counted once."""
+"""A poison order on the deployed service: dead-lettered, shown, edited, redriven, counted once."""
 
 import json
 import shlex
@@ -23,21 +23,21 @@ file.write_text(json.dumps(event))
 
 @pytest.fixture
 def _editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operator who knows what the producer meant."""
+    """The operator's editor corrects the quantity."""
     script = tmp_path / "mend.py"
     script.write_text(MEND)
     monkeypatch.setenv("EDITOR", shlex.join([sys.executable, str(script)]))
 
 
 def letters(service: Deployment, consumer: str, order: str) -> list[dict[str, Any]]:
-    """What is listed of an order's dead letters."""
+    """Return the listed dead letters of an order."""
     choice = ("--consumer", consumer, "--key", f"placed-{order}")
     found = json.loads(ops(service, "dlq", "list", "--json", *choice))
     return list(found["letters"])
 
 
 def words(output: str) -> str:
-    """What was printed, as if no line had been broken."""
+    """Return the printed text without its line breaks."""
     return " ".join(output.split())
 
 
@@ -63,7 +63,7 @@ def test_a_poison_order_is_mended_sent_back_and_counted_once(service: Deployment
     assert letters(service, "orders", order) + letters(service, "inventory", order) == []
 
 
-def test_what_comes_back_tells_its_history_and_is_purged_into_a_file(
+def test_a_redriven_letter_keeps_its_history_and_is_purged_into_a_file(
     service: Deployment, tmp_path: Path
 ) -> None:
     order, file = unique("order"), tmp_path / "purged.jsonl"

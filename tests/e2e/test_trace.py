@@ -1,10 +1,10 @@
-"""The operator's `trace` of one order's way through the deployed service."""
+"""The operator's `trace` of one order on the deployed service."""
 
 import json
 from typing import Any
 
 from tests.e2e.deployment import Deployment
-from tests.e2e.test_orders import placed, shelf, unique
+from tests.e2e.test_orders import place_order, placed
 from tests.e2e.test_traffic import ops
 
 CAPTURED = [(name, "payment.captured") for name in ("orders", "inventory", "notifications")]
@@ -16,30 +16,21 @@ def trace(service: Deployment, *arguments: str) -> dict[str, Any]:
     return found
 
 
-def test_one_orders_trace_names_every_consumer_after_what_it_was_caused_by(
-    service: Deployment,
-) -> None:
-    order, sku = unique("order"), shelf(service)
-    event = placed(order, sku)
-    service.publish(event, event)
-    service.wait_at_rest()
+def test_a_trace_lists_every_consumer_after_its_cause(service: Deployment) -> None:
+    order, _ = place_order(service, copies=2)
     found = trace(service, order)
     committed = [m for m in found["moments"] if m["what"] == "committed"]
-    way = [(moment["consumer"], moment["event_type"]) for moment in committed]
-    assert sorted(way) == sorted([("orders", "order.placed"), RESERVED, CHARGED, *CAPTURED])
-    assert way.index(RESERVED) < way.index(CHARGED) < min(map(way.index, CAPTURED))
+    path = [(moment["consumer"], moment["event_type"]) for moment in committed]
+    assert sorted(path) == sorted([("orders", "order.placed"), RESERVED, CHARGED, *CAPTURED])
+    assert path.index(RESERVED) < path.index(CHARGED) < min(map(path.index, CAPTURED))
     duplicates = {m["consumer"] for m in found["moments"] if m["what"] == "duplicate"}
     assert duplicates >= {"inventory", "orders"}
     assert found["notes"] == []
     assert trace(service, committed[0]["key"], "--no-scan")["moments"] == found["moments"]
 
 
-def test_a_conflict_is_told_by_its_dead_letters_and_after_them_by_the_logs(
-    service: Deployment,
-) -> None:
-    order, sku = unique("order"), shelf(service)
-    service.publish(placed(order, sku))
-    service.wait_at_rest()
+def test_a_trace_shows_a_conflict_by_its_dead_letters_or_the_logs(service: Deployment) -> None:
+    order, sku = place_order(service)
     service.publish(placed(order, sku, quantity=3))
     service.wait_until_empty("orders", "inventory")
     from_letters = trace(service, f"placed-{order}")["moments"][-2:]

@@ -1,4 +1,4 @@
-"""The operator's `send`, and the audit of what it did: the demo in small."""
+"""The demo at small scale: sample traffic on the deployed service, and its audit."""
 
 import json
 import os
@@ -15,9 +15,9 @@ from tests.e2e.deployment import SAGA, Deployment
 TRAFFIC = "--count 40 --duplicates 50% --conflicts 2 --malformed 3 --refusals 2 --declines 3"
 
 
-def place(service: Deployment, manifest: Manifest) -> Evidence:
-    """Where the audit looks, without what other tests have left there."""
-    found = service.place()
+def evidence(service: Deployment, manifest: Manifest) -> Evidence:
+    """Return the audit's evidence without the traces of other tests."""
+    found = service.evidence()
     orders = {order["order_id"] for order in manifest["orders"]}
     return replace(
         found,
@@ -28,16 +28,15 @@ def place(service: Deployment, manifest: Manifest) -> Evidence:
 
 
 def ops(service: Deployment, *arguments: str) -> str:
-    """Run the operator's command line, and return what it prints."""
+    """Run the operator's command line, and return its output."""
     return run_module(service, "once.ops", *arguments)
 
 
 def run_module(service: Deployment, *arguments: str) -> str:
-    """Run `python -m` with a module and its arguments, and return what it prints."""
+    """Run a module with `python -m`, and return its output."""
     command = [sys.executable, "-m", *arguments]
     environment = {**os.environ, **service.aws.environment()}
-    done = subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=subprocess.PIPE)
-    return done.stdout.decode()
+    return subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
 
 
 def test_status_shows_every_consumers_queue_and_dead_letters(service: Deployment) -> None:
@@ -50,12 +49,12 @@ def test_status_shows_every_consumers_queue_and_dead_letters(service: Deployment
     service.dead_letters("probe", 1)
 
 
-def test_what_the_operator_sends_is_audited_clean(service: Deployment, tmp_path: Path) -> None:
+def test_sample_traffic_passes_the_audit(service: Deployment, tmp_path: Path) -> None:
     file = tmp_path / "manifest.json"
     run_module(service, "demo", "send", *TRAFFIC.split(), "--manifest", str(file))
     service.wait_at_rest()
     manifest = json.loads(file.read_text())
-    findings = audit(manifest, place(service, manifest))
+    findings = audit(manifest, evidence(service, manifest))
     assert findings.clean, findings
     assert (findings.sent, findings.distinct) == (65, 40)
     assert (findings.refused, findings.charges) == (2, 35)

@@ -1,4 +1,4 @@
-"""An event that no consumer takes is found in the unrouted queue with its reason."""
+"""An event that no consumer takes is kept in the unrouted queue with its reason."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ MANY = {f"a{number}": LOST for number in range(10)}
 @pytest.fixture(autouse=True)
 def _empty(service: Deployment) -> None:
     """Earlier tests publish events that no consumer takes."""
-    service.wait_swept()
+    service.wait_until_swept()
     while service.take("unrouted"):
         pass
 
@@ -31,14 +31,12 @@ def publish(service: Deployment, body: str, **attributes: Any) -> None:
 
 
 def unrouted(service: Deployment, expected: int) -> dict[str, str]:
-    """Take all unrouted events once every event was looked at; return their reasons by body.
-
-    One may lie there twice: an answer that was lost is a reason to send again.
-    """
+    """Wait until all events were swept; take the unrouted ones and return their reasons by body."""
     letters = service.dead_letters("unrouted", expected)
-    service.wait_swept()
+    service.wait_until_swept()
     while more := service.take("unrouted"):
         letters += more
+    # An event may be there twice: after a lost answer the function sends it again.
     return {letter["Body"]: attribute(letter, "once-reason") for letter in letters}
 
 

@@ -1,4 +1,4 @@
-"""However the parent of an embedded AWS ends, neither a process nor a file of it stays."""
+"""After any end of its parent, an embedded AWS leaves no process and no file."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ PARENT = """
 import signal, sys
 from emulator.embedded_aws import embedded_aws
 
-# A shell's background jobs inherit an ignored SIGINT; at a terminal, Ctrl-C is what comes.
+# A shell's background jobs ignore SIGINT, which Ctrl-C sends at a terminal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with embedded_aws() as aws:
     pids = [aws.child.supervisor.pid, *(process.pid for process in aws.child.descendants())]
@@ -69,7 +69,7 @@ def parent(request: pytest.FixtureRequest) -> Iterator[Parent]:
 
 
 @pytest.mark.parametrize("parent", ["fail"], indirect=True)
-def test_after_a_failure(parent: Parent) -> None:
+def test_after_an_exception(parent: Parent) -> None:
     assert parent.process.wait(timeout=20) == 1
     wait_until("nothing is left", lambda: parent.is_gone, timeout=20)
 

@@ -1,6 +1,6 @@
-"""Dead letters wait for a fortnight, and files of purged ones for longer: each version's are read.
+"""Dead letters and purged ones of every released version: consumers and tools read them.
 
-By the consumer that gets them back, and by the operator's tools; and the other way round.
+Dead letters stay in a queue for 14 days, and files of purged ones for longer.
 """
 
 import json
@@ -51,15 +51,19 @@ def aws(start: Start) -> FakeAws:
 def given_up(
     aws: FakeAws, body: str, attributes: Item | None = None, message_id: str = "m-1"
 ) -> Item:
-    """The dead letter that a consumer of today writes."""
+    """Return the dead letter that a consumer of today writes."""
     message = record(body, message_id, receive_count=3, messageAttributes=attributes or {})
     assert invoke(aws, CONSUMER, message) == []
-    [letter] = aws.dead_letters()
+    return only_letter(aws)
+
+
+def only_letter(source: FakeAws | RelayHarness) -> Item:
+    [letter] = source.dead_letters()
     return {name: letter[name] for name in ("Body", "MessageAttributes")}
 
 
 def put_back(message: Item) -> Item:
-    """The message that today's tools make of a dead letter."""
+    """Return the message that today's tools make of a dead letter."""
     back = redriven_message(as_letter(message), NOW)
     return {"Body": back.body, "MessageAttributes": dict(back.attributes)}
 
@@ -72,8 +76,7 @@ def given_up_again(aws: FakeAws) -> Item:
 def given_up_by_the_relay(_: FakeAws) -> Item:
     harness = RelayHarness()
     harness.handle(change(image(outbox={"S": "no JSON"})))
-    [letter] = harness.dead_letters()
-    return {name: letter[name] for name in ("Body", "MessageAttributes")}
+    return only_letter(harness)
 
 
 MADE: dict[str, Callable[[FakeAws], Item]] = {
@@ -89,13 +92,13 @@ MADE: dict[str, Callable[[FakeAws], Item]] = {
 
 
 def as_letter(message: Item) -> Letter:
-    """A message as the operator's tools receive it."""
+    """Return a message as the operator's tools receive it."""
     system = {"MessageId": "d-1", "ReceiptHandle": "h", "Attributes": SENT}
     return Letter.read(BOX, {**system, **message})  # type: ignore[typeddict-item]
 
 
 def message_of(case: Item) -> Item:
-    """A message as it was kept: JSON has no bytes, and holds them in base64."""
+    """Return a message of a file, in which bytes are base64."""
     attributes = {
         name: {
             key: b64decode(part) if key == "BinaryValue" else part for key, part in value.items()
@@ -110,7 +113,7 @@ def types_of(message: Item) -> dict[str, str]:
 
 
 def without_words(read: Item) -> Item:
-    """What is read of a letter; of its error the class alone, since words may change."""
+    """Reduce a letter's error to its class, since the words may change."""
     return read | {"error": (read["error"] or "").partition(":")[0]}
 
 
@@ -142,11 +145,9 @@ def test_todays_tools_read_the_letters_of_every_version(
     assert reader(version).letter(message) == read
     letter = as_letter(message)
     assert (letter.original.body, letter.original.attributes) == (read["body"], read["attributes"])
-    assert (letter.reason, letter.error, letter.key_hash) == (
-        read["reason"],
-        read["error"] if read["reason"] else None,
-        read["key-hash"],
-    )
+    error = read["error"] if read["reason"] else None
+    facts = (letter.reason, letter.error, letter.key_hash)
+    assert facts == (read["reason"], error, read["key-hash"])
     assert lineage_text(letter.lineage).startswith(read["lineage"])
     if read["first-seen"]:
         assert letter.first_seen == datetime.fromisoformat(read["first-seen"])

@@ -1,8 +1,8 @@
-"""What every released version of the schema wrote, kept for good, and how its code read.
+"""The data of every released schema version, with a reader for each.
 
-A folder for each version: `v1/records.json` and its like are data as that version left it in tables
-and queues, `v1/reader.py` is its reading of them, frozen. Nothing in a released folder is changed:
-a new shape is a new version, with a folder of its own.
+A folder for each version: files such as `v1/records.json` hold data as that version wrote it into
+tables and queues, and `v1/reader.py` reads data as that version's code did. A released folder is
+never changed: a new shape is a new version, with a folder of its own.
 """
 
 import json
@@ -19,7 +19,7 @@ Item = dict[str, Any]
 
 
 def golden(version: int, name: str) -> Any:
-    """Return what a version wrote: the content of one of its files."""
+    """Return the content of one file of a version."""
     return json.loads((FOLDER / f"v{version}" / f"{name}.json").read_text())
 
 

@@ -1,4 +1,4 @@
-"""A consumer with one handler for each way of writing, and a place to run it in parallel."""
+"""A consumer with one handler for each way of writing, and its tables and queues."""
 
 import json
 import time
@@ -17,8 +17,6 @@ from once.schema import Record
 from once.settings import Settings, TableSettings
 from once.testing import FakeContext, cloud_event
 
-THREADS = 16
-
 consumer = Consumer("probe")
 COUNTERS = consumer.table("counters")
 
@@ -29,7 +27,7 @@ class Change(Struct, frozen=True):
 
 
 class SoldOut(Refusal):
-    pass
+    """Fewer pieces are left than an event takes."""
 
 
 @consumer.handles("added", Change)
@@ -51,7 +49,7 @@ def take(event: Change, tx: Transaction) -> None:
 
 @consumer.rejects(SoldOut)
 def sold_out(event: Change, refusal: SoldOut, tx: Transaction) -> None:
-    """A refusal changes nothing: its dedup record says enough."""
+    """A refusal changes nothing besides its dedup record."""
 
 
 @consumer.handles("read.and.written", Change)
@@ -88,24 +86,24 @@ class Bench:
         self.runtime = Runtime.of(self.settings)  # with the clients of a deployed function
 
     def deliver(self, *events: Any, receive_count: int = 1) -> list[str]:
-        """Let the consumer work on a batch; return the ids that come again."""
-        records = [_record(event, receive_count) for event in events]
+        """Deliver a batch to the consumer; return the ids of the messages that failed."""
+        records = [record(event, receive_count=receive_count) for event in events]
         handle = consumer.bound_to(self.runtime)
         answer = handle({"Records": records}, FakeContext(60_000))
         return [str(failure["itemIdentifier"]) for failure in answer["batchItemFailures"]]
 
-    def deliver_in_parallel(self, batches: Sequence[Sequence[Any]]) -> None:
-        """Let as many threads as there are batches start together; redeliver what failed."""
-        barrier = Barrier(len(batches))
+    def deliver_in_parallel(self, functions: Sequence[Sequence[Sequence[Any]]]) -> None:
+        """Start a thread for each function; it delivers its batches until nothing of them fails."""
+        barrier = Barrier(len(functions))
 
-        def work(batch: Sequence[Any]) -> None:
+        def work(batches: Sequence[Sequence[Any]]) -> None:
             barrier.wait()
-            for event in batch:
-                while self.deliver(event):
+            for batch in batches:
+                while self.deliver(*batch):
                     pass
 
-        with ThreadPoolExecutor(len(batches)) as pool:
-            list(pool.map(work, batches))
+        with ThreadPoolExecutor(len(functions)) as pool:
+            list(pool.map(work, functions))
 
     def put(self, counter: str, amount: int) -> None:
         item = {"id": {"S": counter}, "amount": {"N": str(amount)}}
@@ -116,28 +114,22 @@ class Bench:
         answer = self.dynamodb.get_item(TableName=self.counters, Key=key, ConsistentRead=True)
         return int(answer["Item"]["amount"]["N"]) if "Item" in answer else 0
 
-    def records(self) -> list[dict[str, Any]]:
-        pages = self.dynamodb.get_paginator("scan").paginate(TableName=self.dedup)
-        return [item for page in pages for item in page["Items"]]
-
     def outcomes(self) -> list[str]:
-        return sorted(record[Record.OUTCOME]["S"] for record in self.records())
+        """Return the outcomes of all dedup records, sorted."""
+        pages = self.dynamodb.get_paginator("scan").paginate(TableName=self.dedup)
+        return sorted(item[Record.OUTCOME]["S"] for page in pages for item in page["Items"])
 
     def reasons(self) -> list[str]:
-        """Take every dead letter, and return why each was quarantined."""
+        """Take every dead letter out of its queue; return the reasons, sorted."""
         found: list[str] = []
-        while messages := self._receive():
+        url = self.dead_letter_queue
+        while messages := self.sqs.receive_message(
+            QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        ).get("Messages"):
             for message in messages:
                 found.append(message["MessageAttributes"]["once-reason"]["StringValue"])
-                handle = message["ReceiptHandle"]
-                self.sqs.delete_message(QueueUrl=self.dead_letter_queue, ReceiptHandle=handle)
+                self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         return sorted(found)
-
-    def _receive(self) -> list[Any]:
-        answer = self.sqs.receive_message(
-            QueueUrl=self.dead_letter_queue, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
-        )
-        return list(answer.get("Messages", []))
 
     def _create(self, table: str, key: str) -> None:
         self.dynamodb.create_table(
@@ -152,15 +144,19 @@ def event(event_type: str, counter: str, by: int = 1, event_id: str | None = Non
     return cloud_event(event_type, {"counter": counter, "by": by}, event_id=event_id)
 
 
-def _record(event: Any, receive_count: int) -> dict[str, Any]:
+def record(
+    event: Any, *, receive_count: int, message_id: str = "", sent_at: float | None = None
+) -> dict[str, Any]:
+    """Return a message as Lambda passes it to a function; it was sent at `sent_at`, or just now."""
+    sent = str(int((time.time() if sent_at is None else sent_at) * 1000))
     return {
-        "messageId": uuid4().hex,
-        "receiptHandle": "none",
-        "body": event if isinstance(event, str) else json.dumps(event),
+        "messageId": message_id or uuid4().hex,
+        "receiptHandle": message_id,
+        "body": json.dumps(event),
         "attributes": {
             "ApproximateReceiveCount": str(receive_count),
-            "ApproximateFirstReceiveTimestamp": "1700000000000",
-            "SentTimestamp": str(int(time.time() * 1000)),
+            "ApproximateFirstReceiveTimestamp": sent,
+            "SentTimestamp": sent,
         },
         "messageAttributes": {},
         "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:probe",

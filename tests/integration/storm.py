@@ -1,4 +1,4 @@
-"""Conflicts that the embedded AWS never has, in as many threads as there are requests."""
+"""Observed requests, and injected transaction conflicts, which the embedded AWS never has."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ WRITE = "dynamodb.TransactWriteItems"
 
 @dataclass
 class Seen:
-    """What went over the wire.
+    """The observed requests.
 
     Attributes:
         requests: the items of each request, the dedup records among them.
-        threads: those that made requests.
-        conflicts: how many requests met one.
+        threads: the threads that made requests.
+        conflicts: the number of requests that were cancelled by a conflict.
     """
 
     requests: list[list[str]] = field(default_factory=list)
@@ -32,23 +32,23 @@ class Seen:
     conflicts: int = 0
 
     @property
-    def crowded(self) -> list[list[str]]:
+    def with_one_item_twice(self) -> list[list[str]]:
         """The requests with two actions on one item."""
         return [items for items in self.requests if max(Counter(items).values()) > 1]
 
 
 @contextmanager
 def watched(client: Any, *, conflicts: float = 0, seed: int = 0) -> Iterator[Seen]:
-    """Note every request that writes, and let a share of them meet a conflict on one item."""
+    """Observe every transaction, and cancel a share of them with a conflict on one item."""
     seen, random = Seen(), Random(seed)
 
-    def note(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+    def observe(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
         items = [_item(entry) for entry in decode(encode(params["TransactItems"]))]
         seen.requests.append(items)
         seen.threads.add(get_ident())
         context["storm"] = len(items)
 
-    def meet(context: dict[str, Any], **_: Any) -> Any:
+    def conflict(context: dict[str, Any], **_: Any) -> Any:
         if random.random() >= conflicts:
             return None
         seen.conflicts += 1
@@ -56,7 +56,7 @@ def watched(client: Any, *, conflicts: float = 0, seed: int = 0) -> Iterator[See
         codes[random.randrange(len(codes))] = "TransactionConflict"
         return SimpleNamespace(status_code=HTTPStatus.BAD_REQUEST), cancelled(*codes).error
 
-    hooks = ((f"provide-client-params.{WRITE}", note), (f"before-call.{WRITE}", meet))
+    hooks = ((f"provide-client-params.{WRITE}", observe), (f"before-call.{WRITE}", conflict))
     for name, hook in hooks:
         client.meta.events.register(name, hook)
     try:

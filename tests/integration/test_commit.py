@@ -44,18 +44,14 @@ def test_an_answer_that_is_lost_after_the_commit_counts_once(bench: Bench) -> No
     ],
     ids=["conflict", "throttled item", "in progress", "throttled", "server error", "no answer"],
 )
-def test_a_commit_that_meets_a_passing_fault_is_tried_again_in_place(
-    bench: Bench, fault: Any
-) -> None:
+def test_a_commit_is_retried_in_place_after_a_transient_fault(bench: Bench, fault: Any) -> None:
     # The SDK's own retry meets the same fault: three attempts are more than it makes.
     with inject(bench.runtime.dynamodb, "TransactWriteItems", fault, fault, fault):
         assert bench.deliver(event("added", "visits")) == []
     assert bench.amount("visits") == 1
 
 
-def test_a_write_that_dynamodb_refuses_is_quarantined_and_its_neighbours_commit(
-    bench: Bench,
-) -> None:
+def test_a_write_that_dynamodb_rejects_is_quarantined_alone(bench: Bench) -> None:
     bench.put("visits", 1)
     events = [event("added", "visits"), event("made.wrong", "visits"), event("added", "visits")]
     assert bench.deliver(*events) == []
@@ -87,7 +83,7 @@ def _commit(bench: Bench, transactions: Sequence[Transaction]) -> list[CommitRes
     return committer.commit([CommitRequest.of(t, runtime.settings, now) for t in transactions])
 
 
-def test_a_list_commits_in_one_request(bench: Bench) -> None:
+def test_ten_transactions_commit_in_one_request(bench: Bench) -> None:
     transactions = [_transaction(bench, f"t-{n}") for n in range(10)]
     with inject(bench.runtime.dynamodb, "TransactWriteItems", None, refused("Unexpected")) as left:
         assert _commit(bench, transactions) == [COMMITTED] * 10
@@ -95,45 +91,35 @@ def test_a_list_commits_in_one_request(bench: Bench) -> None:
     assert [bench.amount(f"t-{n}") for n in range(10)] == [1] * 10
 
 
-def test_in_a_list_every_one_gets_its_own_verdict(bench: Bench) -> None:
-    assert _commit(bench, [_transaction(bench, "known"), _transaction(bench, "other")])
-    empty: dict[str, Any] = {
-        "condition": "attribute_exists(amount)",
-        "otherwise": SoldOut("none left"),
-    }
-    verdicts = _commit(
+def test_each_transaction_of_a_request_gets_its_own_result(bench: Bench) -> None:
+    names = ("known", "other", "refused", "unaffected")
+    assert _commit(bench, [_transaction(bench, name) for name in names[:2]]) == [COMMITTED] * 2
+    results = _commit(
         bench,
         [
             _transaction(bench, "known"),
             _transaction(bench, "other", fingerprint="g"),
-            _transaction(bench, "refused", **empty),
-            _transaction(bench, "innocent"),
+            _transaction(bench, "refused", condition="attribute_exists(x)", otherwise=SoldOut("x")),
+            _transaction(bench, "unaffected"),
         ],
     )
-    assert verdicts[0] == DUPLICATE
-    assert verdicts[1].outcome is CommitOutcome.FAILED
-    assert verdicts[2].outcome is CommitOutcome.REFUSED
-    assert verdicts[3] == UNAFFECTED
-    assert [bench.amount(name) for name in ("known", "other", "refused", "innocent")] == [
-        1,
-        1,
-        0,
-        0,
-    ]
+    assert (results[0], results[3]) == (DUPLICATE, UNAFFECTED)
+    assert [r.outcome for r in results[1:3]] == [CommitOutcome.FAILED, CommitOutcome.REFUSED]
+    assert [bench.amount(name) for name in names] == [1, 1, 0, 0]
 
 
-def test_a_write_that_cannot_be_is_found_and_its_neighbours_commit_without_it(bench: Bench) -> None:
-    bench.put("guilty", 1)
-    innocent = [_transaction(bench, f"t-{n}") for n in range(7)]
-    guilty = _transaction(bench, "guilty", values={":by": "no number"})
-    verdicts = _commit(bench, [*innocent[:3], guilty, *innocent[3:]])
-    if verdicts == [UNATTRIBUTED] * 8:
-        verdicts = (
-            _commit(bench, innocent[:3]) + _commit(bench, [guilty]) + _commit(bench, innocent[3:])
-        )
-        assert [*verdicts[:3], *verdicts[4:]] == [COMMITTED] * 7
-    else:  # named by its index: also documented
-        assert [*verdicts[:3], *verdicts[4:]] == [UNAFFECTED] * 7
-        assert _commit(bench, innocent) == [COMMITTED] * 7
-    assert verdicts[3].outcome is CommitOutcome.FAILED
+def test_an_invalid_write_is_found_and_the_other_transactions_commit(bench: Bench) -> None:
+    bench.put("invalid", 1)
+    others = [_transaction(bench, f"t-{n}") for n in range(7)]
+    invalid = _transaction(bench, "invalid", values={":by": "no number"})
+    results = _commit(bench, [*others[:3], invalid, *others[3:]])
+    if results == [UNATTRIBUTED] * 8:
+        first, last = _commit(bench, others[:3]), _commit(bench, others[3:])
+        [result] = _commit(bench, [invalid])
+        assert first + last == [COMMITTED] * 7
+    else:  # a reason with the index of the write: documented as well
+        [result] = results[3:4]
+        assert [*results[:3], *results[4:]] == [UNAFFECTED] * 7
+        assert _commit(bench, others) == [COMMITTED] * 7
+    assert result.outcome is CommitOutcome.FAILED
     assert [bench.amount(f"t-{n}") for n in range(7)] == [1] * 7

@@ -1,8 +1,7 @@
-"""Groups that commit side by side, against real, isolated transactions."""
+"""Groups that commit in parallel, against real, isolated transactions."""
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from random import Random
 from threading import Barrier
@@ -17,24 +16,15 @@ from tests.integration.probe import Bench, event
 from tests.integration.storm import WRITE, watched
 
 FUNCTIONS = 4
-"""How many run at once, with four threads each."""
+"""Functions that run at once, with four threads each."""
 
 
-def work_off(bench: Bench, batches: Sequence[Sequence[Any]]) -> None:
-    """Let functions run at once, each with a batch of its own until nothing of it fails."""
-    barrier = Barrier(len(batches))
-
-    def work(batch: Sequence[Any]) -> None:
-        barrier.wait()
-        while bench.deliver(*batch):
-            pass
-
-    with ThreadPoolExecutor(len(batches)) as pool:
-        list(pool.map(work, batches))
-
-
-def shuffled(events: Sequence[Any]) -> list[list[Any]]:
-    return [Random(seed).sample(events, len(events)) for seed in range(FUNCTIONS)]
+def batches_of(event_type: str, prefix: str, counters: int) -> list[list[list[Any]]]:
+    """Return a batch of 40 events for each function, on these counters in turn."""
+    return [
+        [[event(event_type, f"{prefix}-{n % counters}") for n in range(40)]]
+        for _ in range(FUNCTIONS)
+    ]
 
 
 @pytest.mark.parametrize("size", [40, 100])
@@ -42,53 +32,49 @@ def test_every_event_counts_once_where_all_functions_have_the_same_batch(
     bench: Bench, size: int
 ) -> None:
     events = [event("added", "hot" if n % 8 == 0 else f"c-{n % 30}") for n in range(size)]
+    orders = [Random(seed).sample(events, size) for seed in range(FUNCTIONS)]
     with watched(bench.runtime.dynamodb, conflicts=0.1) as seen:
-        work_off(bench, shuffled(events))
+        bench.deliver_in_parallel([[batch] for batch in orders])
     counters = {counted["data"]["counter"] for counted in events}
     assert sum(bench.amount(counter) for counter in counters) == size
     assert bench.amount("hot") == len(range(0, size, 8))
     assert bench.outcomes() == ["accepted"] * size
     assert bench.reasons() == []
-    assert seen.crowded == []
+    assert seen.with_one_item_twice == []
     assert seen.conflicts > 0
     assert len(seen.threads) > FUNCTIONS
     assert max(map(len, seen.requests)) == 20
 
 
 def test_no_update_is_lost_where_groups_read_before_they_write(bench: Bench) -> None:
-    batches = [
-        [event("read.and.written", f"balance-{n % 5}") for n in range(40)] for _ in range(FUNCTIONS)
-    ]
+    batches = batches_of("read.and.written", "balance", counters=5)
     with watched(bench.runtime.dynamodb, conflicts=0.05) as seen:
-        work_off(bench, batches)
+        bench.deliver_in_parallel(batches)
     assert [bench.amount(f"balance-{n}") for n in range(5)] == [8 * FUNCTIONS] * 5
     assert bench.reasons() == []
-    assert seen.crowded == []
+    assert seen.with_one_item_twice == []
 
 
-def test_the_last_pieces_go_to_as_many_as_there_are(bench: Bench) -> None:
+def test_stock_that_groups_take_in_parallel_is_never_oversold(bench: Bench) -> None:
     for n in range(10):
         bench.put(f"ticket-{n}", 7)
-    batches = [[event("taken", f"ticket-{n % 10}") for n in range(40)] for _ in range(FUNCTIONS)]
+    batches = batches_of("taken", "ticket", counters=10)
     with watched(bench.runtime.dynamodb, conflicts=0.05) as seen:
-        work_off(bench, batches)
+        bench.deliver_in_parallel(batches)
     assert [bench.amount(f"ticket-{n}") for n in range(10)] == [0] * 10
     assert bench.outcomes() == ["accepted"] * 70 + ["refused"] * 90
-    assert seen.crowded == []
+    assert seen.with_one_item_twice == []
 
 
-def test_the_groups_of_a_round_are_under_way_at_once(bench: Bench) -> None:
+def test_the_groups_of_a_round_commit_at_the_same_time(bench: Bench) -> None:
     together = Barrier(4)
+    events = bench.runtime.dynamodb.meta.events  # of a client that no other test uses
 
     def meet(**_: Any) -> None:
         together.wait(timeout=30)
 
-    name, events = f"before-call.{WRITE}", bench.runtime.dynamodb.meta.events
-    events.register(name, meet)
-    try:
-        assert bench.deliver(*(event("added", f"c-{n}") for n in range(40))) == []
-    finally:
-        events.unregister(name, meet)
+    events.register(f"before-call.{WRITE}", meet)
+    assert bench.deliver(*(event("added", f"c-{n}") for n in range(40))) == []
     assert bench.outcomes() == ["accepted"] * 40
 
 
@@ -112,20 +98,20 @@ def test_no_thread_outlives_its_invocation(bench: Bench) -> None:
 def failing_for(
     events: Sequence[Any],
 ) -> Callable[[Committer, Sequence[CommitRequest]], list[CommitResult]]:
-    """Return a commit that breaks where one of these events is in its group."""
-    ids, commit = {guilty["id"] for guilty in events}, Committer.commit
+    """Return a commit that raises an error if one of these events is in its group."""
+    ids, commit = {failing["id"] for failing in events}, Committer.commit
 
-    def break_or_commit(
+    def raise_or_commit(
         committer: Committer, requests: Sequence[CommitRequest]
     ) -> list[CommitResult]:
-        if any(claim.transaction.event.id in ids for claim in requests):
+        if any(request.transaction.event.id in ids for request in requests):
             raise RuntimeError("a bug in one group's commit")
         return commit(committer, requests)
 
-    return break_or_commit
+    return raise_or_commit
 
 
-def test_what_breaks_in_one_group_leaves_the_others_committed(
+def test_an_error_in_one_group_leaves_the_others_committed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = [event("added", f"c-{n}") for n in range(40)]

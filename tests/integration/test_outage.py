@@ -1,11 +1,10 @@
-"""Two hours in which the payment provider is down, and a thousand messages wait. Time is virtual.
+"""An outage of the payment provider for two hours, with a thousand messages, in virtual time.
 
-The consumer, its commits and its effect ledger are real. The queue is played: who is visible when,
-what was received how often, and that a function which idles is replaced by one that knows nothing.
+The consumer, its commits and its effect ledger are real. The queue is simulated: visibility,
+receive counts, and that an idle function is replaced by a new one without state.
 """
 
 import heapq
-import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -19,12 +18,12 @@ from once import Call, Consumer, NotDone, Policy, Transaction
 from once.settings import TableSettings
 from once.testing import FakeContext, cloud_event
 from stacks.consumers import CONSUMERS
-from tests.integration.probe import Bench
+from tests.integration.probe import Bench, record
 
 MESSAGES, PROCESSES = 1000, 10
 OUTAGE_SECONDS = 2 * 60 * 60
 IDLE_SECONDS = 10 * 60
-"""After that a function is replaced by a new one."""
+"""After this time a function is replaced by a new one."""
 CALL_SECONDS = 0.2
 START = 1_800_000_000.0
 [RECEIVES] = [line.max_receive_count for line in CONSUMERS if line.name == "payments"]
@@ -33,26 +32,26 @@ Handle = Callable[[dict[str, Any], Any], Any]
 
 
 class Charge(Struct, frozen=True):
-    """What the provider is asked for."""
+    """The request to the provider."""
 
     order: str
 
 
 @dataclass
 class World:
-    """Virtual time, the provider, and what the queue has been told."""
+    """Virtual time, the provider, and the requests to the queue."""
 
     down_until: float
     now: float = START
     charges: set[str] = field(default_factory=set)
-    calls_in_vain: int = 0
+    failed_calls: int = 0
     delays: dict[str, int] = field(default_factory=dict)
     dead: list[str] = field(default_factory=list)
 
     def charge(self, request: Charge, call: Call) -> str:
         self.now += CALL_SECONDS
         if self.now < self.down_until:
-            self.calls_in_vain += 1
+            self.failed_calls += 1
             raise NotDone("503")
         self.charges.add(call.key)
         return request.order
@@ -69,14 +68,14 @@ class World:
 
 @dataclass
 class Process:
-    """One function: warm as long as it is not idle."""
+    """One function process, which loses its state after an idle time."""
 
     make: Callable[[], Handle]
     used_at: float = -IDLE_SECONDS
     handle: Handle | None = None
 
     def invoke(self, record: dict[str, Any], world: World) -> bool:
-        """Return whether the message comes again."""
+        """Return whether the message failed."""
         if self.handle is None or world.now - self.used_at > IDLE_SECONDS:
             self.handle = self.make()
         answer = self.handle({"Records": [record]}, FakeContext(30_000))
@@ -102,33 +101,20 @@ def consumer_of(world: World) -> Consumer:
     return consumer
 
 
-def record_of(number: int, receives: int) -> dict[str, Any]:
-    body = cloud_event("stock.reserved", {"order": f"o-{number}"}, event_id=f"e-{number}")
-    return {
-        "messageId": str(number),
-        "receiptHandle": str(number),
-        "body": json.dumps(body),
-        "attributes": {
-            "ApproximateReceiveCount": str(receives),
-            "ApproximateFirstReceiveTimestamp": str(int(START * 1000)),
-            "SentTimestamp": str(int(START * 1000)),
-        },
-        "messageAttributes": {},
-        "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:probe",
-    }
-
-
 def run(world: World, processes: list[Process], messages: int) -> list[int]:
-    """Let the queue empty itself, and return how often each message was received."""
+    """Deliver until the queue is empty; return the receives of each message."""
     receives = [0] * messages
     visible = [(START, number) for number in range(messages)]
     while visible:
         at, number = heapq.heappop(visible)
         world.now = max(world.now, at)
         receives[number] += 1
-        assert receives[number] <= RECEIVES, "SQS itself would have moved it"
-        process = random.choice(processes)
-        if process.invoke(record_of(number, receives[number]), world):
+        assert receives[number] <= RECEIVES, "SQS itself would have dead-lettered it"
+        body = cloud_event("stock.reserved", {"order": f"o-{number}"}, event_id=f"e-{number}")
+        message = record(
+            body, receive_count=receives[number], message_id=str(number), sent_at=START
+        )
+        if random.choice(processes).invoke(message, world):
             heapq.heappush(visible, (world.now + world.delays.pop(str(number)), number))
     return receives
 
@@ -161,13 +147,13 @@ def test_an_outage_of_two_hours_dead_letters_nothing_and_charges_once(bench: Ben
     assert world.dead == []
     assert len(world.charges) == MESSAGES
     assert [bench.amount(f"o-{n}") for n in range(0, MESSAGES, 97)] == [1] * 11
-    assert max(receives) <= RECEIVES - 2  # some are left over
-    # Nobody calls a provider that is down for every message again and again.
-    assert world.calls_in_vain < MESSAGES
-    assert world.now - world.down_until < 90 * 60  # and the last is done soon after
+    assert max(receives) <= RECEIVES - 2
+    # The breaker limits calls to a provider that is down.
+    assert world.failed_calls < MESSAGES
+    assert world.now - world.down_until < 90 * 60
 
 
-def test_without_the_breaker_the_same_outage_would_dead_letter(
+def test_without_the_breaker_the_same_outage_dead_letters_messages(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("once.failures.circuit_breaker._IN_A_ROW", 1_000_000)

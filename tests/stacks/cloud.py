@@ -1,4 +1,4 @@
-"""The synthesized app, as the tests look at it."""
+"""The templates of the synthesized app, and look-ups in them."""
 
 import json
 from collections.abc import Sequence
@@ -12,11 +12,13 @@ import aws_cdk as cdk
 from once.cdk.props import ConsumerProps
 from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
-from stacks.folders import FUNCTIONS, ROOT
+from stacks.folders import ROOT
 
 Json = dict[str, Any]
+Name = ConsumerProps | str
 
 CONTEXT: Json = json.loads((ROOT / "cdk.json").read_text())["context"]
+STATE = "once-state"
 WITH_PATHS = {"aws:cdk:enable-path-metadata": True}
 
 
@@ -30,22 +32,21 @@ def new_app(directory: Path, **context: Any) -> cdk.App:
 
 @dataclass(frozen=True)
 class Cloud:
-    """Both templates. Resources are found by the path of their construct."""
+    """Both templates.
+
+    A resource is found by the names on its construct's path: `orders` and `Queue`, or `Ingress`. A
+    consumer stands for its name. The first name of a resource in the state stack is `STATE`.
+    """
 
     directory: Path
+    local: bool = False
 
     @classmethod
-    def synthesize(
-        cls,
-        directory: Path,
-        consumers: Sequence[ConsumerProps] = CONSUMERS,
-        functions: Path = FUNCTIONS,
-        **context: Any,
-    ) -> "Cloud":
-        app = new_app(directory, **context)
-        assemble(app, consumers, functions)
+    def synthesize(cls, directory: Path, *, local: bool = False, **context: Any) -> "Cloud":
+        app = new_app(directory, local=local, **context)
+        assemble(app, CONSUMERS)
         app.synth()
-        return cls(directory)
+        return cls(directory, local)
 
     @cached_property
     def state(self) -> Json:
@@ -55,24 +56,40 @@ class Cloud:
     def service(self) -> Json:
         return self._template("once-service")
 
-    def logical_id(self, path: str) -> str:
-        """Return the id of the resource at `path`, such as `once-service/orders/Queue`."""
-        template = self._template(path.split("/")[0])
-        (found,) = (
-            logical_id
+    @cached_property
+    def _found(self) -> dict[str, tuple[str, Json]]:
+        """Logical id and resource by path."""
+        return {
+            resource["Metadata"]["aws:cdk:path"]: (logical_id, resource)
+            for template in (self.state, self.service)
             for logical_id, resource in template["Resources"].items()
-            if resource.get("Metadata", {}).get("aws:cdk:path") == f"{path}/Resource"
-        )
-        return str(found)
+        }
 
-    def resource(self, path: str) -> Json:
-        template = self._template(path.split("/")[0])
-        resource: Json = template["Resources"][self.logical_id(path)]
-        return resource
+    def _find(self, names: Sequence[Name]) -> tuple[str, Json]:
+        path = [*map(name_of, names), "Resource"]
+        return self._found["/".join(path if path[0] == STATE else ["once-service", *path])]
 
-    def properties(self, path: str) -> Json:
-        properties: Json = self.resource(path)["Properties"]
+    def id_of(self, *names: Name) -> str:
+        """Return the logical id of a resource."""
+        return self._find(names)[0]
+
+    def resource(self, *names: Name) -> Json:
+        return self._find(names)[1]
+
+    def of(self, *names: Name) -> Json:
+        """Return the properties of a resource."""
+        properties: Json = self.resource(*names)["Properties"]
         return properties
+
+    def ref(self, *names: Name) -> Json:
+        return {"Ref": self.id_of(*names)}
+
+    def arn(self, *names: Name) -> Json:
+        return {"Fn::GetAtt": [self.id_of(*names), "Arn"]}
+
+    def text(self, *names: Name, attribute: str = "") -> str:
+        """Return a reference to a resource or its attribute, as `flat` renders it."""
+        return placeholder(self.id_of(*names), attribute)
 
     def every(self, kind: str) -> dict[str, Json]:
         """Return the properties of the service stack's resources of one type, by logical id."""
@@ -82,17 +99,14 @@ class Cloud:
             if resource["Type"] == kind
         }
 
-    def of(self, owner: ConsumerProps | str, part: str) -> Json:
-        """Return the properties of a part of a consumer, or of the relay, such as `Function`."""
-        return self.properties(f"once-service/{name_of(owner)}/{part}")
-
-    def arn(self, owner: ConsumerProps | str, part: str) -> Json:
-        """Return how the template refers to the ARN of a part of a consumer, or of the relay."""
-        logical_id = self.logical_id(f"once-service/{name_of(owner)}/{part}")
-        return {"Fn::GetAtt": [logical_id, "Arn"]}
+    def subscriptions(self, *queue: Name) -> dict[str, Json]:
+        """Return the subscriptions of a queue by the logical id of their topic."""
+        every = self.every("AWS::SNS::Subscription").values()
+        own = [one for one in every if one["Endpoint"] == self.arn(*queue)]
+        return {one["TopicArn"]["Ref"]: one for one in own}
 
     def exported(self, value: Json) -> str:
-        """Return what the state stack exports under the name that `value` imports, as text."""
+        """Return the value that the state stack exports for an import, as text."""
         outputs = self.state["Outputs"].values()
         exports = {flat(o["Export"]["Name"]): flat(o["Value"]) for o in outputs if "Export" in o}
         return exports[value["Fn::ImportValue"]]
@@ -106,31 +120,32 @@ class Cloud:
                 return self.exported(imported) + str(rest)
         return flat(resource)
 
-    def types(self, template: Json) -> set[str]:
-        return {resource["Type"] for resource in template["Resources"].values()}
-
     def _template(self, stack: str) -> Json:
         template: Json = json.loads((self.directory / f"{stack}.template.json").read_text())
         return template
 
 
-def name_of(owner: ConsumerProps | str) -> str:
-    return owner if isinstance(owner, str) else owner.name
+def types(template: Json) -> set[str]:
+    return {resource["Type"] for resource in template["Resources"].values()}
+
+
+def name_of(name: Name) -> str:
+    return name if isinstance(name, str) else name.name
 
 
 def listed(value: Any) -> list[Any]:
-    """Return what a template holds as one value or as a list of them."""
+    """Return one value, or a list of values, as a list."""
     return value if isinstance(value, list) else [value]
 
 
-def statements(cloud: Cloud, owner: ConsumerProps | str) -> list[Json]:
-    """Return what the role of a function allows."""
+def statements(cloud: Cloud, owner: Name) -> list[Json]:
+    """Return the statements of a function's role."""
     role = cloud.of(owner, "Role")
     return [s for policy in role["Policies"] for s in policy["PolicyDocument"]["Statement"]]
 
 
 def denies_plain_http(policy: Json) -> bool:
-    """Tell whether a queue's, a topic's or a bucket's policy insists on TLS."""
+    """Tell whether a queue's, a topic's or a bucket's policy requires TLS."""
     return any(
         statement["Effect"] == "Deny"
         and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
@@ -138,23 +153,25 @@ def denies_plain_http(policy: Json) -> bool:
     )
 
 
+def placeholder(name: str, attribute: str = "") -> str:
+    return f"<{name}.{attribute}>" if attribute else f"<{name}>"
+
+
 def flat(value: Any) -> str:
-    """Return a template's value as the text it could become, references as placeholders."""
+    """Return a template's value as text, with placeholders for references."""
     match value:
         case str():
             return value
-        case {"Ref": name}:
-            return f"<{name}>"
+        case {"Ref": name} | {"Fn::ImportValue": name}:
+            return placeholder(name)
         case {"Fn::GetAtt": [name, attribute]}:
-            return f"<{name}.{attribute}>"
-        case {"Fn::ImportValue": name}:
-            return f"<{name}>"
+            return placeholder(name, attribute)
         case {"Fn::Join": [separator, parts]}:
             return str(separator).join(flat(part) for part in parts)
     raise AssertionError(f"unknown form in a template: {value!r}")
 
 
-def environment(cloud: Cloud, owner: ConsumerProps | str) -> dict[str, str]:
-    """Return the variables of a function, references as placeholders."""
+def environment(cloud: Cloud, owner: Name) -> dict[str, str]:
+    """Return the variables of a function, with placeholders for references."""
     variables = cloud.of(owner, "Function")["Environment"]["Variables"]
     return {name: flat(value) for name, value in variables.items()}

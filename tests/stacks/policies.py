@@ -1,7 +1,7 @@
-"""IAM, as far as this project's policies need it: whether a request is allowed.
+"""An evaluator of IAM policies, with the operators that this project uses.
 
-An explicit denial wins, then any permission; without one a request is denied. An operator or a form
-that is not known here is an error, and never a silent "yes" or "no".
+An explicit denial wins, then any permission; without a permission a request is denied. An unknown
+operator or form is an error.
 """
 
 import re
@@ -23,7 +23,7 @@ class Request:
 
 
 def allows(request: Request, identity: Sequence[Json], resource: Sequence[Json] = ()) -> bool:
-    """Tell whether a principal with these statements may do it.
+    """Tell whether a principal with these statements may make a request.
 
     Args:
         request: the request; its principal's ARN is in the context.
@@ -37,7 +37,7 @@ def allows(request: Request, identity: Sequence[Json], resource: Sequence[Json] 
 
 def _matches(statement: Json, request: Request) -> bool:
     if statement.get("Principal", "*") not in ("*", {"AWS": "*"}):
-        raise ValueError(f"a principal that is not known here: {statement['Principal']}")
+        raise ValueError(f"unknown principal: {statement['Principal']}")
     return (
         any(_like(request.action.lower(), action.lower()) for action in listed(statement["Action"]))
         and any(_like(request.resource, each) for each in listed(statement["Resource"]))
@@ -67,7 +67,7 @@ def _holds(operator: str, key: str, wanted: Sequence[str], context: Context) -> 
             return any(map(one, found))
         case "":
             return one(found[0]) if found else negated
-    raise ValueError(f"a quantifier that is not known here: {operator}")
+    raise ValueError(f"unknown quantifier: {operator}")
 
 
 def _like(text: str, pattern: str) -> bool:
@@ -85,4 +85,4 @@ _OPERATORS: dict[str, tuple[Callable[[str, str], bool], bool]] = {
     "Bool": (_equal, False),
     "ArnNotEquals": (_like, True),
 }
-"""How one value is compared with one that is wanted, and whether a hit makes the operator false."""
+"""The comparison of a found value with a wanted one, and whether a match makes it false."""

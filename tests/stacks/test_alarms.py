@@ -1,4 +1,4 @@
-"""What is watched, and from when on it alarms."""
+"""The alarms with their thresholds, and the topic that they notify."""
 
 import re
 from collections.abc import Iterator
@@ -9,19 +9,22 @@ import pytest
 from once.cdk.props import ConsumerProps
 from once.schema import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
-from tests.stacks.cloud import Cloud, Json, flat
+from tests.stacks.cloud import STATE, Cloud, Json, flat, listed
 
 HOUR = 60 * 60
 DAY = 24 * HOUR
-MOMENT, WHILE = 5 * 60, 15 * 60
+VISIBLE, AGE = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
 
-OURS = {value for name, value in vars(Metric).items() if name.isupper()} - {Metric.NAMESPACE}
+ONCE_METRICS = {value for name, value in vars(Metric).items() if name.isupper()}
 DESCRIPTION = re.compile(r"once-[a-z_-]+: [^.]+\. docs/runbook\.md#[a-z-]+")
+
+Alarm = tuple[str, str, int, int, str]
+"""Metric, statistic, period, threshold, and the one value of the dimension."""
 
 
 @pytest.fixture(scope="module")
-def alarms(cloud: Cloud) -> dict[str, Json]:
-    return cloud.every("AWS::CloudWatch::Alarm")
+def alarms(cloud: Cloud) -> list[Json]:
+    return list(cloud.every("AWS::CloudWatch::Alarm").values())
 
 
 def metrics_of(alarm: Json) -> Iterator[Json]:
@@ -31,95 +34,102 @@ def metrics_of(alarm: Json) -> Iterator[Json]:
     yield from (q["MetricStat"]["Metric"] for q in alarm.get("Metrics", []) if "MetricStat" in q)
 
 
-def plain(alarm: Json) -> tuple[Any, ...]:
-    return tuple(alarm[name] for name in ("MetricName", "Statistic", "Period", "Threshold"))
-
-
-def watched(alarm: Json) -> str:
-    (dimension,) = alarm["Dimensions"]
+def watched(metric: Json) -> str:
+    (dimension,) = metric["Dimensions"]
     return flat(dimension["Value"])
 
 
-def part(cloud: Cloud, consumer: ConsumerProps, name: str) -> str:
-    return f"<{cloud.logical_id(f'once-service/{consumer.name}/{name}')}>"
+def simple_alarms(cloud: Cloud, owner: str | None) -> dict[str, Alarm]:
+    """Return an owner's alarms on one metric, by the names of their constructs."""
+    found = {}
+    for resource in cloud.service["Resources"].values():
+        _, *owners, name, _ = resource["Metadata"]["aws:cdk:path"].split("/")
+        alarm = resource["Properties"] if resource["Type"] == "AWS::CloudWatch::Alarm" else {}
+        if owners == ([owner] if owner else []) and "MetricName" in alarm:
+            figures = (alarm[key] for key in ("MetricName", "Statistic", "Period", "Threshold"))
+            found[name] = (*figures, watched(alarm))
+    return found
 
 
-def test_a_dead_letter_alarms(cloud: Cloud, consumer: ConsumerProps) -> None:
-    alarm = cloud.of(consumer, "DeadLettersAlarm")
-    assert plain(alarm) == ("ApproximateNumberOfMessagesVisible", "Maximum", 60, 1)
-    assert watched(alarm) == part(cloud, consumer, "DeadLetters")[:-1] + ".QueueName>"
+def on_function(cloud: Cloud, owner: str) -> dict[str, Alarm]:
+    function = cloud.text(owner, "Function")
+    return {
+        "ErrorsAlarm": ("Errors", "Sum", HOUR // 4, 3, function),
+        "ThrottlesAlarm": ("Throttles", "Sum", HOUR // 4, 5, function),
+    }
+
+
+def test_alarms_of_a_consumer(cloud: Cloud, consumer: ConsumerProps) -> None:
+    name, service = consumer.name, f"once-{consumer.name}"
+
+    def queue(part: str) -> str:
+        return cloud.text(consumer, part, attribute="QueueName")
+
+    expected = {
+        "DeadLettersAlarm": (VISIBLE, "Maximum", 60, 1, queue("DeadLetters")),
+        "AgeAlarm": (AGE, "Maximum", 60, 2 * DAY, queue("Queue")),
+        "BreakerAlarm": (Metric.BREAKER_OPEN, "Sum", 300, 1, service),
+        **on_function(cloud, name),
+    }
+    if consumer.batch_size > 1:
+        expected["IsolationAgeAlarm"] = (AGE, "Maximum", 60, 2 * DAY, queue("Isolation"))
+    if consumer.effect_timeout_seconds:
+        expected["PendingAlarm"] = (Metric.PENDING_SECONDS, "Maximum", 300, HOUR, service)
+        expected["UnknownAlarm"] = (Metric.EFFECTS_UNKNOWN, "Sum", 300, 1, service)
+    assert simple_alarms(cloud, name) == expected
 
 
 def test_a_message_alarms_long_before_the_queue_deletes_it(
     cloud: Cloud, consumer: ConsumerProps
 ) -> None:
-    queues = {"Queue": "AgeAlarm"}
-    if consumer.batch_size > 1:
-        queues["Isolation"] = "IsolationAgeAlarm"
-    for queue, name in queues.items():
-        alarm = cloud.of(consumer, name)
-        assert plain(alarm)[:3] == ("ApproximateAgeOfOldestMessage", "Maximum", 60)
-        retention = cloud.of(consumer, queue)["MessageRetentionPeriod"]
-        assert DAY <= alarm["Threshold"] <= retention - DAY
-        assert watched(alarm) == part(cloud, consumer, queue)[:-1] + ".QueueName>"
+    retention = cloud.of(consumer, "Queue")["MessageRetentionPeriod"]
+    assert DAY <= cloud.of(consumer, "AgeAlarm")["Threshold"] <= retention - DAY
 
 
-def test_an_open_breaker_alarms(cloud: Cloud, consumer: ConsumerProps) -> None:
-    alarm = cloud.of(consumer, "BreakerAlarm")
-    assert plain(alarm) == (Metric.BREAKER_OPEN, "Sum", MOMENT, 1)
-    assert watched(alarm) == f"once-{consumer.name}"
-
-
-@pytest.mark.parametrize(("name", "threshold"), [("Errors", 3), ("Throttles", 5)])
-def test_a_function_that_fails_as_a_whole_or_is_throttled_alarms(
-    cloud: Cloud, consumer: ConsumerProps, name: str, threshold: int
-) -> None:
-    alarm = cloud.of(consumer, f"{name}Alarm")
-    assert plain(alarm) == (name, "Sum", WHILE, threshold)
-    assert watched(alarm) == part(cloud, consumer, "Function")
-
-
-def test_a_function_that_cannot_start_alarms_before_its_first_message_is_given_up(
+def test_a_function_that_cannot_start_alarms_before_its_first_dead_letter(
     cloud: Cloud, consumer: ConsumerProps
 ) -> None:
-    receives = cloud.of(consumer, "Queue")["RedrivePolicy"]["maxReceiveCount"]
-    visibility = cloud.of(consumer, "Queue")["VisibilityTimeout"]
-    alarm = cloud.of(consumer, "ErrorsAlarm")
-    assert alarm["Threshold"] < receives
-    assert (alarm["Threshold"] - 1) * visibility < alarm["Period"]
+    queue, alarm = cloud.of(consumer, "Queue"), cloud.of(consumer, "ErrorsAlarm")
+    assert alarm["Threshold"] < queue["RedrivePolicy"]["maxReceiveCount"]
+    assert (alarm["Threshold"] - 1) * queue["VisibilityTimeout"] < alarm["Period"]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("PendingAlarm", (Metric.PENDING_SECONDS, "Maximum", MOMENT, HOUR)),
-        ("UnknownAlarm", (Metric.EFFECTS_UNKNOWN, "Sum", MOMENT, 1)),
-    ],
-)
-@pytest.mark.parametrize(
-    "line", [line for line in CONSUMERS if line.effect_timeout_seconds], ids=lambda line: line.name
-)
-def test_an_effect_without_an_outcome_alarms(
-    cloud: Cloud, line: ConsumerProps, name: str, expected: tuple[Any, ...]
-) -> None:
-    alarm = cloud.of(line, name)
-    assert plain(alarm) == expected
-    assert watched(alarm) == f"once-{line.name}"
+def test_alarms_of_the_relay(cloud: Cloud) -> None:
+    dead_letters = cloud.text(RELAY, "DeadLetters", attribute="QueueName")
+    given_up = "OnFailureDestinationDeliveredEventCount"
+    assert simple_alarms(cloud, RELAY) == {
+        "DeadLettersAlarm": (VISIBLE, "Maximum", 60, 1, dead_letters),
+        "AgeAlarm": ("IteratorAge", "Maximum", 60, HOUR * 1000, cloud.text(RELAY, "Function")),
+        "FailuresAlarm": (given_up, "Sum", 60, 1, cloud.text(RELAY, "Mapping")),
+    }
 
 
-def test_only_who_has_effects_is_watched_for_them(alarms: dict[str, Json]) -> None:
-    effects = {Metric.PENDING_SECONDS, Metric.EFFECTS_UNKNOWN}
-    found = {watched(alarm) for alarm in alarms.values() if alarm.get("MetricName") in effects}
-    assert found == {f"once-{line.name}" for line in CONSUMERS if line.effect_timeout_seconds > 0}
+def test_s3_the_first_unrouted_event_alarms(cloud: Cloud) -> None:
+    queue, sweep = (cloud.text(UNROUTED, q, attribute="QueueName") for q in ("Queue", "Sweep"))
+    assert simple_alarms(cloud, UNROUTED) == {
+        "UnroutedAlarm": (VISIBLE, "Maximum", 60, 1, queue),
+        "AgeAlarm": (AGE, "Maximum", 60, 2 * DAY, sweep),
+        **on_function(cloud, UNROUTED),
+    }
+
+
+def test_alarms_of_the_dedup_table(cloud: Cloud) -> None:
+    (dimension,) = cloud.of("DedupReadsAlarm")["Dimensions"]
+    assert cloud.exported(dimension["Value"]) == cloud.text(STATE, "dedup-records")
+    common = ("Sum", HOUR // 4, 100, flat(dimension["Value"]))
+    assert simple_alarms(cloud, None) == {
+        "DedupReadsAlarm": ("ReadThrottleEvents", *common),
+        "DedupWritesAlarm": ("WriteThrottleEvents", *common),
+        "DedupConflictsAlarm": ("TransactionConflict", *common),
+    }
 
 
 def percent(alarm: Json, **figures: int) -> float | None:
-    """Compute an alarm's expression as CloudWatch does; None where it has no figure."""
+    """Evaluate an alarm's expression as CloudWatch does; None if a figure is missing."""
     (expression,) = (q["Expression"] for q in alarm["Metrics"] if "Expression" in q)
     queries = [query for query in alarm["Metrics"] if "MetricStat" in query]
-    assert {(q["MetricStat"]["Stat"], q["MetricStat"]["Period"]) for q in queries} == {
-        ("Sum", WHILE)
-    }
+    for query in queries:
+        assert (query["MetricStat"]["Stat"], query["MetricStat"]["Period"]) == ("Sum", HOUR // 4)
     functions = {
         "IF": lambda condition, then, otherwise: then if condition else otherwise,
         "FILL": lambda value, filling: filling if value is None else value,
@@ -127,89 +137,95 @@ def percent(alarm: Json, **figures: int) -> float | None:
     values = {q["Id"]: figures.get(q["MetricStat"]["Metric"]["MetricName"]) for q in queries}
     try:
         return float(eval(expression, functions, values))
-    except (TypeError, ZeroDivisionError):  # a figure is missing that nothing fills
+    except (TypeError, ZeroDivisionError):  # a missing figure that the expression does not fill
         return None
 
 
+DONE = {"Committed", "Refused"}
+DUPLICATES = {"DuplicatesResent", "DuplicatesRedelivered", "DuplicatesRedriven"}
+
+
 @pytest.mark.parametrize(
-    ("name", "metric", "others"),
+    ("name", "metric", "total"),
     [
-        ("ConflictsAlarm", "Conflicts", ("Committed", "Refused")),
-        (
-            "ResentAlarm",
-            "DuplicatesResent",
-            ("Committed", "Refused", "DuplicatesRedelivered", "DuplicatesRedriven"),
-        ),
-        (
-            "RedeliveredAlarm",
-            "DuplicatesRedelivered",
-            ("Committed", "Refused", "DuplicatesResent", "DuplicatesRedriven"),
-        ),
+        ("ConflictsAlarm", "Conflicts", DONE | {"Conflicts"}),
+        ("ResentAlarm", "DuplicatesResent", DONE | DUPLICATES),
+        ("RedeliveredAlarm", "DuplicatesRedelivered", DONE | DUPLICATES),
     ],
 )
 def test_a_fifth_of_conflicts_or_of_duplicates_alarms(
-    cloud: Cloud, consumer: ConsumerProps, name: str, metric: str, others: tuple[str, ...]
+    cloud: Cloud, consumer: ConsumerProps, name: str, metric: str, total: set[str]
 ) -> None:
-    alarm = cloud.of(consumer, name)
+    alarm, others = cloud.of(consumer, name), total - {metric}
     assert alarm["Threshold"] == 20
     assert {watched(one) for one in metrics_of(alarm)} == {f"once-{consumer.name}"}
-    assert {one["MetricName"] for one in metrics_of(alarm)} == {metric, *others}
-    assert percent(alarm, **{metric: 100}) == 100  # and nothing else is left
+    assert {one["MetricName"] for one in metrics_of(alarm)} == total
+    assert percent(alarm, **{metric: 100}) == 100
     for other in others:
         assert percent(alarm, **{metric: 100, other: 400}) == 20
-    assert percent(alarm, **{metric: 100}, **dict.fromkeys(others, 100)) == 100 / (1 + len(others))
-    assert percent(alarm, **{metric: 99}) == 0  # too few to say anything
-    assert percent(alarm, **dict.fromkeys(others, 400)) is None  # none at all: missing data
+    assert percent(alarm, **dict.fromkeys(total, 100)) == 100 / len(total)
+    assert percent(alarm, **{metric: 99}) == 0  # fewer than 100 can be chance
+    assert percent(alarm, **dict.fromkeys(others, 400)) is None  # missing data
 
 
-@pytest.mark.parametrize(
-    ("name", "metric"),
-    [
-        ("DedupReadsAlarm", "ReadThrottleEvents"),
-        ("DedupWritesAlarm", "WriteThrottleEvents"),
-        ("DedupConflictsAlarm", "TransactionConflict"),
-    ],
-)
-def test_a_dedup_table_that_holds_up_commits_alarms(cloud: Cloud, name: str, metric: str) -> None:
-    alarm = cloud.properties(f"once-service/{name}")
-    assert plain(alarm) == (metric, "Sum", WHILE, 100)
-    (dimension,) = alarm["Dimensions"]
-    assert cloud.exported(dimension["Value"]) == f"<{cloud.logical_id('once-state/dedup-records')}>"
-
-
-def test_silence_is_no_alarm_and_one_figure_is_enough(alarms: dict[str, Json]) -> None:
-    for alarm in alarms.values():
+def test_an_alarm_needs_one_figure_and_names_its_runbook_entry(alarms: list[Json]) -> None:
+    for alarm in alarms:
         assert alarm["TreatMissingData"] == "notBreaching"
         assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
         assert alarm["EvaluationPeriods"] == 1
-
-
-def test_every_alarm_says_whose_it_is_what_is_wrong_and_where_to_read_on(
-    alarms: dict[str, Json],
-) -> None:
-    for alarm in alarms.values():
         assert DESCRIPTION.fullmatch(alarm["AlarmDescription"])
 
 
-def test_metrics_have_one_dimension_with_few_values(alarms: dict[str, Json]) -> None:
+def test_metrics_have_one_dimension_with_few_values(alarms: list[Json]) -> None:
     known = {"QueueName", "FunctionName", "EventSourceMappingUUID", "TableName", "service"}
-    for metric in (metric for alarm in alarms.values() for metric in metrics_of(alarm)):
+    for metric in (metric for alarm in alarms for metric in metrics_of(alarm)):
         (dimension,) = metric["Dimensions"]
         assert dimension["Name"] in known
         assert (dimension["Name"] == "service") == (metric["Namespace"] == Metric.NAMESPACE)
         if metric["Namespace"] == Metric.NAMESPACE:
-            assert metric["MetricName"] in OURS
+            assert metric["MetricName"] in ONCE_METRICS - {Metric.NAMESPACE}
 
 
-def test_the_library_is_told_the_name_that_alarms_ask_for(
-    cloud: Cloud, alarms: dict[str, Json]
+def test_functions_emit_metrics_under_the_name_that_alarms_watch(
+    cloud: Cloud, alarms: list[Json]
 ) -> None:
     functions = cloud.every("AWS::Lambda::Function").values()
-    told = {f["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"] for f in functions}
-    asked = {
-        watched(metric)
-        for alarm in alarms.values()
-        for metric in metrics_of(alarm)
-        if metric["Namespace"] == Metric.NAMESPACE
-    }
-    assert asked == told - {f"once-{RELAY}", f"once-{UNROUTED}"}
+    emitted = {f["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"] for f in functions}
+    metrics: Any = (metric for alarm in alarms for metric in metrics_of(alarm))
+    asked = {watched(metric) for metric in metrics if metric["Namespace"] == Metric.NAMESPACE}
+    assert asked == emitted - {f"once-{RELAY}", f"once-{UNROUTED}"}
+
+
+def test_every_alarm_notifies_the_topic_when_it_begins_and_ends(either_cloud: Cloud) -> None:
+    topic = [either_cloud.ref("Alarms")]
+    alarms = either_cloud.every("AWS::CloudWatch::Alarm").values()
+    assert len(alarms) > len(CONSUMERS)
+    assert all(alarm["AlarmActions"] == alarm["OKActions"] == topic for alarm in alarms)
+
+
+def allowed_to_cloudwatch(policy: Json) -> Json:
+    (found,) = (
+        statement
+        for statement in policy["Statement"]
+        if statement["Effect"] == "Allow"
+        and {"Service": "cloudwatch.amazonaws.com"} in listed(statement["Principal"])
+    )
+    return dict(found)
+
+
+def test_cloudwatch_may_publish_to_the_topic_and_use_its_key(cloud: Cloud) -> None:
+    # Without both, CloudWatch drops the notification without an error.
+    assert cloud.of("Alarms")["KmsMasterKeyId"] == cloud.arn("AlarmKey")
+    publish = allowed_to_cloudwatch(cloud.of("Alarms", "Policy")["PolicyDocument"])
+    assert publish["Action"] == "sns:Publish"
+    assert flat(publish["Condition"]["ArnLike"]["aws:SourceArn"]) == (
+        "arn:<AWS::Partition>:cloudwatch:<AWS::Region>:<AWS::AccountId>:alarm:*"
+    )
+    use = allowed_to_cloudwatch(cloud.of("AlarmKey")["KeyPolicy"])
+    assert use["Action"] == ["kms:Decrypt", "kms:GenerateDataKey*"]
+
+
+def test_the_topics_key_rotates_and_is_deleted_with_the_stack(cloud: Cloud) -> None:
+    key = cloud.resource("AlarmKey")
+    assert key["Properties"]["EnableKeyRotation"] is True
+    assert (key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("Delete", "Delete")

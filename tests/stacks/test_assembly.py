@@ -1,10 +1,11 @@
-"""How faults reach whoever synthesizes: all of them at once, as a text."""
+"""Checks of the shop's registry and tree: all faults reach the operator together, as text."""
 
 import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -12,23 +13,31 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
-from once.cdk.errors import SynthError
+from once.cdk import ConsumerProps, DeploymentConfig, SynthError
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
-from stacks.folders import ROOT
-from tests.stacks.cloud import new_app
+from stacks.folders import FUNCTIONS, ROOT
+from stacks.registry_checks import registry_faults
+from tests.stacks.cloud import CONTEXT, new_app
 
 STRAY = "a function reads a queue past IdempotentConsumer, without deduplication; make an"
+GOOD = ConsumerProps("refunds", external=("order.refunded",))
 
 
-def function_in(stack: cdk.Stack) -> lambda_.Function:
-    return lambda_.Function(
+@pytest.fixture
+def app(tmp_path: Path) -> cdk.App:
+    return new_app(tmp_path / "out")
+
+
+def map_source(stack: cdk.Stack, arn: str, **options: Any) -> None:
+    function = lambda_.Function(
         stack,
         "Function",
         runtime=lambda_.Runtime.PYTHON_3_12,
         handler="index.handler",
         code=lambda_.Code.from_inline("def handler(event, context): ..."),
     )
+    function.add_event_source_mapping("Mapping", event_source_arn=arn, **options)
 
 
 def faults(app: cdk.App) -> tuple[str, ...]:
@@ -47,10 +56,9 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
     )
     assert assemble(app, lines) == []
     stack = cdk.Stack(app, "mine")
-    queue = sqs.Queue(stack, "Queue")
-    function_in(stack).add_event_source_mapping("Mapping", event_source_arn=queue.queue_arn)
+    map_source(stack, sqs.Queue(stack, "Queue").queue_arn)
     found = "\n".join(faults(app))
-    for culprit in (
+    for mistake in (
         "context log_level='LOUD'",
         "dedup_window_days=7",
         "consumer 'orders': batch_size=11",
@@ -61,59 +69,40 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
         "functions/inventory: its folder has no line",
         f"mine/Function/Mapping/Resource: {STRAY}",
     ):
-        assert culprit in found
+        assert mistake in found
 
 
 @pytest.mark.parametrize("arn", ["arn:aws:sqs:eu-west-1:111122223333:theirs", None])
-def test_a_function_behind_somebody_elses_queue_is_refused(tmp_path: Path, arn: str | None) -> None:
-    app = new_app(tmp_path / "out")
+def test_a_function_on_an_existing_queue_is_refused(app: cdk.App, arn: str | None) -> None:
     assemble(app, CONSUMERS)
     stack = cdk.Stack(app, "mine")
-    arn = arn or cdk.CfnParameter(stack, "QueueArn").value_as_string
-    function_in(stack).add_event_source_mapping("Mapping", event_source_arn=arn)
+    map_source(stack, arn or cdk.CfnParameter(stack, "QueueArn").value_as_string)
     (fault,) = faults(app)
     assert fault.startswith(f"mine/Function/Mapping/Resource: {STRAY}")
 
 
-def test_a_second_function_on_a_consumers_queue_is_refused(tmp_path: Path) -> None:
-    app = new_app(tmp_path / "out")
+def test_a_second_function_on_a_consumers_queue_is_refused(app: cdk.App) -> None:
     (service,) = assemble(app, CONSUMERS)
-    queue = service.consumers[0].queue
-    function = function_in(service)
-    lambda_.CfnEventSourceMapping(
-        service,
-        "Mapping",
-        function_name=function.function_name,
-        event_source_arn=queue.queue_arn,
-    )
+    map_source(service, service.consumers[0].queue.queue_arn)
     (fault,) = faults(app)
-    assert fault.startswith(f"once-service/Mapping: {STRAY}")
+    assert fault.startswith(f"once-service/Function/Mapping/Resource: {STRAY}")
 
 
-def test_a_function_behind_a_stream_is_nobodys_business_here(tmp_path: Path) -> None:
-    app = new_app(tmp_path / "out")
+def test_a_function_on_a_stream_is_allowed(app: cdk.App) -> None:
     assemble(app, CONSUMERS)
     stack = cdk.Stack(app, "mine")
-    table = dynamodb.Table(
-        stack,
-        "Table",
-        partition_key=dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING),
-        stream=dynamodb.StreamViewType.NEW_IMAGE,
-    )
-    function_in(stack).add_event_source_mapping(
-        "Mapping",
-        event_source_arn=table.table_stream_arn,
-        starting_position=lambda_.StartingPosition.LATEST,
-    )
+    key = dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING)
+    image = dynamodb.StreamViewType.NEW_IMAGE
+    table = dynamodb.Table(stack, "Table", partition_key=key, stream=image)
+    latest = lambda_.StartingPosition.LATEST
+    map_source(stack, str(table.table_stream_arn), starting_position=latest)
     synthesize(app)
 
 
-def test_other_errors_of_the_cdk_keep_their_trace(tmp_path: Path) -> None:
-    app = new_app(tmp_path / "out")
+def test_other_errors_of_the_cdk_keep_their_trace(app: cdk.App) -> None:
     one, other = (cdk.Stack(app, name) for name in ("one", "other"))
     one.add_dependency(other)
-    function = function_in(one)
-    cdk.CfnOutput(other, "Output", value=function.function_name)
+    cdk.CfnOutput(other, "Output", value=sqs.Queue(one, "Queue").queue_name)
     with pytest.raises(RuntimeError, match="cyclic"):
         synthesize(app)
 
@@ -130,7 +119,53 @@ def test_the_app_ends_with_a_text_and_no_trace(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_the_entry_is_short_and_calls_no_aws() -> None:
+def test_the_entry_point_is_short_and_calls_no_aws() -> None:
     source = (ROOT / "app.py").read_text()
     assert len(source.splitlines()) <= 25
     assert "boto" not in source
+
+
+def test_each_line_of_the_registry_has_a_folder_and_each_folder_a_line() -> None:
+    assert registry_faults(CONSUMERS, DeploymentConfig(parameters=CONTEXT)) == []
+    folders = {path.parent.name for path in FUNCTIONS.glob("*/handler.py")}
+    assert folders == {line.name for line in CONSUMERS}
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([GOOD], []),
+        (
+            [replace(GOOD, batch_size=0)],
+            ["consumer 'refunds': batch_size=0; choose 1 to 10000 (stacks/consumers.py)"],
+        ),
+        (
+            [GOOD, replace(GOOD, name="returns")],
+            [
+                "consumer 'returns': its line has no folder; add functions/returns/handler.py, or "
+                "delete the line (stacks/consumers.py)"
+            ],
+        ),
+        (
+            [],
+            [
+                'functions/refunds: its folder has no line; add ConsumerProps("refunds", …) to '
+                "stacks/consumers.py, or delete the folder"
+            ],
+        ),
+    ],
+    ids=["none", "a line", "a line without a folder", "a folder without a line"],
+)
+def test_a_fault_of_the_registry_names_the_file_to_change(
+    tmp_path: Path, lines: list[ConsumerProps], expected: list[str]
+) -> None:
+    folder = tmp_path / "functions" / GOOD.name
+    folder.mkdir(parents=True)
+    (folder / "handler.py").touch()
+    assert registry_faults(lines, DeploymentConfig(), folder.parent) == expected
+
+
+def test_a_fault_of_the_context_names_its_file() -> None:
+    config = DeploymentConfig(dedup_window_days=27, parameters=CONTEXT)
+    (fault,) = registry_faults(CONSUMERS, config)
+    assert fault.endswith("raise it to 30, or lower redrives (cdk.json, or -c)")

@@ -1,4 +1,4 @@
-"""What the dashboard shows: a row for each consumer, one for the relay, one for the tables."""
+"""The dashboard: a row for each consumer, one each for relay, unrouted events and tables."""
 
 import json
 
@@ -7,37 +7,54 @@ import pytest
 from once.cdk.props import ConsumerProps
 from once.schema import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
-from tests.stacks.cloud import Cloud, Json, flat
+from tests.stacks.cloud import STATE, Cloud, Json, flat
 
 OWNERS = [*(line.name for line in CONSUMERS), RELAY, UNROUTED, "tables"]
-RELAY_PARTS = ("Function", "DeadLetters", "Mapping")
 COLUMNS, HEIGHT = 24, 6
+VISIBLE, AGE = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
+MESSAGES: dict[str, str] = {
+    "committed": Metric.COMMITTED,
+    "refused": Metric.REFUSED,
+    "sent again": Metric.RESENT,
+    "delivered again": Metric.REDELIVERED,
+    "redriven again": Metric.REDRIVEN,
+    "held back": Metric.BREAKER_OPEN,
+}
+EFFECTS: dict[str, str] = {
+    "done": Metric.EFFECTS_DONE,
+    "not done": Metric.EFFECTS_NOT_DONE,
+    "unknown": Metric.EFFECTS_UNKNOWN,
+}
+ON_THE_RIGHT = {
+    "queue": {"oldest, seconds"},
+    "conflicts": {"group size"},
+    "effects": {"pending, seconds"},
+}
 
-Line = tuple[str, str, str]
-"""Metric, whose it is, statistic."""
+Graph = dict[str, tuple[str, str, str]]
+"""Lines by their labels: metric, the value of its dimension, statistic."""
 
 
 @pytest.fixture(scope="module")
 def widgets(cloud: Cloud) -> list[Json]:
-    body = json.loads(flat(cloud.properties("once-service/Dashboard")["DashboardBody"]))
+    body = json.loads(flat(cloud.of("Dashboard")["DashboardBody"]))
     return list(body["widgets"])
 
 
 def row(widgets: list[Json], owner: str) -> dict[str, Json]:
-    """Return an owner's graphs by what they are about."""
+    """Return an owner's graphs by their titles."""
     titles = [widget["properties"]["title"].partition(": ") for widget in widgets]
     return {
-        what: widget
-        for (name, _, what), widget in zip(titles, widgets, strict=True)
+        title: widget
+        for (name, _, title), widget in zip(titles, widgets, strict=True)
         if name == owner
     }
 
 
-def lines(widget: Json) -> dict[str, Line]:
-    """Return the lines of a graph by their labels."""
+def lines(widget: Json) -> Graph:
     return {
-        options["label"]: (metric, owner, options.get("stat", "Average"))
-        for _, metric, _, owner, options in widget["properties"]["metrics"]
+        options["label"]: (metric, value, options.get("stat", "Average"))
+        for _, metric, _, value, options in widget["properties"]["metrics"]
     }
 
 
@@ -46,7 +63,46 @@ def on_the_right(widget: Json) -> set[str]:
     return {option["label"] for option in options if option.get("yAxis") == "right"}
 
 
-def test_everybody_has_one_row_and_none_is_broken(widgets: list[Json]) -> None:
+def sums(value: str, metrics: dict[str, str]) -> Graph:
+    return {label: (metric, value, "Sum") for label, metric in metrics.items()}
+
+
+def of_function(cloud: Cloud, owner: str) -> Graph:
+    names = ("Invocations", "Errors", "Throttles")
+    return sums(cloud.text(owner, "Function"), {name.lower(): name for name in names})
+
+
+def visible(cloud: Cloud, owner: str, part: str) -> tuple[str, str, str]:
+    return (VISIBLE, cloud.text(owner, part, attribute="QueueName"), "Maximum")
+
+
+def of_consumer(cloud: Cloud, consumer: ConsumerProps) -> dict[str, Graph]:
+    name, own = consumer.name, f"once-{consumer.name}"
+    waiting = visible(cloud, name, "Queue")
+    graphs: dict[str, Graph] = {
+        "queue": {
+            "waiting": waiting,
+            "dead letters": visible(cloud, name, "DeadLetters"),
+            "oldest, seconds": (AGE, waiting[1], "Maximum"),
+        },
+        "messages": sums(own, MESSAGES),
+        "conflicts": {
+            "conflicts": (Metric.CONFLICTS, own, "Sum"),
+            "group size": (Metric.GROUP_SIZE, own, "Average"),
+        },
+        "commit, ms": {label: (Metric.COMMIT_MS, own, label) for label in ("p50", "p99")},
+        "function": of_function(cloud, name),
+    }
+    if consumer.batch_size > 1:
+        graphs["queue"]["isolated"] = visible(cloud, name, "Isolation")
+        graphs["messages"]["isolated"] = (Metric.ISOLATED, own, "Sum")
+    if consumer.effect_timeout_seconds > 0:
+        pending = (Metric.PENDING_SECONDS, own, "Maximum")
+        graphs["effects"] = {**sums(own, EFFECTS), "pending, seconds": pending}
+    return graphs
+
+
+def test_each_owner_has_a_row_of_its_own(widgets: list[Json]) -> None:
     assert sum(len(row(widgets, owner)) for owner in OWNERS) == len(widgets)
     for number, owner in enumerate(OWNERS):
         graphs = row(widgets, owner).values()
@@ -55,136 +111,44 @@ def test_everybody_has_one_row_and_none_is_broken(widgets: list[Json]) -> None:
         assert sum(graph["width"] for graph in graphs) <= COLUMNS
 
 
-def test_a_consumers_row_shows_the_same_in_the_same_place(
-    widgets: list[Json], consumer: ConsumerProps
-) -> None:
-    graphs = row(widgets, consumer.name)
-    expected = ["queue", "messages", "conflicts", "commit, ms", "function"]
-    assert list(graphs) == expected + ["effects"] * (consumer.effect_timeout_seconds > 0)
-    assert [graph["x"] for graph in graphs.values()] == [4 * n for n in range(len(graphs))]
-
-
-def test_the_queue_shows_what_waits_how_long_and_what_was_given_up(
-    cloud: Cloud, widgets: list[Json], consumer: ConsumerProps
-) -> None:
-    graph = row(widgets, consumer.name)["queue"]
-    parts = {"waiting": "Queue", "dead letters": "DeadLetters"}
-    if consumer.batch_size > 1:
-        parts["isolated"] = "Isolation"
-    names = {
-        label: f"<{cloud.logical_id(f'once-service/{consumer.name}/{part}')}.QueueName>"
-        for label, part in parts.items()
-    }
-    assert lines(graph) == {
-        **{
-            label: ("ApproximateNumberOfMessagesVisible", name, "Maximum")
-            for label, name in names.items()
+def of_relay(cloud: Cloud) -> dict[str, Graph]:
+    own, given_up = f"once-{RELAY}", "OnFailureDestinationDeliveredEventCount"
+    return {
+        "behind, ms": {
+            "commit to topic": (Metric.RELAY_LAG_MS, own, "Maximum"),
+            "in the stream": ("IteratorAge", cloud.text(RELAY, "Function"), "Maximum"),
         },
-        "oldest, seconds": ("ApproximateAgeOfOldestMessage", names["waiting"], "Maximum"),
-    }
-    assert on_the_right(graph) == {"oldest, seconds"}
-
-
-def test_messages_show_what_became_of_them(widgets: list[Json], consumer: ConsumerProps) -> None:
-    own = f"once-{consumer.name}"
-    isolated = {"isolated": (Metric.ISOLATED, own, "Sum")} if consumer.batch_size > 1 else {}
-    assert lines(row(widgets, consumer.name)["messages"]) == {
-        "committed": (Metric.COMMITTED, own, "Sum"),
-        "refused": (Metric.REFUSED, own, "Sum"),
-        "sent again": (Metric.RESENT, own, "Sum"),
-        "delivered again": (Metric.REDELIVERED, own, "Sum"),
-        "redriven again": (Metric.REDRIVEN, own, "Sum"),
-        "held back": (Metric.BREAKER_OPEN, own, "Sum"),
-        **isolated,
+        "events": {"published": (Metric.PUBLISHED, own, "Sum")},
+        "left over": {
+            "dead letters": visible(cloud, RELAY, "DeadLetters"),
+            "batches given up": (given_up, cloud.text(RELAY, "Mapping"), "Sum"),
+        },
+        "function": of_function(cloud, RELAY),
     }
 
 
-def test_conflicts_stand_beside_the_group_size(
-    widgets: list[Json], consumer: ConsumerProps
-) -> None:
-    graph, own = row(widgets, consumer.name)["conflicts"], f"once-{consumer.name}"
-    assert lines(graph) == {
-        "conflicts": (Metric.CONFLICTS, own, "Sum"),
-        "group size": (Metric.GROUP_SIZE, own, "Average"),
+def of_unrouted(cloud: Cloud) -> dict[str, Graph]:
+    events = {
+        "kept": visible(cloud, UNROUTED, "Queue"),
+        "not yet looked at": visible(cloud, UNROUTED, "Sweep"),
     }
-    assert on_the_right(graph) == {"group size"}
+    return {"events": events, "function": of_function(cloud, UNROUTED)}
 
 
-def test_a_commits_time_is_shown_for_half_and_for_nearly_all(
-    widgets: list[Json], consumer: ConsumerProps
-) -> None:
-    own = f"once-{consumer.name}"
-    assert lines(row(widgets, consumer.name)["commit, ms"]) == {
-        "p50": (Metric.COMMIT_MS, own, "p50"),
-        "p99": (Metric.COMMIT_MS, own, "p99"),
-    }
-
-
-@pytest.mark.parametrize("owner", [*(line.name for line in CONSUMERS), RELAY, UNROUTED])
-def test_a_function_shows_its_errors_and_throttles(
-    cloud: Cloud, widgets: list[Json], owner: str
-) -> None:
-    own = f"<{cloud.logical_id(f'once-service/{owner}/Function')}>"
-    assert lines(row(widgets, owner)["function"]) == {
-        name.lower(): (name, own, "Sum") for name in ("Invocations", "Errors", "Throttles")
-    }
-
-
-@pytest.mark.parametrize("name", [line.name for line in CONSUMERS if line.effect_timeout_seconds])
-def test_effects_show_their_outcomes_and_the_oldest_without_one(
-    widgets: list[Json], name: str
-) -> None:
-    graph, own = row(widgets, name)["effects"], f"once-{name}"
-    assert lines(graph) == {
-        "done": (Metric.EFFECTS_DONE, own, "Sum"),
-        "not done": (Metric.EFFECTS_NOT_DONE, own, "Sum"),
-        "unknown": (Metric.EFFECTS_UNKNOWN, own, "Sum"),
-        "pending, seconds": (Metric.PENDING_SECONDS, own, "Maximum"),
-    }
-    assert on_the_right(graph) == {"pending, seconds"}
-
-
-def test_the_relay_shows_how_late_it_is_and_what_it_left_over(
-    cloud: Cloud, widgets: list[Json]
-) -> None:
-    graphs, own = row(widgets, RELAY), f"once-{RELAY}"
-    parts = {part: cloud.logical_id(f"once-service/{RELAY}/{part}") for part in RELAY_PARTS}
-    assert list(graphs) == ["behind, ms", "events", "left over", "function"]
-    assert lines(graphs["behind, ms"]) == {
-        "commit to topic": (Metric.RELAY_LAG_MS, own, "Maximum"),
-        "in the stream": ("IteratorAge", f"<{parts['Function']}>", "Maximum"),
-    }
-    assert lines(graphs["events"]) == {"published": (Metric.PUBLISHED, own, "Sum")}
-    assert lines(graphs["left over"]) == {
-        "dead letters": (
-            "ApproximateNumberOfMessagesVisible",
-            f"<{parts['DeadLetters']}.QueueName>",
-            "Maximum",
-        ),
-        "batches given up": (
-            "OnFailureDestinationDeliveredEventCount",
-            f"<{parts['Mapping']}>",
-            "Sum",
-        ),
-    }
-
-
-def test_unrouted_events_are_shown_and_those_not_yet_looked_at(
-    cloud: Cloud, widgets: list[Json]
-) -> None:
-    path, waiting = f"once-service/{UNROUTED}", "ApproximateNumberOfMessagesVisible"
-    assert lines(row(widgets, UNROUTED)["events"]) == {
-        "kept": (waiting, f"<{cloud.logical_id(f'{path}/Queue')}.QueueName>", "Maximum"),
-        "not yet looked at": (
-            waiting,
-            f"<{cloud.logical_id(f'{path}/Sweep')}.QueueName>",
-            "Maximum",
-        ),
-    }
+def test_rows_of_consumers_relay_and_unrouted_events(cloud: Cloud, widgets: list[Json]) -> None:
+    rows = {consumer.name: of_consumer(cloud, consumer) for consumer in CONSUMERS}
+    for owner, expected in {**rows, RELAY: of_relay(cloud), UNROUTED: of_unrouted(cloud)}.items():
+        graphs = row(widgets, owner)
+        assert list(graphs) == list(expected)
+        assert {title: lines(graph) for title, graph in graphs.items()} == expected
+        assert [graph["x"] for graph in graphs.values()] == [4 * n for n in range(len(graphs))]
+        for title, graph in graphs.items():
+            right = ON_THE_RIGHT.get(title, set()) if owner in rows else set()
+            assert on_the_right(graph) == right
 
 
 @pytest.mark.parametrize(
-    ("what", "metric"),
+    ("title", "metric"),
     [
         ("throttled reads", "ReadThrottleEvents"),
         ("throttled writes", "WriteThrottleEvents"),
@@ -193,19 +157,16 @@ def test_unrouted_events_are_shown_and_those_not_yet_looked_at(
         ("write units", "ConsumedWriteCapacityUnits"),
     ],
 )
-def test_every_table_shows_what_it_refuses_and_what_it_takes(
-    cloud: Cloud, widgets: list[Json], what: str, metric: str
-) -> None:
+def test_row_of_the_tables(cloud: Cloud, widgets: list[Json], title: str, metric: str) -> None:
     tables = ["dedup-records", *dict.fromkeys(t.name for line in CONSUMERS for t in line.tables)]
-    shown = lines(row(widgets, "tables")[what])
+    shown = lines(row(widgets, "tables")[title])
     assert list(shown) == tables
     for name, (measured, table, statistic) in shown.items():
         assert (measured, statistic) == (metric, "Sum")
         imported = cloud.exported({"Fn::ImportValue": table.strip("<>")})
-        assert imported == f"<{cloud.logical_id(f'once-state/{name}')}>"
+        assert imported == cloud.text(STATE, name)
 
 
 def test_graphs_begin_at_zero(widgets: list[Json]) -> None:
     for widget in widgets:
-        axes = widget["properties"]["yAxis"]
-        assert axes == {"left": {"min": 0}, "right": {"min": 0}}
+        assert widget["properties"]["yAxis"] == {"left": {"min": 0}, "right": {"min": 0}}

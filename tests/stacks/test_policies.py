@@ -1,4 +1,4 @@
-"""The evaluator of policies itself: each of its forms allows something, and denies something."""
+"""The policy evaluator of these tests: each form allows a request, and denies one."""
 
 from typing import Any
 
@@ -8,93 +8,85 @@ from tests.stacks.policies import Request, allows
 
 ALLOW: dict[str, Any] = {"Effect": "Allow", "Action": "s:Get", "Resource": "r"}
 DENY = ALLOW | {"Effect": "Deny"}
-
-
-def holds(operator: str, wanted: Any, **context: Any) -> bool:
-    """Whether a statement under this condition on the key `k` allows a request."""
-    statement = ALLOW | {"Condition": {operator: {"k": wanted}}}
-    return allows(Request("s:Get", "r", context), [statement])
-
-
-def test_without_a_statement_nothing_is_allowed() -> None:
-    assert not allows(Request("s:Get", "r"), [])
+WILD = ALLOW | {"Action": ["s:*"], "Resource": ["a/*", "b?"]}
+CONDITIONS = {"StringEquals": {"k": "a"}, "StringLike": {"l": "b*"}}
 
 
 @pytest.mark.parametrize(
-    ("action", "resource", "allowed"),
-    [("s:Get", "r", True), ("S:GET", "r", True), ("s:Put", "r", False), ("s:Get", "R", False)],
+    ("statements", "action", "resource", "allowed"),
+    [
+        ([], "s:Get", "r", False),
+        ([ALLOW], "s:Get", "r", True),
+        ([ALLOW], "S:GET", "r", True),
+        ([ALLOW], "s:Put", "r", False),
+        ([ALLOW], "s:Get", "R", False),
+        ([WILD], "s:Put", "a/b/c", True),
+        ([WILD], "s:Put", "b1", True),
+        ([WILD], "s:Put", "b12", False),
+        ([WILD], "t:Put", "a/b", False),
+        ([ALLOW, DENY], "s:Get", "r", False),
+        ([ALLOW, DENY | {"Action": "s:Put"}], "s:Get", "r", True),
+    ],
 )
-def test_action_and_resource_must_match(action: str, resource: str, *, allowed: bool) -> None:
-    assert allows(Request(action, resource), [ALLOW]) is allowed
+def test_action_and_resource_must_match_and_a_denial_wins(
+    statements: list[Any], action: str, resource: str, *, allowed: bool
+) -> None:
+    assert allows(Request(action, resource), statements) is allowed
 
 
-def test_wildcards_match() -> None:
-    statement = ALLOW | {"Action": ["s:*"], "Resource": ["a/*", "b?"]}
-    assert allows(Request("s:Put", "a/b/c"), [statement])
-    assert allows(Request("s:Put", "b1"), [statement])
-    assert not allows(Request("s:Put", "b12"), [statement])
-    assert not allows(Request("t:Put", "a/b"), [statement])
-
-
-def test_a_denial_wins_over_every_permission() -> None:
-    assert not allows(Request("s:Get", "r"), [ALLOW, DENY])
+def test_a_denial_in_the_resources_policy_wins() -> None:
     assert not allows(Request("s:Get", "r"), [ALLOW], [DENY | {"Principal": "*"}])
 
 
-def test_a_denial_of_something_else_denies_nothing() -> None:
-    assert allows(Request("s:Get", "r"), [ALLOW, DENY | {"Action": "s:Put"}])
+MISSING: dict[str, list[str]] = {}
+
+
+def values(*found: str) -> dict[str, list[str]]:
+    return {"k": [*found]}
 
 
 @pytest.mark.parametrize(
-    ("operator", "wanted", "values", "held"),
+    ("operator", "wanted", "holds", "fails"),
     [
-        ("StringEquals", "a", ["a"], True),
-        ("StringEquals", "a*", ["ab"], False),
-        ("StringEquals", ["a", "b"], ["b"], True),
-        ("StringLike", "a#*", ["a#1"], True),
-        ("StringLike", "a#*", ["ab#1"], False),
-        ("ArnNotEquals", ["a", "b"], ["b"], False),
-        ("ArnNotEquals", ["a", "b"], ["c"], True),
-        ("ForAllValues:StringLike", "a#*", ["a#1", "a#2"], True),
-        ("ForAllValues:StringLike", "a#*", ["a#1", "b#1"], False),
-        ("ForAnyValue:StringEquals", "a", ["b", "a"], True),
-        ("ForAnyValue:StringEquals", "a", ["b"], False),
-        ("Null", "false", ["x"], True),
-        ("Null", "true", ["x"], False),
+        ("StringEquals", "a*", [values("a*")], [values("ab"), MISSING]),
+        ("StringEquals", ["a", "b"], [values("a"), values("b")], [values("c"), MISSING]),
+        ("StringLike", "a#*", [values("a#1")], [values("ab#1"), MISSING]),
+        ("ArnNotEquals", ["a", "b"], [values("c"), MISSING], [values("b")]),
+        (
+            "ForAllValues:StringLike",
+            "a#*",
+            [values("a#1", "a#2"), MISSING],
+            [values("a#1", "b#1")],
+        ),
+        ("ForAnyValue:StringEquals", "a", [values("b", "a")], [values("b"), MISSING]),
+        ("Null", "false", [values("x")], [MISSING]),
+        ("Null", "true", [MISSING], [values("x")]),
     ],
 )
-def test_an_operator_compares_values(
-    operator: str, wanted: Any, values: list[str], *, held: bool
+def test_an_operator_compares_the_values_of_a_key_that_may_be_missing(
+    operator: str, wanted: Any, holds: list[Any], fails: list[Any]
 ) -> None:
-    assert holds(operator, wanted, k=values) is held
+    statement = ALLOW | {"Condition": {operator: {"k": wanted}}}
+    for contexts, held in ((holds, True), (fails, False)):
+        for context in contexts:
+            assert allows(Request("s:Get", "r", context), [statement]) is held
+
+
+@pytest.mark.parametrize(("value", "allowed"), [("bc", True), ("c", False)])
+def test_all_conditions_must_hold(value: str, *, allowed: bool) -> None:
+    request = Request("s:Get", "r", {"k": ["a"], "l": [value]})
+    assert allows(request, [ALLOW | {"Condition": CONDITIONS}]) is allowed
 
 
 @pytest.mark.parametrize(
-    ("operator", "held"),
+    ("unknown", "error"),
     [
-        ("StringEquals", False),
-        ("StringLike", False),
-        ("ArnNotEquals", True),
-        ("ForAnyValue:StringEquals", False),
-        ("ForAllValues:StringLike", True),
-        ("Null", False),
+        ({"Condition": {"NumericEquals": {"k": "1"}}}, KeyError("NumericEquals")),
+        ({"Condition": {"ForSome:StringEquals": {"k": "1"}}}, ValueError("quantifier")),
+        ({"Principal": {"AWS": "1"}}, ValueError("principal")),
     ],
+    ids=["operator", "quantifier", "principal"],
 )
-def test_a_key_that_is_missing_is_judged_as_iam_does(operator: str, *, held: bool) -> None:
-    assert holds(operator, "false") is held
-
-
-def test_all_conditions_must_hold() -> None:
-    both = {"StringEquals": {"k": "a"}, "StringLike": {"l": "b*"}}
-    statement = ALLOW | {"Condition": both}
-    assert allows(Request("s:Get", "r", {"k": ["a"], "l": ["bc"]}), [statement])
-    assert not allows(Request("s:Get", "r", {"k": ["a"], "l": ["c"]}), [statement])
-
-
-def test_unknown_forms_are_errors() -> None:
-    with pytest.raises(KeyError):
-        holds("NumericEquals", "1", k=["1"])
-    with pytest.raises(ValueError, match="quantifier"):
-        holds("ForSome:StringEquals", "1", k=["1"])
-    with pytest.raises(ValueError, match="principal"):
-        allows(Request("s:Get", "r"), [ALLOW | {"Principal": {"AWS": "1"}}])
+def test_an_unknown_form_is_an_error(unknown: dict[str, Any], error: Exception) -> None:
+    with pytest.raises(type(error), match=error.args[0]):
+        allows(Request("s:Get", "r", {"k": ["1"]}), [ALLOW | unknown])

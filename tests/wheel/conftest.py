@@ -1,6 +1,6 @@
-"""The wheel, installed into an empty virtual environment, and an app outside this repository.
+"""The wheel, installed into an empty virtual environment, and a copy of an app that uses it.
 
-Each step takes seconds: `pytest -s tests/wheel` shows them as they pass.
+Each step takes seconds: `pytest -s tests/wheel` prints them.
 """
 
 import os
@@ -22,21 +22,18 @@ LOCKED = re.compile(r"^[\w.-]+==[^ \\]+( ;[^\\]+)?", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Stranger:
-    """A user of the wheel: a virtual environment of their own, in a folder of their own."""
+class Installation:
+    """A virtual environment with the wheel, and the folder of an app."""
 
     venv: Path
     folder: Path
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a program of the virtual environment, in the folder."""
+        """Run a program of the virtual environment in the folder."""
+        command = [str(self.venv / "bin" / program), *arguments]
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         return subprocess.run(
-            [str(self.venv / "bin" / program), *arguments],
-            cwd=self.folder,
-            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-            capture_output=True,
-            text=True,
-            check=False,
+            command, cwd=self.folder, env=env, capture_output=True, text=True, check=False
         )
 
 
@@ -45,8 +42,7 @@ def step(name: str) -> Iterator[None]:
     """Print a step and the seconds it took."""
     began = time.monotonic()
     yield
-    sys.stdout.write(f"{name}: {time.monotonic() - began:.0f} s\n")
-    sys.stdout.flush()
+    print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
 
 
 @pytest.fixture(scope="session")
@@ -60,21 +56,21 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def stranger(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Stranger:
+def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """The wheel with its extras, in the locked versions, and a copy of the app."""
-    home = tmp_path_factory.mktemp("stranger")
+    home = tmp_path_factory.mktemp("installation")
     venv = home / "venv"
     with step("virtual environment made"):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     versions = LOCKED.finditer((ROOT / "requirements.txt").read_text())
-    # What is installed is what the wheel asks for; the lock only says in which version.
+    # The wheel decides what is installed, and the lock in which version.
     constraints = home / "constraints.txt"
     constraints.write_text("".join(f"{version[0].strip()}\n" for version in versions))
     with step("wheel installed with its extras"):
         options = ("--no-compile", "--constraint", str(constraints))
         _pip("--python", str(venv / "bin" / "python"), "install", *options, f"{wheel}[cdk,ops]")
     shutil.copytree(APP, home / "app", ignore=shutil.ignore_patterns("__pycache__"))
-    return Stranger(venv, home / "app")
+    return Installation(venv, home / "app")
 
 
 def _pip(*arguments: str) -> None:

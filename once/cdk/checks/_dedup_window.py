@@ -26,10 +26,10 @@ def dedup_window_faults(config: DeploymentConfig) -> Iterator[str]:
 def message_life_days(redrives: int) -> int:
     """Return the days for which a message can come back, if it is redriven so many times.
 
-    Fourteen days for each life, as SQS keeps no message longer. And no less than all of its stays
-    together, since a message that the consumer moves or dead-letters is a new one to SQS: four days
-    each in the queue and in the isolation queue, for each life, and fourteen as a dead letter
-    between two lives.
+    SQS keeps a message for 14 days at most, which gives 14 days for each life. A message that the
+    consumer moves or dead-letters is a new one to SQS: that gives four days in the queue and four
+    in the isolation queue for each life, and 14 days as a dead letter between two lives. The longer
+    of both sums counts.
     """
     lives = (1 + redrives) * Limits.DEAD_LETTER_RETENTION_SECONDS
     waits = (1 + redrives) * Limits.QUEUE_STAY_SECONDS

@@ -1,6 +1,6 @@
 """Checks of one consumer's properties. Each fault states its remedy.
 
-The rules come from how AWS documents SQS as an event source of Lambda (`once.schema.Limits`).
+The rules follow AWS's documentation of SQS as an event source of Lambda (`once.schema.Limits`).
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ COMMIT_THREADS = range(1, MOST_COMMIT_THREADS + 1)
 TYPES = ("external", "events", "publishes")
 """The properties that hold event types."""
 TAKEN_VARIABLES = ("once_", "aws_", "secret_", "powertools_")
-"""Prefixes of the variables that a function has from elsewhere."""
+"""Prefixes of variables that Once, Lambda or Powertools sets."""
 NAME_RULE = "use at most 40 lower-case letters, digits and underscores, a letter first"
 
 
@@ -151,7 +151,7 @@ def _effect_faults(consumer: ConsumerProps) -> Iterator[str]:
     effect, size = consumer.effect_timeout_seconds, consumer.batch_size
     if effect < 0:
         yield f"effect_timeout_seconds={effect}; give seconds, or 0 if it makes no calls"
-    # A message whose call no longer fits goes back untried, and has spent a receive.
+    # A message whose call does not fit into the time left is retried, and has spent a receive.
     need = MARGIN_SECONDS + size * effect
     if effect > 0 and consumer.timeout_seconds <= need:
         yield (

@@ -20,8 +20,8 @@ def unmanaged_mapping_faults(tree: Iterable[IConstruct]) -> Iterator[str]:
 
 
 def _reads_a_queue(construct: IConstruct) -> bool:
-    # Streams and Kafka must say where to start, Amazon MQ names its queues apart: SQS does neither.
-    # So a queue is recognised even if its ARN is an import or a parameter.
+    # A mapping on a stream or Kafka has a starting position, and one on Amazon MQ names its queues.
+    # One on SQS has neither, which also holds if its ARN is an import or a parameter.
     return (
         isinstance(construct, lambda_.CfnEventSourceMapping)
         and construct.starting_position is None

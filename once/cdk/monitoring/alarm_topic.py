@@ -1,4 +1,4 @@
-"""The topic that people subscribe to: every alarm tells it when it begins and when it ends."""
+"""The topic that every alarm notifies when it begins and ends. Operators subscribe to it."""
 
 from collections.abc import Iterable
 
@@ -22,7 +22,7 @@ def make_alarm_topic(scope: Construct) -> sns.Topic:
         resource_name="*",
         arn_format=ArnFormat.COLON_RESOURCE_NAME,
     )
-    # A topic with a policy of its own loses the one by which its own account may publish.
+    # An explicit policy replaces the default policy, by which the account itself may publish.
     topic.add_to_resource_policy(
         iam.PolicyStatement(
             sid="Alarms",
@@ -36,7 +36,7 @@ def make_alarm_topic(scope: Construct) -> sns.Topic:
 
 
 def notify(topic: sns.ITopic, tree: Iterable[IConstruct]) -> None:
-    """Have every alarm in the tree tell the topic when it begins, and when all is well again."""
+    """Let every alarm in the tree notify the topic when it begins and when it ends."""
     action = actions.SnsAction(topic)
     for construct in tree:
         if isinstance(construct, cloudwatch.Alarm):
@@ -45,13 +45,13 @@ def notify(topic: sns.ITopic, tree: Iterable[IConstruct]) -> None:
 
 
 def _make_key(scope: Construct) -> kms.Key:
-    # CloudWatch may not use the key that AWS keeps for SNS: it would fail without a word.
+    # CloudWatch may not use the AWS managed key of SNS: it would drop notifications silently.
     key = kms.Key(
         scope,
         "AlarmKey",
         description="Once: encrypts what alarms say on their way to subscribers",
         enable_key_rotation=True,
-        # Nothing is kept under it.
+        # It encrypts no stored data.
         removal_policy=RemovalPolicy.DESTROY,
     )
     key.add_to_resource_policy(

@@ -26,20 +26,20 @@ MOMENT = Duration.minutes(5)
 WHILE = Duration.minutes(15)
 
 AGE_ALARM_SECONDS = Limits.QUEUE_RETENTION_SECONDS // 2
-"""Half the retention: what reaches the end of it is deleted, and a weekend must fit in between."""
+"""Half the retention: a weekend must fit between the alarm and the deletion of the message."""
 STREAM_AGE_ALARM_MS = 60 * 60 * 1000
-"""An hour, of the 24 that the stream keeps: long before the relay gives a batch up for its age."""
+"""One hour. The relay gives up a batch after 12 hours, and the stream keeps it for 24."""
 PENDING_ALARM_SECONDS = 60 * 60
-"""An hour, of the 23 in which a provider's key is used: a person still has time to look."""
+"""One hour of the 23 in which a provider key is used: an operator still has time to act."""
 FAR_ABOVE_NORMAL = 20
-"""Percent. Groups are steered so that a tenth of the work is done twice; this is double that."""
+"""Percent. The group size is adapted so that 10 % of the work is repeated; this is twice that."""
 ENOUGH = 100
-"""Fewer in a quarter of an hour are chance, whatever their share: one burst, or one hot item."""
+"""Fewer in 15 minutes may be chance, whatever their share: one burst, or one hot item."""
 ERRORS = 3
-"""A function that died once is what redelivery is for. One that cannot start gets here before it
-dead-letters its first message, which takes five."""
+"""A redelivery handles a single crash. A function that cannot start reaches this number before its
+first message is dead-lettered, after five receives."""
 THROTTLES = Limits.MIN_RECEIVE_COUNT
-"""Each spends a receive: so many can dead-letter a message that was never tried."""
+"""Each throttle spends a receive: this many can dead-letter a message that was never tried."""
 
 _DONE = (Metric.COMMITTED, Metric.REFUSED)
 _WORKED_ON = (*_DONE, Metric.RESENT, Metric.REDELIVERED, Metric.REDRIVEN)
@@ -54,14 +54,14 @@ _SHARES = (
         "SQS delivers again what is done",
     ),
 )
-"""Alarm, what is counted, of what, the runbook's entry, what it means. What is redriven twice is an
-operator's doing, and raises no alarm."""
+"""Alarm, counted metric, metrics of the total, entry of the runbook, meaning. Duplicates that an
+operator has redriven raise no alarm."""
 
 
 def add_consumer_alarms(scope: Construct, consumer: MonitoredConsumer, *, local: bool) -> None:
-    """Add what a consumer is watched for.
+    """Add the alarms of a consumer.
 
-    The embedded AWS (`local`) refuses a template with metric math: shares are left out there.
+    With `local` those on shares are left out: the embedded AWS rejects metric math.
     """
     alarms = _Alarms(scope, consumer.service)
     age = consumer.queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
@@ -87,8 +87,8 @@ def add_relay_alarms(
 ) -> None:
     """Alarm when an event was dead-lettered, a batch given up, and when publishing falls behind.
 
-    There is none on the function's errors: it raises in order to get a batch again, and whatever
-    keeps it from publishing shows in the age.
+    There is none on the function's errors: it raises an error to receive a batch again, and any
+    lasting cause shows in the age of the batch.
     """
     alarms = _Alarms(scope, name)
     age = function.metric("IteratorAge", period=MINUTE, statistic=MAXIMUM)
@@ -107,7 +107,7 @@ def add_unrouted_alarms(
     sweep: sqs.IQueue,
     function: lambda_.IFunction,
 ) -> None:
-    """Alarm when an event reached no consumer, and when the function that finds these fails."""
+    """Alarm when an event reached no consumer, and when the sweep function fails."""
     alarms = _Alarms(scope, name)
     kept = unrouted.metric_approximate_number_of_messages_visible(period=MINUTE, statistic=MAXIMUM)
     age = sweep.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
@@ -117,7 +117,7 @@ def add_unrouted_alarms(
 
 
 def add_table_alarms(scope: Construct, name: str, table: dynamodb.ITable) -> None:
-    """Alarm when the dedup table holds up the commits, all of which go through it."""
+    """Alarm when the dedup table delays commits, each of which writes to it."""
     alarms = _Alarms(scope, name)
     conflicts = table.metric("TransactionConflict", period=WHILE, statistic=SUM)
     for kind, them in (("Read", "reads"), ("Write", "writes")):

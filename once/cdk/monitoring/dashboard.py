@@ -71,7 +71,7 @@ def relay_row(
     function: lambda_.IFunction,
     mapping: lambda_.IEventSourceMapping,
 ) -> Row:
-    """Return the relay's row: how late it is, what it published, what it could not, function."""
+    """Return the relay's row: delay, published events, unpublished ones, function."""
     ours = partial(once_metric, service, period=PERIOD)
     return [
         _graph(
@@ -157,7 +157,7 @@ def _function(name: str, function: lambda_.IFunction) -> cloudwatch.IWidget:
 def _graph(
     title: str, *metrics: cloudwatch.IMetric, right: Iterable[cloudwatch.IMetric] = ()
 ) -> cloudwatch.IWidget:
-    from_zero = cloudwatch.YAxisProps(min=0)  # or a small ripple looks like a wave
+    from_zero = cloudwatch.YAxisProps(min=0)  # otherwise small changes look large
     return cloudwatch.GraphWidget(
         title=title,
         left=list(metrics),

@@ -14,14 +14,14 @@ SUM = "Sum"
 MAXIMUM = "Maximum"
 AVERAGE = "Average"
 SERVICE = "service"
-"""The one dimension: a function's full name. Each further value of one would be paid for."""
+"""The only dimension: a function's full name. CloudWatch bills each further value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoredConsumer:
     """A consumer: its name, its function's full name, and the parts to watch.
 
-    `has_effects` says that it calls the outside world, and may leave a call without an outcome.
+    `has_effects`: it makes calls outside DynamoDB, whose outcome may be unknown.
     """
 
     name: str
@@ -41,9 +41,9 @@ def once_metric(
     Args:
         service: the function's full name, such as `once-orders`.
         metric: one of `once.schema.Metric`.
-        period: the time that one figure stands for.
-        statistic: how what came in that time makes one figure.
-        label: what a graph calls it; without one, the metric's name.
+        period: the time that one figure covers.
+        statistic: how the values of a period make one figure.
+        label: its name in a graph; by default the metric's name.
     """
     return cloudwatch.Metric(
         namespace=Metric.NAMESPACE,
@@ -60,19 +60,19 @@ def share(
 ) -> cloudwatch.MathExpression:
     """Return the share of one metric in percent; 0 while its own figure is under `at_least`.
 
-    What is counted is itself a part of the total. So nothing is divided by zero, which would give
-    no figure just where conflicts are all that is left.
+    The counted metric is part of the total. The divisor is therefore never zero, which would give
+    no figure if every commit conflicts.
 
     Args:
         service: the function's full name.
         counted: one of `once.schema.Metric`.
-        total: the metrics that make the whole, with or without what is counted.
-        period: the time that one figure stands for.
-        at_least: the number below which a share says nothing.
+        total: the metrics of the total, with or without the counted one.
+        period: the time that one figure covers.
+        at_least: the count below which a share means nothing.
     """
     others = [once_metric(service, other, period) for other in total if other != counted]
     named = {f"other{number}": other for number, other in enumerate(others)}
-    # What did not happen emits nothing, and a sum with nothing in it would be nothing.
+    # A metric without events has no data, and a sum with missing data has none either.
     whole = " + ".join(["counted", *(f"FILL({name}, 0)" for name in named)])
     return cloudwatch.MathExpression(
         expression=f"IF(counted >= {at_least}, 100 * counted / ({whole}), 0)",
@@ -85,7 +85,7 @@ def share(
 def batches_given_up(
     mapping_id: str, period: Duration, label: str | None = None
 ) -> cloudwatch.Metric:
-    """Return how many batches of a stream went into the bucket, unpublished."""
+    """Return the number of stream batches that were written into the bucket, unpublished."""
     return cloudwatch.Metric(
         namespace="AWS/Lambda",
         metric_name="OnFailureDestinationDeliveredEventCount",

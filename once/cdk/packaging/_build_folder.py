@@ -1,4 +1,4 @@
-"""Folders that are built once, whole or not at all, however many processes build them."""
+"""Build folders: complete or absent, even if several processes build the same one."""
 
 import hashlib
 import tempfile
@@ -17,8 +17,8 @@ def digest(parts: Iterable[bytes]) -> str:
 def build_once(target: Path, fill: Callable[[Path], None]) -> Path:
     """Return `target`, filled by `fill` unless it already stands there.
 
-    It is filled under another name and renamed: a reader never sees half of it, an interruption
-    leaves nothing under its name, and of two that build it at once the first one wins.
+    It is filled under another name and renamed: a reader never sees a part of it, an interruption
+    leaves nothing under its name, and if two processes build it at once, the first one wins.
     """
     if target.exists():
         return target

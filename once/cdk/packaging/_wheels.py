@@ -18,7 +18,7 @@ SITES = Path(".cache", "site")
 """Below the working directory, which is the app's."""
 
 AWS_SERVICES = frozenset({"dynamodb", "secretsmanager", "sesv2", "sns", "sqs"})
-"""The services whose models stay in the package. All of them together weigh some 25 MB."""
+"""The services whose models stay in the package. The models of all services are some 25 MB."""
 
 INSTALL = (
     *("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"),
@@ -27,10 +27,10 @@ INSTALL = (
 
 
 def install_wheels(locks: Sequence[Path], config: DeploymentConfig) -> Path:
-    """Return a folder with the wheels of these lock files, for where the function will run.
+    """Return a folder with the wheels of these lock files, for the platform of the functions.
 
     Raises:
-        SynthError: pip could not install them; says what pip said, and the remedy.
+        SynthError: pip could not install them; the fault has pip's output and the remedy.
     """
     options = () if config.local else _for_lambda(config.python_runtime)
     here = (sysconfig.get_platform(), str(sys.implementation.cache_tag))
@@ -74,7 +74,7 @@ def _remedy(locks: Sequence[Path], output: str) -> str:
 
 
 def _surplus(folder: Path) -> Iterator[Path]:
-    """Files that no function needs; RECORD and scripts also hold paths of this machine."""
+    """Yield files that no function needs; RECORD and scripts also contain paths of this machine."""
     yield from (path for path in (folder / "bin", folder / "boto3" / "examples") if path.exists())
     yield from folder.glob("*.dist-info/RECORD")
     yield from folder.glob("aws_lambda_powertools/event_handler/openapi/swagger_ui/*.min.*")
@@ -85,7 +85,7 @@ def _surplus(folder: Path) -> Iterator[Path]:
 
 
 def _trim_endpoints(data: Path) -> None:
-    """Keep the endpoints of the services that stay: every first client reads all of them."""
+    """Keep the endpoints of the services in use: the first client of a process reads the file."""
     models = data.glob("*/*/service-2.json.gz")
     used = {
         json.loads(gzip.decompress(m.read_bytes()))["metadata"]["endpointPrefix"] for m in models

@@ -1,8 +1,8 @@
-"""Bytecode for a package: without it every cold start compiles, since Lambda's code is read-only.
+"""Bytecode of a package: without it every cold start compiles, since Lambda's code is read-only.
 
-It is good for one minor version of CPython, on any machine. Python never compares it with its
-source (`unchecked-hash`), as the times that it would go by change with every copy. That is safe
-because a package is named after what is in it: a changed source lies in another folder.
+Bytecode fits one minor version of CPython, on any machine. It is `unchecked-hash`: Python does not
+compare it with its source, because file times change with every copy. That is safe because a
+package's name depends on its content: a changed source is in another folder.
 """
 
 import shutil
@@ -17,8 +17,8 @@ from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 
 TASK = "/var/task"
-"""Where Lambda unpacks a package. Bytecode names it as the place of its source, and not the folder
-in which it was made: that would tell of this machine, and be another one in each build."""
+"""The folder of a package in Lambda. Bytecode names it as the place of its source: the build folder
+would reveal paths of this machine, and differ between builds."""
 
 _THROUGH, _THROUGH_BUT_FOR_SOME = 0, 1
 _TELL = "import sys; print(sys.implementation.cache_tag, sys.version)"
@@ -26,7 +26,7 @@ _TELL = "import sys; print(sys.implementation.cache_tag, sys.version)"
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A Python of this machine. `tag` stands in the names of its files, `version` is in full."""
+    """A Python of this machine: `tag` is part of its bytecode's names; `version` is in full."""
 
     program: str
     tag: str
@@ -34,23 +34,23 @@ class Compiler:
 
 
 def compiler_for(config: DeploymentConfig) -> Compiler | None:
-    """Return what compiles for where the functions will run; None if that Python is not here."""
+    """Return the compiler for the functions' Python; None if this machine does not have it."""
     # The embedded AWS runs functions with this machine's Python, whatever the runtime.
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     return _find(here if config.local else config.python_runtime)
 
 
 def add_bytecode(package: Path, config: DeploymentConfig, parts: Sequence[str] = (".",)) -> None:
-    """Compile every module of these parts of a package, if the Python for it is at hand.
+    """Compile every module of these parts of a package, if this machine has the Python for it.
 
-    What does not compile goes without, as with pip: it may be a template, or for another Python.
+    A file that does not compile is skipped, as by pip: it may be a template, or for another Python.
 
     Raises:
-        SynthError: the compiler was ended before it was through.
+        SynthError: the compiler was killed.
     """
     if (compiler := compiler_for(config)) is None:
         return
-    # In a process of its own, one file after the other: the bytes depend on what has been loaded.
+    # In a new process, one file after the other: the bytes depend on the modules loaded before.
     options = ("-qq", "--invalidation-mode", "unchecked-hash", "-s", str(package), "-p", TASK)
     folders = [str(package / part) for part in parts]
     command = [compiler.program, "-I", "-S", "-m", "compileall", *options, *folders]
@@ -61,15 +61,15 @@ def add_bytecode(package: Path, config: DeploymentConfig, parts: Sequence[str] =
 
 
 def bytecode_recipe(config: DeploymentConfig) -> list[bytes]:
-    """Return what the bytecode depends on beside its sources, for the name of its folder."""
+    """Return the inputs of the bytecode besides its sources, for the name of its folder."""
     compiler = compiler_for(config)
     return [Path(__file__).read_bytes(), (compiler.version if compiler else "none").encode()]
 
 
 def bytecode_excludes(config: DeploymentConfig) -> list[str]:
-    """Return patterns of the bytecode that another Python leaves when it imports from a package.
+    """Return patterns of bytecode that an import by another Python adds to a package.
 
-    The one that compiled it finds everything there, and leaves nothing.
+    The Python that compiled the package adds none.
     """
     compiler = compiler_for(config)
     return ["**/*.pyc", *([f"!**/*.{compiler.tag}.pyc"] if compiler else [])]

@@ -25,7 +25,7 @@ def package(name: str, folder: Path, config: DeploymentConfig) -> Path:
     """Return the staged folder of the function that is imported as `functions.<name>`.
 
     Args:
-        name: the function's, as its import path has it.
+        name: the function's name in its import path.
         folder: the folder that holds its `handler.py`.
         config: the deployment.
 
@@ -47,7 +47,7 @@ def locks_of(folder: Path, config: DeploymentConfig) -> list[Path]:
 
 
 def _sources(name: str, folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Path inside the package → content, for everything that is not a wheel."""
+    """Yield path in the package and content of each file that is not from a wheel."""
     for path in _files(ONCE):
         if path.relative_to(ONCE).parts[0] not in NOT_AT_RUNTIME:
             yield f"once/{path.relative_to(ONCE).as_posix()}", path.read_bytes()

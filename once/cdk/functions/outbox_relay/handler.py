@@ -22,4 +22,4 @@ def lambda_handler(event: dict[str, Any], context: "Context") -> Relayed:
 
 
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
-    _relay()  # what is missing shows when the function starts, and not with the first event
+    _relay()  # missing settings fail the start of the function, and not its first batch

@@ -1,4 +1,4 @@
-"""Counts, and publishes, dies or hangs where its control says so."""
+"""Counts events; publishes, dies or hangs if the control of a counter says so."""
 
 import os
 import signal

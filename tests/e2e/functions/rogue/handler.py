@@ -1,4 +1,4 @@
-"""Writes past the transaction, which its role does not let it do."""
+"""Writes outside the transaction, which its role denies."""
 
 import json
 import os

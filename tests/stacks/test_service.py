@@ -1,0 +1,100 @@
+"""Queues, topics, functions and outputs of the whole service stack."""
+
+import json
+import sys
+
+import pytest
+
+from once.cdk.props import ConsumerProps, output_key
+from once.schema import RELAY, UNROUTED
+from stacks.consumers import CONSUMERS
+from tests.stacks.cloud import Cloud, Json, denies_plain_http, flat
+
+DAY = 24 * 60 * 60
+FUNCTIONS = [*(consumer.name for consumer in CONSUMERS), RELAY, UNROUTED]
+ISOLATING = [consumer.name for consumer in CONSUMERS if consumer.batch_size > 1]
+
+
+def test_queue_retention_is_four_days_and_that_of_dead_letters_fourteen(cloud: Cloud) -> None:
+    queues = cloud.every("AWS::SQS::Queue").values()
+    assert {queue["QueueName"]: queue["MessageRetentionPeriod"] for queue in queues} == {
+        **{f"once-{consumer.name}": 4 * DAY for consumer in CONSUMERS},
+        **{f"once-{name}-isolation": 4 * DAY for name in ISOLATING},
+        **{f"once-{name}-dead-letters": 14 * DAY for name in FUNCTIONS if name != UNROUTED},
+        "once-unrouted": 14 * DAY,
+        "once-unrouted-sweep": 4 * DAY,
+    }
+
+
+def test_every_queue_is_a_standard_queue_and_encrypted(cloud: Cloud) -> None:
+    for queue in cloud.every("AWS::SQS::Queue").values():
+        assert "FifoQueue" not in queue
+        assert queue["SqsManagedSseEnabled"] is True
+
+
+@pytest.mark.parametrize("kind", ["Queue", "Topic"])
+def test_every_queue_and_topic_refuses_plain_http(cloud: Cloud, kind: str) -> None:
+    service = {"Queue": "SQS", "Topic": "SNS"}[kind]
+    policies = cloud.every(f"AWS::{service}::{kind}Policy").values()
+    protected = [p[f"{kind}s"] for p in policies if denies_plain_http(p)]
+    everything = cloud.every(f"AWS::{service}::{kind}")
+    assert sorted(ref["Ref"] for refs in protected for ref in refs) == sorted(everything)
+
+
+@pytest.mark.parametrize("topic", ["Ingress", "Events"])
+def test_topic_is_encrypted_with_the_key_of_aws(cloud: Cloud, topic: str) -> None:
+    assert flat(cloud.of(topic)["KmsMasterKeyId"]).endswith(":alias/aws/sns")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function_has_its_own_handler_and_log_and_is_traced(cloud: Cloud, name: str) -> None:
+    expected = {
+        "FunctionName": f"once-{name}",
+        "Handler": f"functions.{name}.handler.lambda_handler",
+        "Architectures": ["arm64"],
+        "Runtime": f"python3.{sys.version_info.minor}",  # the Python that runs the tests
+        "Role": cloud.arn(name, "Role"),
+        "LoggingConfig": {"LogGroup": cloud.ref(name, "Log")},
+        "TracingConfig": {"Mode": "Active"},
+    }
+    function = cloud.of(name, "Function")
+    assert {key: function[key] for key in expected} == expected
+    assert cloud.of(name, "Log")["RetentionInDays"] == 30
+
+
+def test_functions_do_not_share_an_asset(cloud: Cloud) -> None:
+    functions = cloud.every("AWS::Lambda::Function").values()
+    assert len(functions) == len(FUNCTIONS)
+    assert len({function["Code"]["S3Key"] for function in functions}) == len(FUNCTIONS)
+
+
+def test_outputs_name_every_part_that_an_operator_needs(cloud: Cloud) -> None:
+    expected = {
+        "IngressTopicArn": cloud.ref("Ingress"),
+        "EventsTopicArn": cloud.ref("Events"),
+        "AlarmTopic": cloud.ref("Alarms"),
+        "RelayFunction": cloud.ref(RELAY, "Function"),
+        "RelayDeadLetters": cloud.ref(RELAY, "DeadLetters"),
+        "UnroutedQueue": cloud.ref(UNROUTED, "Queue"),
+        "SweepQueue": cloud.ref(UNROUTED, "Sweep"),
+    }
+    for consumer in CONSUMERS:
+        expected |= outputs_of(cloud, consumer)
+    # `Function…` names a consumer's function: the relay and the unrouted queue have none.
+    found = {key: output["Value"] for key, output in cloud.service["Outputs"].items()}
+    assert found == expected
+    assert found["TakesOrders"] == (
+        '{"external": ["order.placed"], '
+        '"events": ["stock.refused", "payment.captured", "payment.declined"]}'
+    )
+
+
+def outputs_of(cloud: Cloud, consumer: ConsumerProps) -> Json:
+    parts = ["Queue", "DeadLetters", "Function"]
+    parts += ["Isolation"] if consumer.name in ISOLATING else []
+    key = output_key(consumer.name)
+    takes = {"external": consumer.external, "events": consumer.events}
+    return {
+        **{f"{part}{key}": cloud.ref(consumer, part) for part in parts},
+        f"Takes{key}": json.dumps(takes),
+    }

@@ -1,7 +1,7 @@
 """The names on which library, infrastructure and operator's tools agree. Standard library only.
 
 Whatever two of them would otherwise both spell out stands here once: attribute names of the dedup
-record and of dead letters, reason codes, and the limits that AWS documents.
+record and of dead letters, keys of stack outputs, reason codes, and the limits that AWS documents.
 """
 
 import re
@@ -129,6 +129,26 @@ class DeadLetter:
     """Body and attributes, compressed, where they and the reason are over SQS's limit together."""
     LEFT_OUT = "once-left-out"
     """The part that is in no form within SQS's limit: the producer's `attributes`, as a rule."""
+
+
+class StackOutput:
+    """Keys of the stacks' outputs by which the operator's tools find the deployed resources."""
+
+    INGRESS_TOPIC = "IngressTopicArn"
+    EVENTS_TOPIC = "EventsTopicArn"
+    RELAY_FUNCTION = "RelayFunction"  # not `Function…`: each key of that form is a consumer's
+    RELAY_DEAD_LETTERS = "RelayDeadLetters"
+    UNROUTED_QUEUE = "UnroutedQueue"
+    SWEEP_QUEUE = "SweepQueue"
+    DEDUP_TABLE = "DedupTable"
+
+    # Prefixes; the name of a consumer or table follows, in the form of `once.cdk.output_key`.
+    QUEUE = "Queue"
+    ISOLATION_QUEUE = "Isolation"
+    DEAD_LETTERS = "DeadLetters"
+    FUNCTION = "Function"
+    EVENT_TYPES = "Takes"
+    TABLE = "Table"
 
 
 class Metric:

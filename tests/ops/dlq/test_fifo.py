@@ -1,20 +1,18 @@
-"""Dead letters of a FIFO queue: they go back in their groups and in their order."""
+"""Redrive of dead letters of a FIFO queue: groups and order are kept."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from once.failures.quarantine import text
 from once.ops.dead_letters import redrive
 from once.ops.dead_letters.letter import DeadLetterQueue
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive import RateLimiter, Redriver
+from once.schema import DeadLetter
 from tests.ops.letters import Shop, note
-from tests.ops.support import Cloud
-
-REASON = {"once-reason": {"DataType": "String", "StringValue": "permanent"}}
 
 
 @dataclass
@@ -26,7 +24,7 @@ class Queues:
         self.sqs.send_message(
             QueueUrl=self.box.url,
             MessageBody=json.dumps(note(name)),
-            MessageAttributes=REASON,
+            MessageAttributes={DeadLetter.REASON: text("permanent")},
             MessageGroupId=group,
             MessageDeduplicationId=name,
         )
@@ -38,7 +36,7 @@ class Queues:
                 redriver.send(page)
 
     def arrived(self) -> list[tuple[str, str]]:
-        """What is in the queue: groups and names."""
+        """The messages in the queue: groups and names."""
         answer = self.sqs.receive_message(
             QueueUrl=self.box.source_url, MaxNumberOfMessages=10, AttributeNames=["All"]
         )
@@ -49,29 +47,29 @@ class Queues:
 
 
 @pytest.fixture
-def queues(cloud: Cloud) -> Iterator[Queues]:
-    with Shop(cloud) as shop:
-        url, dead = (
-            shop.sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
-            for name in ("orders.fifo", "orders-dead.fifo")
-        )
-        yield Queues(shop.sqs, DeadLetterQueue("orders", dead, url))
+def queues(shop: Shop) -> Queues:
+    url, dead = (
+        shop.sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
+        for name in ("orders.fifo", "orders-dead.fifo")
+    )
+    return Queues(shop.sqs, DeadLetterQueue("orders", dead, url))
 
 
-def test_letters_go_back_in_their_groups_and_in_their_order(queues: Queues) -> None:
+def test_letters_keep_their_groups_and_their_order(queues: Queues) -> None:
     for number in range(4):
         queues.add(f"a-{number}", "a")
         queues.add(f"b-{number}", "b")
     queues.redrive()
     found = queues.arrived()
-    assert [name for group, name in found if group == "a"] == [f"a-{n}" for n in range(4)]
-    assert [name for group, name in found if group == "b"] == [f"b-{n}" for n in range(4)]
+    for group in "ab":
+        names = [name for other, name in found if other == group]
+        assert names == [f"{group}-{number}" for number in range(4)]
 
 
-def test_messages_of_a_fifo_queue_are_sent_one_by_one(
+def test_each_message_of_a_fifo_queue_is_sent_in_a_call_of_its_own(
     queues: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one call, those after one that was throttled would overtake it."""
+    # Within one call, later messages would overtake a throttled one.
     sizes: list[int] = []
     send = queues.sqs.send_message_batch
 
@@ -86,14 +84,15 @@ def test_messages_of_a_fifo_queue_are_sent_one_by_one(
     assert sizes == [1, 1]
 
 
-def test_a_letter_that_is_sent_twice_is_taken_once_by_sqs_already(
+def test_letter_that_is_sent_twice_is_deduplicated_by_sqs(
     queues: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def killed(sqs: Any, letters: Any) -> dict[str, str]:
+        return {letters[0].message_id: "killed"}
+
     queues.add("a", "g")
     with monkeypatch.context() as patch:
-        patch.setattr(
-            redrive, "delete_letters", lambda sqs, letters: {letters[0].message_id: "killed"}
-        )
+        patch.setattr(redrive, "delete_letters", killed)
         queues.redrive()
     queues.redrive()
     assert queues.arrived() == [("g", "a")]

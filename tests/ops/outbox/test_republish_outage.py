@@ -1,4 +1,4 @@
-"""A stream that was out for longer than it keeps its records: the table still has the events."""
+"""After an outage that outlasts the stream, events are republished from the table."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -12,11 +12,13 @@ from once.consumer import Consumer
 from once.events.outgoing import events_in
 from once.handlers.transaction import Transaction
 from once.outbox._sns_publisher import Publisher
+from once.schema import StackOutput
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.testing.events import sqs_record
-from tests.ops.support import REGION, Cloud, run
+from tests.ops.letters import HOUR
+from tests.ops.output import stdout_of
+from tests.ops.support import REGION, Cloud
 
-HOUR = 3600
 UPSTREAM, DOWNSTREAM = Consumer("orders"), Consumer("inventory")
 STOCK = DOWNSTREAM.table("stock")
 
@@ -43,19 +45,19 @@ def aws(cloud: Cloud) -> Iterator[FakeAws]:
         "dedup_window_seconds": 45 * 24 * 60 * 60,
     }
     with FakeAws(UPSTREAM, {"stock": "sku"}, **settings) as fake:
-        cloud.outputs["once-state"]["DedupTable"] = "dedup"
+        cloud.state[StackOutput.DEDUP_TABLE] = "dedup"
         yield fake
 
 
 def relayed(cloud: Cloud, aws: FakeAws) -> None:
-    """Publish everything in the table: the relay as it was before the outage."""
+    """Publish every event in the table, like the relay before the outage."""
     items = aws.dynamodb.scan(TableName="dedup")["Items"]
-    topic = Publisher(cloud.sns, cloud.outputs["once-service"]["EventsTopicArn"])
+    topic = Publisher(cloud.sns, cloud.service[StackOutput.EVENTS_TOPIC])
     assert topic.publish([event for item in items for event in events_in(item)]) == []
 
 
 def work_off(cloud: Cloud, aws: FakeAws) -> int:
-    """Let the consumer downstream take all that reached its queue; return how much that was."""
+    """Let the downstream consumer process its queue; return the number of messages."""
     settings = replace(
         aws.runtime.settings,
         consumer="inventory",
@@ -93,7 +95,7 @@ def test_o3_after_an_outage_of_a_day_a_consumer_gets_the_events_that_it_had_not_
     aws.time += HOUR
     aws.deliver(*(cloud_event("order.drafted", {"sku": f"out-{n}"}) for n in range(12)))
     aws.time = None
-    assert run("outbox", "republish", "--since", "27h").exit_code == 0
+    stdout_of("outbox", "republish", "--since", "27h")
     assert work_off(cloud, aws) == 14
     expected = {"before", "also before", *(f"out-{n}" for n in range(12))}
     assert {item["sku"]: item["reserved"] for item in aws.items("stock")} == dict.fromkeys(

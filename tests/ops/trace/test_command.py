@@ -84,9 +84,9 @@ def pending(saga: Saga, **attributes: Any) -> None:
 @pytest.mark.parametrize(
     ("standing", "said"),
     [
-        ("in-flight", "in flight: its owner is at it, or died at it"),
+        ("in-flight", "in flight: its owner is calling the provider, or died"),
         ("not-done", "certainly not done"),
-        ("unknown", "perhaps done: nobody knows"),
+        ("unknown", "unknown: it may have been done"),
         ("of-a-later-version", "of-a-later-version"),
     ],
 )

@@ -97,7 +97,7 @@ def test_logs_that_cannot_be_read_are_noted_on_one_line(saga: Saga) -> None:
     refuse("logs.FilterLogEvents")
     [note] = notes("o-1")
     names = "inventory, notifications, orders, payments, outbox_relay"
-    assert note.startswith(f"note: not read were the logs of {names}: ")
+    assert note.startswith(f"note: the logs of {names} could not be read: ")
     assert "AccessDenied" in note
 
 
@@ -106,7 +106,7 @@ def test_missing_log_is_noted_and_the_others_are_read(saga: Saga) -> None:
     saga.log("orders", "duplicate", key_hash=saga.hash("orders", event))
     saga.logs.delete_log_group(logGroupName="/aws/lambda/once-payments")
     [note] = notes("o-1")
-    assert note.startswith("note: not read were the logs of payments: ")
+    assert note.startswith("note: the logs of payments could not be read: ")
     assert ("orders", "duplicate") in actions("o-1")
 
 

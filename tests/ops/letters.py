@@ -21,7 +21,7 @@ from once.ops.aws.queue_depth import depth
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.letter_context import read_contexts
 from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dead_letters.redrive_safety import AssessedLetter, assess, assess_letters
+from once.ops.dead_letters.redrive_safety import assess
 from once.ops.dead_letters.redrive_verdict import RedriveVerdict
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.schema import StackOutput
@@ -31,8 +31,7 @@ from tests.ops.support import REGION, Cloud, run
 
 HOUR, DAY = 3600, 24 * 3600
 KEY_LIFETIME = 23 * HOUR
-KEY = "orders#event#/test#id-a"
-"""The dedup key of `note("a")`."""
+KEY = "orders#event#/test#id-a"  # of note("a")
 
 
 class Note(Struct, frozen=True):
@@ -114,8 +113,8 @@ class Shop:
         self.cloud = cloud
         self.outside = Outside()
         self.consumer = consumer(self.outside, policy)
-        timeout: dict[str, Any] = {"effect_timeout_seconds": 2} if policy else {}
-        self.aws = FakeAws(self.consumer, {"counters": "name"}, **timeout)
+        seconds = 2 if policy else 0
+        self.aws = FakeAws(self.consumer, {"counters": "name"}, effect_timeout_seconds=seconds)
 
     def __enter__(self) -> Self:
         self.aws.__enter__()
@@ -232,10 +231,6 @@ class Shop:
         """Return the verdict on the only dead letter, now or later."""
         [context] = read_contexts(self.records, [self.letter()])
         return assess(context, datetime.fromtimestamp(time.time() + in_seconds, UTC))
-
-    def assessed(self) -> list[AssessedLetter]:
-        """Return the verdict on every dead letter."""
-        return assess_letters(self.records, self.letters())
 
     def forget(self) -> None:
         """Delete every dedup record, as TTL does in the end."""

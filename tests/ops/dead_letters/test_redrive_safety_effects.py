@@ -25,12 +25,13 @@ Failing = Callable[..., Shop]
 
 @pytest.fixture
 def failing(cloud: Cloud) -> Iterator[Failing]:
-    """Start a consumer with an effect, of which the first three calls fail."""
+    """Start a consumer whose effect fails three times, and let it give up a message."""
     with ExitStack() as stack:
 
         def start(policy: Policy, error: Exception | None = None) -> Shop:
             shop = stack.enter_context(Shop(cloud, policy))
             shop.outside.answers = [error or TimeoutError()] * 3
+            shop.give_up(note(data={"amount": 1}))
             return shop
 
         yield start
@@ -38,7 +39,6 @@ def failing(cloud: Cloud) -> Iterator[Failing]:
 
 def test_effect_that_was_certainly_not_done_continues(failing: Failing) -> None:
     shop = failing(Policy.PROVIDER_KEY, NotDone())
-    shop.give_up(note())
     verdict = shop.verdict(in_seconds=KEY_LIFETIME + HOUR)
     assert verdict.outcome is RedriveOutcome.PROCESSED
     assert "has certainly not been done" in verdict.why
@@ -50,7 +50,6 @@ def test_unknown_effect_continues_under_its_key_while_the_provider_knows_it(
     failing: Failing,
 ) -> None:
     shop = failing(Policy.PROVIDER_KEY)
-    shop.give_up(note())
     [key] = set(shop.outside.calls)
     verdict = shop.verdict(in_seconds=KEY_LIFETIME - HOUR)
     assert verdict.outcome is RedriveOutcome.PROCESSED
@@ -64,7 +63,6 @@ def test_unknown_effect_is_unsafe_once_the_provider_may_have_forgotten_its_key(
     failing: Failing,
 ) -> None:
     shop = failing(Policy.PROVIDER_KEY)
-    shop.give_up(note())
     [key] = set(shop.outside.calls)
     verdict = shop.verdict(in_seconds=LAST_TAKEOVER + 1)
     assert not verdict.safe
@@ -83,7 +81,6 @@ def test_unknown_effect_without_a_key_is_unsafe(
     failing: Failing, policy: Policy, reasons: list[str]
 ) -> None:
     shop = failing(policy)
-    shop.give_up(note())
     verdict = shop.verdict()
     assert not verdict.safe
     assert "comes back as effect-unknown if it is done at most once" in verdict.why
@@ -92,7 +89,6 @@ def test_unknown_effect_without_a_key_is_unsafe(
 
 def test_unknown_effect_whose_record_is_gone_is_unsafe(failing: Failing) -> None:
     shop = failing(Policy.AT_MOST_ONCE)
-    shop.give_up(note())
     shop.forget()
     verdict = shop.verdict()
     assert not verdict.safe
@@ -101,9 +97,10 @@ def test_unknown_effect_whose_record_is_gone_is_unsafe(failing: Failing) -> None
 
 def test_conflict_with_a_pending_effect_is_dead_lettered_again(failing: Failing) -> None:
     shop = failing(Policy.AT_MOST_ONCE)
-    shop.process(note(data={"amount": 1}))
     shop.give_up(note(data={"amount": 9}))
-    unknown, conflict = (assessed.verdict for assessed in shop.assessed())
+    unknown, conflict = (
+        assessed.verdict for assessed in assess_letters(shop.records, shop.letters())
+    )
     assert unknown.outcome is RedriveOutcome.UNSAFE
     assert conflict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
     assert "as key-conflict: other content" in conflict.why
@@ -111,7 +108,6 @@ def test_conflict_with_a_pending_effect_is_dead_lettered_again(failing: Failing)
 
 def test_unknown_effect_takes_precedence_over_other_content(failing: Failing) -> None:
     shop = failing(Policy.AT_MOST_ONCE)
-    shop.give_up(note(data={"amount": 1}))
     other = OriginalMessage(json.dumps(note(data={"amount": 9})), {})
     [found] = assess_letters(shop.records, [replace(shop.letter(), original=other)])
     assert found.verdict.outcome is RedriveOutcome.UNSAFE

@@ -61,13 +61,6 @@ def test_edited_message_is_redriven_with_a_note_of_the_edit(invalid: Shop, edito
     assert message["MessageAttributes"][DeadLetter.KEY_HASH]["StringValue"] == before.key_hash
 
 
-def test_edited_message_commits_once(invalid: Shop, editor: Editor) -> None:
-    editor.writes(VALID)
-    edit(invalid)
-    invalid.work_off()
-    assert invalid.counted() == {"a": 3}
-
-
 def test_edited_message_that_fails_again_shows_the_edit(invalid: Shop, editor: Editor) -> None:
     editor.writes(note("a", data={"amount": "four"}))
     edit(invalid)

@@ -37,13 +37,10 @@ def test_letters_are_grouped_by_consumer_reason_and_age(mixed: Shop) -> None:
         [RELAY, "unpublishable", "under 1 h", "1"],
     ]
     assert "looked at 5 of about 5 dead letters" in output
+    assert "looked at 2 of about 5 dead letters" in stdout_of("dlq", "list", "--limit", 2)
     assert "\x1b" not in output
-
-
-def test_rows_show_the_beginnings_of_message_ids(mixed: Shop) -> None:
-    ids = {letter.message_id[:8] for letter in mixed.letters()}
-    shown = [row[5].split() for row in rows(stdout_of("dlq", "list", "--consumer", "orders"))]
-    assert {one for some in shown for one in some} == ids
+    shown = {message_id for *_, ids in rows(output)[:-1] for message_id in ids.split()}
+    assert shown == {letter.message_id[:8] for letter in mixed.letters()}
 
 
 def test_large_group_shows_some_of_its_ids(shop: Shop) -> None:
@@ -64,12 +61,14 @@ def test_reasons_are_complete_on_a_narrow_terminal(
     assert {len(line) for line in output.splitlines()[:-1]} <= {*range(81)}
 
 
-def test_json_omits_bodies_and_texts_that_may_quote_them(mixed: Shop) -> None:
+def test_json_has_metadata_without_bodies_or_texts_that_may_quote_them(mixed: Shop) -> None:
+    before = mixed.letters()
     output = stdout_of("dlq", "list", "--json")
+    assert mixed.hidden() == 0
     found = json.loads(output)
     assert (found["looked_at"], found["approximate_number"]) == (5, 5)
     letters = {letter["message_id"]: letter for letter in found["letters"]}
-    for letter in mixed.letters():
+    for letter in before:
         shown = letters[letter.message_id]
         assert shown["consumer"] == "orders"
         assert shown["reason"] == letter.reason
@@ -77,16 +76,11 @@ def test_json_omits_bodies_and_texts_that_may_quote_them(mixed: Shop) -> None:
         assert shown["lineage"] == [stay.message_id for stay in letter.lineage]
         assert shown["first_seen"] == letter.first_seen.isoformat()
         assert shown["dead_lettered"] == letter.sent_at.isoformat()
-        assert shown["receive_count"] == (1 if letter.moved else 5)
+        # SQS counts each look as a receive.
+        assert shown["receive_count"] == (letter.receive_count + 1 if letter.moved else 5)
     assert {letter["error"] for letter in letters.values()} == {"Unexpected", "Unparseable", None}
     for secret in ("boom", "id-a", "specversion"):
         assert secret not in output
-
-
-def test_list_changes_no_letter(mixed: Shop) -> None:
-    before = mixed.letters()
-    stdout_of("dlq", "list")
-    assert mixed.hidden() == 0
     assert [letter.original for letter in mixed.letters()] == [one.original for one in before]
 
 
@@ -94,10 +88,6 @@ def test_empty_queues_are_reported(shop: Shop) -> None:
     output = stdout_of("dlq", "list")
     assert output.splitlines() == ["no dead letters", "looked at 0 of about 0 dead letters"]
     assert listed()["letters"] == []
-
-
-def test_limit_is_shown_with_the_approximate_number(mixed: Shop) -> None:
-    assert "looked at 2 of about 5 dead letters" in stdout_of("dlq", "list", "--limit", 2)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_letters_go_back_and_are_worked_on_once(shop: Shop) -> None:
     assert shop.counted() == dict.fromkeys(names, 1)
 
 
-def test_redriven_message_has_the_producers_body_and_attributes(shop: Shop) -> None:
+def test_redriven_message_has_the_producers_body_and_attributes_and_its_history(shop: Shop) -> None:
     shop.give_up(note("a"), error=ValueError(), tenant="é{}", traceparent="00-1")
     redrive()
     [message] = shop.waiting()
@@ -44,14 +44,8 @@ def test_redriven_message_has_the_producers_body_and_attributes(shop: Shop) -> N
         "tenant": "é{}",
         "traceparent": "00-1",
     }
-
-
-def test_redriven_message_has_its_history_and_no_reason(shop: Shop) -> None:
-    shop.fail("a")
-    redrive()
-    [message] = shop.waiting()
     history = {DeadLetter.LINEAGE, DeadLetter.FIRST_SEEN, DeadLetter.KEY_HASH}
-    assert set(message["MessageAttributes"]) == history
+    assert set(message["MessageAttributes"]) == {DeadLetter.ATTRIBUTES, *history}
 
 
 @pytest.mark.parametrize("number", [0, 10])

@@ -1,13 +1,20 @@
-"""`dlq redrive` while SQS refuses or throttles calls; and its rate limit."""
+"""`dlq redrive` while SQS refuses or throttles calls; its rate limit; and FIFO queues."""
 
 import json
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from once.failures.quarantine import text
 from once.ops.aws.batch_calls import ATTEMPTS
-from once.ops.dead_letters.redrive import RateLimiter
+from once.ops.aws.clients import client
+from once.ops.dead_letters import redrive
+from once.ops.dead_letters.letter import DeadLetterQueue
+from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters.redrive import RateLimiter, Redriver
+from once.schema import DeadLetter
 from tests.ops.letters import Shop, note
 from tests.ops.output import numbers, stderr_of, stdout_of
 from tests.ops.support import (
@@ -16,6 +23,7 @@ from tests.ops.support import (
     answer_with,
     fail_entries,
     refusal,
+    requests_of,
     run,
 )
 
@@ -105,3 +113,80 @@ def test_rate_of_messages_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
         now[0] += 0.25
     assert slept == [0.75] * 3
     assert [RateLimiter(rate).max_per_call for rate in (0.1, 3, 10, 500)] == [1, 3, 10, 10]
+
+
+@dataclass
+class FifoQueues:
+    """A FIFO queue and its dead-letter queue."""
+
+    sqs: Any
+    box: DeadLetterQueue
+
+    def add(self, name: str, group: str) -> None:
+        self.sqs.send_message(
+            QueueUrl=self.box.url,
+            MessageBody=json.dumps(note(name)),
+            MessageAttributes={DeadLetter.REASON: text("permanent")},
+            MessageGroupId=group,
+            MessageDeduplicationId=name,
+        )
+
+    def redrive(self) -> None:
+        sqs = client("sqs")
+        with QueueWalk(sqs, [self.box], limit=100) as walk:
+            redriver = Redriver(sqs, RateLimiter(1000), walk.forget)
+            for page in walk.pages():
+                redriver.send(page)
+
+    def arrived(self) -> list[tuple[str, str]]:
+        """The messages in the queue: groups and names."""
+        answer = self.sqs.receive_message(
+            QueueUrl=self.box.source_url, MaxNumberOfMessages=10, AttributeNames=["All"]
+        )
+        return [
+            (message["Attributes"]["MessageGroupId"], json.loads(message["Body"])["data"]["name"])
+            for message in answer.get("Messages", [])
+        ]
+
+
+@pytest.fixture
+def fifo(shop: Shop) -> FifoQueues:
+    url, dead = (
+        shop.sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
+        for name in ("orders.fifo", "orders-dead.fifo")
+    )
+    return FifoQueues(shop.sqs, DeadLetterQueue("orders", dead, url))
+
+
+def test_letters_keep_their_groups_and_their_order(fifo: FifoQueues) -> None:
+    for number in range(4):
+        fifo.add(f"a-{number}", "a")
+        fifo.add(f"b-{number}", "b")
+    fifo.redrive()
+    found = fifo.arrived()
+    for group in "ab":
+        names = [name for other, name in found if other == group]
+        assert names == [f"{group}-{number}" for number in range(4)]
+
+
+def test_each_message_of_a_fifo_queue_is_sent_in_a_call_of_its_own(fifo: FifoQueues) -> None:
+    # Within one call, later messages would overtake a throttled one.
+    asked = requests_of("sqs.SendMessageBatch")
+    fifo.add("a", "g")
+    fifo.add("b", "g")
+    fifo.redrive()
+    assert [len(request["Entries"]) for request in asked] == [1, 1]
+
+
+def test_letter_that_is_sent_twice_is_deduplicated_by_sqs(
+    fifo: FifoQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(sqs: Any, letters: Any) -> dict[str, str]:
+        return {letters[0].message_id: "killed"}
+
+    fifo.add("a", "g")
+    with monkeypatch.context() as patch:
+        patch.setattr(redrive, "delete_letters", killed)
+        fifo.redrive()
+    fifo.redrive()
+    assert fifo.arrived() == [("g", "a")]

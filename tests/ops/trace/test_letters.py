@@ -109,13 +109,6 @@ def test_event_in_a_dead_letter_of_the_relay_is_not_noted_as_open(saga: Saga) ->
     assert "note:" not in stdout_of("trace", "o-1")
 
 
-def test_dead_letters_are_visible_afterwards(saga: Saga) -> None:
-    for number in range(12):
-        saga.bury("orders", placed(f"o-{number}"))
-    for _ in range(2):
-        assert actions("o-11") == [("orders", "quarantined")]
-
-
 def test_dead_letters_that_were_not_read_are_noted(
     saga: Saga, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 """Names that library, infrastructure and operator's tools share. Standard library only.
 
-They are the attribute names of dedup records and dead letters, reason codes, metrics, and the
-limits that AWS documents.
+They are the attribute names of dedup records and dead letters, keys of stack outputs, reason codes,
+metrics, and the limits that AWS documents.
 """
 
 import re
@@ -129,6 +129,26 @@ class DeadLetter:
     """Body and attributes, compressed, if they exceed SQS's limit together with the reason."""
     LEFT_OUT = "once-left-out"
     """The part that does not fit even compressed: usually the producer's `attributes`."""
+
+
+class StackOutput:
+    """Keys of the stacks' outputs by which the operator's tools find the deployed resources."""
+
+    INGRESS_TOPIC = "IngressTopicArn"
+    EVENTS_TOPIC = "EventsTopicArn"
+    RELAY_FUNCTION = "RelayFunction"  # not `Function…`: each key of that form is a consumer's
+    RELAY_DEAD_LETTERS = "RelayDeadLetters"
+    UNROUTED_QUEUE = "UnroutedQueue"
+    SWEEP_QUEUE = "SweepQueue"
+    DEDUP_TABLE = "DedupTable"
+
+    # Prefixes; the name of a consumer or table follows, in the form of `once.cdk.output_key`.
+    QUEUE = "Queue"
+    ISOLATION_QUEUE = "Isolation"
+    DEAD_LETTERS = "DeadLetters"
+    FUNCTION = "Function"
+    EVENT_TYPES = "Takes"
+    TABLE = "Table"
 
 
 class Metric:

@@ -13,6 +13,7 @@ from once.cdk import (
     DeploymentConfig,
     IdempotentConsumer,
     OutboxRelay,
+    StackOutput,
     Topics,
     UnroutedEvents,
     add_table_alarms,
@@ -78,25 +79,27 @@ class ServiceStack(Stack):
         ]
         for consumer in self.consumers:
             self._add_outputs(consumer)
-        # Not `Function…`: an output of that name belongs to a consumer.
-        CfnOutput(self, "RelayFunction", value=self.relay.function.function_name)
-        CfnOutput(self, "RelayDeadLetters", value=self.relay.dead_letters.queue_url)
-        CfnOutput(self, "UnroutedQueue", value=self.unrouted.queue.queue_url)
-        CfnOutput(self, "SweepQueue", value=self.unrouted.sweep.queue_url)
+        CfnOutput(self, StackOutput.RELAY_FUNCTION, value=self.relay.function.function_name)
+        CfnOutput(self, StackOutput.RELAY_DEAD_LETTERS, value=self.relay.dead_letters.queue_url)
+        CfnOutput(self, StackOutput.UNROUTED_QUEUE, value=self.unrouted.queue.queue_url)
+        CfnOutput(self, StackOutput.SWEEP_QUEUE, value=self.unrouted.sweep.queue_url)
         add_table_alarms(self, f"{config.service}-{DEDUP}", state.dedup_table)
         self._add_alarm_topic()
         if not config.local:  # the embedded AWS has no metrics to show
             self._add_dashboard(config.service, state.tables)
 
     def _add_outputs(self, consumer: IdempotentConsumer) -> None:
-        name = output_key(consumer.props.name)
-        CfnOutput(self, f"Queue{name}", value=consumer.queue.queue_url)
-        if consumer.isolation is not None:
-            CfnOutput(self, f"Isolation{name}", value=consumer.isolation.queue_url)
-        CfnOutput(self, f"DeadLetters{name}", value=consumer.dead_letters.queue_url)
-        CfnOutput(self, f"Function{name}", value=consumer.function.function_name)
         takes = {"external": consumer.props.external, "events": consumer.props.events}
-        CfnOutput(self, f"Takes{name}", value=json.dumps(takes))
+        isolation = consumer.isolation
+        outputs = {
+            StackOutput.QUEUE: consumer.queue.queue_url,
+            **({StackOutput.ISOLATION_QUEUE: isolation.queue_url} if isolation else {}),
+            StackOutput.DEAD_LETTERS: consumer.dead_letters.queue_url,
+            StackOutput.FUNCTION: consumer.function.function_name,
+            StackOutput.EVENT_TYPES: json.dumps(takes),
+        }
+        for prefix, value in outputs.items():
+            CfnOutput(self, f"{prefix}{output_key(consumer.props.name)}", value=value)
 
     def _add_alarm_topic(self) -> None:
         topic = make_alarm_topic(self)

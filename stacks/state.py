@@ -15,6 +15,7 @@ from once.cdk import (
     DeploymentConfig,
     RelayFailures,
     RetainedTable,
+    StackOutput,
     acknowledge_finding,
     output_key,
 )
@@ -47,13 +48,13 @@ class StateStack(Stack):
     ) -> None:
         super().__init__(scope, name, description="Once: dedup records, business tables, secrets")
         self.dedup_table = DedupTable(self, DEDUP)
-        CfnOutput(self, "DedupTable", value=self.dedup_table.table_name)
+        CfnOutput(self, StackOutput.DEDUP_TABLE, value=self.dedup_table.table_name)
         self._tables = {
             table.name: RetainedTable(self, table.name, table)
             for table in _union(consumer.tables for consumer in consumers)
         }
         for table_name, table in self._tables.items():
-            CfnOutput(self, f"Table{output_key(table_name)}", value=table.table_name)
+            CfnOutput(self, f"{StackOutput.TABLE}{output_key(table_name)}", value=table.table_name)
         self._secrets = {
             secret: self._make_secret(secret)
             for secret in _union(consumer.secrets for consumer in consumers)

@@ -8,6 +8,8 @@ seconds.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from once.schema import StackOutput
+
 if TYPE_CHECKING:
     from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
     from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
@@ -32,6 +34,7 @@ __all__ = [
     "OutboxRelay",
     "RelayFailures",
     "RetainedTable",
+    "StackOutput",
     "SynthError",
     "TableProps",
     "Topics",

@@ -12,7 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from once.cdk.props import ConsumerProps
-from once.schema import EVENT_TYPE_ATTRIBUTE
+from once.schema import EVENT_TYPE_ATTRIBUTE, StackOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Topics:
             ingress=sns.Topic(scope, "Ingress", master_key=key, enforce_ssl=True),
             events=sns.Topic(scope, "Events", master_key=key, enforce_ssl=True),
         )
-        CfnOutput(scope, "IngressTopicArn", value=topics.ingress.topic_arn)
-        CfnOutput(scope, "EventsTopicArn", value=topics.events.topic_arn)
+        CfnOutput(scope, StackOutput.INGRESS_TOPIC, value=topics.ingress.topic_arn)
+        CfnOutput(scope, StackOutput.EVENTS_TOPIC, value=topics.events.topic_arn)
         return topics
 
     def subscribe(

@@ -54,10 +54,12 @@ class QueueStatus:
 @app.command()
 def status(
     service: ServiceOption = "once",
-    watch: Annotated[bool, typer.Option(help="Look again until Ctrl-C.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
+    watch: Annotated[bool, typer.Option(help="Repeat until Ctrl-C.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON in place of a table.")
+    ] = False,
 ) -> None:
-    """Show every consumer's queue and its dead letters; figures are approximate on AWS."""
+    """Show the number of messages in every queue; the numbers are approximate on AWS."""
     deployment = Deployment.find(service)
     if not watch:
         _show(deployment, as_json=as_json)

@@ -20,10 +20,10 @@ NAMES = {
     },
     "once.cdk": {
         *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
-        *("RelayFailures", "RetainedTable", "SynthError", "TableProps", "Topics", "UnroutedEvents"),
-        *("acknowledge_finding", "add_table_alarms", "consumer_set_faults", "deployment_faults"),
-        *("event_sources", "make_alarm_topic", "notify", "output_key", "tables_row"),
-        "unmanaged_mapping_faults",
+        *("RelayFailures", "RetainedTable", "StackOutput", "SynthError", "TableProps", "Topics"),
+        *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
+        *("deployment_faults", "event_sources", "make_alarm_topic", "notify", "output_key"),
+        *("tables_row", "unmanaged_mapping_faults"),
     },
     "once.testing": {
         *("FakeAws", "FakeContext", "Fault", "answer_lost", "cancelled", "cloud_event", "inject"),

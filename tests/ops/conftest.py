@@ -1,9 +1,9 @@
-"""No test of the command line opens a connection, waits, or sees the user's own AWS settings."""
+"""No test of the command line opens a connection, waits, or reads the user's own AWS settings."""
 
 import os
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -12,14 +12,16 @@ from moto import mock_aws
 
 from demo.traffic import publisher as publish
 from demo.traffic import stock
+from once.ops.dead_letters import queue_walk as walk
 from once.ops.outbox import republish
 from once.ops.terminal.console import console
-from tests.ops.editing import Editor
+from once.ops.trace import _timeline as timeline
+from tests.ops.hostile import Mess
 from tests.ops.letters import Shop
-from tests.ops.support import REGION, Cloud, describe_stacks
+from tests.ops.support import OK, REGION, Cloud, refusal
 from tests.ops.tracing import Saga
 
-# What the SDK reads of each service takes 50 ms, and can be shared.
+# The SDK takes 50 ms to read the model of a service. All sessions share the models.
 _MODELS = Session().get_component("data_loader")
 
 
@@ -32,7 +34,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    for name in ("_width", "_height"):  # what the console was told when it was made
+    for name in ("_width", "_height"):  # set when the console was made
         monkeypatch.setattr(console, name, None)
     monkeypatch.setenv("COLUMNS", "200")
 
@@ -41,72 +43,49 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A deployment of both consumers. AWS in memory is for one thread only."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    monkeypatch.setattr(publish, "THREADS", 1)
-    monkeypatch.setattr(republish, "THREADS", 1)
-    monkeypatch.setattr(stock, "THREADS", 1)
+    for module in (publish, republish, stock, timeline):
+        monkeypatch.setattr(module, "THREADS", 1)
+    monkeypatch.setattr(walk, "WAIT_SECONDS", 0)
     with mock_aws():
-        session = _quick_session()
+        session = Session()
+        session.register_component("data_loader", _MODELS)
         boto3.setup_default_session(botocore_session=session)
         running = Cloud()
-        answer = describe_stacks(running.outputs)  # AWS in memory knows no stacks
-        session.register("before-call.cloudformation.DescribeStacks", answer)
+
+        def describe_stacks(**call: Any) -> Any:
+            name = call["params"]["body"]["StackName"]
+            if name not in running.outputs:
+                return refusal("ValidationError", f"Stack with id {name} does not exist")
+            pairs = [{"OutputKey": k, "OutputValue": v} for k, v in running.outputs[name].items()]
+            return OK, {"Stacks": [{"StackName": name, "Outputs": pairs}]}
+
+        # AWS in memory deploys no stacks and runs no functions.
+        session.register("before-call.cloudformation.DescribeStacks", describe_stacks)
         session.register("before-call.lambda.Invoke", running.invoke_relay)
         yield running
 
 
-def _quick_session() -> Session:
-    session = Session()
-    session.register_component("data_loader", _MODELS)
-    return session
-
-
 @pytest.fixture
 def at_work(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
-    """The same, with consumers: they work off their queues whenever somebody waits."""
+    """The same, with consumers: they empty their queues during every wait."""
     monkeypatch.setattr("time.sleep", lambda seconds: cloud.work_off())
     return cloud
 
 
 @pytest.fixture
 def shop(cloud: Cloud) -> Iterator[Shop]:
-    """A consumer with its queues, whose dead letters an operator looks at."""
+    """A consumer with its queues and dead letters."""
     with Shop(cloud) as shop:
         yield shop
 
 
 @pytest.fixture
-def saga(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Saga:
-    """A deployment whose consumers and logs a test fills, for `trace` to follow an event."""
-    return Saga(cloud, monkeypatch)
+def mess(shop: Shop) -> Mess:
+    """The same deployment, to be filled with forged letters and records."""
+    return Mess(shop)
 
 
 @pytest.fixture
-def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Editor:
-    """What `dlq redrive --edit` opens."""
-    return Editor(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def commit(cloud: Cloud) -> Callable[..., None]:
-    """Write a dedup record; ages in hours."""
-
-    def commit(
-        pk: str,
-        *events: str,
-        age: float = 1,
-        expires_in: float = 45 * 24,
-        outbox: str | None = None,
-    ) -> None:
-        now = datetime.now(UTC)
-        committed, expires = now - timedelta(hours=age), now + timedelta(hours=expires_in)
-        item = {
-            "pk": {"S": pk},
-            "commit": {"S": "c"},
-            "committed_at": {"N": str(int(committed.timestamp() * 1000))},
-            "expires_at": {"N": str(int(expires.timestamp()))},
-        }
-        if events or outbox:
-            item["outbox"] = {"S": outbox or f"[{','.join(events)}]"}
-        cloud.dynamodb.put_item(TableName="physical-dedup", Item=item)
-
-    return commit
+def saga(cloud: Cloud) -> Saga:
+    """A deployment of four consumers, with records and logs for `trace` to follow an event."""
+    return Saga(cloud)

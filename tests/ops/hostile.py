@@ -1,8 +1,9 @@
-"""Any dead letter and any dedup record: what a producer, or a faulty writer, could leave behind."""
+"""Forged dead letters and dedup records: values that a producer, or a faulty writer, may leave."""
 
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
@@ -10,46 +11,39 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from moto.sqs.models import sqs_backends
 
 from once.events.dedup_key import key_hash
 from once.failures.quarantine import allowed
-from once.schema import DeadLetter, Outcome, Reason, Record, Standing, State
-from tests.ops.letters import note
+from once.schema import RELAY, DeadLetter, Outcome, Reason, Record, Standing, State
+from tests.ops.letters import KEY, Shop, note
+from tests.ops.support import REGION, add_to_answer
 
 quick = settings(
     derandomize=True,
     database=None,
     deadline=None,
     max_examples=40,
+    # Examples share a fixture: each deletes its letters and records at its end.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-"""Each example clears what the last one left, so they share a fixture."""
 
 NOW = datetime.now(UTC)
-PK = "orders#event#/test#id-a"
-"""The key of `note("a")`."""
+OUT_OF_RANGE = ("0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59")
+"""Date-times whose UTC form is outside the years 1 to 9999."""
 
-COMMANDS = "\x1b]0;owned\x07", "\x9b31m", "\u202e", "\u2066", "\x00", "\x7f", "\r", "\ud800"
-MARKUP = "[bold red]loud[/]", "[/]", "[link=file:///]x[/link]", ":smile:", "\\[", "[/nothing]"
-texts = st.one_of(
-    st.text(max_size=20),
-    st.lists(st.sampled_from((*COMMANDS, *MARKUP, "\n", " ", ",", "#", "a", "1")), max_size=6).map(
-        "".join
-    ),
-)
-beyond = st.sampled_from(("0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"))
-edges = st.sampled_from(
-    (
-        *("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999", "2026-02-30"),
-        *(NOW.isoformat(), (NOW - timedelta(days=100)).isoformat()),
-    )
-)
+_COMMANDS = "\x1b]0;owned\x07", "\x9b31m", "\u202e", "\u2066", "\x00", "\x7f", "\r", "\ud800"
+_MARKUP = "[bold red]loud[/]", "[/]", "[link=file:///]x[/link]", ":smile:", "\\[", "[/nothing]"
+_EDGES = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999", "2026-02-30", NOW.isoformat())
+
+texts = st.text(max_size=20) | st.lists(
+    st.sampled_from((*_COMMANDS, *_MARKUP, "\n", " ", ",", "#", "a", "1")), max_size=6
+).map("".join)
+zones = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 moments = st.one_of(
-    beyond,
-    edges,
-    st.datetimes(
-        timezones=st.none() | st.integers(-1439, 1439).map(lambda m: timezone(timedelta(minutes=m)))
-    ).map(datetime.isoformat),
+    st.sampled_from(OUT_OF_RANGE),
+    st.sampled_from((*_EDGES, (NOW - timedelta(days=100)).isoformat())),
+    st.datetimes(timezones=st.none() | zones).map(datetime.isoformat),
     texts,
 )
 numbers = st.one_of(
@@ -58,46 +52,45 @@ numbers = st.one_of(
     st.integers(-(10**7), 10**7).map(lambda s: str(int(NOW.timestamp()) + s)),
     st.integers(-(10**10), 10**10).map(lambda ms: str(int(NOW.timestamp() * 1000) + ms)),
 )
-hashes = st.sampled_from((key_hash(PK), key_hash("other"), "A" * 64, "0" * 63))
+hashes = st.sampled_from((key_hash(KEY), key_hash("other"), "A" * 64, "0" * 63))
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
 
-_stays = st.tuples(
-    st.one_of(st.just("m-1"), texts), st.one_of(st.sampled_from([*Reason]), texts), moments
-).map(" ".join)
-_lambda_attributes = st.dictionaries(
-    texts,
-    st.fixed_dictionaries({}, optional={"stringValue": json_values, "binaryValue": json_values}),
-    max_size=2,
-)
-_packed = st.one_of(
-    json_values,
-    st.fixed_dictionaries({"body": texts, "attributes": _lambda_attributes | json_values}),
-)
+
+def some_of(members: Mapping[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    """Dictionaries with any of these members."""
+    return st.fixed_dictionaries({}, optional={**members})
 
 
-def events() -> st.SearchStrategy[str]:
-    """Bodies that are events: sound ones in which some members are anything at all."""
-    anything = {
+events = some_of(
+    {
         **dict.fromkeys(("id", "source", "type", "subject"), texts | json_values),
         "time": moments | json_values,
         "data": json_values,
+        "extension": json_values,
     }
-    changes = st.fixed_dictionaries({}, optional={**anything, "extension": json_values})
-    return changes.map(lambda members: json.dumps({**note("a"), **members}))
+).map(lambda members: json.dumps({**note("a"), **members}))
+"""Bodies that are valid events except for some members."""
 
-
-times = moments.map(lambda time: json.dumps({**note("a"), "time": time}))
-bodies = st.one_of(times, events(), texts, json_values.map(json.dumps))
-
+_times = moments.map(lambda time: json.dumps({**note("a"), "time": time}))
+_bodies = st.one_of(_times, events, texts, json_values.map(json.dumps))
+_stays = st.tuples(
+    st.one_of(st.just("m-1"), texts), st.one_of(st.sampled_from([*Reason]), texts), moments
+).map(" ".join)
 _lineages = st.one_of(
     st.lists(_stays, max_size=3).map(",".join),
     _stays.map(lambda stay: ",".join([stay] * 1000)),
 )
-_usual: dict[str, st.SearchStrategy[str | bytes]] = {
+_lambda_attributes = st.dictionaries(
+    texts, some_of({"stringValue": json_values, "binaryValue": json_values}), max_size=2
+)
+_packed = json_values | st.fixed_dictionaries(
+    {"body": texts, "attributes": _lambda_attributes | json_values}
+)
+_valid: dict[str, st.SearchStrategy[str | bytes]] = {
     DeadLetter.REASON: st.sampled_from([*Reason]),
     DeadLetter.KEY_HASH: hashes,
     DeadLetter.FIRST_SEEN: moments,
@@ -107,38 +100,38 @@ _usual: dict[str, st.SearchStrategy[str | bytes]] = {
     DeadLetter.ORIGINAL_GZIP: _packed.map(json.dumps).map(str.encode).map(gzip.compress),
     **dict.fromkeys((DeadLetter.ERROR, DeadLetter.CONSUMER, "once-", "tenant"), texts),
 }
-_unusual = st.one_of(moments, hashes, texts, json_values.map(json.dumps))
+_invalid = st.one_of(moments, hashes, texts, json_values.map(json.dumps))
 _binaries = st.binary(min_size=1, max_size=20) | st.just(gzip.compress(b"[" * 100_000))
 
 
 def attribute(value: str | bytes) -> dict[str, Any]:
-    """A message attribute, as far as SQS takes it."""
+    """A message attribute that SQS accepts."""
     if isinstance(value, bytes):
         return {"DataType": "Binary", "BinaryValue": value}
     return {"DataType": "String", "StringValue": allowed(value) or "-"}
 
 
-_anything = {
-    name: st.one_of(usual, usual, _unusual, _binaries).map(attribute)
-    for name, usual in _usual.items()
+_attribute = {
+    name: st.one_of(valid, valid, _invalid, _binaries).map(attribute)
+    for name, valid in _valid.items()
 }
-_only_one = [st.fixed_dictionaries({name: value}) for name, value in _anything.items()]
-attributes = st.one_of(
+_attributes = st.one_of(
     st.just({}),
-    st.one_of(_only_one),  # the others must not be in the way of what it does
-    st.fixed_dictionaries({}, optional=_anything).map(lambda some: dict([*some.items()][:10])),
+    # A single attribute: others could hide its effect.
+    st.one_of([st.fixed_dictionaries({name: value}) for name, value in _attribute.items()]),
+    some_of(_attribute).map(lambda some: dict([*some.items()][:10])),
 )
 
 
 @dataclass(frozen=True)
 class Forged:
-    """A dead letter that could be there.
+    """A forged dead letter.
 
     Attributes:
         body: its body.
         attributes: its message attributes.
-        moved: whether SQS moved it, and says so.
-        relay: whether it is the relay's.
+        moved: whether SQS reports that it moved the message.
+        relay: whether it is in the relay's queue.
     """
 
     body: str
@@ -149,70 +142,94 @@ class Forged:
 
 letters = st.builds(
     Forged,
-    bodies.map(lambda body: allowed(body) or "-"),
-    attributes,
+    _bodies.map(lambda body: allowed(body) or "-"),
+    _attributes,
     moved=st.booleans(),
     relay=st.integers(0, 4).map(lambda n: n == 0),
 )
 
-values = st.one_of(
-    st.one_of(texts, moments).map(lambda text: {"S": _stored(text)}),
-    numbers.map(lambda number: {"N": number}),
-    st.sampled_from(
-        (
-            {"NULL": True},
-            {"BOOL": False},
-            {"B": b"\x00"},
-            {"L": [{"N": "1"}]},
-            {"M": {"S": {"S": "x"}}},
-            {"SS": ["a"]},
-            {"NS": ["1.5"]},
-        )
-    ),
+
+def _text(text: str) -> dict[str, Any]:
+    """A text attribute of DynamoDB, which is UTF-8."""
+    return {"S": text.encode(errors="replace").decode()}
+
+
+def _member_of(kind: type[StrEnum]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.sampled_from([*kind]).map(_text)
+
+
+_VALUES: tuple[dict[str, Any], ...] = (
+    *({"NULL": True}, {"BOOL": False}, {"B": b"\x00"}, {"L": [{"N": "1"}]}),
+    *({"M": {"S": {"S": "x"}}}, {"SS": ["a"]}, {"NS": ["1.5"]}),
 )
-outboxes = st.one_of(
-    st.lists(
-        st.fixed_dictionaries(
-            {}, optional=dict.fromkeys(("id", "source", "type", "data"), json_values)
-        ),
-        max_size=2,
-    ).map(json.dumps),
-    st.lists(events(), max_size=2).map(lambda some: f"[{','.join(some)}]"),
+_number = numbers.map(lambda number: {"N": number})
+_any_value = st.one_of((texts | moments).map(_text), _number, st.sampled_from(_VALUES))
+_outboxes = st.one_of(
+    st.lists(some_of(dict.fromkeys(("id", "source", "type", "data"), json_values)), max_size=2).map(
+        json.dumps
+    ),
+    st.lists(events, max_size=2).map(lambda some: f"[{','.join(some)}]"),
     texts,
-).map(lambda text: {"S": _stored(text)})
-
-
-def _stored(text: str) -> str:
-    """A text as DynamoDB can hold it: UTF-8."""
-    return text.encode(errors="replace").decode()
-
-
-def _one_of(kind: type[StrEnum]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.sampled_from([*kind]).map(lambda member: {"S": str(member)})
-
-
-_written: dict[str, st.SearchStrategy[dict[str, Any]]] = {
-    Record.STATE: _one_of(State),
-    Record.STANDING: _one_of(Standing),
-    Record.OUTCOME: _one_of(Outcome),
-    Record.OUTBOX: outboxes,
+).map(_text)
+_record: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    Record.STATE: _member_of(State),
+    Record.STANDING: _member_of(Standing),
+    Record.OUTCOME: _member_of(Outcome),
+    Record.OUTBOX: _outboxes,
     **dict.fromkeys(
         (Record.FINGERPRINT, Record.COMMIT, Record.EVENT_TYPE, Record.REFUSAL, Record.EFFECT),
-        st.just({"S": "noted"}),
+        st.just(_text("noted")),
     ),
-    **dict.fromkeys(
-        (Record.PROVIDER_KEY, Record.REQUEST, Record.OWNER), texts.map(lambda t: {"S": _stored(t)})
-    ),
+    **dict.fromkeys((Record.PROVIDER_KEY, Record.REQUEST, Record.OWNER), texts.map(_text)),
     **dict.fromkeys(
         (Record.COMMITTED_AT, Record.EXPIRES_AT, Record.KEY_EXPIRES_AT, Record.LEASE_UNTIL),
-        numbers.map(lambda number: {"N": number}),
+        _number,
     ),
 }
-_pks = st.one_of(
-    st.just(PK),
-    st.builds("{}{}".format, st.sampled_from(("orders#", "[bold]x#", "")), texts).map(_stored),
-).map(lambda text: {"S": text or "-"})
+_keys = st.just(KEY) | st.tuples(st.sampled_from(("orders#", "[bold]x#", "")), texts).map("".join)
 items = st.fixed_dictionaries(
-    {Record.PK: _pks},
-    optional={name: st.one_of(usual, usual, values) for name, usual in _written.items()},
+    {Record.PK: _keys.map(lambda key: _text(key or "-"))},
+    optional={name: st.one_of(valid, valid, _any_value) for name, valid in _record.items()},
 )
+
+
+class Mess:
+    """Fills a deployment with forged letters and records, and empties it again."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._moved: set[str] = set()
+        add_to_answer("sqs.ReceiveMessage", self._mark_moved)
+
+    @contextmanager
+    def of(self, letters: Sequence[Forged], items: Sequence[Any] = ()) -> Iterator[list[str]]:
+        """Put letters and records there for a while; yield the letters' message ids."""
+        for item in items:
+            self._shop.aws.dynamodb.put_item(TableName="dedup", Item=item)
+        try:
+            yield [self.send(letter) for letter in letters]
+        finally:
+            self._shop.forget()
+            for account in sqs_backends.values():
+                for queue in account[REGION].queues.values():
+                    queue._messages.clear()
+
+    def send(self, letter: Forged) -> str:
+        """Put a letter there; return its message id."""
+        sent = self._shop.sqs.send_message(
+            QueueUrl=self._shop.cloud.box(RELAY if letter.relay else "orders"),
+            MessageBody=letter.body,
+            MessageAttributes=letter.attributes,
+        )
+        if letter.moved:
+            self._moved.add(sent["MessageId"])
+        return str(sent["MessageId"])
+
+    def left(self) -> int:
+        """Return the number of visible dead letters."""
+        return self._shop.cloud.left("orders") + self._shop.cloud.left(RELAY)
+
+    def _mark_moved(self, answer: Any) -> None:
+        for message in answer.get("Messages", []):
+            if message["MessageId"] in self._moved:
+                message["Attributes"]["DeadLetterQueueSourceArn"] = "arn:aws:sqs:::queue"

@@ -1,10 +1,12 @@
-"""Dedup records with events, as consumers commit them, and how `outbox republish` tells of them."""
+"""Dedup records with events, as consumers commit them, for `outbox republish`."""
 
 import json
+import time
 from typing import Any
 
 from once.events.dedup_key import consumer_of, key_hash
 from once.events.outgoing import event_id_of
+from tests.ops.letters import DAY, HOUR
 from tests.ops.support import Cloud
 
 REPUBLISH = ("outbox", "republish", "--since")
@@ -16,6 +18,27 @@ def event(pk: str, position: int = 0, event_type: str = "order.placed", **more: 
     return json.dumps({**head, "type": event_type, **more})
 
 
+def commit(
+    cloud: Cloud,
+    pk: str,
+    *events: str,
+    age: float = 1,
+    expires_in: float = 45 * DAY / HOUR,
+    outbox: str | None = None,
+) -> None:
+    """Write a dedup record; age and expiry in hours."""
+    now = time.time()
+    text = outbox or f"[{','.join(events)}]"
+    attributes = {"outbox": {"S": text}} if events or outbox else {}
+    cloud.put_record(pk, now - age * HOUR, now + expires_in * HOUR, **attributes)
+
+
+def commit_each(cloud: Cloud, *pks: str, **options: Any) -> None:
+    """Write records with one event each."""
+    for pk in pks:
+        commit(cloud, pk, event(pk), **options)
+
+
 def published(cloud: Cloud) -> set[str]:
     """The ids of the events that reached a queue which subscribes by their type."""
     return {json.loads(body)["id"] for body in cloud.take("orders")}
@@ -24,9 +47,3 @@ def published(cloud: Cloud) -> set[str]:
 def ids(*pks: str) -> set[str]:
     """The ids of these records' first events."""
     return {event_id_of(key_hash(pk), 0) for pk in pks}
-
-
-def numbers(output: str) -> dict[str, str]:
-    """The summary's rows."""
-    cells = [line.strip("│").split("│") for line in output.splitlines() if line.startswith("│")]
-    return {name.strip(): number.strip() for name, number in cells}

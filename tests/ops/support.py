@@ -14,8 +14,11 @@ from aws_lambda_powertools import Logger
 from typer import Typer
 from typer.testing import CliRunner, Result
 
+from once.failures.quarantine import text
 from once.ops.__main__ import app
+from once.ops.aws.queue_depth import depth
 from once.outbox.stream_relay import NotRelayed, Relay
+from once.schema import RELAY, UNROUTED, DeadLetter, Record, StackOutput
 from once.settings import RelaySettings
 from once.testing import FakeContext
 
@@ -23,16 +26,16 @@ REGION = "us-east-1"
 CONSUMERS = ("orders", "inventory")
 OK = SimpleNamespace(status_code=200)
 REFUSED = SimpleNamespace(status_code=400)
-
-Outputs = dict[str, dict[str, str]]
-
-
-def run(*arguments: object, app: Typer = app) -> Result:
-    """Run `once` with these arguments."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+THROTTLED_ENTRY = {"Code": "Throttled", "SenderFault": False}
+REFUSED_ENTRY = {"Code": "InvalidParameter", "Message": "too odd", "SenderFault": True}
 
 
-def refusal(code: str, message: str) -> tuple[Any, dict[str, Any]]:
+def run(*arguments: object, app: Typer = app, answer: str | None = None) -> Result:
+    """Run `once` with these arguments; `answer` is its standard input."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=answer)
+
+
+def refusal(code: str, message: str = "no") -> tuple[Any, dict[str, Any]]:
     """The answer of a service that refuses a call."""
     return REFUSED, {"Error": {"Code": code, "Message": message}}
 
@@ -44,24 +47,47 @@ def answer_with(operation: str, answer: Any) -> None:
     session.events.register_first(f"before-call.{operation}", lambda params, **_: answer(params))
 
 
+def answer_once(operation: str, answer: Any) -> None:
+    """Answer the next call of an operation with this, and send all later ones."""
+    answers = [answer]
+    answer_with(operation, lambda params: answers.pop() if answers else None)
+
+
+def refuse(operation: str, code: str = "AccessDeniedException") -> None:
+    answer_with(operation, lambda params: refusal(code))
+
+
+def fail_entries(operation: str, failure: dict[str, Any], *positions: int, times: int = 1) -> None:
+    """Fail entries of a batch call in SQS's JSON, so many times; the rest is left unanswered."""
+    left = iter(range(times))
+
+    def answer(params: Any) -> Any:
+        if next(left, None) is None:
+            return None
+        entries = json.loads(params["body"])["Entries"]
+        chosen = [e["Id"] for e in entries if not positions or int(e["Id"]) in positions]
+        return OK, {"Successful": [], "Failed": [{"Id": name, **failure} for name in chosen]}
+
+    answer_with(operation, answer)
+
+
+def requests_of(operation: str) -> list[Any]:
+    """The request bodies of an operation from now on."""
+    found: list[Any] = []
+    answer_with(operation, lambda params: found.append(json.loads(params["body"])))
+    return found
+
+
 def add_to_answer(operation: str, change: Any) -> None:
-    """Let `change(answer)` change what an operation answers, such as `sqs.ReceiveMessage`."""
+    """Let `change(answer)` change the answers of an operation, such as `sqs.ReceiveMessage`."""
     session = boto3.DEFAULT_SESSION
     assert session is not None
     session.events.register_last(f"after-call.{operation}", lambda parsed, **_: change(parsed))
 
 
-def describe_stacks(outputs: Outputs) -> Any:
-    """What CloudFormation answers where these stacks are deployed."""
-
-    def answer(params: Any, **_: Any) -> tuple[Any, dict[str, Any]]:
-        name = params["body"]["StackName"]
-        if name not in outputs:
-            return refusal("ValidationError", f"Stack with id {name} does not exist")
-        pairs = [{"OutputKey": k, "OutputValue": v} for k, v in outputs[name].items()]
-        return OK, {"Stacks": [{"StackName": name, "Outputs": pairs}]}
-
-    return answer
+def facts(**values: str) -> dict[str, Any]:
+    """Dead-letter attributes by the names of their constants, in lower case."""
+    return {getattr(DeadLetter, name.upper()): text(value) for name, value in values.items()}
 
 
 def _stream(answer: Any) -> io.BytesIO:
@@ -72,7 +98,9 @@ def _stream(answer: Any) -> io.BytesIO:
 class Cloud:
     """Topics, queues, stock and dedup table, as two stacks would deploy them."""
 
-    outputs: Outputs = field(default_factory=lambda: {"once-state": {}, "once-service": {}})
+    outputs: dict[str, dict[str, str]] = field(
+        default_factory=lambda: {"once-state": {}, "once-service": {}}
+    )
     worked_off: dict[str, Counter[str]] = field(default_factory=dict)
     invocations: list[Any] = field(default_factory=list)
     relay_seconds: int = 30
@@ -80,27 +108,25 @@ class Cloud:
     def __post_init__(self) -> None:
         self.sqs, self.sns = boto3.client("sqs"), boto3.client("sns")
         self.dynamodb = boto3.client("dynamodb")
-        state, service = self.outputs["once-state"], self.outputs["once-service"]
-        for topic in ("Ingress", "Events"):
-            arn = self.sns.create_topic(Name=topic.lower())["TopicArn"]
-            service[f"{topic}TopicArn"] = arn
+        self.state, self.service = self.outputs["once-state"], self.outputs["once-service"]
+        self.state |= {
+            StackOutput.DEDUP_TABLE: self._table("physical-dedup", Record.PK),
+            f"{StackOutput.TABLE}Stock": self._table("physical-stock", "sku"),
+        }
+        self.service |= {
+            StackOutput.INGRESS_TOPIC: self.sns.create_topic(Name="ingress")["TopicArn"],
+            StackOutput.EVENTS_TOPIC: self.sns.create_topic(Name="events")["TopicArn"],
+            StackOutput.RELAY_FUNCTION: f"once-{RELAY}",
+            StackOutput.RELAY_DEAD_LETTERS: self._queue(f"{RELAY}-dead-letters"),
+            StackOutput.UNROUTED_QUEUE: self._queue("unrouted"),
+            StackOutput.SWEEP_QUEUE: self._queue("unrouted-sweep"),
+        }
         for name in CONSUMERS:
-            service |= self._consumer(name)
-        service |= {
-            "RelayDeadLetters": self._queue("once-relay-dead-letters"),
-            "UnroutedQueue": self._queue("once-unrouted"),
-            "SweepQueue": self._queue("once-unrouted-sweep"),
-            "RelayFunction": "once-outbox_relay",
-        }
-        state |= {
-            "DedupTable": self._table("physical-dedup", "pk"),
-            "TableStock": self._table("physical-stock", "sku"),
-            "SecretStripeKey": "physical-stripe-key",
-            "RelayFailures": "physical-relay-failures",
-        }
+            self.deploy(name)
+        self.service[f"{StackOutput.ISOLATION_QUEUE}Orders"] = self._queue("orders-isolation")
 
     def _queue(self, name: str) -> str:
-        return str(self.sqs.create_queue(QueueName=name)["QueueUrl"])
+        return str(self.sqs.create_queue(QueueName=f"once-{name}")["QueueUrl"])
 
     def _table(self, name: str, key: str) -> str:
         self.dynamodb.create_table(
@@ -111,12 +137,18 @@ class Cloud:
         )
         return name
 
-    def _consumer(self, name: str) -> dict[str, str]:
-        queue, dead = self._queue(f"once-{name}"), self._queue(f"once-{name}-dead-letters")
-        isolation = self._queue(f"once-{name}-isolation") if name == "orders" else None
-        for topic in ("IngressTopicArn", "EventsTopicArn"):
+    def deploy(self, name: str) -> None:
+        """Deploy a consumer without an isolation queue."""
+        word = name.capitalize()
+        self.service |= {
+            f"{StackOutput.QUEUE}{word}": self._queue(name),
+            f"{StackOutput.DEAD_LETTERS}{word}": self._queue(f"{name}-dead-letters"),
+            f"{StackOutput.FUNCTION}{word}": f"once-{name}",
+        }
+        self.set_types(name, external=["order.placed"], events=["payment.captured"])
+        for topic in (StackOutput.INGRESS_TOPIC, StackOutput.EVENTS_TOPIC):
             self.sns.subscribe(
-                TopicArn=self.outputs["once-service"][topic],
+                TopicArn=self.service[topic],
                 Protocol="sqs",
                 Endpoint=f"arn:aws:sqs:{REGION}:123456789012:once-{name}",
                 Attributes={
@@ -124,24 +156,19 @@ class Cloud:
                     "FilterPolicy": '{"type": ["order.placed"]}',
                 },
             )
-        word = name.capitalize()
-        return {
-            f"Queue{word}": queue,
-            f"DeadLetters{word}": dead,
-            f"Function{word}": f"once-{name}",
-            f"Takes{word}": '{"external": ["order.placed"], "events": ["payment.captured"]}',
-            **({f"Isolation{word}": isolation} if isolation else {}),
-        }
+
+    def set_types(self, name: str, **types: list[str]) -> None:
+        """Set the event types that a consumer takes, in the outputs alone."""
+        self.service[f"{StackOutput.EVENT_TYPES}{name.capitalize()}"] = json.dumps(types)
 
     def invoke_relay(self, **call: Any) -> Any:
         """Answer Lambda's Invoke with the relay itself."""
         request = json.loads(call["params"]["body"])
         self.invocations.append(request)
-        service = self.outputs["once-service"]
         settings = RelaySettings(
             service="once",
-            topic_arn=service["EventsTopicArn"],
-            dead_letter_url=service["RelayDeadLetters"],
+            topic_arn=self.service[StackOutput.EVENTS_TOPIC],
+            dead_letter_url=self.box(RELAY),
             publishes=dict.fromkeys(
                 ("orders", "orders_archive", "inventory"), ("order.placed", "stock.reserved")
             ),
@@ -150,39 +177,59 @@ class Cloud:
         relay = replace(Relay.of(settings, region=REGION), logger=logger)
         context = FakeContext(settings.time_margin_ms + 1000 * self.relay_seconds)
         try:
-            answer: Any = relay.handle(request, context)
-            return OK, {"Payload": _stream(answer)}
+            return OK, {"Payload": _stream(relay.handle(request, context))}
         except NotRelayed as error:
             answer = {"errorType": "NotRelayed", "errorMessage": str(error)}
             return OK, {"FunctionError": "Unhandled", "Payload": _stream(answer)}
 
     def relay_dead_letters(self) -> list[Any]:
-        return list(
-            self.sqs.receive_message(
-                QueueUrl=self.outputs["once-service"]["RelayDeadLetters"],
-                MaxNumberOfMessages=10,
-                MessageAttributeNames=["All"],
-            ).get("Messages", [])
+        answer = self.sqs.receive_message(
+            QueueUrl=self.box(RELAY), MaxNumberOfMessages=10, MessageAttributeNames=["All"]
         )
+        return list(answer.get("Messages", []))
 
     def queue(self, name: str) -> str:
-        return self.outputs["once-service"][f"Queue{name.capitalize()}"]
+        return self.service[f"{StackOutput.QUEUE}{name.capitalize()}"]
+
+    def box(self, owner: str) -> str:
+        """The URL of the dead-letter queue of a consumer or the relay, or of the unrouted queue."""
+        others = {RELAY: StackOutput.RELAY_DEAD_LETTERS, UNROUTED: StackOutput.UNROUTED_QUEUE}
+        return self.service[others.get(owner, f"{StackOutput.DEAD_LETTERS}{owner.capitalize()}")]
+
+    def bury(self, owner: str, body: str = "x", **values: str) -> None:
+        """Put a dead letter with these facts into a queue."""
+        self.sqs.send_message(
+            QueueUrl=self.box(owner), MessageBody=body, MessageAttributes=facts(**values)
+        )
+
+    def left(self, owner: str) -> int:
+        """Number of visible messages in a dead-letter queue."""
+        return depth(self.sqs, self.box(owner)).visible
+
+    def put_record(self, pk: str, committed: float, expires: float, **attributes: Any) -> None:
+        """Write a dedup record; both times in seconds since 1970."""
+        item = {
+            Record.PK: {"S": pk},
+            Record.COMMIT: {"S": "c"},
+            Record.COMMITTED_AT: {"N": str(int(committed * 1000))},
+            Record.EXPIRES_AT: {"N": str(int(expires))},
+        }
+        self.dynamodb.put_item(TableName="physical-dedup", Item=item | attributes)
 
     def take(self, name: str) -> Counter[str]:
         """Take every body out of a consumer's queue."""
         bodies: Counter[str] = Counter()
-        while messages := self.sqs.receive_message(
-            QueueUrl=self.queue(name), MaxNumberOfMessages=10
-        ).get("Messages"):
+        url = self.queue(name)
+        while messages := self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get(
+            "Messages"
+        ):
             for message in messages:
                 bodies[message["Body"]] += 1
-                self.sqs.delete_message(
-                    QueueUrl=self.queue(name), ReceiptHandle=message["ReceiptHandle"]
-                )
+                self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         return bodies
 
     def work_off(self, names: Iterable[str] = CONSUMERS) -> None:
-        """Stand in for the consumers: take what is there, and remember it."""
+        """Stand in for the consumers: take every message, and remember it."""
         for name in names:
             self.worked_off.setdefault(name, Counter()).update(self.take(name))
 

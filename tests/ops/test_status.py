@@ -1,4 +1,4 @@
-"""`status`: one table of what the queues hold, or the same as JSON."""
+"""`status`: a table of queue depths, or the same as JSON."""
 
 import json
 import time
@@ -7,67 +7,57 @@ from typing import Any
 import pytest
 
 from once.ops.aws.queue_depth import oldest_message_seconds
-from tests.ops.support import OK, Cloud, answer_with, refusal, run
+from once.schema import RELAY, UNROUTED, StackOutput
+from tests.ops.output import rows, stdout_of
+from tests.ops.support import OK, Cloud, answer_with, refuse
 
 
 @pytest.fixture
 def busy(cloud: Cloud) -> Cloud:
     """Orders: two visible, one in flight, one delayed, one isolated; dead letters: three of
-    inventory's, two of the relay's; four unrouted events, and one not yet looked at.
+    inventory, two of the relay; four unrouted events, and one in the sweep queue.
     """
     queue = cloud.queue("orders")
     for _ in range(3):
         cloud.sqs.send_message(QueueUrl=queue, MessageBody="x")
     cloud.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=1)
     cloud.sqs.send_message(QueueUrl=queue, MessageBody="x", DelaySeconds=600)
-    waiting = {"IsolationOrders": 1, "DeadLettersInventory": 3, "RelayDeadLetters": 2}
-    waiting |= {"UnroutedQueue": 4, "SweepQueue": 1}
-    for name, number in waiting.items():
-        for _ in range(number):
-            cloud.sqs.send_message(QueueUrl=cloud.outputs["once-service"][name], MessageBody="x")
+    for key in (f"{StackOutput.ISOLATION_QUEUE}Orders", StackOutput.SWEEP_QUEUE):
+        cloud.sqs.send_message(QueueUrl=cloud.service[key], MessageBody="x")
+    for owner in ["inventory"] * 3 + [RELAY] * 2 + [UNROUTED] * 4:
+        cloud.bury(owner)
     return cloud
 
 
-def ages(**seconds: list[float]) -> Any:
-    """What CloudWatch answers: the newest value first, by queue name."""
+def answer_ages(**seconds: list[float]) -> None:
+    """Let CloudWatch answer with these values, the newest first, by queue."""
+
+    def values(query: Any) -> list[float]:
+        [dimension] = query["MetricStat"]["Metric"]["Dimensions"]
+        return seconds.get(dimension["Value"].removeprefix("once-"), [])
 
     def answer(params: Any) -> Any:
-        return OK, {
-            "MetricDataResults": [
-                {"Id": query["Id"], "Values": seconds.get(_queue(query), [])}
-                for query in json.loads(params["body"])["MetricDataQueries"]
-            ]
-        }
+        queries = json.loads(params["body"])["MetricDataQueries"]
+        results = [{"Id": query["Id"], "Values": values(query)} for query in queries]
+        return OK, {"MetricDataResults": results}
 
-    return answer
-
-
-def _queue(query: Any) -> str:
-    [dimension] = query["MetricStat"]["Metric"]["Dimensions"]
-    return str(dimension["Value"]).removeprefix("once-")
-
-
-def rows(output: str) -> dict[str, list[str]]:
-    lines = [line for line in output.splitlines() if line.startswith("│")]
-    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
-    return {name: rest for name, *rest in cells}
+    answer_with("cloudwatch.GetMetricData", answer)
 
 
 def test_table_shows_depths_and_dead_letters(busy: Cloud) -> None:
-    result = run("status")
-    assert result.exit_code == 0
-    assert rows(result.stdout) == {
-        "inventory": ["0", "0", "0", "–", "–", "3"],
-        "orders": ["2", "1", "1", "–", "1", "0"],
-        "outbox_relay": ["–", "–", "–", "–", "–", "2"],
-        "unrouted": ["1", "0", "0", "–", "–", "4"],
-    }
-    assert "\x1b" not in result.stdout
+    output = stdout_of("status")
+    assert rows(output) == [
+        ["inventory", "0", "0", "0", "–", "–", "3"],
+        ["orders", "2", "1", "1", "–", "1", "0"],
+        ["outbox_relay", "–", "–", "–", "–", "–", "2"],
+        ["unrouted", "1", "0", "0", "–", "–", "4"],
+    ]
+    assert "\x1b" not in output
 
 
-def test_json_says_the_same(busy: Cloud) -> None:
-    answer_with("cloudwatch.GetMetricData", ages(orders=[61.0]))
-    inventory, orders, relay, unrouted = json.loads(run("status", "--json").stdout)
+def test_json_has_the_same_values(busy: Cloud) -> None:
+    answer_ages(orders=[61.0])
+    inventory, orders, relay, unrouted = json.loads(stdout_of("status", "--json"))
     idle = {"visible": 0, "in_flight": 0, "delayed": 0, "oldest_seconds": None, "isolated": None}
     assert inventory == {"consumer": "inventory", **idle, "dead_letters": 3}
     assert orders == {
@@ -87,19 +77,17 @@ def test_json_says_the_same(busy: Cloud) -> None:
     ("seconds", "shown"),
     [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3600, "1 h 0 min"), (90_061, "25 h 1 min")],
 )
-def test_age_is_the_newest_that_cloudwatch_knows(cloud: Cloud, seconds: int, shown: str) -> None:
-    answer_with("cloudwatch.GetMetricData", ages(orders=[float(seconds), 7.0]))
-    assert rows(run("status").stdout)["orders"][3] == shown
+def test_age_is_the_newest_value_of_cloudwatch(cloud: Cloud, seconds: int, shown: str) -> None:
+    answer_ages(orders=[float(seconds), 7.0])
+    assert rows(stdout_of("status"))[1][4] == shown
 
 
-def test_age_is_never_invented_where_cloudwatch_refuses(cloud: Cloud) -> None:
-    answer_with("cloudwatch.GetMetricData", lambda params: refusal("AccessDenied", "no"))
-    result = run("status")
-    assert result.exit_code == 0
-    assert rows(result.stdout)["orders"][3] == "–"
+def test_age_is_unknown_if_cloudwatch_refuses(cloud: Cloud) -> None:
+    refuse("cloudwatch.GetMetricData")
+    assert rows(stdout_of("status"))[1][4] == "–"
 
 
-def test_cloudwatch_is_asked_for_the_queue_by_name() -> None:
+def test_cloudwatch_is_queried_by_queue_name() -> None:
     asked: list[Any] = []
 
     class CloudWatch:
@@ -118,7 +106,7 @@ def test_cloudwatch_is_asked_for_the_queue_by_name() -> None:
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_watch_looks_again_until_it_is_interrupted(
+def test_watch_repeats_until_it_is_interrupted(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
 ) -> None:
     waits = iter([None, None])
@@ -128,6 +116,4 @@ def test_watch_looks_again_until_it_is_interrupted(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(time, "sleep", sleep)
-    result = run("status", "--watch", *form)
-    assert result.exit_code == 0
-    assert result.stdout.count("inventory") == 3
+    assert stdout_of("status", "--watch", *form).count("inventory") == 3

@@ -1,74 +1,68 @@
-"""What a deployed saga leaves behind, written by the library's own functions."""
+"""The traces of a saga in a deployment, written by the library's own functions."""
 
 import json
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import boto3
-import pytest
 
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.dedup_key import Key, key_hash
 from once.events.fingerprint import fingerprint
 from once.events.outgoing import draft, written
-from once.failures.quarantine import text
-from once.ops.dead_letters import queue_walk as walk
-from once.ops.trace import _timeline as timeline
-from once.schema import DeadLetter, Reason
-from tests.ops.support import Cloud, answer_with, refusal, run
+from once.schema import RELAY, Outcome, Reason, Record, State
+from tests.ops.letters import DAY
+from tests.ops.output import stdout_of
+from tests.ops.support import Cloud
 
 TABLE = "physical-dedup"
-DAY = 86400
+ORDER_ID = Key.field("order_id")
+CONSUMERS = ("orders", "inventory", "payments", "notifications")
+WAY = [
+    ("orders", "order.placed"),
+    ("inventory", "order.placed"),
+    ("payments", "stock.reserved"),
+    ("inventory", "payment.captured"),
+    ("orders", "payment.captured"),
+    ("notifications", "payment.captured"),
+]
+"""The consumers and event types of an order, in the order of time."""
 
 
 def placed(order: str, **attributes: Any) -> CloudEvent:
-    """The event that begins an order's story."""
+    """The first event of an order."""
     head = {"id": f"placed-{order}", "source": "/shop", "type": "order.placed", "subject": order}
     data = {"order_id": order, "lines": [{"sku": "s-1", "quantity": 1}]}
     return CloudEvent(**({**head, "data": data} | attributes))
 
 
-def body(event: CloudEvent) -> str:
-    """An event as its producer sends it."""
-    envelope = {"id": event.id, "source": event.source, "type": event.type, "data": event.data}
-    return json.dumps({"specversion": "1.0", **envelope, "subject": event.subject})
+def body(event: CloudEvent, **members: Any) -> str:
+    """An event as its producer sends it, except for these members."""
+    names = ("id", "source", "type", "data", "subject")
+    envelope = {name: getattr(event, name) for name in names}
+    return json.dumps({"specversion": "1.0", **envelope, **members})
 
 
 def moments(*arguments: object) -> list[dict[str, Any]]:
-    """What `trace` tells, as JSON."""
-    result = run("trace", *arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return list(json.loads(result.stdout)["moments"])
+    """The entries of a trace, as JSON."""
+    return list(json.loads(stdout_of("trace", *arguments, "--json"))["moments"])
 
 
-def told(*arguments: object) -> list[tuple[str, str]]:
-    """Who did what, as `trace` tells it."""
+def actions(*arguments: object) -> list[tuple[str, str]]:
+    """The consumer and the action of each entry of a trace."""
     return [(moment["consumer"], moment["what"]) for moment in moments(*arguments)]
 
 
-def words(output: str) -> str:
-    """The output without the lines of its table."""
-    return " ".join("".join(" " if c in "│┃━─┌└├" else c for c in output).split())
-
-
-def refuse_all(operation: str) -> None:
-    answer_with(operation, lambda params: refusal("AccessDeniedException", "not for you"))
-
-
 class Saga:
-    """Four consumers' records, dead letters and logs; each record a second after the last."""
+    """Records, dead letters and logs of four consumers; each record a second after the last."""
 
-    def __init__(self, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(walk, "WAIT_SECONDS", 0)
-        monkeypatch.setattr(timeline, "THREADS", 1)  # AWS in memory is for one thread only
+    def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
         self.logs = boto3.client("logs")
         self.now = time.time() - 3600
-        service = cloud.outputs["once-service"]
         for name in ("payments", "notifications"):
-            service |= cloud._consumer(name)
-        for name in ("orders", "inventory", "payments", "notifications", "outbox_relay"):
+            cloud.deploy(name)
+        for name in (*CONSUMERS, RELAY):
             group = f"/aws/lambda/once-{name}"
             self.logs.create_log_group(logGroupName=group)
             self.logs.create_log_stream(logGroupName=group, logStreamName="s")
@@ -84,67 +78,51 @@ class Saga:
         """Write a record, and return the events that it publishes."""
         self.now += 1
         pk = self.pk(consumer, event, key)
+        order = event.data["order_id"]
+        drafts = [draft(one, {"order_id": order, "amount": 700}, order) for one in publishes]
+        outbox = written(drafts, inbound=event, pk=pk, consumer=consumer, now=self.now)
         item: dict[str, Any] = {
-            "pk": {"S": pk},
-            "state": {"S": "done"},
-            "event_type": {"S": event.type},
-            "outcome": {"S": "accepted"},
-            "fingerprint": {"S": fingerprint(event)},
-            "commit": {"S": "c"},
-            "committed_at": {"N": str(int(self.now * 1000))},
-            "expires_at": {"N": str(int(self.now + 45 * DAY))},
+            Record.STATE: {"S": State.DONE},
+            Record.EVENT_TYPE: {"S": event.type},
+            Record.OUTCOME: {"S": Outcome.ACCEPTED},
+            Record.FINGERPRINT: {"S": fingerprint(event)},
+            **({Record.OUTBOX: {"S": outbox}} if publishes else {}),
         }
-        outbox = self._outbox(pk, consumer, event, publishes)
-        if publishes:
-            item["outbox"] = {"S": outbox}
-        self.cloud.dynamodb.put_item(TableName=TABLE, Item=item | attributes)
+        self.cloud.put_record(pk, self.now, self.now + 45 * DAY, **(item | attributes))
         return [read_event(json.dumps(one), max_bytes=10**6) for one in json.loads(outbox)]
 
     def pk(self, consumer: str, event: CloudEvent, key: Key | None = None) -> str:
         rule = key or Key.event()
         return rule.of(event, fingerprint=fingerprint(event), consumer=consumer)
 
-    def _outbox(self, pk: str, consumer: str, event: CloudEvent, types: Sequence[str]) -> str:
-        order = event.data["order_id"]
-        drafts = [draft(one, {"order_id": order, "amount": 700}, order) for one in types]
-        return written(drafts, inbound=event, pk=pk, consumer=consumer, now=self.now)
+    def hash(self, consumer: str, event: CloudEvent, key: Key | None = None) -> str:
+        return key_hash(self.pk(consumer, event, key))
 
     def order(self, name: str) -> CloudEvent:
-        """Write down an order that was placed, paid and told of; return the event it began with."""
-        event, order_id = placed(name), Key.field("order_id")
+        """Write the records of an order (see `WAY`); return its first event."""
+        event = placed(name)
         self.commit("orders", event)
         [reserved] = self.commit("inventory", event, "stock.reserved")
-        [captured] = self.commit("payments", reserved, "payment.captured", key=order_id)
+        [captured] = self.commit("payments", reserved, "payment.captured", key=ORDER_ID)
         self.commit("inventory", captured)
         self.commit("orders", captured)
-        self.commit("notifications", captured, key=order_id)
+        self.commit("notifications", captured, key=ORDER_ID)
         return event
 
     def bury(
         self,
         consumer: str,
-        message: str,
-        reason: str | None = Reason.INVALID_DATA,
-        pk: str | None = None,
-        **facts: str,
+        message: CloudEvent | str,
+        reason: str = Reason.INVALID_DATA,
+        **values: str,
     ) -> None:
         """Put a message into a dead-letter queue."""
-        named = {DeadLetter.REASON: reason, DeadLetter.KEY_HASH: key_hash(pk) if pk else None}
-        named |= {f"once-{name.replace('_', '-')}": value for name, value in facts.items()}
-        self.cloud.sqs.send_message(
-            QueueUrl=self.box(consumer),
-            MessageBody=message,
-            MessageAttributes={name: text(value) for name, value in named.items() if value},
-        )
+        text = message if isinstance(message, str) else body(message)
+        self.cloud.bury(consumer, text, reason=reason, **values)
 
-    def box(self, consumer: str) -> str:
-        service = self.cloud.outputs["once-service"]
-        name = f"DeadLetters{consumer.capitalize()}"
-        return service["RelayDeadLetters" if consumer == "outbox_relay" else name]
-
-    def log(self, consumer: str, said: str, **fields: Any) -> None:
+    def log(self, consumer: str, message: str, **fields: Any) -> None:
         """Write a line into a function's log, as Powertools does."""
-        self.write(consumer, json.dumps({"level": "INFO", "message": said, **fields}))
+        self.write(consumer, json.dumps({"level": "INFO", "message": message, **fields}))
 
     def write(self, consumer: str, line: str) -> None:
         """Write any line into a function's log."""

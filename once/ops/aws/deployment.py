@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from once.ops.aws.clients import client
 from once.ops.errors import OpsError
+from once.schema import StackOutput
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -84,13 +85,13 @@ class Deployment:
         try:
             return cls(
                 service=service,
-                ingress_topic_arn=outputs["IngressTopicArn"],
-                events_topic_arn=outputs["EventsTopicArn"],
-                relay_function_name=outputs["RelayFunction"],
-                relay_dead_letter_url=outputs["RelayDeadLetters"],
-                unrouted_queue_url=outputs["UnroutedQueue"],
-                sweep_queue_url=outputs["SweepQueue"],
-                dedup_table=outputs["DedupTable"],
+                ingress_topic_arn=outputs[StackOutput.INGRESS_TOPIC],
+                events_topic_arn=outputs[StackOutput.EVENTS_TOPIC],
+                relay_function_name=outputs[StackOutput.RELAY_FUNCTION],
+                relay_dead_letter_url=outputs[StackOutput.RELAY_DEAD_LETTERS],
+                unrouted_queue_url=outputs[StackOutput.UNROUTED_QUEUE],
+                sweep_queue_url=outputs[StackOutput.SWEEP_QUEUE],
+                dedup_table=outputs[StackOutput.DEDUP_TABLE],
                 tables=_tables(outputs),
                 consumers=_consumers(outputs, service),
             )
@@ -144,27 +145,30 @@ def _stack(cloudformation: "CloudFormationClient", name: str) -> "StackTypeDef":
 
 def _tables(outputs: Mapping[str, str]) -> dict[str, str]:
     return {
-        _snake(key.removeprefix("Table")): value
-        for key, value in sorted(outputs.items())
-        if key.startswith("Table")
+        _snake(word): outputs[f"{StackOutput.TABLE}{word}"]
+        for word in _words(outputs, StackOutput.TABLE)
     }
 
 
 def _consumers(outputs: Mapping[str, str], service: str) -> dict[str, DeployedConsumer]:
-    words = sorted(key.removeprefix("Function") for key in outputs if key.startswith("Function"))
     consumers = [
         DeployedConsumer(
             # The function's name contains the consumer's name unchanged; the output's key does not.
-            name=outputs[f"Function{word}"].removeprefix(f"{service}-"),
-            queue_url=outputs[f"Queue{word}"],
-            dead_letter_url=outputs[f"DeadLetters{word}"],
-            function_name=outputs[f"Function{word}"],
-            isolation_queue_url=outputs.get(f"Isolation{word}"),
-            **_types(outputs[f"Takes{word}"]),
+            name=outputs[f"{StackOutput.FUNCTION}{word}"].removeprefix(f"{service}-"),
+            queue_url=outputs[f"{StackOutput.QUEUE}{word}"],
+            dead_letter_url=outputs[f"{StackOutput.DEAD_LETTERS}{word}"],
+            function_name=outputs[f"{StackOutput.FUNCTION}{word}"],
+            isolation_queue_url=outputs.get(f"{StackOutput.ISOLATION_QUEUE}{word}"),
+            **_types(outputs[f"{StackOutput.EVENT_TYPES}{word}"]),
         )
-        for word in words
+        for word in _words(outputs, StackOutput.FUNCTION)
     ]
     return {consumer.name: consumer for consumer in consumers}
+
+
+def _words(outputs: Mapping[str, str], prefix: str) -> list[str]:
+    """Return the rest of every output key with a prefix, sorted."""
+    return sorted(key.removeprefix(prefix) for key in outputs if key.startswith(prefix))
 
 
 def _types(taken: str) -> dict[str, tuple[str, ...]]:

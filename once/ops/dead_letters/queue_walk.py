@@ -33,7 +33,7 @@ class QueueWalk:
 
     def __init__(self, sqs: "SQSClient", queues: Iterable[DeadLetterQueue], limit: int) -> None:
         self._sqs = sqs
-        self._boxes = queues
+        self._queues = queues
         self._left = limit
         self._held: dict[str, Letter] = {}
         self._seen: set[str] = set()
@@ -62,7 +62,7 @@ class QueueWalk:
         Raises:
             botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
         """
-        for queue in self._boxes:
+        for queue in self._queues:
             while self._left and (found := self._receive(queue)):
                 page = [letter for letter in found if letter.message_id not in self._seen]
                 self._held |= {letter.message_id: letter for letter in found}

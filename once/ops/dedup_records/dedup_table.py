@@ -54,9 +54,9 @@ class DedupRecordReader:
         """Scan the whole table for records with this key, or that publish an event with it.
 
         Args:
-            key: an event's id, a business key, or part of a dedup key. Where it is a whole part of
-                a dedup key or a whole text in an event, records that merely contain it are left
-                out: order-1 is not order-10.
+            key: an event's id, a business key, or part of a dedup key. If it is a whole part of a
+                dedup key or a whole text in an event, only such records are returned: `order-1`
+                does not find `order-10`.
             on_page: called after each page.
         """
         values = {

@@ -26,9 +26,9 @@ _COMBINED = 40
 
 
 def candidate_keys(event: CloudEvent, consumer: str) -> Iterator[str]:
-    """Yield the keys that the consumer may have committed the event under, likely ones first.
+    """Yield the keys under which the consumer may have committed the event, likely ones first.
 
-    Keys of more than three fields are not among them, nor keys by content with `volatile` fields.
+    They do not include keys of more than three fields, and keys by content with `volatile` fields.
 
     Args:
         event: the event as it was received.

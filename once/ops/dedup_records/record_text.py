@@ -51,7 +51,7 @@ def _pending(record: StoredRecord, intent: Intent, now: datetime) -> list[str]:
     remembered = (
         f"may be forgotten from {format_epoch_seconds(expiry)}" if expiry else "not remembered"
     )
-    over = "over" if lease <= now.timestamp() else "running: its owner may be at it"
+    over = "over" if lease <= now.timestamp() else "running: its owner may be calling the provider"
     return [
         f"pending since {format_written_at(record)}, remembered without end",
         f"effect {intent.effect!r}: {_STANDINGS[intent.standing]}",

@@ -1,9 +1,11 @@
-"""Options of the `dlq` commands, and the filter of dead letters that they make."""
+"""Options of the `dlq` commands, and the filter of dead letters that they describe."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Self
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option
 
@@ -11,6 +13,7 @@ from once.events.cloud_event import CloudEvent
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import event_and_keys
 from once.ops.dead_letters.queue_history import DIED
+from once.ops.terminal.console import ServiceOption
 from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
 from once.schema import Reason
 
@@ -20,29 +23,17 @@ _REASONS = (*Reason, DIED)
 
 MessageIdsArgument = Annotated[
     list[str] | None,
-    Argument(metavar="MESSAGE_ID", help="These alone; the beginning of an id is enough."),
+    Argument(
+        metavar="MESSAGE_ID", help="Only these dead letters; the beginning of an id is enough."
+    ),
 ]
 MessageIdArgument = Annotated[
-    str, Argument(metavar="MESSAGE_ID", help="As `list` shows it; its beginning is enough.")
+    str, Argument(metavar="MESSAGE_ID", help="Id that `list` shows; its beginning is enough.")
 ]
 ConsumerOption = Annotated[
-    str | None, Option("--consumer", help="Dead letters of this consumer alone.")
+    str | None, Option("--consumer", help="Only dead letters of this consumer.")
 ]
-ReasonOption = Annotated[
-    str | None,
-    Option("--reason", help=f"Dead letters with this reason; `{DIED}`: with none recorded."),
-]
-KeyOption = Annotated[
-    str | None, Option("--key", help="The event's id, or a part of its dedup key in clear.")
-]
-OlderThanOption = Annotated[
-    str | None,
-    Option("--older-than", metavar="WHEN", help=f"Dead-lettered before then: {TIME_FORMATS}."),
-]
-YoungerThanOption = Annotated[
-    str | None, Option("--younger-than", metavar="WHEN", help="Dead-lettered since then.")
-]
-LimitOption = Annotated[int, Option(min=1, help="Look at so many dead letters at most.")]
+LimitOption = Annotated[int, Option(min=1, help="Most dead letters to read.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,27 +52,6 @@ class LetterFilter:
     before: datetime | None = None
     since: datetime | None = None
 
-    @classmethod
-    def parse(
-        cls, reason: str | None, key: str | None, older: str | None, younger: str | None
-    ) -> Self:
-        """Parse the options.
-
-        Raises:
-            typer.BadParameter: an option cannot be parsed.
-        """
-        now = datetime.now(UTC)
-        if reason is not None and reason not in _REASONS:
-            raise BadParameter(
-                f"{reason!r} is none: give one of {', '.join(_REASONS)}", param_hint="--reason"
-            )
-        return cls(
-            reason=reason,
-            key=key,
-            before=parse_time_option(older, now=now, option="--older-than") if older else None,
-            since=parse_time_option(younger, now=now, option="--younger-than") if younger else None,
-        )
-
     def matches(self, letter: Letter) -> bool:
         """Tell whether a letter matches."""
         return (
@@ -92,14 +62,74 @@ class LetterFilter:
         )
 
 
-def check_ids_or_filter(names: Sequence[str], letter_filter: LetterFilter) -> None:
-    """Check that dead letters are named or filtered, and not both.
+@dataclass(frozen=True, kw_only=True)
+class LetterOptions:
+    """Options that `list`, `redrive` and `purge` have in common."""
 
-    Raises:
-        typer.BadParameter: there are ids and a filter.
-    """
-    if names and letter_filter != LetterFilter():
-        raise BadParameter("dead letters are named or filtered: leave the filters or the ids out")
+    consumer: ConsumerOption = None
+    reason: Annotated[
+        str | None,
+        Option(help=f"Only dead letters with this reason; `{DIED}` selects those without one."),
+    ] = None
+    key: Annotated[
+        str | None, Option(help="Only this event's: its id, or a part of its dedup key.")
+    ] = None
+    older_than: Annotated[
+        str | None,
+        Option(metavar="WHEN", help=f"Only dead letters from before this time: {TIME_FORMATS}."),
+    ] = None
+    younger_than: Annotated[
+        str | None, Option(metavar="WHEN", help="Only dead letters from this time or later.")
+    ] = None
+    limit: LimitOption = DEFAULT_LIMIT
+    service: ServiceOption = "once"
+
+    def letter_filter(self, ids: Sequence[str] = ()) -> LetterFilter:
+        """Parse the options that select letters.
+
+        Args:
+            ids: message ids, which exclude these options.
+
+        Raises:
+            typer.BadParameter: an option cannot be parsed, or there are ids and a filter.
+        """
+        if self.reason is not None and self.reason not in _REASONS:
+            raise BadParameter(
+                f"{self.reason!r} is none: give one of {', '.join(_REASONS)}",
+                param_hint="--reason",
+            )
+        found = LetterFilter(
+            reason=self.reason,
+            key=self.key,
+            before=_time(self.older_than, "--older-than"),
+            since=_time(self.younger_than, "--younger-than"),
+        )
+        if ids and found != LetterFilter():
+            raise BadParameter(
+                "dead letters are named or filtered: leave the filters or the ids out"
+            )
+        return found
+
+
+def with_letter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the fields of `LetterOptions` in place of its first parameter."""
+    _, *own = signature(command).parameters.values()
+    shared = signature(LetterOptions).parameters.values()
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        options = LetterOptions(**{option.name: values.pop(option.name) for option in shared})
+        command(options, **values)
+
+    parameters = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in (*shared, *own)]
+    # Typer reads both.
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in parameters}
+    return run
+
+
+def _time(text: str | None, option: str) -> datetime | None:
+    return parse_time_option(text, now=datetime.now(UTC), option=option) if text else None
 
 
 def _has_key(letter: Letter, text: str) -> bool:

@@ -15,60 +15,43 @@ from once.ops.dead_letters.queue_walk import QueueWalk, batches_by_queue
 from once.ops.dead_letters.redrive import delete_letters
 from once.ops.dlq._export import export
 from once.ops.dlq._letter_list import groups_table
-from once.ops.dlq._options import (
-    DEFAULT_LIMIT,
-    ConsumerOption,
-    KeyOption,
-    LetterFilter,
-    LimitOption,
-    MessageIdsArgument,
-    OlderThanOption,
-    ReasonOption,
-    YoungerThanOption,
-    check_ids_or_filter,
-)
+from once.ops.dlq._options import LetterOptions, MessageIdsArgument, with_letter_options
 from once.ops.dlq._selection import approximate_number, open_walk, progress_text, selected_letters
 from once.ops.errors import OpsError
-from once.ops.terminal.console import ServiceOption, console, progress
+from once.ops.terminal.console import console, progress
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-_YesOption = Annotated[bool, Option("--yes", help="Do not ask.")]
+_YesOption = Annotated[bool, Option("--yes", help="Delete without asking.")]
 _DryRunOption = Annotated[
-    bool, Option("--dry-run", help="Delete nothing, show what would be deleted.")
+    bool, Option("--dry-run", help="Show the dead letters that would be deleted.")
 ]
 _ExportOption = Annotated[
     Path | None,
     Option(
         "--export",
         dir_okay=False,
-        help="The file they are written to; without it, dlq-<consumer>-<time>.jsonl here.",
+        help="File to export to; by default dlq-<consumer>-<time>.jsonl in this folder.",
     ),
 ]
 
 
+@with_letter_options
 def purge(
+    options: LetterOptions,
     message_ids: MessageIdsArgument = None,
-    consumer: ConsumerOption = None,
-    reason: ReasonOption = None,
-    key: KeyOption = None,
-    older_than: OlderThanOption = None,
-    younger_than: YoungerThanOption = None,
-    limit: LimitOption = DEFAULT_LIMIT,
     export_file: _ExportOption = None,
     yes: _YesOption = False,
     dry_run: _DryRunOption = False,
-    service: ServiceOption = "once",
 ) -> None:
-    """Delete dead letters for good, once a file holds all that it takes to send them again."""
-    letter_filter = LetterFilter.parse(reason, key, older_than, younger_than)
+    """Export dead letters to a file from which they can be sent again, and delete them."""
     names = message_ids or []
-    check_ids_or_filter(names, letter_filter)
-    deployment = Deployment.find(service)
-    sqs, places = client("sqs"), dead_letter_queues(deployment, consumer)
+    letter_filter = options.letter_filter(names)
+    deployment = Deployment.find(options.service)
+    sqs, places = client("sqs"), dead_letter_queues(deployment, options.consumer)
     about = approximate_number(sqs, places)
-    with open_walk(sqs, places, limit) as walk:
+    with open_walk(sqs, places, options.limit) as walk:
         letters = [
             letter for page in selected_letters(walk, names, letter_filter) for letter in page
         ]

@@ -19,20 +19,13 @@ from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq._edit import edit_letter
 from once.ops.dlq._letter_list import verdict_lines
 from once.ops.dlq._options import (
-    DEFAULT_LIMIT,
-    ConsumerOption,
-    KeyOption,
-    LetterFilter,
-    LimitOption,
+    LetterOptions,
     MessageIdsArgument,
-    OlderThanOption,
-    ReasonOption,
-    YoungerThanOption,
-    check_ids_or_filter,
+    with_letter_options,
 )
 from once.ops.dlq._selection import approximate_number, open_walk, progress_text, selected_letters
 from once.ops.errors import OpsError
-from once.ops.terminal.console import ServiceOption, console, progress
+from once.ops.terminal.console import console, progress
 from once.ops.terminal.formatting import single_line
 from once.schema import RELAY
 
@@ -43,44 +36,41 @@ _MAX_FAILURE_LINES = 20
 
 _Pages = Iterable[Sequence[Letter]]
 
-_DryRunOption = Annotated[bool, Option("--dry-run", help="Send nothing, tell what would be sent.")]
+_DryRunOption = Annotated[
+    bool, Option("--dry-run", help="Show whether each is safe to send, and send none.")
+]
 _EditOption = Annotated[
-    bool, Option("--edit", help="Change the body of the one that is named first.")
+    bool, Option("--edit", help="Edit the body before it is sent; give one MESSAGE_ID.")
 ]
 _UnsafeOption = Annotated[
-    bool, Option("--unsafe", help="Send those that are named although they are not safe.")
+    bool, Option("--unsafe", help="Send each MESSAGE_ID, even if that is not safe.")
 ]
-_RateOption = Annotated[float, Option(min=0.1, help="Messages a second, at most.")]
+_RateOption = Annotated[float, Option(min=0.1, help="Most messages a second.")]
 
 
+@with_letter_options
 def redrive(
+    options: LetterOptions,
     message_ids: MessageIdsArgument = None,
-    consumer: ConsumerOption = None,
-    reason: ReasonOption = None,
-    key: KeyOption = None,
-    older_than: OlderThanOption = None,
-    younger_than: YoungerThanOption = None,
-    limit: LimitOption = DEFAULT_LIMIT,
     dry_run: _DryRunOption = False,
     edit: _EditOption = False,
     unsafe: _UnsafeOption = False,
     rate: _RateOption = 10,
-    service: ServiceOption = "once",
 ) -> None:
     """Send dead letters back to the queue of their consumer, with their key and their history.
 
-    What is not safe to send stays. A message is sent first and deleted then, so
-    that this can be stopped at any time, and run again: what was sent twice is a
-    duplicate to its consumer.
+    A dead letter that is not safe to send stays. Each one is sent first and
+    deleted afterwards. The command can therefore be stopped at any time and run
+    again: the consumer recognises a message that was sent twice as a duplicate.
     """
-    letter_filter = LetterFilter.parse(reason, key, older_than, younger_than)
     names = message_ids or []
-    _check(names, letter_filter, edit=edit, unsafe=unsafe)
-    deployment = Deployment.find(service)
-    sqs, places = client("sqs"), _source_queues(deployment, consumer)
+    letter_filter = options.letter_filter(names)
+    _check(names, edit=edit, unsafe=unsafe)
+    deployment = Deployment.find(options.service)
+    sqs, places = client("sqs"), _source_queues(deployment, options.consumer)
     assess = partial(assess_letters, DedupRecordReader(client("dynamodb"), deployment.dedup_table))
     about = approximate_number(sqs, places)
-    with open_walk(sqs, places, limit) as walk:
+    with open_walk(sqs, places, options.limit) as walk:
         pages: _Pages = selected_letters(walk, names, letter_filter)
         if edit:
             pages = [[_edited(walk, letter, assess) for page in pages for letter in page]]
@@ -92,8 +82,7 @@ def redrive(
     console.print(progress_text(walk, about))
 
 
-def _check(names: Sequence[str], letter_filter: LetterFilter, *, edit: bool, unsafe: bool) -> None:
-    check_ids_or_filter(names, letter_filter)
+def _check(names: Sequence[str], *, edit: bool, unsafe: bool) -> None:
     if edit and len(names) != 1:
         raise BadParameter("changes one dead letter: name it", param_hint="--edit")
     if unsafe and not names:

@@ -86,7 +86,7 @@ def _one(name: str, letters: Sequence[Letter]) -> Letter:
     if not letters:
         raise OpsError(
             f"there is no dead letter {name!r} among those that could be seen: `once dlq list` "
-            "shows them; one that somebody else looks at is hidden until he is done"
+            "shows them; one that another command is reading is hidden until that command ends"
         )
     some = ", ".join(letter.message_id for letter in letters[:_SHOWN])
     raise OpsError(f"{len(letters)} dead letters begin with {name!r} ({some}): give more of the id")

@@ -16,13 +16,10 @@ from once.ops.dlq._letter_text import body_text, letter_table
 from once.ops.dlq._options import (
     DEFAULT_LIMIT,
     ConsumerOption,
-    KeyOption,
-    LetterFilter,
+    LetterOptions,
     LimitOption,
     MessageIdArgument,
-    OlderThanOption,
-    ReasonOption,
-    YoungerThanOption,
+    with_letter_options,
 )
 from once.ops.dlq._purge import purge
 from once.ops.dlq._redrive import redrive
@@ -34,24 +31,19 @@ app = command_group(help="Dead letters: list, show, redrive, purge.")
 
 
 @app.command("list")
+@with_letter_options
 def list_command(
-    consumer: ConsumerOption = None,
-    reason: ReasonOption = None,
-    key: KeyOption = None,
-    older_than: OlderThanOption = None,
-    younger_than: YoungerThanOption = None,
-    limit: LimitOption = DEFAULT_LIMIT,
+    options: LetterOptions,
     as_json: Annotated[
         bool, typer.Option("--json", help="Every letter as JSON, without its body.")
     ] = False,
-    service: ServiceOption = "once",
 ) -> None:
-    """Show the dead letters by consumer, reason and age. They stay where they are."""
-    letter_filter = LetterFilter.parse(reason, key, older_than, younger_than)
-    deployment = Deployment.find(service)
-    sqs, places = client("sqs"), dead_letter_queues(deployment, consumer)
+    """Show the dead letters by consumer, reason and age. They stay in their queues."""
+    letter_filter = options.letter_filter()
+    deployment = Deployment.find(options.service)
+    sqs, places = client("sqs"), dead_letter_queues(deployment, options.consumer)
     about = approximate_number(sqs, places)
-    with open_walk(sqs, places, limit) as walk:
+    with open_walk(sqs, places, options.limit) as walk:
         letters = [
             letter for page in walk.pages() for letter in page if letter_filter.matches(letter)
         ]
@@ -77,7 +69,7 @@ def show(
     limit: LimitOption = DEFAULT_LIMIT,
     service: ServiceOption = "once",
 ) -> None:
-    """Show one dead letter whole, its dedup record, and whether it is safe to send it back."""
+    """Show one dead letter, its dedup record, and whether it is safe to send it back."""
     deployment = Deployment.find(service)
     sqs = client("sqs")
     with open_walk(sqs, dead_letter_queues(deployment, consumer), limit) as walk:

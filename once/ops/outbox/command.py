@@ -23,32 +23,43 @@ from once.ops.terminal.console import ServiceOption, command_group, console, pro
 from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
 from once.schema import RELAY
 
-app = command_group(help="The events that consumers commit with their state.")
+app = command_group(help="Events that consumers committed with their writes.")
 
 
 @app.command("republish")
 def republish_command(
-    since: Annotated[str, Option(metavar="WHEN", help=f"Committed since then: {TIME_FORMATS}.")],
+    since: Annotated[
+        str, Option(metavar="WHEN", help=f"Only events from this time or later: {TIME_FORMATS}.")
+    ],
     until: Annotated[
-        str | None, Option(metavar="WHEN", help="Committed before then; up to now without it.")
+        str | None,
+        Option(metavar="WHEN", help="Only events from before this time; by default up to now."),
     ] = None,
-    consumer: Annotated[str | None, Option(help="Committed by this consumer alone.")] = None,
+    consumer: Annotated[
+        str | None, Option(help="Only events that this consumer committed.")
+    ] = None,
     to: Annotated[
         str | None,
-        Option(metavar="CONSUMER", help="Send events of its types to its queue, and to no other."),
+        Option(
+            metavar="CONSUMER",
+            help="Send the events to this consumer only, if it takes their types.",
+        ),
     ] = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Publish nothing, only count.")] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Count the events, and publish none.")
+    ] = False,
     service: ServiceOption = "once",
 ) -> None:
-    """Publish committed events again: after a stream outage of over 24 h, or lost by the relay.
+    """Publish committed events again, after a stream outage of over 24 h or a loss in the relay.
 
-    The relay publishes them. Too much does no harm: an event keeps its id, and
-    consumers deduplicate. Since clocks differ, records of five minutes more on
-    either side are included. The whole dedup table is read, so this is for a mishap
-    and no routine. Records with less than 30 days left are too old: a message can
-    live so long, and consumers must not have forgotten its event by then.
+    The relay publishes them. An event that was published before changes nothing:
+    it keeps its id, and consumers deduplicate. Five minutes before and after the
+    period are included, because clocks differ. The command reads the whole dedup
+    table; do not run it routinely. It leaves out records that expire within 30
+    days: a message can live that long, and a consumer that has forgotten its event
+    would process it again.
 
-    A consumer that was deployed later gets the events of its types with --to.
+    With --to, a consumer that was deployed later receives earlier events.
     """
     record_filter = _record_filter(since, until, consumer)
     deployment = Deployment.find(service)

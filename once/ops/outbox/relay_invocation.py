@@ -1,4 +1,4 @@
-"""The deployed relay, invoked with records of an operator's record_filter."""
+"""Relay invocation: calls the deployed relay with dedup records in the form of its stream."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -32,7 +32,8 @@ console = _EscapingConsole()
 error_console = _EscapingConsole(stderr=True)
 
 ServiceOption = Annotated[
-    str, typer.Option("--service", help="The deployment's name; its stacks' names begin with it.")
+    str,
+    typer.Option("--service", help="Name of the deployment, with which its stacks' names begin."),
 ]
 
 

@@ -121,7 +121,7 @@ def _collect(answers: dict[str, list[LogEntry] | Exception]) -> tuple[list[LogEn
     if not errors:
         return log_entries, None
     first = error_with_remedy(next(iter(errors.values())))
-    return log_entries, f"not read were the logs of {', '.join(errors)}: {first}"
+    return log_entries, f"the logs of {', '.join(errors)} could not be read: {first}"
 
 
 def _types(graph: EventGraph) -> dict[str, str]:

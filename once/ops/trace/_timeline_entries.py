@@ -19,9 +19,9 @@ from once.schema import CLOCK_MARGIN_SECONDS, Outcome, Record, Standing, State
 DetailValue = str | int | bool | datetime | list[str]
 
 _STANDINGS: dict[str, str] = {
-    Standing.IN_FLIGHT: "in flight: its owner is at it, or died at it",
+    Standing.IN_FLIGHT: "in flight: its owner is calling the provider, or died",
     Standing.NOT_DONE: "certainly not done",
-    Standing.UNKNOWN: "perhaps done: nobody knows",
+    Standing.UNKNOWN: "unknown: it may have been done",
 }
 
 

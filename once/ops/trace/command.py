@@ -43,26 +43,32 @@ def trace(
         ),
     ],
     no_scan: Annotated[
-        bool, typer.Option("--no-scan", help="KEY is a whole dedup key: read no other records.")
+        bool,
+        typer.Option("--no-scan", help="Do not scan the table; KEY must be a whole dedup key."),
     ] = False,
     no_dead_letters: Annotated[
-        bool, typer.Option("--no-dead-letters", help="Leave the dead-letter queues alone.")
+        bool, typer.Option("--no-dead-letters", help="Do not read the dead-letter queues.")
     ] = False,
     no_logs: Annotated[
-        bool, typer.Option("--no-logs", help="Leave the logs alone: no duplicates, no retries.")
+        bool,
+        typer.Option(
+            "--no-logs", help="Do not read the logs, which alone show duplicates and retries."
+        ),
     ] = False,
-    json_only: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
+    json_only: Annotated[
+        bool, typer.Option("--json", help="Print JSON in place of a table.")
+    ] = False,
     service: ServiceOption = "once",
 ) -> None:
-    """Show what every consumer did with an event, and with what it caused.
+    """Show the actions of every consumer on an event, and on the events that it caused.
 
-    Reads the whole dedup table, unless KEY is a whole dedup key. Dead letters
-    are looked at and given back. Duplicates change nothing and leave no trace
-    but a line in the log, so they are told for as far back as the log goes.
+    Reads the whole dedup table, unless KEY is a whole dedup key. Dead letters are
+    received and made visible again. Duplicates are recorded in the logs only, and
+    are shown as far back as the logs go.
 
-    From event to record it goes by every rule that keys have. Not found that
-    way: keys of more than three fields, and keys by content where a handler
-    leaves out volatile fields.
+    The record of an event is found by trying every key rule. Two kinds of keys are
+    not found: keys of more than three fields, and keys by content if the handler
+    declares volatile fields.
     """
     deployment = Deployment.find(service)
     search = _Search(deployment, _checked(key, deployment, no_scan=no_scan))
@@ -119,7 +125,7 @@ class _Search:
         """Read every dead letter, and make it visible again."""
         sqs, places = client("sqs"), dead_letter_queues(self._deployment)
         if hidden := sum(depth(sqs, queue.url).in_flight for queue in places):
-            self.notes.append(f"{hidden} dead letters are hidden: someone is looking at them")
+            self.notes.append(f"{hidden} dead letters are hidden: another command is reading them")
         with QueueWalk(sqs, places, MOST_LETTERS) as walk:
             found = [letter for page in walk.pages() for letter in page]
         if len(found) == MOST_LETTERS:
@@ -154,8 +160,8 @@ class _Search:
     def note_open(self, graph: EventGraph) -> None:
         """Note the events without a dedup record or a dead letter."""
         self.notes += [
-            f"{event.type} ({event.id}) has no record and no dead letter: it is on its way, is "
-            "tried again, or no consumer subscribes to it"
+            f"{event.type} ({event.id}) has no record and no dead letter: it waits in a queue, is "
+            "being retried, or no consumer subscribes to it"
             for event, _ in graph.open_events()
         ]
 
@@ -165,8 +171,8 @@ class _Search:
         return (
             f"nothing is known of {self._key!r}. Searched:{searched}\n"
             "Try the event's own id, or its key's SHA-256 from a log line or a dead letter. An "
-            "event that is still on its way has left nothing yet (`once status` shows the queues), "
-            "and a record goes when its time is over"
+            "event that still waits in a queue has no record yet (`once status` shows the queues), "
+            "and expired records are deleted"
         )
 
     def _scan(self, table: DedupRecordReader) -> list[Item]:

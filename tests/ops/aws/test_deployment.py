@@ -1,73 +1,89 @@
-"""A deployment is found through its stacks' outputs; whatever is in the way comes with a remedy."""
-
-from typing import Any
+"""A deployment is found by the outputs of its stacks; every error names a remedy."""
 
 import pytest
 
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
-from tests.ops.support import Cloud, answer_with, refusal, run
+from once.schema import RELAY, UNROUTED, StackOutput
+from tests.ops.output import stderr_of
+from tests.ops.support import Cloud, refuse
+
+# Written out: stacks that are deployed already have these keys.
+OUTPUTS = {
+    "IngressTopicArn": "ingress",
+    "EventsTopicArn": "events",
+    "RelayFunction": "once-outbox_relay",
+    "RelayDeadLetters": "relay-letters",
+    "UnroutedQueue": "unrouted",
+    "SweepQueue": "sweep",
+    "DedupTable": "dedup",
+    "TableDeadThings": "once-state-deadthings",
+    "FunctionRelayedMail2": "once-relayed_mail_2",
+    "QueueRelayedMail2": "queue",
+    "IsolationRelayedMail2": "isolation",
+    "DeadLettersRelayedMail2": "letters",
+    "TakesRelayedMail2": '{"external": ["a"], "events": ["b"]}',
+}
 
 
-def test_consumers_are_found_by_name(cloud: Cloud) -> None:
+def test_outputs_of_deployed_stacks_are_read() -> None:
+    mail = DeployedConsumer(
+        name="relayed_mail_2",
+        queue_url="queue",
+        dead_letter_url="letters",
+        function_name="once-relayed_mail_2",
+        external=("a",),
+        events=("b",),
+        isolation_queue_url="isolation",
+    )
+    assert Deployment.of("once", OUTPUTS) == Deployment(
+        service="once",
+        ingress_topic_arn="ingress",
+        events_topic_arn="events",
+        relay_function_name="once-outbox_relay",
+        relay_dead_letter_url="relay-letters",
+        unrouted_queue_url="unrouted",
+        sweep_queue_url="sweep",
+        dedup_table="dedup",
+        tables={"dead_things": "once-state-deadthings"},
+        consumers={"relayed_mail_2": mail},
+    )
+
+
+@pytest.mark.parametrize("key", OUTPUTS.keys() - {"TableDeadThings", "IsolationRelayedMail2"})
+def test_error_for_a_missing_output_says_to_deploy_again(key: str) -> None:
+    left = {name: value for name, value in OUTPUTS.items() if name != key}
+    if key == "FunctionRelayedMail2":  # without its function, there is no consumer
+        assert Deployment.of("once", left).consumers == {}
+        return
+    with pytest.raises(OpsError, match=f"no output '{key}': deploy them again"):
+        Deployment.of("once", left)
+
+
+def test_deployment_is_found_in_both_stacks(cloud: Cloud) -> None:
     found = Deployment.find()
     assert list(found.consumers) == ["inventory", "orders"]
-    assert found.consumer("orders") == DeployedConsumer(
-        name="orders",
-        queue_url=cloud.outputs["once-service"]["QueueOrders"],
-        dead_letter_url=cloud.outputs["once-service"]["DeadLettersOrders"],
-        function_name="once-orders",
-        external=("order.placed",),
-        events=("payment.captured",),
-        isolation_queue_url=cloud.outputs["once-service"]["IsolationOrders"],
-    )
+    assert found.consumer("orders").function_name == "once-orders"
+    isolation = cloud.service[f"{StackOutput.ISOLATION_QUEUE}Orders"]
+    assert found.consumer("orders").queue_urls == (cloud.queue("orders"), isolation)
     assert found.consumer("inventory").isolation_queue_url is None
-
-
-def test_a_consumers_queues_are_its_own_and_the_isolation_queue(cloud: Cloud) -> None:
-    found, outputs = Deployment.find(), cloud.outputs["once-service"]
-    assert found.consumer("orders").queue_urls == (
-        outputs["QueueOrders"],
-        outputs["IsolationOrders"],
-    )
-    assert found.consumer("inventory").queue_urls == (outputs["QueueInventory"],)
-
-
-def test_topics_and_tables_are_found(cloud: Cloud) -> None:
-    cloud.outputs["once-state"]["TableOrderLines"] = "physical-order-lines"
-    found = Deployment.find()
-    outputs = cloud.outputs["once-service"]
-    assert found.ingress_topic_arn == outputs["IngressTopicArn"]
-    assert found.events_topic_arn == outputs["EventsTopicArn"]
-    assert found.relay_function_name == outputs["RelayFunction"]
+    assert found.consumer("inventory").queue_urls == (cloud.queue("inventory"),)
+    assert found.consumer("orders").dead_letter_url == cloud.box("orders")
+    assert found.relay_dead_letter_url == cloud.box(RELAY)
+    assert found.unrouted_queue_url == cloud.box(UNROUTED)
     assert found.dedup_table == "physical-dedup"
-    assert found.relay_dead_letter_url == cloud.outputs["once-service"]["RelayDeadLetters"]
-    assert found.unrouted_queue_url == outputs["UnroutedQueue"]
-    assert found.sweep_queue_url == outputs["SweepQueue"]
-    assert found.tables == {"stock": "physical-stock", "order_lines": "physical-order-lines"}
     assert found.table("stock") == "physical-stock"
 
 
-def test_consumers_name_is_kept_to_the_letter(cloud: Cloud) -> None:
-    cloud.outputs["once-service"] |= {
-        "QueueRelayedMail2": "queue",
-        "DeadLettersRelayedMail2": "dead-letters",
-        "FunctionRelayedMail2": "once-relayed_mail_2",
-        "TakesRelayedMail2": "{}",
-    }
-    assert "relayed_mail_2" in Deployment.find().consumers
-
-
-def test_another_service_is_another_pair_of_stacks(cloud: Cloud) -> None:
+def test_another_service_has_another_pair_of_stacks(cloud: Cloud) -> None:
     for part in ("state", "service"):
         cloud.outputs[f"shop-{part}"] = cloud.outputs.pop(f"once-{part}")
-    found = Deployment.find("shop").ingress_topic_arn
-    assert found == cloud.outputs["shop-service"]["IngressTopicArn"]
+    assert Deployment.find("shop").ingress_topic_arn == cloud.service[StackOutput.INGRESS_TOPIC]
     with pytest.raises(OpsError):
         Deployment.find()
 
 
-def test_unknown_consumer_and_table_are_answered_with_those_there_are(cloud: Cloud) -> None:
+def test_error_for_an_unknown_consumer_or_table_lists_the_known_ones(cloud: Cloud) -> None:
     found = Deployment.find()
     with pytest.raises(OpsError, match="no consumer 'refunds': choose one of inventory, orders"):
         found.consumer("refunds")
@@ -75,42 +91,27 @@ def test_unknown_consumer_and_table_are_answered_with_those_there_are(cloud: Clo
         found.table("refunds")
 
 
-def test_missing_stack_says_to_deploy_or_to_name_the_service(cloud: Cloud) -> None:
-    with pytest.raises(OpsError, match="no stack 'shop-state' in us-east-1") as error:
+def test_error_for_a_missing_stack_names_region_and_option(cloud: Cloud) -> None:
+    with pytest.raises(OpsError, match=r"no stack 'shop-state' in us-east-1: deploy first.*--serv"):
         Deployment.find("shop")
-    assert "deploy first" in str(error.value)
-    assert "--service" in str(error.value)
+
+
+def test_error_for_a_missing_region_names_the_variable() -> None:
+    assert "set AWS_DEFAULT_REGION" in stderr_of("status")
 
 
 @pytest.mark.parametrize(
-    "output",
-    ["IngressTopicArn", "EventsTopicArn", "DeadLettersOrders", "RelayDeadLetters", "UnroutedQueue"],
+    ("variable", "value", "remedy"),
+    [
+        ("AWS_DEFAULT_REGION", "us-east-1", "Unable to locate credentials: sign in"),
+        ("AWS_PROFILE", "unknown", "aws configure list-profiles"),
+    ],
 )
-def test_missing_output_says_to_deploy_again(cloud: Cloud, output: str) -> None:
-    del cloud.outputs["once-service"][output]
-    with pytest.raises(OpsError, match=f"no output '{output}': deploy them again"):
-        Deployment.find()
-
-
-def failure() -> str:
-    result = run("status")
-    assert result.exit_code == 1
-    assert "Traceback" not in result.output
-    return result.stderr
-
-
-def test_missing_region_says_how_to_set_one() -> None:
-    assert "set AWS_DEFAULT_REGION" in failure()
-
-
-def test_missing_credentials_say_how_to_sign_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    assert "Unable to locate credentials: sign in" in failure()
-
-
-def test_unknown_profile_says_how_to_list_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "nobody")
-    assert "aws configure list-profiles" in failure()
+def test_error_of_the_environment_names_a_remedy(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, remedy: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert remedy in stderr_of("status")
 
 
 @pytest.mark.parametrize(
@@ -122,31 +123,6 @@ def test_unknown_profile_says_how_to_list_them(monkeypatch: pytest.MonkeyPatch) 
         ("InternalFailure", "InternalFailure"),
     ],
 )
-def test_refusal_of_aws_is_told_with_its_remedy(cloud: Cloud, code: str, remedy: str) -> None:
-    def refuse(params: Any) -> Any:
-        return refusal(code, "no")
-
-    answer_with("cloudformation.DescribeStacks", refuse)
-    assert remedy in failure()
-
-
-def test_names_with_underscores_are_read_back_from_plain_outputs() -> None:
-    outputs = {
-        "IngressTopicArn": "ingress",
-        "EventsTopicArn": "events",
-        "RelayFunction": "once-outbox_relay",
-        "RelayDeadLetters": "relay-letters",
-        "UnroutedQueue": "unrouted",
-        "SweepQueue": "sweep",
-        "DedupTable": "dedup",
-        "TableDeadThings": "once-state-deadthings",
-        "FunctionRelayedMail": "once-relayed_mail",
-        "QueueRelayedMail": "queue",
-        "DeadLettersRelayedMail": "letters",
-        "TakesRelayedMail": "{}",
-    }
-    deployment = Deployment.of("once", outputs)
-    assert deployment.table("dead_things") == "once-state-deadthings"
-    assert deployment.consumer("relayed_mail").queue_url == "queue"
-    with pytest.raises(OpsError, match="EventsTopicArn"):
-        Deployment.of("once", {name: v for name, v in outputs.items() if name != "EventsTopicArn"})
+def test_error_of_aws_names_a_remedy(cloud: Cloud, code: str, remedy: str) -> None:
+    refuse("cloudformation.DescribeStacks", code)
+    assert remedy in stderr_of("status")

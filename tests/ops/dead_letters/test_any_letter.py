@@ -1,4 +1,4 @@
-"""One letter or one record is never the end of a command, whatever it says."""
+"""One forged letter or record never stops a command, whatever it holds."""
 
 import json
 from collections.abc import Sequence
@@ -6,42 +6,33 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import Result
 
 from once.schema import Record
-from tests.ops.hostile import PK, Forged, items, letters, quick
-from tests.ops.letters import Shop, note
-from tests.ops.mess import Mess, harmless_only
+from tests.ops.hostile import OUT_OF_RANGE, Forged, Mess, items, letters, quick
+from tests.ops.letters import KEY, Shop, note
 from tests.ops.support import run
 
 some = st.lists(letters, min_size=1, max_size=3)
 records = st.lists(items, max_size=2)
-
-BEYOND = Forged(json.dumps({**note("a"), "time": "0001-01-01T00:00:00+23:59"}), {})
-"""A time that no calendar holds in UTC."""
+time_out_of_range = Forged(json.dumps({**note("a"), "time": OUT_OF_RANGE[0]}), {})
 
 
-@pytest.fixture
-def mess(shop: Shop) -> Mess:
-    return Mess(shop)
-
-
-def ended(*arguments: object) -> Result:
-    """Run a command that comes to its own end, and shows no terminal anything to obey."""
+def ended(*arguments: object, codes: Sequence[int] = (0,)) -> Result:
+    """Run a command that ends without an unexpected error or a control character in its output."""
     result = run(*arguments)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    assert result.exit_code in (0, 1), result.output
+    assert result.exit_code in codes, result.output
     assert "unexpected" not in result.output
-    assert harmless_only(result.output)
+    assert all(c.isprintable() or c in "\n\t" for c in result.output)
     return result
 
 
 def with_a_number(item: dict[str, Any]) -> dict[str, Any]:
-    """AWS in memory fails where a filter compares a number with what is none."""
+    """AWS in memory fails if a filter compares a number with another type."""
     committed_at = item.get(Record.COMMITTED_AT, {})
     return {**item, Record.COMMITTED_AT: {"N": committed_at.get("N", "1")}}
 
@@ -51,7 +42,6 @@ def with_a_number(item: dict[str, Any]) -> dict[str, Any]:
 def test_list_shows_any_letter(mess: Mess, found: Sequence[Forged], options: Sequence[str]) -> None:
     with mess.of(found):
         result = ended("dlq", "list", *options)
-        assert result.exit_code == 0
         if "--json" in options:
             assert len(json.loads(result.stdout)["letters"]) == len(found)
         assert mess.left() == len(found)
@@ -59,27 +49,27 @@ def test_list_shows_any_letter(mess: Mess, found: Sequence[Forged], options: Seq
 
 @quick
 @given(letters, records)
-@example(BEYOND, [])
+@example(time_out_of_range, [])
 def test_show_shows_any_letter(mess: Mess, letter: Forged, stored: Sequence[Any]) -> None:
     with mess.of([letter], stored) as [message_id]:
-        assert ended("dlq", "show", message_id).exit_code == 0
+        ended("dlq", "show", message_id)
         assert mess.left() == 1
 
 
 @quick
 @given(some, records)
-@example([BEYOND], [])
-def test_a_dry_run_of_redrive_judges_any_letter(
+@example([time_out_of_range], [])
+def test_dry_run_of_redrive_assesses_any_letter(
     mess: Mess, found: Sequence[Forged], stored: Sequence[Any]
 ) -> None:
     with mess.of(found, stored):
-        assert ended("dlq", "redrive", "--dry-run").exit_code == 0
+        ended("dlq", "redrive", "--dry-run")
         assert mess.left() == len(found)
 
 
 @quick
 @given(some, records, st.sampled_from(((), ("--unsafe",))))
-@example([BEYOND], [], ())
+@example([time_out_of_range], [], ())
 def test_redrive_sends_any_letter_or_says_why_not(
     mess: Mess, shop: Shop, found: Sequence[Forged], stored: Sequence[Any], options: Sequence[str]
 ) -> None:
@@ -87,7 +77,7 @@ def test_redrive_sends_any_letter_or_says_why_not(
     with mess.of(found, stored) as ids:
         named = [name for name, one in zip(ids, found, strict=True) if not one.relay]
         chosen = (*named, *options) if options and named else ()
-        result = ended("dlq", "redrive", "--rate", 1000, *chosen)
+        result = ended("dlq", "redrive", "--rate", 1000, *chosen, codes=(0, 1))
         stayed = mess.left() - (len(found) - len(own))
         assert len(shop.waiting()) + stayed == len(own)
         assert result.exit_code == (1 if stayed else 0)
@@ -101,21 +91,20 @@ def test_redrive_sends_any_letter_or_says_why_not(
 def test_purge_exports_any_letter(mess: Mess, tmp_path: Path, found: Sequence[Forged]) -> None:
     file = tmp_path / f"{uuid4()}.jsonl"
     with mess.of(found) as ids:
-        assert ended("dlq", "purge", "--yes", "--export", file).exit_code == 0
+        ended("dlq", "purge", "--yes", "--export", file)
         lines = [json.loads(line) for line in file.read_text().splitlines()]
         assert sorted(line["message_id"] for line in lines) == sorted(ids)
         assert mess.left() == 0
 
 
 @quick
-@given(some, records, st.sampled_from((PK, "id-a")), st.sampled_from(((), ("--json",))))
-def test_trace_tells_of_any_letter_and_any_record(
+@given(some, records, st.sampled_from((KEY, "id-a")), st.sampled_from(((), ("--json",))))
+def test_trace_shows_any_letter_and_any_record(
     mess: Mess, found: Sequence[Forged], stored: Sequence[Any], key: str, options: Sequence[str]
 ) -> None:
+    has_record = any(item["pk"]["S"] == KEY for item in stored)
     with mess.of(found, stored):
-        result = ended("trace", key, "--no-logs", *options)
-        if any(item["pk"]["S"] == PK for item in stored):
-            assert result.exit_code == 0
+        ended("trace", key, "--no-logs", *options, codes=(0,) if has_record else (0, 1))
         assert mess.left() == len(found)
 
 
@@ -123,12 +112,12 @@ def test_trace_tells_of_any_letter_and_any_record(
 @given(st.lists(items.map(with_a_number), max_size=3))
 def test_republish_counts_the_events_of_any_record(mess: Mess, stored: Sequence[Any]) -> None:
     with mess.of([], stored):
-        ended("outbox", "republish", "--since", "2000-01-01", "--dry-run")
+        ended("outbox", "republish", "--since", "2000-01-01", "--dry-run", codes=(0, 1))
 
 
 @quick
 @given(some)
 def test_status_counts_any_letter(mess: Mess, found: Sequence[Forged]) -> None:
     with mess.of(found):
-        rows = json.loads(ended("status", "--json").stdout)
-        assert sum(row["dead_letters"] for row in rows) == len(found)
+        found_rows = json.loads(ended("status", "--json").stdout)
+        assert sum(row["dead_letters"] for row in found_rows) == len(found)

@@ -1,4 +1,4 @@
-"""A walk through dead letters: all are shown once, and all are there afterwards."""
+"""A queue walk yields every dead letter once, and leaves all of them in their queues."""
 
 import pytest
 
@@ -9,105 +9,104 @@ from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dlq._selection import open_walk
 from tests.ops.letters import Shop
-from tests.ops.support import OK, Cloud, answer_with, refusal
+from tests.ops.support import OK, Cloud, answer_with, refusal, requests_of
 
 MANY = 23
+BODIES = sorted(map(str, range(MANY)))
 
 
 @pytest.fixture
 def full(shop: Shop) -> Shop:
-    for number in range(MANY):
-        shop.sqs.send_message(QueueUrl=shop.box.url, MessageBody=f"{number}")
+    for body in BODIES:
+        shop.sqs.send_message(QueueUrl=shop.box.url, MessageBody=body)
     return shop
 
 
-def bodies(letters: list[Letter]) -> list[str]:
-    return sorted(letter.original.body for letter in letters)
+def walk_of(full: Shop, *more: DeadLetterQueue, limit: int = 1000) -> QueueWalk:
+    return QueueWalk(client("sqs"), [full.box, *more], limit)
 
 
 def all_of(found: QueueWalk) -> list[Letter]:
     return [letter for page in found.pages() for letter in page]
 
 
-def test_every_letter_is_shown_once_and_visible_afterwards(full: Shop) -> None:
-    with QueueWalk(full.sqs, [full.box], limit=1000) as found:
+def bodies(letters: list[Letter]) -> list[str]:
+    return sorted(letter.original.body for letter in letters)
+
+
+def test_every_letter_is_yielded_once_and_visible_afterwards(full: Shop) -> None:
+    with walk_of(full) as found:
         letters = all_of(found)
         assert full.hidden() == found.hidden == MANY
-    assert bodies(letters) == sorted(map(str, range(MANY)))
+    assert bodies(letters) == BODIES
     assert found.looked_at == MANY
     assert (full.hidden(), found.hidden) == (0, 0)
     assert depth(full.sqs, full.box.url).visible == MANY
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_letters_are_given_back_however_the_walk_ends(
-    full: Shop, error: type[BaseException]
-) -> None:
-    def broken_off() -> None:
-        with QueueWalk(full.sqs, [full.box], limit=1000) as found:
+def test_letters_are_visible_again_after_an_error(full: Shop, error: type[BaseException]) -> None:
+    def interrupted() -> None:
+        with walk_of(full) as found:
             next(found.pages())
             raise error
 
     with pytest.raises(error):
-        broken_off()
+        interrupted()
     assert full.hidden() == 0
 
 
-def test_a_letter_that_shows_again_in_a_long_walk_counts_once(full: Shop) -> None:
-    with QueueWalk(full.sqs, [full.box], limit=1000) as found:
+def test_letter_that_is_received_twice_counts_once(full: Shop) -> None:
+    with walk_of(full) as found:
         pages = found.pages()
         first = next(pages)
         full.show_hidden()
         letters = [*first, *(letter for page in pages for letter in page)]
-    assert bodies(letters) == sorted(map(str, range(MANY)))
+    assert bodies(letters) == BODIES
     assert full.hidden() == 0
 
 
 @pytest.mark.parametrize("limit", [1, 10, 15])
-def test_no_more_than_the_limit_are_looked_at(full: Shop, limit: int) -> None:
-    with QueueWalk(full.sqs, [full.box], limit) as found:
-        assert len(all_of(found)) == found.looked_at == limit
-        assert full.hidden() == limit
+def test_no_more_letters_than_the_limit_are_received(full: Shop, limit: int) -> None:
+    with walk_of(full, limit=limit) as found:
+        assert len(all_of(found)) == found.looked_at == full.hidden() == limit
 
 
-def test_one_queue_after_the_other_is_gone_through(full: Shop, cloud: Cloud) -> None:
-    other = DeadLetterQueue(
-        "inventory", cloud.outputs["once-service"]["DeadLettersInventory"], "queue"
-    )
-    full.sqs.send_message(QueueUrl=other.url, MessageBody="other")
-    with QueueWalk(full.sqs, [full.box, other], limit=1000) as found:
+def test_queues_are_walked_one_after_the_other(full: Shop, cloud: Cloud) -> None:
+    other = DeadLetterQueue("inventory", cloud.box("inventory"), "queue")
+    cloud.bury("inventory")
+    with walk_of(full, other) as found:
         letters = all_of(found)
     assert [letter.queue for letter in letters] == [full.box] * MANY + [other]
     assert depth(full.sqs, other.url).in_flight == full.hidden() == 0
 
 
-def test_what_was_taken_is_not_given_back(full: Shop) -> None:
-    asked: list[str] = []
-    answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: asked.append(params["body"]))
-    with QueueWalk(client("sqs"), [full.box], limit=10) as found:
+def test_forgotten_letters_are_not_made_visible(full: Shop) -> None:
+    asked = requests_of("sqs.ChangeMessageVisibilityBatch")
+    with walk_of(full, limit=10) as found:
         found.forget(all_of(found)[1:])
     assert len(asked) == 1
     assert full.hidden() == 9
 
 
-def test_a_letter_is_held_for_as_long_as_the_walk_takes(full: Shop) -> None:
-    asked: list[str] = []
-    answer_with("sqs.ReceiveMessage", lambda params: asked.append(params["body"]))
-    with QueueWalk(client("sqs"), [full.box], limit=1) as found:
+def test_letters_are_hidden_for_the_time_of_a_walk(full: Shop) -> None:
+    asked = requests_of("sqs.ReceiveMessage")
+    with walk_of(full, limit=1) as found:
         all_of(found)
-    assert f'"VisibilityTimeout": {walk.HOLD_SECONDS}' in str(asked[0])
-    assert walk.HOLD_SECONDS >= 600
+    assert asked[0]["VisibilityTimeout"] == walk.HOLD_SECONDS >= 600
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        refusal("AccessDenied", "no"),
-        (OK, {"Failed": [{"Id": "0", "Code": "X"}, {"Id": "1", "Code": "X"}]}),
+        pytest.param(refusal("AccessDenied"), id="call refused"),
+        pytest.param(
+            (OK, {"Failed": [{"Id": "0", "Code": "X"}, {"Id": "1", "Code": "X"}]}),
+            id="entries refused",
+        ),
     ],
-    ids=["a refusal", "a failed entry"],
 )
-def test_letters_that_could_not_be_given_back_are_told(
+def test_number_of_letters_that_stay_hidden_is_printed(
     full: Shop, capsys: pytest.CaptureFixture[str], answer: object
 ) -> None:
     answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: answer)
@@ -117,13 +116,9 @@ def test_letters_that_could_not_be_given_back_are_told(
     assert full.hidden() == 2
 
 
-def test_a_queue_that_cannot_be_read_says_so_and_gives_back_what_was_seen(full: Shop) -> None:
-    def read() -> None:
-        with QueueWalk(
-            full.sqs, [full.box, DeadLetterQueue("gone", f"{full.box.url}-gone", None)], limit=99
-        ) as it:
-            all_of(it)
-
-    with pytest.raises(full.sqs.exceptions.QueueDoesNotExist):
-        read()
+def test_error_of_one_queue_makes_the_letters_of_others_visible(full: Shop) -> None:
+    gone = DeadLetterQueue("gone", f"{full.box.url}-gone", None)
+    found = walk_of(full, gone)
+    with pytest.raises(full.sqs.exceptions.QueueDoesNotExist), found:
+        all_of(found)
     assert full.hidden() == 0

@@ -1,8 +1,9 @@
-"""Whether a dead letter may be sent back whose effect may have been done outside."""
+"""The verdict on redriving a dead letter whose effect may have been done."""
 
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -12,32 +13,32 @@ from once.handlers.effect_declaration import Policy
 from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters.redrive_safety import assess_letters
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome
-from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.schema import CLOCK_MARGIN_SECONDS
 from tests.ops.letters import HOUR, KEY_LIFETIME, Shop, note
 from tests.ops.support import Cloud
 
 LAST_TAKEOVER = KEY_LIFETIME - CLOCK_MARGIN_SECONDS
-"""After so many seconds a consumer's clock may be too slow to rely on the key."""
+"""Seconds after which a consumer with a slow clock may not rely on the key."""
+
+Failing = Callable[..., Shop]
 
 
 @pytest.fixture
-def paying(cloud: Cloud) -> Iterator[Callable[[Policy], Shop]]:
-    opened: list[Shop] = []
+def failing(cloud: Cloud) -> Iterator[Failing]:
+    """Start a consumer whose effect fails three times, and let it give up a message."""
+    with ExitStack() as stack:
 
-    def open_shop(policy: Policy) -> Shop:
-        opened.append(Shop(cloud, policy).__enter__())
-        return opened[0]
+        def start(policy: Policy, error: Exception | None = None) -> Shop:
+            shop = stack.enter_context(Shop(cloud, policy))
+            shop.outside.answers = [error or TimeoutError()] * 3
+            shop.give_up(note(data={"amount": 1}))
+            return shop
 
-    yield open_shop
-    for shop in opened:
-        shop.__exit__()
+        yield start
 
 
-def test_an_effect_that_is_certainly_not_done_goes_on(paying: Callable[[Policy], Shop]) -> None:
-    shop = paying(Policy.PROVIDER_KEY)
-    shop.outside.answers = [NotDone()] * 3
-    shop.give_up(note())
+def test_effect_that_was_certainly_not_done_continues(failing: Failing) -> None:
+    shop = failing(Policy.PROVIDER_KEY, NotDone())
     verdict = shop.verdict(in_seconds=KEY_LIFETIME + HOUR)
     assert verdict.outcome is RedriveOutcome.PROCESSED
     assert "has certainly not been done" in verdict.why
@@ -45,12 +46,10 @@ def test_an_effect_that_is_certainly_not_done_goes_on(paying: Callable[[Policy],
     assert shop.counted() == {"a": 1}
 
 
-def test_an_effect_that_may_be_done_goes_on_under_its_key_while_the_provider_knows_it(
-    paying: Callable[[Policy], Shop],
+def test_unknown_effect_continues_under_its_key_while_the_provider_knows_it(
+    failing: Failing,
 ) -> None:
-    shop = paying(Policy.PROVIDER_KEY)
-    shop.outside.answers = [TimeoutError()] * 3
-    shop.give_up(note())
+    shop = failing(Policy.PROVIDER_KEY)
     [key] = set(shop.outside.calls)
     verdict = shop.verdict(in_seconds=KEY_LIFETIME - HOUR)
     assert verdict.outcome is RedriveOutcome.PROCESSED
@@ -60,12 +59,10 @@ def test_an_effect_that_may_be_done_goes_on_under_its_key_while_the_provider_kno
     assert shop.counted() == {"a": 1}
 
 
-def test_an_effect_whose_key_the_provider_may_have_forgotten_is_for_a_person(
-    paying: Callable[[Policy], Shop],
+def test_unknown_effect_is_unsafe_once_the_provider_may_have_forgotten_its_key(
+    failing: Failing,
 ) -> None:
-    shop = paying(Policy.PROVIDER_KEY)
-    shop.outside.answers = [TimeoutError()] * 3
-    shop.give_up(note())
+    shop = failing(Policy.PROVIDER_KEY)
     [key] = set(shop.outside.calls)
     verdict = shop.verdict(in_seconds=LAST_TAKEOVER + 1)
     assert not verdict.safe
@@ -76,53 +73,41 @@ def test_an_effect_whose_key_the_provider_may_have_forgotten_is_for_a_person(
     assert set(shop.outside.calls) == {key}
 
 
-@pytest.mark.parametrize("policy", [Policy.AT_MOST_ONCE, Policy.AT_LEAST_ONCE])
-def test_an_effect_without_a_key_that_may_be_done_is_for_a_person(
-    paying: Callable[[Policy], Shop], policy: Policy
+@pytest.mark.parametrize(
+    ("policy", "reasons"),
+    [(Policy.AT_MOST_ONCE, ["effect-unknown"]), (Policy.AT_LEAST_ONCE, [])],
+)
+def test_unknown_effect_without_a_key_is_unsafe(
+    failing: Failing, policy: Policy, reasons: list[str]
 ) -> None:
-    shop = paying(policy)
-    shop.outside.answers = [TimeoutError()] * 3
-    shop.give_up(note())
+    shop = failing(policy)
     verdict = shop.verdict()
     assert not verdict.safe
     assert "comes back as effect-unknown if it is done at most once" in verdict.why
-    assert shop.send_back() == (["effect-unknown"] if policy is Policy.AT_MOST_ONCE else [])
+    assert shop.send_back() == reasons
 
 
-def test_an_unknown_effect_whose_record_is_gone_is_for_a_person(
-    paying: Callable[[Policy], Shop],
-) -> None:
-    shop = paying(Policy.AT_MOST_ONCE)
-    shop.outside.answers = [TimeoutError()]
-    shop.give_up(note())
-    [item] = shop.aws.items("dedup")
-    shop.aws.dynamodb.delete_item(TableName="dedup", Key={"pk": {"S": item["pk"]}})
+def test_unknown_effect_whose_record_is_gone_is_unsafe(failing: Failing) -> None:
+    shop = failing(Policy.AT_MOST_ONCE)
+    shop.forget()
     verdict = shop.verdict()
     assert not verdict.safe
     assert "its record is gone" in verdict.why
 
 
-def test_a_conflict_with_a_pending_effect_comes_back(paying: Callable[[Policy], Shop]) -> None:
-    shop = paying(Policy.AT_MOST_ONCE)
-    shop.outside.answers = [TimeoutError()]
-    shop.send(note(data={"amount": 1}))
-    shop.work_off()
+def test_conflict_with_a_pending_effect_is_dead_lettered_again(failing: Failing) -> None:
+    shop = failing(Policy.AT_MOST_ONCE)
     shop.give_up(note(data={"amount": 9}))
-    unknown, conflict = assess_letters(
-        DedupRecordReader(shop.aws.dynamodb, "dedup"), shop.letters()
+    unknown, conflict = (
+        assessed.verdict for assessed in assess_letters(shop.records, shop.letters())
     )
-    assert unknown.verdict.outcome is RedriveOutcome.UNSAFE
-    assert conflict.verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
-    assert "as key-conflict: other content" in conflict.verdict.why
+    assert unknown.outcome is RedriveOutcome.UNSAFE
+    assert conflict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
+    assert "as key-conflict: other content" in conflict.why
 
 
-def test_an_open_effect_is_not_risked_where_content_only_seems_to_differ(
-    paying: Callable[[Policy], Shop],
-) -> None:
-    shop = paying(Policy.AT_MOST_ONCE)
-    shop.outside.answers = [TimeoutError()]
-    shop.give_up(note(data={"amount": 1}))
-    letter = shop.letter()
-    other = replace(letter, original=OriginalMessage(json.dumps(note(data={"amount": 9})), {}))
-    [found] = assess_letters(DedupRecordReader(shop.aws.dynamodb, "dedup"), [other])
+def test_unknown_effect_takes_precedence_over_other_content(failing: Failing) -> None:
+    shop = failing(Policy.AT_MOST_ONCE)
+    other = OriginalMessage(json.dumps(note(data={"amount": 9})), {})
+    [found] = assess_letters(shop.records, [replace(shop.letter(), original=other)])
     assert found.verdict.outcome is RedriveOutcome.UNSAFE

@@ -1,47 +1,75 @@
-"""`dlq redrive --edit`: the body may change, the event stays the same event."""
+"""`dlq redrive --edit`: the body may change, and the event stays the same event."""
 
 import json
+import os
+import shlex
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import Result
 
 from once.handlers.effect_declaration import Policy
+from once.ops.dlq._redrive import EDIT_HOLD_SECONDS
 from once.schema import DeadLetter
-from tests.ops.editing import Editor, edit, refused
-from tests.ops.letters import Shop, note
-from tests.ops.support import Cloud, run
+from tests.ops.editing import Editor
+from tests.ops.letters import KEY, Shop, note
+from tests.ops.output import stdout_of, words
+from tests.ops.support import Cloud, requests_of
 
 
-def test_an_edited_message_is_worked_on_and_the_edit_is_noted(shop: Shop, editor: Editor) -> None:
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Editor:
+    return Editor(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def invalid(shop: Shop) -> Shop:
+    """A shop with a dead letter whose data is invalid."""
     shop.give_up(note("a", data={"amount": "three"}))
-    before = shop.letter()
-    editor.writes(note("a", data={"amount": 3}))
+    return shop
+
+
+VALID = note("a", data={"amount": 3})
+
+
+def edit(shop: Shop, *options: object, answer: str = "n\n") -> Result:
+    """Edit the only dead letter."""
+    return shop.redrive("--edit", *options, answer=answer)
+
+
+def refused(shop: Shop) -> str:
+    """Edit without success; return the error text. The letter must be unchanged."""
+    before = shop.letter().original
     result = edit(shop)
+    assert result.exit_code == 1
+    assert shop.waiting() == []
+    assert shop.hidden() == 0
+    assert shop.letter().original == before
+    return words(result.stderr)
+
+
+def test_edited_message_is_redriven_with_a_note_of_the_edit(invalid: Shop, editor: Editor) -> None:
+    before = invalid.letter()
+    editor.writes(VALID)
+    result = edit(invalid)
     assert result.exit_code == 0, result.output
-    assert shop.letters() == []
-    [message] = shop.waiting()
+    assert invalid.letters() == []
+    [message] = invalid.waiting()
     assert message["MessageAttributes"][DeadLetter.LINEAGE]["StringValue"].endswith(" edited")
     assert message["MessageAttributes"][DeadLetter.KEY_HASH]["StringValue"] == before.key_hash
 
 
-def test_an_edited_message_commits_once(shop: Shop, editor: Editor) -> None:
-    shop.give_up(note("a", data={"amount": "three"}))
-    editor.writes(note("a", data={"amount": 3}))
-    edit(shop)
-    shop.work_off()
-    assert shop.counted() == {"a": 3}
-
-
-def test_what_fails_again_shows_that_it_was_edited(shop: Shop, editor: Editor) -> None:
-    shop.give_up(note("a", data={"amount": "three"}))
+def test_edited_message_that_fails_again_shows_the_edit(invalid: Shop, editor: Editor) -> None:
     editor.writes(note("a", data={"amount": "four"}))
-    edit(shop)
-    shop.work_off()
-    assert [stay.edited for stay in shop.letter().lineage] == [True, False]
-    assert ", edited" in run("dlq", "show", shop.letter().message_id).stdout
+    edit(invalid)
+    invalid.work_off()
+    assert [stay.edited for stay in invalid.letter().lineage] == [True, False]
+    assert ", edited" in stdout_of("dlq", "show", invalid.letter().message_id)
 
 
-def test_a_body_that_nobody_could_read_is_mended(shop: Shop, editor: Editor) -> None:
+def test_unparseable_body_can_be_corrected(shop: Shop, editor: Editor) -> None:
     whole = json.dumps(note("a"))
     shop.give_up(whole[:-1])
     editor.writes(whole)
@@ -50,52 +78,44 @@ def test_a_body_that_nobody_could_read_is_mended(shop: Shop, editor: Editor) -> 
     assert shop.counted() == {"a": 1}
 
 
-CHANGED_IDS: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
+CHANGED_KEYS = {
     "id": (
         note("a"),
         note("a", event_id="b"),
-        "from orders#event#/test#id-a to orders#event#/test#b",
-        "put it back",
+        "from orders#event#/test#id-a to orders#event#/test#b: put it back",
     ),
     "source": (
         note("a"),
         note("a", source="/else"),
-        "from orders#event#/test#id-a to orders#event#/else#id-a",
-        "put it back",
+        "from orders#event#/test#id-a to orders#event#/else#id-a: put it back",
     ),
     "field": (
         note("a", "named"),
         note("b", "named", event_id="id-a"),
-        "from orders#field#named#name#str:a to orders#field#named#name#str:b",
-        "a new event with an id of its own",
+        "from orders#field#named#name#str:a to orders#field#named#name#str:b: put it back as it "
+        "was, or have the producer send a new event with an id of its own",
     ),
+    "content": (note("a", "nameless"), note("a", "nameless", data={"amount": 2}), ""),
 }
 
 
-@pytest.mark.parametrize("which", CHANGED_IDS)
-def test_the_events_key_has_to_stay(shop: Shop, editor: Editor, which: str) -> None:
-    was, changed, said, remedy = CHANGED_IDS[which]
-    shop.give_up(was, error=ValueError())
-    editor.writes(changed)
-    text = refused(shop)
-    assert f"the event's key would change, {said}" in text
-    assert remedy in text
+@pytest.mark.parametrize(("before", "after", "said"), CHANGED_KEYS.values(), ids=CHANGED_KEYS)
+def test_edit_that_changes_the_key_is_refused(
+    shop: Shop, editor: Editor, before: dict[str, Any], after: dict[str, Any], said: str
+) -> None:
+    shop.give_up(before, error=ValueError())
+    editor.writes(after)
+    assert f"the event's key would change, {said}" in refused(shop)
 
 
-def test_content_that_is_its_own_key_has_to_stay(shop: Shop, editor: Editor) -> None:
-    shop.give_up(note("a", "nameless", data={"amount": 1}), error=ValueError())
-    editor.writes(note("a", "nameless", data={"amount": 2}))
-    assert "the event's key would change" in refused(shop)
-
-
-def test_an_event_whose_key_nobody_named_keeps_its_name(shop: Shop, editor: Editor) -> None:
+def test_edit_of_source_or_id_is_refused_if_the_key_is_unknown(shop: Shop, editor: Editor) -> None:
     shop.move(note("a"))
     editor.writes(note("a", event_id="b"))
     said = "from source '/test' and id 'id-a' to source '/test' and id 'b'"
     assert said in refused(shop)
 
 
-def test_where_nobody_named_the_key_no_field_that_may_be_in_it_is_changed(
+def test_edit_of_a_possible_key_field_is_refused_if_the_key_is_unknown(
     shop: Shop, editor: Editor
 ) -> None:
     shop.move(note("a", "named"))
@@ -105,46 +125,39 @@ def test_where_nobody_named_the_key_no_field_that_may_be_in_it_is_changed(
     assert edit(shop).exit_code == 0
 
 
-def test_the_type_has_to_stay_for_its_handler_makes_the_key(shop: Shop, editor: Editor) -> None:
-    shop.give_up(note("a"), error=ValueError())
-    editor.writes(note("a", "named"))
-    assert "its type would change" in refused(shop)
+INVALID_EDITS = {
+    "other type": (note("a", "named"), "its type would change"),
+    "no JSON": ("{", "no consumer could read it, unparseable"),
+    "empty": ("", "no consumer could read it, unparseable"),
+    "no id": (note("a") | {"id": None}, "no consumer could read it, no-key"),
+    "no event": (note("a") | {"specversion": "2"}, "no consumer could read it, invalid-event"),
+}
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("{", "no consumer could read it, unparseable"),
-        ("", "no consumer could read it, unparseable"),
-        (json.dumps(note("a") | {"id": None}), "no consumer could read it, no-key"),
-        (json.dumps(note("a") | {"specversion": "2"}), "no consumer could read it, invalid-event"),
-    ],
-)
-def test_a_body_that_nobody_could_read_is_refused(
-    shop: Shop, editor: Editor, body: str, said: str
-) -> None:
-    shop.give_up(note("a"), error=ValueError())
+@pytest.mark.parametrize(("body", "said"), INVALID_EDITS.values(), ids=INVALID_EDITS)
+def test_invalid_edit_is_refused(shop: Shop, editor: Editor, body: Any, said: str) -> None:
+    shop.fail("a")
     editor.writes(body)
     assert said in refused(shop)
 
 
 @pytest.mark.parametrize("more", [{"amount": 9}, {"note": "new"}])
-def test_a_committed_event_is_not_changed_afterwards(
+def test_edit_of_a_committed_event_is_refused(
     shop: Shop, editor: Editor, more: dict[str, Any]
 ) -> None:
-    shop.give_up(note("a"), error=ValueError())
-    shop.send(note("a"))
-    shop.work_off()
+    shop.fail("a")
+    shop.process(note("a"))
     editor.writes(note("a", data=more))
     said = refused(shop)
-    assert "other content was committed under its key orders#event#/test#id-a" in said
+    assert f"other content was committed under its key {KEY}" in said
     assert "would come back as key-conflict" in said
     assert "have the producer send a new event" in said
 
 
-def test_a_conflict_that_is_edited_back_is_a_duplicate(shop: Shop, editor: Editor) -> None:
-    shop.send(note("a"))
-    shop.work_off()
+def test_conflict_edited_to_the_committed_content_is_a_duplicate(
+    shop: Shop, editor: Editor
+) -> None:
+    shop.process(note("a"))
     shop.give_up(note("a", data={"amount": 9}))
     editor.writes(note("a"))
     assert edit(shop).exit_code == 0
@@ -153,9 +166,76 @@ def test_a_conflict_that_is_edited_back_is_a_duplicate(shop: Shop, editor: Edito
     assert shop.letters() == []
 
 
-def test_an_edit_does_not_make_it_safe(cloud: Cloud, editor: Editor) -> None:
+def test_edit_does_not_make_a_letter_safe(cloud: Cloud, editor: Editor) -> None:
     with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
         shop.outside.answers = [TimeoutError()]
         shop.give_up(note("a"))
         editor.writes(note("a") | {"time": "2026-07-30T14:00:00Z"})
         assert "NOT SAFE" in refused(shop)
+
+
+INDENTED = json.dumps(note("é", data={"amount": "x"}), indent=2, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "opened"),
+    [
+        pytest.param(json.dumps(json.loads(INDENTED)), INDENTED, id="valid JSON is indented"),
+        pytest.param('{"id": 1, "id": 2}', '{"id": 1, "id": 2}', id="invalid JSON is unchanged"),
+    ],
+)
+def test_editor_opens_the_body(shop: Shop, editor: Editor, body: str, opened: str) -> None:
+    shop.give_up(body)
+    editor.writes(None)
+    assert "the body was not changed" in refused(shop)
+    assert editor.found.read_text() == opened
+
+
+def test_refused_text_can_be_edited_again(invalid: Shop, editor: Editor) -> None:
+    editor.writes("{ not yet", VALID)
+    result = edit(invalid, answer="y\n")
+    assert result.exit_code == 0, result.output
+    assert editor.found.read_text() == "{ not yet"
+    invalid.work_off()
+    assert invalid.counted() == {"a": 3}
+
+
+def test_dry_run_of_an_edit_sends_nothing(invalid: Shop, editor: Editor) -> None:
+    editor.writes(VALID)
+    result = edit(invalid, "--dry-run")
+    assert result.exit_code == 0
+    assert "would be sent: 1" in result.stdout
+    assert invalid.waiting() == []
+    assert invalid.hidden() == 0
+
+
+def test_visual_replaces_a_missing_editor(
+    invalid: Shop, editor: Editor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", os.environ["EDITOR"])
+    monkeypatch.delenv("EDITOR")
+    editor.writes(VALID)
+    assert edit(invalid).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("", "there is no editor: set EDITOR, such as EDITOR=vi"),
+        ("/no/such/editor", "EDITOR=/no/such/editor cannot be started"),
+        (f"{shlex.quote(sys.executable)} -c 'import sys; sys.exit(3)'", "ended with 3"),
+    ],
+)
+def test_error_of_the_editor_names_the_remedy(
+    invalid: Shop, monkeypatch: pytest.MonkeyPatch, command: str, said: str
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", command)
+    assert said in refused(invalid)
+
+
+def test_letter_is_hidden_for_the_time_of_an_edit(invalid: Shop, editor: Editor) -> None:
+    asked = requests_of("sqs.ChangeMessageVisibility")
+    editor.writes(VALID)
+    edit(invalid)
+    assert [request["VisibilityTimeout"] for request in asked] == [EDIT_HOLD_SECONDS]

@@ -1,7 +1,7 @@
-"""A command that is killed at any call: nothing is lost, and running it again ends clean."""
+"""A command that is killed at any call loses no letter, and its repetition succeeds."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,19 +10,21 @@ import boto3
 import pytest
 
 from once.ops.dead_letters import queue_walk as walk
-from tests.ops.letters import Shop, note
-from tests.ops.support import Cloud, run
+from tests.ops.letters import Shop
+from tests.ops.output import stdout_of
+from tests.ops.support import run
 
 BEFORE, AFTER = "before", "after"
 BAD = "{"
 PAGE, LETTERS = 2, 3
 
-REDRIVE = ("dlq", "redrive", "--rate", "1000", "--reason", "retries-exhausted")
-PURGE = ("dlq", "purge", "--yes", "--reason", "retries-exhausted")
+CHOSEN = ("--consumer", "orders", "--reason", "retries-exhausted")
+REDRIVE = ("dlq", "redrive", "--rate", "1000", *CHOSEN)
+PURGE = ("dlq", "purge", "--yes", *CHOSEN, "--export")
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: from here on, it makes no call."""
+    """The end of the process: it makes no further call."""
 
 
 class Process:
@@ -37,22 +39,28 @@ class Process:
         session.events.register_last("after-call", self._after)
 
     def run(self, *arguments: object) -> None:
-        """Run a command to its end, and note its calls."""
+        """Run a command to its end, and record its calls."""
         self.calls, self._end = [], None
-        result = run(*arguments)
-        assert result.exit_code == 0, result.output
+        stdout_of(*arguments)
 
     def kill(self, *arguments: object, end: tuple[int, str]) -> None:
-        """Run a command that is killed; whatever it does on its way out fails as well."""
+        """Run a command that is killed; every later call fails as well."""
         self.calls, self._end = [], end
         with suppress(Killed):
             run(*arguments)
-        assert len(self.calls) >= end[0], "it was over before"
+        assert len(self.calls) >= end[0], "it ended before"
         self._end = None
+
+    def ends(self) -> Iterator[tuple[tuple[int, str], str]]:
+        """Yield every point at which the last command can be killed, with a text for it."""
+        for number, name in enumerate([*self.calls], start=1):
+            yield from (
+                ((number, moment), f"{number}-{moment}-{name}") for moment in (BEFORE, AFTER)
+            )
 
     def _before(self, model: Any, **_: Any) -> None:
         if model.service_model.service_name == "cloudformation":
-            return  # it does not exist in memory, and changes nothing
+            return  # does not exist in memory, and changes nothing
         self.calls.append(model.name)
         if self._is_over((len(self.calls), BEFORE)):
             raise Killed
@@ -62,40 +70,38 @@ class Process:
             raise Killed
 
     def _is_over(self, point: tuple[int, str]) -> bool:
-        if self._end is None:
-            return False
-        return point[0] > self._end[0] or point == self._end
+        return self._end is not None and (point[0] > self._end[0] or point == self._end)
 
 
 @pytest.fixture
-def shop(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+def shop(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A shop with a letter that each command receives, and does not select."""
     monkeypatch.setattr(walk, "BATCH_ENTRIES", PAGE)
-    with Shop(cloud) as shop:
-        shop.give_up(BAD)  # it is looked at, and given back
-        yield shop
-
-
-def ends(calls: list[str]) -> list[tuple[int, str]]:
-    return [(n, moment) for n in range(1, len(calls) + 1) for moment in (BEFORE, AFTER)]
+    shop.give_up(BAD)
+    return shop
 
 
 def give_up(shop: Shop, prefix: str) -> set[str]:
-    """Have letters written; return the names of their counters."""
+    """Let letters be written; return the names of their counters."""
     names = [f"{prefix}-{number}" for number in range(LETTERS)]
-    shop.give_up(*map(note, names), error=ValueError())
+    shop.fail(*names)
     return {*names}
 
 
-def names_of(bodies: list[str]) -> set[str]:
+def names_of(bodies: Iterable[str]) -> set[str]:
     return {json.loads(body)["data"]["name"] for body in bodies}
+
+
+def exported(file: Path) -> set[str]:
+    lines = file.read_text().splitlines() if file.exists() else []
+    return names_of(json.loads(line)["send"]["MessageBody"] for line in lines)
 
 
 def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(shop: Shop) -> None:
     process = Process()
     expected = give_up(shop, "clean")
-    process.run(*REDRIVE, "--consumer", "orders")
-    calls = process.calls
-    assert set(calls) == {
+    process.run(*REDRIVE)
+    assert set(process.calls) == {
         "GetQueueAttributes",
         "ReceiveMessage",
         "BatchGetItem",
@@ -103,38 +109,34 @@ def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(sho
         "DeleteMessageBatch",
         "ChangeMessageVisibilityBatch",
     }
-    for number, moment in ends(calls):
-        expected |= give_up(shop, f"{number}-{moment}")
-        process.kill(*REDRIVE, "--consumer", "orders", end=(number, moment))
+    for end, name in process.ends():
+        expected |= give_up(shop, name)
+        process.kill(*REDRIVE, end=end)
         shop.work_off()
         shop.show_hidden()
-        process.run(*REDRIVE, "--consumer", "orders")
+        process.run(*REDRIVE)
         shop.work_off()
-        assert shop.letter().original.body == BAD, (calls[number - 1], moment)
-        assert shop.counted() == dict.fromkeys(expected, 1), (calls[number - 1], moment)
+        assert shop.letter().original.body == BAD, name
+        assert shop.counted() == dict.fromkeys(expected, 1), name
 
 
-def test_a_purge_that_is_killed_has_every_letter_in_a_file_or_still_here(
+def test_killed_purge_leaves_every_letter_in_the_file_or_in_the_queue(
     shop: Shop, tmp_path: Path
 ) -> None:
     process = Process()
     give_up(shop, "clean")
-    process.run(*PURGE, "--consumer", "orders", "--export", tmp_path / "clean")
-    calls = process.calls
-    assert {"ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"} < set(calls)
-    for number, moment in ends(calls):
-        expected = give_up(shop, f"{number}-{moment}")
-        files = [tmp_path / f"{number}-{moment}-{time}" for time in ("first", "second")]
-        process.kill(*PURGE, "--consumer", "orders", "--export", files[0], end=(number, moment))
-        exported = in_file(files[0])
-        left = [one.original.body for one in shop.letters() if one.original.body != BAD]
-        assert exported | names_of(left) == expected, (calls[number - 1], moment)
+    process.run(*PURGE, tmp_path / "clean")
+    assert {"ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"} < set(
+        process.calls
+    )
+    for end, name in process.ends():
+        expected = give_up(shop, name)
+        first, second = tmp_path / f"{name}-first", tmp_path / f"{name}-second"
+        process.kill(*PURGE, first, end=end)
+        bodies = [one.original.body for one in shop.letters()]
+        left = names_of(body for body in bodies if body != BAD)
+        assert exported(first) | left == expected, name
         if left:
-            process.run(*PURGE, "--consumer", "orders", "--export", files[1])
-        assert exported | in_file(files[1]) == expected
+            process.run(*PURGE, second)
+        assert exported(first) | exported(second) == expected
         assert shop.letter().original.body == BAD
-
-
-def in_file(file: Path) -> set[str]:
-    lines = file.read_text().splitlines() if file.exists() else []
-    return names_of([json.loads(line)["send"]["MessageBody"] for line in lines])

@@ -1,72 +1,71 @@
-"""`dlq purge`: dead letters are deleted once they stand in a file that can bring them back."""
+"""`dlq purge`: dead letters are deleted after a file holds everything to send them again."""
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from once.ops.__main__ import app
 from once.schema import RELAY, Limits
 from tests.ops.letters import Shop, note
-from tests.ops.support import OK, Cloud, answer_with, run
-
-REFUSED = {"Code": "Odd", "Message": "no", "SenderFault": True}
+from tests.ops.output import stderr_of, stdout_of
+from tests.ops.support import REFUSED_ENTRY, answer_with, fail_entries, run
 
 
 @pytest.fixture
-def shop(cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+def shop(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A shop with one dead letter; files go into a temporary folder."""
     monkeypatch.chdir(tmp_path)
-    with Shop(cloud) as shop:
-        yield shop
+    shop.give_up("{")
+    return shop
+
+
+@pytest.fixture
+def empty(shop: Shop) -> Shop:
+    """The same without a dead letter."""
+    assert purge("--yes", "--export", "first").exit_code == 0
+    return shop
 
 
 def purge(*options: object, answer: str = "") -> Result:
-    arguments = ["dlq", "purge", *map(str, options)]
-    return CliRunner().invoke(app, arguments, input=answer)
+    return run("dlq", "purge", *options, answer=answer)
 
 
-def lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
+def lines(file: str | Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(file).read_text().splitlines()]
 
 
-def test_what_was_purged_can_be_sent_again_from_the_file(shop: Shop) -> None:
-    for name in ("a", "b"):
-        shop.outside.faults[name] = ValueError()
-        shop.send(note(name), tenant="t-1")
-    shop.work_off(receive_count=5)
-    shop.outside.faults.clear()
-    before = {letter.message_id: letter for letter in shop.letters()}
+def test_purged_letters_can_be_sent_again_from_the_file(empty: Shop) -> None:
+    empty.give_up(note("a"), note("b"), error=ValueError(), tenant="t-1")
+    before = {letter.message_id: letter for letter in empty.letters()}
     assert purge("--yes", "--export", "out").exit_code == 0
-    assert shop.letters() == []
-    for line in lines(Path("out")):
-        letter = before[line["message_id"]]
+    assert empty.letters() == []
+    for line in lines("out"):
         assert line["reason"] == "retries-exhausted"
-        assert line["error"] == letter.error
-        sent = shop.sqs.send_message(**line["send"])
-        assert sent["MessageId"]
-    shop.outside.faults["b"] = ValueError()
-    shop.work_off(receive_count=5)
-    assert shop.counted() == {"a": 1}
-    again = shop.letter()
+        assert line["error"] == before[line["message_id"]].error
+        assert empty.sqs.send_message(**line["send"])["MessageId"]
+    empty.outside.faults["b"] = ValueError()
+    empty.work_off(receive_count=5)
+    assert empty.counted() == {"a": 1}
+    again = empty.letter()
     assert again.original.attributes["tenant"]["stringValue"] == "t-1"
     assert len(again.lineage) == 2
 
 
-def test_a_message_that_was_compressed_stands_in_the_file_as_it_was_sent(shop: Shop) -> None:
-    shop.give_up("x" * Limits.MESSAGE_BYTES)
+def test_compressed_message_is_exported_uncompressed(empty: Shop) -> None:
+    body = "x" * Limits.MESSAGE_BYTES
+    empty.give_up(body)
     purge("--yes", "--export", "out")
-    [line] = lines(Path("out"))
-    assert line["send"]["MessageBody"] == "x" * Limits.MESSAGE_BYTES
-    shop.sqs.send_message(**line["send"])
-    shop.work_off()
-    assert shop.letter().original.body == "x" * Limits.MESSAGE_BYTES
+    [line] = lines("out")
+    assert line["send"]["MessageBody"] == body
+    empty.sqs.send_message(**line["send"])
+    empty.work_off()
+    assert empty.letter().original.body == body
 
 
-def test_nothing_is_deleted_before_the_file_is_on_the_disk(
+def test_file_of_its_owner_is_on_the_disk_before_letters_are_deleted(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
@@ -78,52 +77,35 @@ def test_nothing_is_deleted_before_the_file_is_on_the_disk(
 
     monkeypatch.setattr(os, "fsync", noted)
     answer_with("sqs.DeleteMessageBatch", lambda params: steps.append("delete"))
-    shop.give_up("{", "[")
+    shop.give_up("[")
     purge("--yes", "--export", "out")
     assert steps == ["fsync", "fsync", "delete"]
-    assert len(lines(Path("out"))) == 2
-
-
-def test_each_consumer_has_a_file_of_its_own_unless_one_is_named(shop: Shop) -> None:
-    shop.give_up("{")
-    relay = shop.cloud.outputs["once-service"]["RelayDeadLetters"]
-    shop.sqs.send_message(QueueUrl=relay, MessageBody="event")
-    result = purge("--yes")
-    assert result.exit_code == 0
-    files = sorted(path.name for path in Path().glob("*.jsonl"))
-    assert [name.split("-")[1] for name in files] == ["orders", RELAY]
-    assert all(f"1 written to {name}" in result.stdout for name in files)
-    [line] = lines(Path(files[1]))
-    assert (line["send"]["QueueUrl"], line["send"]["MessageBody"]) == (None, "event")
-
-
-def test_the_file_is_for_its_owner_alone(shop: Shop) -> None:
-    shop.give_up("{")
-    purge("--yes", "--export", "out")
+    assert len(lines("out")) == 2
     assert Path("out").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_is_there_already_is_kept_and_nothing_is_deleted(shop: Shop) -> None:
-    shop.give_up("{")
-    Path("out").write_text("precious")
-    result = purge("--yes", "--export", "out")
-    assert result.exit_code == 1
-    assert "nothing was deleted; name another file" in " ".join(result.stderr.split())
-    assert Path("out").read_text() == "precious"
+def test_each_consumer_has_a_file_of_its_own_without_a_file_name(shop: Shop) -> None:
+    shop.cloud.bury(RELAY, "event")
+    output = stdout_of("dlq", "purge", "--yes")
+    files = sorted(path.name for path in Path().glob("*.jsonl"))
+    assert [name.split("-")[1] for name in files] == ["orders", RELAY]
+    assert all(f"1 written to {name}" in output for name in files)
+    [line] = lines(files[1])
+    assert (line["send"]["QueueUrl"], line["send"]["MessageBody"]) == (None, "event")
+
+
+@pytest.mark.parametrize("file", ["exists", "no/such/folder/out"])
+def test_no_letter_is_deleted_if_the_file_cannot_be_written(shop: Shop, file: str) -> None:
+    Path("exists").write_text("precious")
+    said = stderr_of("dlq", "purge", "--yes", "--export", file)
+    assert "nothing was deleted; name another file" in said
+    assert Path("exists").read_text() == "precious"
     assert shop.hidden() == 0
     assert len(shop.letters()) == 1
 
 
-def test_a_file_that_cannot_be_written_keeps_the_letters(shop: Shop) -> None:
-    shop.give_up("{")
-    result = purge("--yes", "--export", "no/such/folder/out")
-    assert result.exit_code == 1
-    assert len(shop.letters()) == 1
-
-
 @pytest.mark.parametrize(("answer", "left"), [("y\n", 0), ("n\n", 1), ("", 1)])
-def test_it_asks_first(shop: Shop, answer: str, left: int) -> None:
-    shop.give_up("{")
+def test_purge_asks_for_confirmation(shop: Shop, answer: str, left: int) -> None:
     result = purge("--export", "out", answer=answer)
     assert "delete 1 dead letters?" in result.stdout
     assert result.exit_code == left
@@ -132,42 +114,33 @@ def test_it_asks_first(shop: Shop, answer: str, left: int) -> None:
     assert Path("out").exists() is not bool(left)
 
 
-def test_a_dry_run_shows_what_would_be_deleted(shop: Shop) -> None:
-    shop.give_up("{")
-    result = purge("--dry-run", "--export", "out")
-    assert result.exit_code == 0
-    assert "unparseable" in result.stdout
+def test_dry_run_shows_the_letters_and_deletes_none(shop: Shop) -> None:
+    assert "unparseable" in stdout_of("dlq", "purge", "--dry-run", "--export", "out")
     assert not Path("out").exists()
     assert len(shop.letters()) == 1
 
 
-def test_filters_and_names_choose(shop: Shop) -> None:
-    shop.give_up(note("a"), note("b"), error=ValueError())
-    shop.give_up("{")
+def test_filters_and_ids_select_letters(shop: Shop) -> None:
+    shop.fail("a", "b")
     assert purge("--yes", "--reason", "unparseable", "--export", "1").exit_code == 0
-    assert len(shop.letters()) == 2
     first, second = shop.letters()
     assert purge(first.message_id[:9], "--yes", "--export", "2").exit_code == 0
     assert [letter.message_id for letter in shop.letters()] == [second.message_id]
 
 
-def test_nothing_to_delete_asks_nothing_and_writes_no_file(shop: Shop) -> None:
-    result = purge()
-    assert result.exit_code == 0
-    assert "looked at 0 of about 0" in result.stdout
+def test_nothing_is_asked_or_written_without_letters(empty: Shop) -> None:
+    assert "looked at 0 of about 0" in stdout_of("dlq", "purge")
     assert not list(Path().glob("*.jsonl"))
 
 
-def test_a_letter_that_was_not_deleted_is_told(shop: Shop) -> None:
-    shop.give_up("{", "[")
-    answers = [(OK, {"Successful": [{"Id": "1"}], "Failed": [{"Id": "0", **REFUSED}]})]
-    answer_with("sqs.DeleteMessageBatch", lambda params: answers.pop() if answers else None)
+def test_letter_that_was_not_deleted_is_reported(shop: Shop) -> None:
+    shop.give_up("[")
+    fail_entries("sqs.DeleteMessageBatch", REFUSED_ENTRY, 0)
     kept = shop.letters()[0].message_id
-    result = purge("--yes", "--export", "out")
-    assert result.exit_code == 1
-    assert f"{kept}: Odd no" in result.stderr
-    assert len(lines(Path("out"))) == 2
+    said = stderr_of("dlq", "purge", "--yes", "--export", "out")
+    assert f"{kept}: InvalidParameter too odd" in said
+    assert len(lines("out")) == 2
 
 
-def test_names_and_filters_do_not_go_together(cloud: Cloud) -> None:
-    assert run("dlq", "purge", "abc", "--reason", "died").exit_code == 2
+def test_ids_and_filters_exclude_one_another(shop: Shop) -> None:
+    stderr_of("dlq", "purge", "abc", "--reason", "died", code=2)

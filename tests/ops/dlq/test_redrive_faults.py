@@ -1,117 +1,103 @@
-"""`dlq redrive` where SQS takes only part of it, or nothing; and how fast it sends."""
+"""`dlq redrive` while SQS refuses or throttles calls; its rate limit; and FIFO queues."""
 
 import json
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from once.failures.quarantine import text
 from once.ops.aws.batch_calls import ATTEMPTS
-from once.ops.dead_letters.redrive import RateLimiter
+from once.ops.aws.clients import client
+from once.ops.dead_letters import redrive
+from once.ops.dead_letters.letter import DeadLetterQueue
+from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters.redrive import RateLimiter, Redriver
+from once.schema import DeadLetter
 from tests.ops.letters import Shop, note
-from tests.ops.support import OK, answer_with, refusal, run
+from tests.ops.output import numbers, stderr_of, stdout_of
+from tests.ops.support import (
+    REFUSED_ENTRY,
+    THROTTLED_ENTRY,
+    answer_with,
+    fail_entries,
+    refusal,
+    requests_of,
+    run,
+)
 
 REDRIVE = ("dlq", "redrive", "--rate", "1000")
 
 
-def number(name: str, output: str) -> str:
-    """A number of the summary."""
-    [row] = [line for line in output.splitlines() if line.startswith(f"│ {name}  ")]
-    return row.strip("│").split("│")[1].strip()
-
-
-THROTTLED = {"Code": "Throttled", "SenderFault": False}
-REFUSED = {"Code": "InvalidParameter", "Message": "too odd", "SenderFault": True}
-
-
-def failing(failure: dict[str, Any], *positions: int, times: int = 1) -> Any:
-    """Let some entries of a batch fail, so many times; the others are answered as they are."""
-    left = [times]
-
+def test_only_the_message_that_is_too_large_for_a_call_stays(shop: Shop) -> None:
     def answer(params: Any) -> Any:
-        if not left[0]:
-            return None
-        left[0] -= 1
-        entries = json.loads(params["body"])["Entries"]
-        failed = [
-            {"Id": entry["Id"], **failure} for entry in entries if int(entry["Id"]) in positions
-        ]
-        return OK, {"Successful": [], "Failed": failed}
+        return refusal("BatchRequestTooLong") if b"id-a" in params["body"] else None
 
-    return answer
-
-
-def test_a_message_that_is_too_large_for_any_call_stays_alone(shop: Shop) -> None:
-    def answer(params: Any) -> Any:
-        return refusal("BatchRequestTooLong", "no") if b"id-a" in params["body"] else None
-
-    shop.give_up(note("a"), note("b"), error=ValueError())
+    shop.fail("a", "b")
     answer_with("sqs.SendMessageBatch", answer)
-    result = run("dlq", "redrive", "--rate", "1")
-    assert result.exit_code == 1
-    assert "not sent: An error occurred" in result.stderr
+    assert "not sent: An error occurred" in stderr_of("dlq", "redrive", "--rate", "1")
     assert [json.loads(message["Body"]) for message in shop.waiting()] == [note("b")]
     assert [json.loads(one.original.body) for one in shop.letters()] == [note("a")]
 
 
-def test_an_entry_that_was_throttled_is_sent_again(shop: Shop) -> None:
-    shop.give_up(note("a"), note("b"), error=ValueError())
-    answer_with("sqs.SendMessageBatch", failing(THROTTLED, 0, 1))
-    assert run(*REDRIVE).exit_code == 0
+def test_throttled_entries_are_sent_again(shop: Shop) -> None:
+    shop.fail("a", "b")
+    fail_entries("sqs.SendMessageBatch", THROTTLED_ENTRY)
+    stdout_of(*REDRIVE)
     assert len(shop.waiting()) == 2
     assert shop.letters() == []
 
 
-def test_an_entry_that_was_refused_stays_and_is_told(shop: Shop) -> None:
-    shop.give_up(note("a"), error=ValueError())
+@pytest.mark.parametrize(
+    ("failure", "times", "said"),
+    [
+        pytest.param(REFUSED_ENTRY, 1, "InvalidParameter too odd", id="refused"),
+        pytest.param(THROTTLED_ENTRY, ATTEMPTS, "Throttled", id="throttled in every attempt"),
+    ],
+)
+def test_entry_that_is_not_accepted_stays_and_is_reported(
+    shop: Shop, failure: dict[str, Any], times: int, said: str
+) -> None:
+    shop.fail("a")
     letter = shop.letter()
-    answer_with("sqs.SendMessageBatch", failing(REFUSED, 0))
+    fail_entries("sqs.SendMessageBatch", failure, times=times)
     result = run(*REDRIVE)
     assert result.exit_code == 1
-    assert f"{letter.message_id}: not sent: InvalidParameter too odd" in result.stderr
-    assert number("failed", result.stdout) == "1"
+    assert f"{letter.message_id}: not sent: {said}" in result.stderr
+    assert numbers(result.stdout)["failed"] == "1"
+    assert shop.hidden() == 0
     assert shop.letter().message_id == letter.message_id
     assert shop.waiting() == []
 
 
-def test_an_entry_that_is_throttled_for_ever_stays_and_is_told(shop: Shop) -> None:
-    shop.give_up(note("a"), error=ValueError())
-    answer_with("sqs.SendMessageBatch", failing(THROTTLED, 0, times=ATTEMPTS))
-    result = run(*REDRIVE)
-    assert result.exit_code == 1
-    assert "not sent: Throttled" in result.stderr
-    assert shop.hidden() == 0
-
-
 def test_a_letter_that_was_not_deleted_is_told_and_is_a_duplicate_next_time(shop: Shop) -> None:
-    shop.give_up(note("a"), error=ValueError())
-    answer_with("sqs.DeleteMessageBatch", failing(REFUSED, 0))
-    result = run(*REDRIVE)
-    assert result.exit_code == 1
-    assert "sent, but not deleted" in result.stderr
+    shop.fail("a")
+    fail_entries("sqs.DeleteMessageBatch", REFUSED_ENTRY)
+    assert "sent, but not deleted" in stderr_of(*REDRIVE)
     shop.work_off()
-    assert run(*REDRIVE).exit_code == 0
+    stdout_of(*REDRIVE)
     shop.work_off()
     assert shop.counted() == {"a": 1}
     assert shop.letters() == []
 
 
-def test_a_call_that_is_refused_ends_the_run_with_what_was_done_so_far(shop: Shop) -> None:
-    shop.give_up(*(note(f"n-{n}") for n in range(12)), error=ValueError())
+def test_refused_call_ends_the_redrive_with_its_summary(shop: Shop) -> None:
+    shop.fail(*(f"n-{n}" for n in range(12)))
     answers = [None]
     answer_with(
         "sqs.SendMessageBatch",
-        lambda params: answers.pop() if answers else refusal("AccessDenied", "no"),
+        lambda params: answers.pop() if answers else refusal("AccessDenied"),
     )
     result = run(*REDRIVE)
     assert result.exit_code == 1
-    assert number("sent back", result.stdout) == "10"
+    assert numbers(result.stdout)["sent back"] == "10"
     assert "have this action granted" in result.stderr
     assert shop.hidden() == 0
     assert len(shop.letters()) == 2
 
 
-def test_messages_leave_no_faster_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_of_messages_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     slept: list[float] = []
 
@@ -121,9 +107,86 @@ def test_messages_leave_no_faster_than_they_may(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(time, "sleep", sleep)
-    pace = RateLimiter(2)
+    limiter = RateLimiter(2)
     for _ in range(4):
-        pace.wait(pace.max_per_call)
+        limiter.wait(limiter.max_per_call)
         now[0] += 0.25
     assert slept == [0.75] * 3
     assert [RateLimiter(rate).max_per_call for rate in (0.1, 3, 10, 500)] == [1, 3, 10, 10]
+
+
+@dataclass
+class FifoQueues:
+    """A FIFO queue and its dead-letter queue."""
+
+    sqs: Any
+    box: DeadLetterQueue
+
+    def add(self, name: str, group: str) -> None:
+        self.sqs.send_message(
+            QueueUrl=self.box.url,
+            MessageBody=json.dumps(note(name)),
+            MessageAttributes={DeadLetter.REASON: text("permanent")},
+            MessageGroupId=group,
+            MessageDeduplicationId=name,
+        )
+
+    def redrive(self) -> None:
+        sqs = client("sqs")
+        with QueueWalk(sqs, [self.box], limit=100) as walk:
+            redriver = Redriver(sqs, RateLimiter(1000), walk.forget)
+            for page in walk.pages():
+                redriver.send(page)
+
+    def arrived(self) -> list[tuple[str, str]]:
+        """The messages in the queue: groups and names."""
+        answer = self.sqs.receive_message(
+            QueueUrl=self.box.source_url, MaxNumberOfMessages=10, AttributeNames=["All"]
+        )
+        return [
+            (message["Attributes"]["MessageGroupId"], json.loads(message["Body"])["data"]["name"])
+            for message in answer.get("Messages", [])
+        ]
+
+
+@pytest.fixture
+def fifo(shop: Shop) -> FifoQueues:
+    url, dead = (
+        shop.sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
+        for name in ("orders.fifo", "orders-dead.fifo")
+    )
+    return FifoQueues(shop.sqs, DeadLetterQueue("orders", dead, url))
+
+
+def test_letters_keep_their_groups_and_their_order(fifo: FifoQueues) -> None:
+    for number in range(4):
+        fifo.add(f"a-{number}", "a")
+        fifo.add(f"b-{number}", "b")
+    fifo.redrive()
+    found = fifo.arrived()
+    for group in "ab":
+        names = [name for other, name in found if other == group]
+        assert names == [f"{group}-{number}" for number in range(4)]
+
+
+def test_each_message_of_a_fifo_queue_is_sent_in_a_call_of_its_own(fifo: FifoQueues) -> None:
+    # Within one call, later messages would overtake a throttled one.
+    asked = requests_of("sqs.SendMessageBatch")
+    fifo.add("a", "g")
+    fifo.add("b", "g")
+    fifo.redrive()
+    assert [len(request["Entries"]) for request in asked] == [1, 1]
+
+
+def test_letter_that_is_sent_twice_is_deduplicated_by_sqs(
+    fifo: FifoQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(sqs: Any, letters: Any) -> dict[str, str]:
+        return {letters[0].message_id: "killed"}
+
+    fifo.add("a", "g")
+    with monkeypatch.context() as patch:
+        patch.setattr(redrive, "delete_letters", killed)
+        fifo.redrive()
+    fifo.redrive()
+    assert fifo.arrived() == [("g", "a")]

@@ -1,48 +1,46 @@
-"""Unrouted events are shown with their reason, and published if a consumer takes them now."""
+"""Unrouted events: shown with their reason, and published again if a consumer takes them."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import Result
 
-from once.ops.dead_letters import queue_walk as walk
 from once.outbox.unrouted import Sweep
-from once.schema import Reason
+from once.schema import UNROUTED, Reason, StackOutput
 from once.settings import SweepSettings
 from once.testing import cloud_event
-from tests.ops.support import REGION, Cloud, answer_with, run
+from tests.ops.output import stdout_of, words
+from tests.ops.support import OK, REFUSED_ENTRY, REGION, Cloud, answer_with, run
 
-OWN = ("--consumer", "unrouted")
-LOST = "order.lost"
+OWN = ("--consumer", UNROUTED)
+PLACED, LOST = "order.placed", "order.lost"
 
 
 def string(value: str) -> dict[str, str]:
     return {"Type": "String", "Value": value}
 
 
-def event(event_type: str = "order.placed", **more: Any) -> str:
+def event(event_type: str = PLACED, **more: Any) -> str:
     return json.dumps(cloud_event(event_type, {"order_id": "o-1"}, **more))
 
 
-@dataclass
-class Yard:
+TEN = {f"a{n}": string("x") for n in range(10)}
+
+
+class Unrouted:
     """The unrouted queue of a deployment, filled by the function itself."""
 
-    cloud: Cloud
-
-    def __post_init__(self) -> None:
-        outputs = self.cloud.outputs["once-service"]
-        self.url, self.ingress = outputs["UnroutedQueue"], outputs["IngressTopicArn"]
-        settings = SweepSettings(routes={self.ingress: ("order.placed",)}, unrouted_url=self.url)
+    def __init__(self, cloud: Cloud) -> None:
+        self.cloud, self.ingress = cloud, cloud.service[StackOutput.INGRESS_TOPIC]
+        settings = SweepSettings(routes={self.ingress: (PLACED,)}, unrouted_url=cloud.box(UNROUTED))
         self._sweep = Sweep.of(settings, region=REGION)
 
-    def publish(self, *messages: str, **attributes: Any) -> None:
-        """Let the function look at published messages."""
-        bodies = [self.envelope(message, **attributes) for message in messages]
-        records = [{"messageId": str(n), "body": body} for n, body in enumerate(bodies)]
-        assert self._sweep.handle({"Records": records}) == {"batchItemFailures": []}
+    def publish(self, message: str, **attributes: Any) -> None:
+        """Let the function process a published message."""
+        record = {"messageId": "m-1", "body": self.envelope(message, **attributes)}
+        assert self._sweep.handle({"Records": [record]}) == {"batchItemFailures": []}
 
     def envelope(self, message: str, **attributes: Any) -> str:
         return json.dumps(
@@ -55,83 +53,77 @@ class Yard:
             }
         )
 
-    def move(self, body: str) -> None:
-        """Have SNS or SQS move a message here, without a reason."""
-        self.cloud.sqs.send_message(QueueUrl=self.url, MessageBody=body)
-
     def left(self) -> int:
-        answer = self.cloud.sqs.get_queue_attributes(
-            QueueUrl=self.url, AttributeNames=["ApproximateNumberOfMessages"]
-        )
-        return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+        return self.cloud.left(UNROUTED)
 
 
 @pytest.fixture
-def yard(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Yard:
-    monkeypatch.setattr(walk, "WAIT_SECONDS", 0)
-    return Yard(cloud)
+def unrouted(cloud: Cloud) -> Unrouted:
+    return Unrouted(cloud)
 
 
 def listed(*options: str) -> list[dict[str, Any]]:
-    answer = json.loads(run("dlq", "list", "--json", *OWN, *options).stdout)
-    found: list[dict[str, Any]] = answer["letters"]
+    found: list[dict[str, Any]] = json.loads(stdout_of("dlq", "list", "--json", *OWN, *options))[
+        "letters"
+    ]
     return found
 
 
-def redrive(*options: str) -> Any:
+def redrive(*options: str) -> Result:
     return run("dlq", "redrive", "--rate", "1000", *OWN, *options)
 
 
-def test_unrouted_events_are_listed_with_their_reason(yard: Yard) -> None:
-    yard.publish(event())
-    yard.publish(event(LOST), type=string(LOST))
-    yard.publish(event(), type=string("order.placed"), **{f"a{n}": string("x") for n in range(10)})
-    yard.publish("order 12, please")
+def test_unrouted_events_are_listed_with_their_reason(unrouted: Unrouted) -> None:
+    unrouted.publish(event())
+    unrouted.publish(event(LOST), type=string(LOST))
+    unrouted.publish(event(), type=string(PLACED), **TEN)
+    unrouted.publish("order 12, please")
     assert {(letter["reason"], letter["event_type"]) for letter in listed()} == {
-        (Reason.NO_TYPE, "order.placed"),
+        (Reason.NO_TYPE, PLACED),
         (Reason.UNSUBSCRIBED_TYPE, LOST),
-        (Reason.TOO_MANY_ATTRIBUTES, "order.placed"),
+        (Reason.TOO_MANY_ATTRIBUTES, PLACED),
         (Reason.NO_TYPE, None),
     }
-    assert [letter["reason"] for letter in listed("--reason", "no-type", "--key", "none")] == []
+    assert listed("--reason", "no-type", "--key", "none") == []
     assert {letter["first_seen"] for letter in listed()} == {"2026-05-02T00:54:06.655000+00:00"}
 
 
-def test_one_is_shown_with_its_error_its_attributes_and_its_remedy(yard: Yard) -> None:
-    yard.publish(event(LOST), type=string(LOST), tenant=string("x"))
+def test_event_is_shown_with_its_attributes_and_its_remedy(unrouted: Unrouted) -> None:
+    unrouted.publish(event(LOST), type=string(LOST), tenant=string("x"))
     [letter] = listed()
-    shown = " ".join(run("dlq", "show", letter["message_id"]).stdout.split())
+    shown = words(stdout_of("dlq", "show", letter["message_id"]))
     assert "consumer unrouted reason unsubscribed-type" in shown
     assert '"tenant": {"stringValue": "x"' in shown
     assert "if sent back stays: no consumer takes 'order.lost' from producers: add it to" in shown
 
 
-def test_s3_an_event_that_a_consumer_takes_is_published_with_its_own_type(yard: Yard) -> None:
+def test_s3_an_event_that_a_consumer_takes_is_published_with_its_own_type(
+    unrouted: Unrouted,
+) -> None:
     body = event()
-    yard.publish(body)
-    yard.publish(event(LOST))
+    unrouted.publish(body)
+    unrouted.publish(event(LOST))
     result = redrive()
     assert result.exit_code == 1
     assert "add it to `external=` of a consumer and deploy" in result.stderr
-    for consumer in ("orders", "inventory"):  # whose filter policies select by the attribute
-        assert yard.cloud.take(consumer) == {body: 1}
+    for consumer in ("orders", "inventory"):  # their filter policies select by the attribute
+        assert unrouted.cloud.take(consumer) == {body: 1}
     assert [letter["event_type"] for letter in listed()] == [LOST]
 
 
-def test_after_a_deployment_that_takes_its_type_an_event_is_published(yard: Yard) -> None:
-    yard.publish(event(LOST), type=string(LOST))
+def test_event_is_published_once_a_consumer_takes_its_type(unrouted: Unrouted) -> None:
+    unrouted.publish(event(LOST), type=string(LOST))
     assert redrive().exit_code == 1
-    outputs = yard.cloud.outputs["once-service"]
-    outputs["TakesOrders"] = json.dumps({"external": ["order.placed", LOST], "events": []})
+    unrouted.cloud.set_types("orders", external=[PLACED, LOST], events=[])
     assert redrive().exit_code == 0
-    assert yard.left() == 0
+    assert unrouted.left() == 0
 
 
-def test_more_than_ten_attributes_are_left_out(yard: Yard) -> None:
+def test_event_with_too_many_attributes_is_published_without_them(unrouted: Unrouted) -> None:
     body = event()
-    yard.publish(body, **{f"a{n}": string("x") for n in range(10)}, type=string("order.placed"))
+    unrouted.publish(body, **TEN, type=string(PLACED))
     assert redrive().exit_code == 0
-    assert yard.cloud.take("orders") == {body: 1}
+    assert unrouted.cloud.take("orders") == {body: 1}
 
 
 @pytest.mark.parametrize(
@@ -142,49 +134,48 @@ def test_more_than_ten_attributes_are_left_out(yard: Yard) -> None:
         (event(source="/once/payments"), "/once/payments publishes it, a consumer and no producer"),
     ],
 )
-def test_an_event_that_no_consumer_would_take_stays_even_if_it_is_named(
-    yard: Yard, body: str, why: str
+def test_event_that_no_consumer_takes_is_not_published_even_with_unsafe(
+    unrouted: Unrouted, body: str, why: str
 ) -> None:
-    yard.publish(body)
+    unrouted.publish(body)
     [letter] = listed()
-    result = run("dlq", "redrive", letter["message_id"], "--unsafe", *OWN)
+    result = redrive(letter["message_id"], "--unsafe")
     assert result.exit_code == 1
     assert why in result.stderr
-    assert yard.left() == 1
-    assert yard.cloud.take("orders") == {}
+    assert unrouted.left() == 1
+    assert unrouted.cloud.take("orders") == {}
 
 
-def test_an_event_that_sns_could_not_deliver_is_published_as_it_was(yard: Yard) -> None:
+def test_event_that_sns_could_not_deliver_is_published_unchanged(unrouted: Unrouted) -> None:
     raw, enveloped = event(event_id="raw"), event(event_id="enveloped")
-    yard.move(raw)
-    yard.move(yard.envelope(enveloped, type=string("order.placed")))
-    assert {letter["event_type"] for letter in listed()} == {"order.placed"}
+    for body in (raw, unrouted.envelope(enveloped, type=string(PLACED))):
+        unrouted.cloud.bury(UNROUTED, body)
+    assert {letter["event_type"] for letter in listed()} == {PLACED}
     assert redrive().exit_code == 0
-    assert yard.cloud.take("orders") == {raw: 1, enveloped: 1}
+    assert unrouted.cloud.take("orders") == {raw: 1, enveloped: 1}
 
 
-def test_an_event_that_the_topic_does_not_take_is_not_deleted(yard: Yard) -> None:
-    yard.publish(event())
-    refusal = {"Id": "0", "SenderFault": True, "Code": "InvalidParameter"}
-    answer = {"Successful": [], "Failed": [refusal]}
-    answer_with("sns.PublishBatch", lambda _: (type("Ok", (), {"status_code": 200}), answer))
+def test_event_that_the_topic_refuses_is_not_deleted(unrouted: Unrouted) -> None:
+    unrouted.publish(event())
+    failed = {"Successful": [], "Failed": [{"Id": "0", **REFUSED_ENTRY}]}
+    answer_with("sns.PublishBatch", lambda params: (OK, failed))
     result = redrive()
     assert result.exit_code == 1
     assert "not sent: InvalidParameter" in result.stderr
-    assert yard.left() == 1
+    assert unrouted.left() == 1
 
 
-def test_a_redrive_of_all_publishes_them_too(yard: Yard) -> None:
-    yard.publish(event())
-    assert run("dlq", "redrive", "--rate", "1000").exit_code == 0
-    assert yard.left() == 0
+def test_redrive_of_all_queues_publishes_unrouted_events(unrouted: Unrouted) -> None:
+    unrouted.publish(event())
+    stdout_of("dlq", "redrive", "--rate", "1000")
+    assert unrouted.left() == 0
 
 
-def test_they_are_purged_once_they_stand_in_a_file(yard: Yard, tmp_path: Path) -> None:
+def test_unrouted_events_are_exported_and_purged(unrouted: Unrouted, tmp_path: Path) -> None:
     body = event(LOST)
-    yard.publish(body, type=string(LOST))
+    unrouted.publish(body, type=string(LOST))
     file = tmp_path / "unrouted.jsonl"
-    assert run("dlq", "purge", "--yes", "--export", file, *OWN).exit_code == 0
+    stdout_of("dlq", "purge", "--yes", "--export", file, *OWN)
     [line] = [json.loads(line) for line in file.read_text().splitlines()]
     assert (line["reason"], line["send"]["MessageBody"]) == (Reason.UNSUBSCRIBED_TYPE, body)
-    assert yard.left() == 0
+    assert unrouted.left() == 0

@@ -1,4 +1,4 @@
-"""Points in time: a date, a date-time or an age, and nothing that only looks like one."""
+"""Times in options: a date, a date-time or an age."""
 
 from datetime import UTC, datetime
 
@@ -26,29 +26,18 @@ def read(text: str) -> str:
         ("2026-07-28T09:15+02:00", "2026-07-28T07:15:00+00:00"),
     ],
 )
-def test_date_and_date_time_are_in_utc_without_an_offset_and_an_age_counts_back(
-    text: str, moment: str
-) -> None:
+def test_times_are_in_utc_unless_they_have_an_offset(text: str, moment: str) -> None:
     assert read(text) == moment
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "yesterday",
-        "26",
-        "-2d",
-        "2 d",
-        "2w",
-        "1.5h",
-        "٣d",
-        "2026-02-30",
-        "999999999d",
-        "0001-01",
-    ],
+INVALID = (
+    *("", "yesterday", "26", "-2d", "2 d", "2w", "1.5h", "٣d"),
+    *("2026-02-30", "999999999d", "0001-01"),
 )
-def test_anything_else_is_refused_with_the_forms_allowed(text: str) -> None:
+
+
+@pytest.mark.parametrize("text", INVALID)
+def test_invalid_time_is_refused_with_the_valid_forms(text: str) -> None:
     with pytest.raises(BadParameter, match="is no point in time: give a date") as error:
         read(text)
     assert "90m, 26h, 2d" in str(error.value)

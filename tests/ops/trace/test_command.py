@@ -1,101 +1,91 @@
-"""`trace`: one event's way through every consumer, whatever it is asked by."""
+"""`trace`: the way of an event through every consumer."""
 
 import json
 from typing import Any
 
 import pytest
 
-from once.events.dedup_key import Key, key_hash
-from tests.ops.support import run
-from tests.ops.tracing import Saga, body, moments, placed, refuse_all, words
-
-WAY = [
-    ("orders", "order.placed"),
-    ("inventory", "order.placed"),
-    ("payments", "stock.reserved"),
-    ("inventory", "payment.captured"),
-    ("orders", "payment.captured"),
-    ("notifications", "payment.captured"),
-]
+from once.events.dedup_key import key_hash
+from tests.ops.output import stderr_of, stdout_of, words
+from tests.ops.support import refuse, requests_of, run
+from tests.ops.tracing import ORDER_ID, WAY, Saga, body, moments, placed
 
 
 def way(*arguments: object) -> list[tuple[str, str]]:
     return [(moment["consumer"], moment["event_type"]) for moment in moments(*arguments)]
 
 
-@pytest.mark.parametrize("form", ["event", "business", "pk", "hash", "part", "published"])
-def test_the_whole_way_is_found_by_whatever_an_operator_has(saga: Saga, form: str) -> None:
+@pytest.mark.parametrize(
+    "form", ["{id}", "order-1", "{pk}", "{hash}", "{hash}.0"], ids=lambda form: str(form)
+)
+def test_whole_way_is_found_by_any_identifier(saga: Saga, form: str) -> None:
     event = saga.order("order-1")
     saga.order("order-10")
     pk = saga.pk("inventory", event)
-    key = {
-        "event": event.id,
-        "business": "order-1",
-        "pk": pk,
-        "hash": key_hash(pk),
-        "part": "/shop#placed-order-1",
-        "published": f"{key_hash(pk)}.0",
-    }[form]
-    # Where it is no whole part of a key, whatever contains it is taken.
-    assert way(key) == (WAY * 2 if form == "part" else WAY)
+    assert way(form.format(id=event.id, pk=pk, hash=key_hash(pk))) == WAY
 
 
-def test_an_id_with_separators_in_it_is_found_in_keys(saga: Saga) -> None:
+@pytest.mark.parametrize("key", ["/shop#placed-order-1", "orders#event#/shop"])
+def test_every_key_that_contains_a_text_is_found(saga: Saga, key: str) -> None:
+    saga.order("order-1")
+    saga.order("order-10")
+    assert way(key) == WAY * 2
+
+
+def test_id_with_separators_is_found_in_keys(saga: Saga) -> None:
     saga.commit("orders", placed("a", id="50% #caf\u00e9"))
     assert way("50% #cafe\u0301") == way("50% #caf\u00e9") == WAY[:1]
 
 
-def test_a_whole_key_is_read_without_a_scan(saga: Saga) -> None:
+def test_whole_key_is_read_without_a_scan(saga: Saga) -> None:
     event = saga.order("order-1")
-    refuse_all("dynamodb.Scan")
+    refuse("dynamodb.Scan")
     assert way(saga.pk("orders", event)) == WAY
     assert way(saga.pk("orders", event), "--no-scan") == WAY
 
 
-def test_part_of_a_key_is_looked_for_in_the_whole_table(saga: Saga) -> None:
+def test_table_shows_consumers_in_the_order_of_time_and_the_progress_of_the_scan(
+    saga: Saga,
+) -> None:
     saga.order("order-1")
-    assert way("orders#event#/shop") == WAY
-
-
-def test_table_tells_when_who_did_what(saga: Saga) -> None:
-    saga.order("order-1")
-    said = run("trace", "order-1").stdout
-    assert "Trace of order-1" in said
-    rows = [line for line in said.splitlines() if "committed" in line]
+    result = run("trace", "order-1")
+    output = result.stdout
+    assert "Trace of order-1" in output
+    rows = [line for line in output.splitlines() if "committed" in line]
     assert [line.split("│")[2].strip() for line in rows] == [consumer for consumer, _ in WAY]
-    assert "published: stock.reserved" in said
-    assert "\x1b" not in said
-
-
-def test_the_scan_is_told_with_its_progress_and_not_among_the_json(saga: Saga) -> None:
-    saga.order("order-1")
-    result = run("trace", "order-1", "--json")
+    assert "published: stock.reserved" in output
+    assert "\x1b" not in output
     assert "reading the whole table physical-dedup" in result.stderr
     assert "100%" in result.stderr
-    assert set(json.loads(result.stdout)) == {"key", "moments", "notes"}
+    members = json.loads(stdout_of("trace", "order-1", "--json"))
+    assert set(members) == {"key", "moments", "notes"}
 
 
-def test_a_refusal_is_named(saga: Saga) -> None:
+def test_refusal_is_shown_with_its_name(saga: Saga) -> None:
     refused: dict[str, Any] = {"outcome": {"S": "refused"}, "refusal": {"S": "OutOfStock"}}
     saga.commit("inventory", placed("o-1"), "stock.refused", **refused)
     [moment] = moments("o-1")
     assert (moment["what"], moment["refusal"]) == ("refused", "OutOfStock")
     assert moment["published"] == ["stock.refused"]
-    assert "refused refusal: OutOfStock published: stock.refused" in words(
-        run("trace", "o-1").stdout
-    )
+    said = words(stdout_of("trace", "o-1"))
+    assert "refused refusal: OutOfStock published: stock.refused" in said
+
+
+def pending(saga: Saga, **attributes: Any) -> None:
+    effect: dict[str, Any] = {"effect": {"S": "charge"}, "provider_key": {"S": "once-h-charge-1"}}
+    saga.commit("payments", placed("o-1"), state={"S": "pending"}, **effect | attributes)
 
 
 @pytest.mark.parametrize(
     ("standing", "said"),
     [
-        ("in-flight", "in flight: its owner is at it, or died at it"),
+        ("in-flight", "in flight: its owner is calling the provider, or died"),
         ("not-done", "certainly not done"),
-        ("unknown", "perhaps done: nobody knows"),
+        ("unknown", "unknown: it may have been done"),
         ("of-a-later-version", "of-a-later-version"),
     ],
 )
-def test_a_pending_effect_says_where_it_stands(saga: Saga, standing: str, said: str) -> None:
+def test_pending_effect_is_shown_with_its_standing(saga: Saga, standing: str, said: str) -> None:
     pending(saga, standing={"S": standing})
     [moment] = moments("placed-o-1")
     assert (moment["what"], moment["standing"]) == ("pending effect", said)
@@ -104,73 +94,57 @@ def test_a_pending_effect_says_where_it_stands(saga: Saga, standing: str, said: 
 
 
 @pytest.mark.parametrize(
-    ("away", "lease", "key"),
+    ("seconds", "lease", "key"),
     [
         (60, "leased_until", "provider_knows_key_until"),
         (-60, "lease_over_since", "provider_forgot_key"),
     ],
 )
-def test_a_pending_effect_says_what_time_has_run_out(
-    saga: Saga, away: int, lease: str, key: str
+def test_pending_effect_is_shown_with_its_lease_and_the_expiry_of_its_key(
+    saga: Saga, seconds: int, lease: str, key: str
 ) -> None:
-    at = int(saga.now) + 3600 + away
+    at = int(saga.now) + 3600 + seconds
     pending(saga, lease_until={"N": str(at * 1000)}, key_expires_at={"N": str(at)})
     [moment] = moments("placed-o-1")
     assert moment[lease] == moment[key]
     assert not {"leased_until", "lease_over_since"} - {lease} & moment.keys()
 
 
-def pending(saga: Saga, **attributes: Any) -> None:
-    effect: dict[str, Any] = {"effect": {"S": "charge"}, "provider_key": {"S": "once-h-charge-1"}}
-    saga.commit("payments", placed("o-1"), state={"S": "pending"}, **effect | attributes)
-
-
-def test_a_record_past_its_time_is_said_to_be_expired(saga: Saga) -> None:
+def test_only_an_expired_record_is_shown_as_expired(saga: Saga) -> None:
     saga.commit("orders", placed("o-1"), expires_at={"N": str(int(saga.now))})
     saga.commit("inventory", placed("o-1"))
-    expired, fresh = moments("placed-o-1")
-    assert "expired" in expired
-    assert "expired" not in fresh
-    assert "expired: " in run("trace", "placed-o-1").stdout
+    assert ["expired" in moment for moment in moments("placed-o-1")] == [True, False]
+    assert "expired: " in stdout_of("trace", "placed-o-1")
 
 
-def test_a_record_that_holds_hardly_anything_is_shown_all_the_same(saga: Saga) -> None:
-    key = {"pk": {"S": "orders#event#/s#e-1"}}
-    saga.cloud.dynamodb.put_item(
-        TableName="physical-dedup", Item=key | {"outbox": {"S": "no JSON"}}
-    )
-    [moment] = moments("e-1")
-    assert moment["published"] == "cannot be read: see the relay's dead letters"
-
-
-def test_an_event_that_nobody_has_worked_off_is_noted(saga: Saga) -> None:
+def test_event_without_a_record_is_noted(saga: Saga) -> None:
     [reserved] = saga.commit("inventory", placed("o-1"), "stock.reserved")
-    said = run("trace", "o-1", "--no-logs").stdout
-    assert f"note: stock.reserved ({reserved.id}) has no record and no dead letter" in said
-    saga.commit("payments", reserved, key=Key.field("order_id"))
-    assert "note:" not in run("trace", "o-1", "--no-logs").stdout
+    output = stdout_of("trace", "o-1", "--no-logs")
+    assert f"note: stock.reserved ({reserved.id}) has no record and no dead letter" in output
+    saga.commit("payments", reserved, key=ORDER_ID)
+    assert "note:" not in stdout_of("trace", "o-1", "--no-logs")
 
 
-def test_what_is_not_to_be_asked_is_not_asked(saga: Saga) -> None:
+def test_options_leave_out_dead_letters_and_logs(saga: Saga) -> None:
     saga.order("order-1")
     for operation in ("sqs.ReceiveMessage", "sqs.GetQueueAttributes", "logs.FilterLogEvents"):
-        refuse_all(operation)
-    result = run("trace", "order-1", "--no-dead-letters", "--no-logs")
-    assert result.exit_code == 0
-    assert "note:" not in result.stdout
+        refuse(operation)
+    assert "note:" not in stdout_of("trace", "order-1", "--no-dead-letters", "--no-logs")
 
 
 @pytest.mark.parametrize("key", ["order-7", "0" * 64, "orders#event#/shop#order-7"])
-def test_nothing_found_tells_what_was_searched_and_what_to_try(saga: Saga, key: str) -> None:
+def test_error_for_an_unknown_key_lists_the_searched_places(saga: Saga, key: str) -> None:
     saga.order("order-1")
     result = run("trace", key, "--json")
-    assert result.exit_code == 1
-    assert result.stdout == ""
-    assert f"nothing is known of '{key}'" in result.stderr
-    assert "6 records in physical-dedup" in result.stderr
-    assert "0 dead letters in 6 queues" in result.stderr
-    assert "the logs of inventory, notifications, orders, payments" in result.stderr
-    assert "Try the event's own id" in result.stderr
+    assert (result.exit_code, result.stdout) == (1, "")
+    for said in (
+        f"nothing is known of '{key}'",
+        "6 records in physical-dedup",
+        "0 dead letters in 6 queues",
+        "the logs of inventory, notifications, orders, payments",
+        "Try the event's own id",
+    ):
+        assert said in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -181,31 +155,61 @@ def test_nothing_found_tells_what_was_searched_and_what_to_try(saga: Saga, key: 
         (("  ",), "every record would match"),
     ],
 )
-def test_keys_that_cannot_be_are_refused(saga: Saga, arguments: tuple[str, ...], said: str) -> None:
-    result = run("trace", *arguments)
-    assert result.exit_code == 2
-    assert said in words(result.stderr)
+def test_invalid_keys_are_refused(saga: Saga, arguments: tuple[str, ...], said: str) -> None:
+    assert said in stderr_of("trace", *arguments, code=2)
 
 
-def test_texts_of_others_are_shown_as_they_are_and_harmless(saga: Saga) -> None:
+def test_markup_and_control_characters_are_escaped(saga: Saga) -> None:
     error = "InvalidData: [red]not[/red] \x9b31m a model[0]"
-    saga.bury("orders", body(placed("o-1", type="order.[b]placed\x9b")), error=error)
+    saga.bury("orders", placed("o-1", type="order.[b]placed\x9b"), error=error)
     saga.commit("orders", placed("o-1"), "stock.[b]reserved")
-    said = words(run("trace", "o-1").stdout)
+    said = words(stdout_of("trace", "o-1"))
     assert "[red]not[/red] \\x9b31m a model[0]" in said
     assert "order.[b]placed\\x9b" in said
     assert "note: stock.[b]reserved (" in said
 
 
-def test_a_dead_letter_without_an_event_has_a_row_like_any(saga: Saga) -> None:
-    saga.bury("orders", '"o-1"')
-    assert "orders – quarantined" in words(run("trace", "o-1").stdout)
-
-
-def test_a_provider_key_is_shown_whole_on_a_narrow_terminal(
+def test_provider_key_is_complete_on_a_narrow_terminal(
     saga: Saga, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     key = f"once-{'0123456789abcdef' * 4}-charge-1"
     pending(saga, provider_key={"S": key})
-    assert key in words(run("trace", "placed-o-1").stdout).replace(" ", "")
+    assert key in words(stdout_of("trace", "placed-o-1")).replace(" ", "")
+
+
+def test_record_with_an_unreadable_outbox_is_shown(saga: Saga) -> None:
+    item = {"pk": {"S": "orders#event#/s#e-1"}, "outbox": {"S": "no JSON"}}
+    saga.cloud.dynamodb.put_item(TableName="physical-dedup", Item=item)
+    [moment] = moments("e-1")
+    assert moment["published"] == "cannot be read: see the relay's dead letters"
+
+
+@pytest.mark.parametrize("expires_at", ["1.5", "-1", "9" * 38, "1E+100"])
+def test_record_with_an_invalid_expiry_is_shown(saga: Saga, expires_at: str) -> None:
+    saga.order("o-1")
+    saga.commit("orders", placed("o-1"), expires_at={"N": expires_at})
+    assert len(moments("o-1")) == len(WAY)
+    stdout_of("trace", "o-1")
+
+
+def test_unreadable_attributes_of_a_record_are_named(saga: Saga) -> None:
+    unreadable: dict[str, Any] = {"committed_at": {"N": "1.5"}, "expires_at": {"S": "soon"}}
+    more: dict[str, Any] = {"event_type": {"L": []}, "refusal": {"S": "[bold]x[/]\x1b"}}
+    saga.commit("orders", placed("o-1"), **unreadable, **more)
+    [moment] = moments("o-1")
+    assert (moment["time"], moment["event_type"]) == (None, "not-readable")
+    assert moment["not_readable"] == ["committed_at", "expires_at"]
+    table = stdout_of("trace", "o-1")
+    assert "not readable: committed_at, expires_at" in table
+    assert "refusal: [bold]x[/]\\x1b" in table
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"])
+def test_logs_are_read_from_their_beginning_if_the_event_time_is_invalid(
+    saga: Saga, time: str
+) -> None:
+    asked = requests_of("logs.FilterLogEvents")
+    saga.commit("inventory", placed("o-1"), outbox={"S": f"[{body(placed('o-2'), time=time)}]"})
+    stdout_of("trace", "o-1")
+    assert {request["startTime"] for request in asked} == {0}

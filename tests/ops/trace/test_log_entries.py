@@ -1,4 +1,4 @@
-"""`trace`: what the consumers' logs add to it."""
+"""`trace`: entries of the consumers' logs."""
 
 import json
 from datetime import datetime
@@ -6,40 +6,45 @@ from typing import Any
 
 import pytest
 
-from once.events.dedup_key import Key, key_hash
-from once.schema import Reason
-from tests.ops.support import OK, answer_with, run
-from tests.ops.tracing import Saga, body, moments, placed, refuse_all, told
+from once.events.dedup_key import key_hash
+from once.schema import RELAY, Reason
+from tests.ops.output import stdout_of
+from tests.ops.support import OK, answer_with, refuse, requests_of
+from tests.ops.tracing import ORDER_ID, Saga, actions, body, moments, placed
 
 
-def test_a_duplicate_is_told_from_the_log(saga: Saga) -> None:
+def notes(key: str) -> list[str]:
+    return [line for line in stdout_of("trace", key).splitlines() if line.startswith("note: ")]
+
+
+def test_duplicate_is_shown(saga: Saga) -> None:
     event = saga.order("o-1")
     saga.order("o-2")
-    hashed = key_hash(saga.pk("orders", event))
+    hashed = saga.hash("orders", event)
     saga.log("orders", "duplicate", key_hash=hashed, message_id="m", receive_count=2)
     saga.log("orders", "duplicate", key_hash=key_hash("orders#x"), message_id="n")
     saga.log("orders", "batch", key_hash=hashed)
-    last = moments("o-1")[-1]
-    assert len(moments("o-1")) == 7
-    assert (last["what"], last["event_type"]) == ("duplicate", "order.placed")
-    assert (last["message_id"], last["receive_count"]) == ("m", 2)
+    found = moments("o-1")
+    assert len(found) == 7
+    assert (found[-1]["what"], found[-1]["event_type"]) == ("duplicate", "order.placed")
+    assert (found[-1]["message_id"], found[-1]["receive_count"]) == ("m", 2)
 
 
-def test_lines_that_are_not_the_librarys_are_left_out(saga: Saga) -> None:
+def test_log_lines_of_other_code_are_left_out(saga: Saga) -> None:
     event = placed("o-1")
     saga.commit("orders", event)
-    hashed = key_hash(saga.pk("orders", event))
+    hashed = saga.hash("orders", event)
     for text in (f"START {hashed}", f'["{hashed}"]', f'"{hashed}"', f'{{"key_hash": "{hashed}"}}'):
         saga.write("orders", text)
-    assert told("o-1") == [("orders", "committed")]
+    assert actions("o-1") == [("orders", "committed")]
 
 
-def test_a_quarantine_is_told_once(saga: Saga) -> None:
+def test_quarantine_of_an_existing_dead_letter_is_shown_once(saga: Saga) -> None:
     event = placed("o-1")
-    pk = saga.pk("orders", event)
-    saga.bury("orders", body(event), pk=pk, lineage="m-1,m-2")
-    for message in ("m-1", "m-2"):  # of the letter that lies there, and of an earlier one
-        fields = {"key_hash": key_hash(pk), "reason": "no-key", "receive_count": 1}
+    hashed = saga.hash("orders", event)
+    saga.bury("orders", event, key_hash=hashed, lineage="m-1,m-2")
+    for message in ("m-1", "m-2"):  # an earlier letter, and the existing one
+        fields = {"key_hash": hashed, "reason": "no-key", "receive_count": 1}
         saga.log("orders", "quarantined", message_id=message, **fields)
     assert sorted((m["message_id"] == "m-1", m["reason"]) for m in moments("o-1")) == [
         (False, "invalid-data"),
@@ -47,26 +52,24 @@ def test_a_quarantine_is_told_once(saga: Saga) -> None:
     ]
 
 
-def test_a_quarantine_by_the_relay_is_told_once(saga: Saga) -> None:
+def test_quarantine_by_the_relay_is_shown_once(saga: Saga) -> None:
     event = placed("o-1")
     [reserved] = saga.commit("inventory", event, "stock.reserved")
-    pk = saga.pk("inventory", event)
-    saga.log("outbox_relay", "quarantined", key_hash=key_hash(pk), reason="unpublishable")
-    assert told("o-1") == [("inventory", "committed"), ("outbox_relay", "quarantined")]
-    saga.bury("outbox_relay", body(reserved), Reason.UNPUBLISHABLE, pk)
-    assert told("o-1") == [("inventory", "committed"), ("outbox_relay", "quarantined")]
+    hashed = saga.hash("inventory", event)
+    saga.log(RELAY, "quarantined", key_hash=hashed, reason="unpublishable")
+    expected = [("inventory", "committed"), (RELAY, "quarantined")]
+    assert actions("o-1") == expected
+    saga.bury(RELAY, reserved, Reason.UNPUBLISHABLE, key_hash=hashed)
+    assert actions("o-1") == expected
 
 
 @pytest.mark.parametrize("time", ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00", None, "soon"])
-def test_attempts_in_vain_at_an_event_without_a_record_are_told(
-    saga: Saga, time: str | None
-) -> None:
-    published = [json.loads(body(placed("o-1", id=name))) | {"time": time} for name in "ab"]
-    published[1]["time"] = "2026-01-01T00:00:00Z"
-    saga.commit("inventory", placed("o-1"), outbox={"S": json.dumps(published)})
-    order_id = Key.field("order_id")
+def test_retries_of_an_event_without_a_record_are_shown(saga: Saga, time: str | None) -> None:
+    times = {"a": time, "b": "2026-01-01T00:00:00Z"}
+    published = [body(placed("o-1", id=name), time=at) for name, at in times.items()]
+    saga.commit("inventory", placed("o-1"), outbox={"S": f"[{','.join(published)}]"})
     for waiting in (placed("o-1"), placed("o-9")):
-        hashed = key_hash(saga.pk("payments", waiting, order_id))
+        hashed = saga.hash("payments", waiting, ORDER_ID)
         saga.log("payments", "will be retried", key_hash=hashed, error="Timeout", receive_count=3)
     tries = [m for m in moments("o-1") if m["consumer"] == "payments"]
     assert [(m["what"], m["event_type"], m["error"]) for m in tries] == [
@@ -74,48 +77,45 @@ def test_attempts_in_vain_at_an_event_without_a_record_are_told(
     ]
 
 
-def test_attempts_in_vain_are_looked_for_since_the_event_was_published(saga: Saga) -> None:
-    asked: list[Any] = []
-    answer_with("logs.FilterLogEvents", lambda params: asked.append(json.loads(params["body"])))
+def test_retries_are_searched_from_the_time_of_the_event(saga: Saga) -> None:
+    asked = requests_of("logs.FilterLogEvents")
     [reserved] = saga.commit("inventory", placed("o-1"), "stock.reserved")
     moments("o-1")
     starts = {query["startTime"] for query in asked if "retried" in query["filterPattern"]}
     assert starts == {int(datetime.fromisoformat(str(reserved.time)).timestamp() * 1000)}
 
 
-def test_a_hash_without_a_record_is_looked_for_in_the_logs(saga: Saga) -> None:
+def test_key_without_a_record_is_found_in_the_logs(saga: Saga) -> None:
     hashed = key_hash("orders#event#/s#gone")
     saga.log("orders", "duplicate", key_hash=hashed)
     for key in (hashed, "orders#event#/s#gone"):
-        assert told(key) == [("orders", "duplicate")]
+        assert actions(key) == [("orders", "duplicate")]
 
 
-def test_logs_that_cannot_be_read_are_told_in_one_line(saga: Saga) -> None:
+def test_logs_that_cannot_be_read_are_noted_on_one_line(saga: Saga) -> None:
     saga.order("o-1")
-    refuse_all("logs.FilterLogEvents")
-    result = run("trace", "o-1")
-    assert result.exit_code == 0
-    [note] = [line for line in result.stdout.splitlines() if line.startswith("note: ")]
+    refuse("logs.FilterLogEvents")
+    [note] = notes("o-1")
     names = "inventory, notifications, orders, payments, outbox_relay"
-    assert note.startswith(f"note: not read were the logs of {names}: ")
+    assert note.startswith(f"note: the logs of {names} could not be read: ")
     assert "AccessDenied" in note
 
 
-def test_one_log_that_is_missing_leaves_the_others(saga: Saga) -> None:
+def test_missing_log_is_noted_and_the_others_are_read(saga: Saga) -> None:
     event = saga.order("o-1")
-    saga.log("orders", "duplicate", key_hash=key_hash(saga.pk("orders", event)))
+    saga.log("orders", "duplicate", key_hash=saga.hash("orders", event))
     saga.logs.delete_log_group(logGroupName="/aws/lambda/once-payments")
-    result = run("trace", "o-1")
-    assert "duplicate" in result.stdout
-    assert "note: not read were the logs of payments: " in result.stdout
+    [note] = notes("o-1")
+    assert note.startswith("note: the logs of payments could not be read: ")
+    assert ("orders", "duplicate") in actions("o-1")
 
 
 def test_every_page_of_a_log_is_read(saga: Saga) -> None:
     event = placed("o-1")
     saga.commit("orders", event)
     asked: list[Any] = []
-    hashed = key_hash(saga.pk("orders", event))
-    line = {"message": f'{{"message": "duplicate", "key_hash": "{hashed}"}}', "timestamp": 2**41}
+    message = json.dumps({"message": "duplicate", "key_hash": saga.hash("orders", event)})
+    line = {"message": message, "timestamp": 2**41}
     pages = [{"events": [line]}, {"events": [], "nextToken": "b"}]
 
     def answer(params: Any) -> Any:
@@ -123,5 +123,5 @@ def test_every_page_of_a_log_is_read(saga: Saga) -> None:
         return OK, pages.pop() if pages else {"events": []}
 
     answer_with("logs.FilterLogEvents", answer)
-    assert told("o-1") == [("orders", "committed"), ("orders", "duplicate")]
+    assert actions("o-1") == [("orders", "committed"), ("orders", "duplicate")]
     assert len(asked) == 2

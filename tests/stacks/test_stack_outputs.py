@@ -1,0 +1,42 @@
+"""The operator's tools read back the outputs that the stacks write."""
+
+from once.ops.aws.deployment import Deployment
+from stacks.consumers import CONSUMERS
+from tests.stacks.cloud import Cloud, flat
+
+
+def outputs_of(cloud: Cloud) -> dict[str, str]:
+    """The outputs of both stacks as CloudFormation reports them, functions by their names."""
+    names = {
+        f"<{key}>": f["FunctionName"] for key, f in cloud.every("AWS::Lambda::Function").items()
+    }
+    values = {
+        key: flat(output["Value"])
+        for template in (cloud.state, cloud.service)
+        for key, output in template["Outputs"].items()
+    }
+    return {key: names.get(value, value) for key, value in values.items()}
+
+
+def test_the_command_line_finds_every_resource_in_the_outputs(cloud: Cloud) -> None:
+    def ref(path: str) -> str:
+        return f"<{cloud.logical_id(f'once-{path}')}>"
+
+    found = Deployment.of("once", outputs_of(cloud))
+    assert found.ingress_topic_arn == ref("service/Ingress")
+    assert found.events_topic_arn == ref("service/Events")
+    assert found.relay_function_name == "once-outbox_relay"
+    assert found.relay_dead_letter_url == ref("service/outbox_relay/DeadLetters")
+    assert found.unrouted_queue_url == ref("service/unrouted/Queue")
+    assert found.sweep_queue_url == ref("service/unrouted/Sweep")
+    assert found.dedup_table == ref("state/dedup-records")
+    tables = {table.name for consumer in CONSUMERS for table in consumer.tables}
+    assert found.tables == {name: ref(f"state/{name}") for name in tables}
+    assert found.consumers.keys() == {consumer.name for consumer in CONSUMERS}
+    for props in CONSUMERS:
+        consumer = found.consumer(props.name)
+        assert consumer.queue_url == ref(f"service/{props.name}/Queue")
+        assert consumer.dead_letter_url == ref(f"service/{props.name}/DeadLetters")
+        assert (consumer.external, consumer.events) == (props.external, props.events)
+        isolation = ref(f"service/{props.name}/Isolation") if props.batch_size > 1 else None
+        assert consumer.isolation_queue_url == isolation

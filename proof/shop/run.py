@@ -205,7 +205,7 @@ class _Run:
         now = self.world.tasks.now
         for place in self._service.places.values():
             for queue in place.sources if place.function.busy < _CONCURRENCY else ():
-                if any(message.visible_at <= now for message in queue.waiting):
+                if queue.has_visible(now):
                     yield partial(self._invoke, place, queue)
         relayed = self._invocations.relayed
         if relayed < len(self.world.tables.stream) and not self._invocations.relaying:

@@ -29,6 +29,8 @@ class UnknownOutcomes:
             for letter in letters[self._read[name] :]:
                 self.premature |= set(self._running(place, letter))
             self._read[name] = len(letters)
+        if not self.premature:
+            return []
         records = self._world.tables.items[DEDUP]
         return sorted(pk for pk in self.premature if Record.OUTCOME in records.get(pk, {}))
 

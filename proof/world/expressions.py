@@ -33,7 +33,10 @@ _TEST = re.compile(
     rf"attribute_(?P<absent>not_)?exists\s*\(\s*(?P<name>{_NAME})\s*\)"
     rf"|(?P<left>{_OPERAND})\s*(?P<compare><>|<=|>=|=|<|>)\s*(?P<right>{_OPERAND})"
 )
-_CLAUSE = re.compile(r"\s*(SET|ADD|REMOVE)\s+(.+?)\s*(?=\b(?:SET|ADD|REMOVE)\b|$)", re.DOTALL)
+_JOIN = re.compile(r"\b(?:AND|OR)\b", re.I)
+_CLAUSE = re.compile(
+    r"\s*(SET|ADD|REMOVE)\s+(.+?)\s*(?=\b(?:SET|ADD|REMOVE)\b|$)", re.DOTALL | re.I
+)
 _TERM = rf"{_OPERAND}|if_not_exists\s*\(\s*{_NAME}\s*,\s*{_OPERAND}\s*\)"
 _CHANGES = {
     "SET": re.compile(rf"({_NAME})\s*=\s*({_TERM})\s*(?:([+-])\s*({_TERM}))?\s*"),
@@ -105,12 +108,9 @@ def _condition(expression: str) -> Test:
         tests.append(_test(found))
         return f" tests[{len(tests) - 1}](scope) "
 
-    rest = _TEST.sub("", expression)
-    if re.sub(r"\b(?:AND|OR)\b|[()\s]", "", rest):
+    if _JOIN.sub("", _TEST.sub("", expression)).strip("() \n"):
         raise UnknownExpression(expression)
-    source = re.sub(
-        r"\b(?:AND|OR)\b", lambda word: word[0].lower(), _TEST.sub(numbered, expression)
-    )
+    source = _JOIN.sub(lambda word: word[0].lower(), _TEST.sub(numbered, expression))
     try:
         condition: Test = eval(f"lambda scope: {source}", {"tests": tests})  # noqa: S307
     except SyntaxError:
@@ -139,7 +139,7 @@ def _changes(expression: str) -> tuple[Change, ...]:
     if not clauses or "".join(clause[0] for clause in clauses) != expression:
         raise UnknownExpression(expression)
     return tuple(
-        _change(clause[1], text)
+        _change(clause[1].upper(), text)
         for clause in clauses
         for text in re.split(r",\s*(?![^(]*\))", clause[2])
     )

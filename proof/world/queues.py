@@ -64,6 +64,13 @@ class Queue:
         """The messages that are not deleted, visible or not."""
         return [message for message in self.messages.values() if not message.deleted]
 
+    def has_visible(self, now: float) -> bool:
+        """Tell whether there is a message to receive."""
+        for message in self.messages.values():
+            if not message.deleted and message.visible_at <= now:
+                return True
+        return False
+
     def receive(self, count: int, now: float, visibility: float | None = None) -> list[Message]:
         """Receive visible messages; one with too many receives moves to the dead letters."""
         received: list[Message] = []

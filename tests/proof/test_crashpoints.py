@@ -57,7 +57,7 @@ def refused() -> RunResult:
     return REFUSED.run()
 
 
-def test_no_single_point_of_a_paid_order_is_a_violation(reports: Path) -> None:
+def test_no_single_point_of_an_order_that_is_paid_breaks_a_promise(reports: Path) -> None:
     assert run(processes=1, quick=True) == 0
     written = json.loads((reports / "crashpoints.json").read_text())
     assert written["points"] == written["singles"] == len(singles(PAID, PAID.run())) > 100

@@ -31,7 +31,7 @@ def figures() -> SeedFigures:
     return run_seeds(SEEDS)
 
 
-def test_no_seed_violates_an_oracle(figures: SeedFigures) -> None:
+def test_no_seed_breaks_a_promise(figures: SeedFigures) -> None:
     assert [(r.replay.seed, str(r.violation)) for r in figures.violations] == []
     assert figures.seeds == len(SEEDS)
 

@@ -43,7 +43,7 @@ def service() -> Iterator[Service]:
         yield Service(aws, sandbox, deploy_service(aws, sandbox.url))
 
 
-def test_no_message_is_lost_or_doubled_while_processes_are_killed_and_answers_lost(
+def test_nothing_is_lost_or_doubled_while_processes_die_and_answers_are_lost(
     service: Service,
 ) -> None:
     sqs = service.aws.client("sqs")

@@ -10,9 +10,17 @@ from proof.shop.traffic import Order, Traffic
 from proof.world.faults import Fault
 from proof.world.plan import Action, PlatformFault
 
+_CHARGE_FUNCTION = "functions.payments.provider.charge"
+_FIND_CHARGE = "functions.payments.provider.find_charge"
+_MAIL_FUNCTION = "functions.notifications.mail.send"
+_QUARANTINE = "once.failures.quarantine.Quarantine.send"
+_BACKOFF = "once.failures.visibility_backoff.Backoff.apply"
+_REDRIVE = "once.ops.dead_letters.redrive.Redriver._sent"
+_HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
+
 _COMMIT = "once.commit.committer.Committer.commit dynamodb.TransactWriteItems"
-_CHARGE = "functions.payments.provider.charge payments.POST /v1/payment_intents"
-_EMAIL = "functions.notifications.mail.send email.SendEmail"
+_CHARGE = f"{_CHARGE_FUNCTION} payments.POST /v1/payment_intents"
+_EMAIL = f"{_MAIL_FUNCTION} email.SendEmail"
 _STREAM = f"{PlatformFault.DROPPED} {RELAY}"
 
 
@@ -51,15 +59,11 @@ def _at(place: str, numbers: Iterable[int], what: str) -> tuple[Action, ...]:
 
 
 SCENARIOS = (
-    Scenario("an order is paid", _one(), reaches=("functions.payments.provider.charge",)),
+    Scenario("an order is paid", _one(), reaches=(_CHARGE_FUNCTION,)),
     Scenario(
-        "a card is declined",
-        _one(declined=True),
-        reaches=("functions.inventory.handler.release",),
+        "a card is declined", _one(declined=True), reaches=("functions.inventory.handler.release",)
     ),
-    Scenario(
-        "an article runs out", _one(quantity=8), reaches=("functions.notifications.mail.send",)
-    ),
+    Scenario("an article runs out", _one(quantity=8), reaches=(_MAIL_FUNCTION,)),
     Scenario(
         "an order that was sent twice comes again, both in one batch",
         _one(copies=2),
@@ -77,19 +81,13 @@ SCENARIOS = (
     Scenario(
         "an order is sent again with other content, and redriven",
         _one(conflicts=1),
-        reaches=(
-            "once.failures.quarantine.Quarantine.send",
-            "once.ops.dead_letters.redrive.Redriver._sent",
-        ),
+        reaches=(_QUARANTINE, _REDRIVE),
         in_pairs=False,
     ),
     Scenario(
         "an unreadable body and an unreadable outbox",
         Traffic((), nonsense=1, unreadable=1),
-        reaches=(
-            "once.failures.quarantine.Quarantine.send",
-            "once.outbox.stream_relay.Relay._dead_letter",
-        ),
+        reaches=(_QUARANTINE, "once.outbox.stream_relay.Relay._dead_letter"),
     ),
     Scenario(
         "a commit's answer is lost",
@@ -100,7 +98,7 @@ SCENARIOS = (
     Scenario(
         "Stripe answers before it knows the outcome",
         _one(processed=True),
-        reaches=("functions.payments.provider.charge",),
+        reaches=(_CHARGE_FUNCTION,),
     ),
     Scenario(
         "a function is killed after its charge, and another takes over",
@@ -112,45 +110,32 @@ SCENARIOS = (
         "a charge is handed back, and retried later",
         _one(),
         _at(_CHARGE, (1, 2, 3), Fault.THROTTLE),
-        reaches=(
-            "once.effects.ledger.EffectLedger.hand_back",
-            "once.failures.visibility_backoff.Backoff.apply",
-        ),
+        reaches=(_HAND_BACK, _BACKOFF),
     ),
     Scenario(
         "Stripe saves an error, and has charged nothing",
         _one(),
         _at(_CHARGE, (1,), Fault.SAVED_NOT_DONE),
-        reaches=(
-            "functions.payments.provider.find_charge",
-            "once.effects.ledger.EffectLedger.renew_key",
-        ),
+        reaches=(_FIND_CHARGE, "once.effects.ledger.EffectLedger.renew_key"),
     ),
     Scenario(
         "Stripe saves an error, and has charged",
         _one(),
         _at(_CHARGE, (1,), Fault.SAVED_DONE),
-        reaches=("functions.payments.provider.find_charge",),
+        reaches=(_FIND_CHARGE,),
     ),
     Scenario(
         "the outcome of an e-mail is unknown",
         _one(),
         _at(_EMAIL, (1,), Fault.LOST),
-        reaches=(
-            "once.effects.ledger.EffectLedger.hand_back",
-            "once.failures.quarantine.Quarantine.send",
-        ),
+        reaches=(_HAND_BACK, _QUARANTINE),
         in_pairs=False,
     ),
     Scenario(
         "commits are refused until all is dead-lettered, and redriven",
         _one(),
         _at(_COMMIT, range(1, 11), Fault.REFUSED),
-        reaches=(
-            "once.failures.visibility_backoff.Backoff.apply",
-            "once.ops.dead_letters.redrive.Redriver._sent",
-            "once.ops.dead_letters.redrive.delete_letters",
-        ),
+        reaches=(_BACKOFF, _REDRIVE, "once.ops.dead_letters.redrive.delete_letters"),
     ),
     Scenario(
         "the stream loses its records, and they are republished",

@@ -51,7 +51,7 @@ def run(shape: Shape = SOAK, *, seed: int | None = None) -> int:
         The exit status: 0 if the audit finds nothing wrong, and there were enough faults.
     """
     started = time.monotonic()
-    write(NAME, {"complaints": ["the run has not come to its end"]})
+    write(NAME, {"complaints": ["the run was interrupted"]})
     with payment_sandbox() as sandbox, embedded_aws() as aws:
         try:
             with step("deploying: cdk bootstrap, cdk deploy"):

@@ -107,7 +107,7 @@ def site() -> str:
         if module.startswith(OURS):
             return f"{module}.{frame.f_code.co_qualname}"
         frame = frame.f_back
-    return "nobody"
+    return "unknown"
 
 
 def _aws_call(request: AWSPreparedRequest) -> Call:

@@ -86,6 +86,8 @@ def test_processes_of_the_given_functions_are_killed_one_by_one_as_calls_are_mad
             killed = partial(lambda wanted: kills.killed.total() == wanted, times)
             wait_until("killed", killed, timeout=PATIENCE_SECONDS)
             assert len(functions.function_processes("orders")) == 2 - times
+        functions.calls += 100
+        poll_twice(functions)
     assert kills.killed == {"orders": 2}
     assert not functions.processes["others"][0].killed
 

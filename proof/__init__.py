@@ -1,1 +1,1 @@
-"""What tries to break it: the simulator, crash points, fuzzers and the soak."""
+"""Proofs: exploration, simulator, crash points, fuzzing, soak and mutation testing."""

@@ -5,15 +5,19 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="What tries to break it.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Proofs: search for violations of the guarantees.",
+)
 
-Processes = Annotated[int, typer.Option(min=1, help="How many work at the same time.")]
-Seed = Annotated[int | None, typer.Option(help="By chance without one.")]
+Processes = Annotated[int, typer.Option(min=1, help="Number of worker processes.")]
+Seed = Annotated[int | None, typer.Option(help="Random by default.")]
 
 
 @app.callback()
 def main() -> None:
-    """Try to break the service, and write down what was seen."""
+    """Search for violations of the service's guarantees, and write a report."""
 
 
 @app.command()
@@ -23,7 +27,7 @@ def sim(
     processes: Processes = 2,
     replay: Annotated[Path | None, typer.Option(envvar="REPLAY")] = None,
 ) -> None:
-    """Explore small scopes, and run the handlers in a world where everything goes wrong."""
+    """Explore small scopes, and run the handlers with random schedules and faults."""
     from proof.sim import command
 
     raise typer.Exit(command.replay(replay) if replay else command.run(seeds, first, processes))
@@ -41,7 +45,7 @@ def explore(
 
 @app.command()
 def crashpoints(processes: Processes = 2) -> None:
-    """Let every call site meet every fault, alone and in pairs."""
+    """Inject every fault at every call site, alone and in pairs."""
     from proof import crashpoints
 
     raise typer.Exit(crashpoints.run(processes))
@@ -54,7 +58,7 @@ def fuzz(
     processes: Processes = 2,
     replay: Annotated[Path | None, typer.Option(envvar="REPLAY")] = None,
 ) -> None:
-    """Feed a million bodies, keys, answers and records to what has to read them."""
+    """Test the parsers with a million bodies, keys, answers and records."""
     from proof import fuzz
 
     raise typer.Exit(fuzz.replay(replay) if replay else fuzz.run(inputs, seed, processes))
@@ -62,7 +66,7 @@ def fuzz(
 
 @app.command()
 def soak(seed: Seed = None) -> None:
-    """Send thousands of messages to the deployed service while processes and answers are lost."""
+    """Send thousands of messages to the deployed service while processes are killed."""
     from proof import soak
 
     raise typer.Exit(soak.run(seed=seed))
@@ -70,7 +74,7 @@ def soak(seed: Seed = None) -> None:
 
 @app.command()
 def mutants(processes: Processes = 2) -> None:
-    """Put small faults into the code, and see which of them the unit tests notice."""
+    """Make small faults in the code, and list those that no unit test detects."""
     from proof import mutation
 
     raise typer.Exit(mutation.run(processes))

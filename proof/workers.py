@@ -1,4 +1,4 @@
-"""Processes that work side by side, and that end with whoever started them."""
+"""Worker processes, which end with the process that started them."""
 
 import os
 import threading
@@ -10,11 +10,7 @@ from multiprocessing import get_context, parent_process
 
 @contextmanager
 def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """Give processes to work with; what they have not begun is not begun when the context ends.
-
-    Args:
-        processes: how many.
-    """
+    """Start worker processes. Work that has not begun at the end of the context is cancelled."""
     pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_watch_parent)
     try:
         yield pool
@@ -23,7 +19,7 @@ def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _watch_parent() -> None:
-    # A parent that is killed tells nobody, and its workers would go on to the end of their work.
+    # A killed parent sends no signal, and its workers would continue to the end of their work.
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -1,4 +1,4 @@
-"""Every call of the real code, met by every kind of fault: alone, and two at a time."""
+"""Crash points: every fault at every call of the real code, alone and in pairs."""
 
 from proof.crashpoints.campaign import run
 

@@ -1,4 +1,4 @@
-"""`make crashpoints`: every call site times every kind of fault, alone and in pairs."""
+"""`make crashpoints`: every fault at every call site, alone and in pairs."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -6,24 +6,23 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from proof import report
-from proof.crashpoints.exploration import HOW_PAIRS_ARE_CHOSEN, Part, explore, parts
+from proof.crashpoints.exploration import HOW_PAIRS_ARE_CHOSEN, Part, Tally, explore, parts
 from proof.crashpoints.scenarios import SCENARIOS
 from proof.crashpoints.sites import EXPLORED, LEFT_OUT, unlisted_in_runs, unlisted_in_source
 from proof.crashpoints.source import calls_in_source
-from proof.crashpoints.tally import Broken, Tally
+from proof.shop.run import RunResult
 from proof.workers import workers
 from proof.world.faults import Fault, kinds
 
 NAME = "crashpoints"
 KINDS = frozenset(set(Fault) - {Fault.HALF, Fault.SAVED_DONE, Fault.SAVED_NOT_DONE})
-"""What is tried wherever it can happen; the others are ways of one service alone."""
+"""The faults that are not special to one service."""
 _QUICK = 1
-"""So many scenarios are enough for a first look."""
-_TOLD = 5
-"""So many violations are told in full: more of them mostly have the same cause."""
+"""Scenarios of a quick run."""
+_MAX_SHOWN = 5
+"""Violations that are printed in full: more of them mostly have the same cause."""
 
 console = Console()
 
@@ -32,30 +31,36 @@ def run(processes: int = 2, quick: bool = False) -> int:
     """Explore every crash point, and write `reports/crashpoints.json`.
 
     Args:
-        processes: how many work side by side; 1 works in this one.
-        quick: the single points of one scenario only.
+        processes: number of worker processes; 1 works in this process.
+        quick: whether to try only the single points of one scenario.
 
     Returns:
-        The exit status: 0 where no promise was broken, and every call site was come to.
+        The exit status: 0 if there is no violation, and every call site was reached.
     """
     began = time.monotonic()
-    _forget()
-    scenarios = SCENARIOS[:_QUICK] if quick else SCENARIOS
-    work = parts(scenarios, pairs=not quick)
+    for file in report.REPORTS.glob(f"{NAME}*.json"):
+        file.unlink()  # an interrupted run leaves no report
+    work = parts(SCENARIOS[:_QUICK] if quick else SCENARIOS, pairs=not quick)
     tally = Tally()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        task = progress.add_task("single points, and all that follow", total=len(work))
+    with report.progress(console, "single points, and all that follow", len(work)) as advance:
         for part in _explored(work, processes):
             tally.add(part)
-            progress.advance(task)
-    wrong = unlisted_in_source(calls_in_source()) + _never(tally)
+            advance(1)
+    wrong = unlisted_in_source(calls_in_source())
+    wrong += [f"{kind} never took place" for kind in sorted(KINDS - tally.kinds.keys())]
     wrong += [] if quick else unlisted_in_runs(tally.places)
     return _conclude(tally, wrong, time.monotonic() - began)
 
 
-def figures(tally: Tally, seconds: float) -> dict[str, Any]:
-    """Return what stands in the report."""
+def _explored(work: Sequence[Part], processes: int) -> Iterator[Tally]:
+    if processes == 1:
+        yield from map(explore, work)
+        return
+    with workers(processes) as pool:
+        yield from pool.map(explore, work)
+
+
+def _figures(tally: Tally, seconds: float) -> dict[str, Any]:
     return {
         "sites": len(tally.places),
         "points": tally.points.total(),
@@ -73,41 +78,21 @@ def figures(tally: Tally, seconds: float) -> dict[str, Any]:
     }
 
 
-def _explored(work: Sequence[Part], processes: int) -> Iterator[Tally]:
-    if processes == 1:
-        yield from map(explore, work)
-        return
-    with workers(processes) as pool:
-        yield from pool.map(explore, work)
-
-
-def _forget() -> None:
-    """An earlier run's report must not stand for a run that is broken off."""
-    for file in report.REPORTS.glob(f"{NAME}*.json"):
-        file.unlink()
-
-
-def _never(tally: Tally) -> list[str]:
-    return [f"{kind} never took place" for kind in sorted(KINDS - tally.kinds.keys())]
-
-
 def _not_possible() -> dict[str, list[str]]:
-    """The kinds that a service cannot show, by call site."""
-    found = {place: sorted(map(str, KINDS - kinds(*_called(place)))) for place in EXPLORED}
+    """Return the kinds of fault that are not possible at a call site."""
+    found = {}
+    for place in EXPLORED:
+        service, _, operation = place.partition(" ")[2].partition(".")
+        found[place] = sorted(map(str, KINDS - kinds(service, operation)))
     return {place: missing for place, missing in found.items() if missing}
 
 
-def _called(place: str) -> tuple[str, str]:
-    service, _, operation = place.partition(" ")[2].partition(".")
-    return service, operation
-
-
 def _conclude(tally: Tally, wrong: Sequence[str], seconds: float) -> int:
-    for number, broken in enumerate(tally.broken[:_TOLD], start=1):
-        _tell(number, broken)
+    for number, (scenario, result) in enumerate(tally.broken[:_MAX_SHOWN], start=1):
+        _print(number, scenario, result)
     for line in wrong:
         console.print(f"[red]{escape(line)}", soft_wrap=True)
-    found = figures(tally, seconds)
+    found = _figures(tally, seconds)
     report.write(NAME, found)
     console.print(
         f"{found['sites']} call sites, {found['points']} points ({found['singles']} single, "
@@ -117,9 +102,8 @@ def _conclude(tally: Tally, wrong: Sequence[str], seconds: float) -> int:
     return int(bool(tally.broken or wrong))
 
 
-def _tell(number: int, broken: Broken) -> None:
-    file = report.write(f"{NAME}-violation-{number}", broken.replay)
-    lines = [f"[red]{escape(broken.violation)}[/]", f"  in: {broken.scenario}"]
-    lines += [f"  {escape(line)}" for line in (*broken.actions, *broken.log)]
-    console.print("\n".join(lines), soft_wrap=True, highlight=False)
+def _print(number: int, scenario: str, result: RunResult) -> None:
+    file = report.write(f"{NAME}-violation-{number}", result.replay.as_json())
+    told = escape(f"in: {scenario}\n{result.describe(len(result.log))}")
+    console.print(f"[red]{escape(str(result.violation))}[/]\n{told}", soft_wrap=True)
     console.print(f"  again: make sim REPLAY={file.relative_to(report.REPORTS.parent)}")

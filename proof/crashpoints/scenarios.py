@@ -1,19 +1,27 @@
-"""Scenarios: small traffic, and what goes wrong first, so that every call site is come to."""
+"""Scenarios: small traffic with first faults. Together they reach every call site."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from once.schema import RELAY
-from proof.shop.course import Course, Replay, play
+from proof.shop.run import Replay, RunResult, run_replay
 from proof.shop.traffic import Order, Traffic
 from proof.world.faults import Fault
-from proof.world.plan import Action, Mishap
+from proof.world.plan import Action, PlatformFault
+
+_CHARGE_FUNCTION = "functions.payments.provider.charge"
+_FIND_CHARGE = "functions.payments.provider.find_charge"
+_MAIL_FUNCTION = "functions.notifications.mail.send"
+_QUARANTINE = "once.failures.quarantine.Quarantine.send"
+_BACKOFF = "once.failures.visibility_backoff.Backoff.apply"
+_REDRIVE = "once.ops.dead_letters.redrive.Redriver._sent"
+_HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 
 _COMMIT = "once.commit.committer.Committer.commit dynamodb.TransactWriteItems"
-_CHARGE = "functions.payments.provider.charge payments.POST /v1/payment_intents"
-_EMAIL = "functions.notifications.mail.send email.SendEmail"
-_STREAM = f"{Mishap.DROPPED} {RELAY}"
+_CHARGE = f"{_CHARGE_FUNCTION} payments.POST /v1/payment_intents"
+_EMAIL = f"{_MAIL_FUNCTION} email.SendEmail"
+_STREAM = f"{PlatformFault.DROPPED} {RELAY}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +29,12 @@ class Scenario:
     """A run in which further faults are tried.
 
     Attributes:
-        name: what it is about.
-        traffic: what is sent.
-        actions: what goes wrong in any case.
-        reaches: functions of the real code that are under way at one of its calls.
-        seed: of the turns.
-        in_pairs: whether faults are tried in twos as well.
+        name: for the report.
+        traffic: the messages.
+        actions: its own faults.
+        reaches: functions of the real code that run at one of its calls.
+        seed: of the schedule.
+        in_pairs: whether pairs of faults are tried as well.
     """
 
     name: str
@@ -36,18 +44,13 @@ class Scenario:
     seed: int = 1
     in_pairs: bool = True
 
-    def replay(self, points: Iterable[Action] = ()) -> Replay:
-        """Return the run with further actions."""
-        return Replay(self.seed, self.traffic, (*self.actions, *points))
-
-
-def follow(scenario: Scenario, points: Iterable[Action] = ()) -> Course:
-    """Run a scenario to its end, with further actions."""
-    return play(scenario.replay(points))
+    def run(self, points: Iterable[Action] = ()) -> RunResult:
+        """Run the scenario with further faults."""
+        return run_replay(Replay(self.seed, self.traffic, (*self.actions, *points)))
 
 
 def _one(**changed: Any) -> Traffic:
-    """One order of one apple, or of what else is said."""
+    """Return traffic of one order, of one apple unless changed."""
     return Traffic((replace(Order(0, "c-1", "apple", 1, False, 1, 0), **changed),))
 
 
@@ -56,15 +59,11 @@ def _at(place: str, numbers: Iterable[int], what: str) -> tuple[Action, ...]:
 
 
 SCENARIOS = (
-    Scenario("an order is paid", _one(), reaches=("functions.payments.provider.charge",)),
+    Scenario("an order is paid", _one(), reaches=(_CHARGE_FUNCTION,)),
     Scenario(
-        "a card is declined",
-        _one(declined=True),
-        reaches=("functions.inventory.handler.release",),
+        "a card is declined", _one(declined=True), reaches=("functions.inventory.handler.release",)
     ),
-    Scenario(
-        "an article runs out", _one(quantity=8), reaches=("functions.notifications.mail.send",)
-    ),
+    Scenario("an article runs out", _one(quantity=8), reaches=(_MAIL_FUNCTION,)),
     Scenario(
         "an order that was sent twice comes again, both in one batch",
         _one(copies=2),
@@ -73,98 +72,78 @@ SCENARIOS = (
         seed=16,
     ),
     Scenario(
-        "an order that was sent twice ends the function twice, and is isolated",
+        "an order that was sent twice kills the function twice, and is isolated",
         _one(copies=2),
         _at(_COMMIT, range(1, 5), Fault.CRASH_BEFORE),
         reaches=("once.batch.isolation.Isolation._sent", "once.batch.isolation.Isolation._delete"),
         seed=20,
     ),
     Scenario(
-        "an order is sent again with other content, and sent back",
+        "an order is sent again with other content, and redriven",
         _one(conflicts=1),
-        reaches=(
-            "once.failures.quarantine.Quarantine.send",
-            "once.ops.dead_letters.redrive.Redriver._sent",
-        ),
+        reaches=(_QUARANTINE, _REDRIVE),
         in_pairs=False,
     ),
     Scenario(
-        "nobody can read it, neither a body nor an outbox",
+        "an unreadable body and an unreadable outbox",
         Traffic((), nonsense=1, unreadable=1),
-        reaches=(
-            "once.failures.quarantine.Quarantine.send",
-            "once.outbox.stream_relay.Relay._dead_letter",
-        ),
+        reaches=(_QUARANTINE, "once.outbox.stream_relay.Relay._dead_letter"),
     ),
     Scenario(
-        "a commit is not answered",
+        "a commit's answer is lost",
         _one(),
         _at(_COMMIT, (1,), Fault.LOST),
         reaches=("once.commit.committer.Committer._unanswered",),
     ),
     Scenario(
-        "Stripe itself does not know yet",
+        "Stripe answers before it knows the outcome",
         _one(processed=True),
-        reaches=("functions.payments.provider.charge",),
+        reaches=(_CHARGE_FUNCTION,),
     ),
     Scenario(
-        "a function dies of its charge, and another takes it over",
+        "a function is killed after its charge, and another takes over",
         _one(),
         _at(_CHARGE, (1,), Fault.CRASH_AFTER),
         reaches=("once.effects.ledger.EffectLedger.take_over",),
     ),
     Scenario(
-        "a charge is handed back, and tried later",
+        "a charge is handed back, and retried later",
         _one(),
         _at(_CHARGE, (1, 2, 3), Fault.THROTTLE),
-        reaches=(
-            "once.effects.ledger.EffectLedger.hand_back",
-            "once.failures.visibility_backoff.Backoff.apply",
-        ),
+        reaches=(_HAND_BACK, _BACKOFF),
     ),
     Scenario(
-        "Stripe remembers an error, and has charged nothing",
+        "Stripe saves an error, and has charged nothing",
         _one(),
         _at(_CHARGE, (1,), Fault.SAVED_NOT_DONE),
-        reaches=(
-            "functions.payments.provider.find_charge",
-            "once.effects.ledger.EffectLedger.renew_key",
-        ),
+        reaches=(_FIND_CHARGE, "once.effects.ledger.EffectLedger.renew_key"),
     ),
     Scenario(
-        "Stripe remembers an error, and has charged",
+        "Stripe saves an error, and has charged",
         _one(),
         _at(_CHARGE, (1,), Fault.SAVED_DONE),
-        reaches=("functions.payments.provider.find_charge",),
+        reaches=(_FIND_CHARGE,),
     ),
     Scenario(
-        "nobody knows whether an e-mail was sent",
+        "the outcome of an e-mail is unknown",
         _one(),
         _at(_EMAIL, (1,), Fault.LOST),
-        reaches=(
-            "once.effects.ledger.EffectLedger.hand_back",
-            "once.failures.quarantine.Quarantine.send",
-        ),
+        reaches=(_HAND_BACK, _QUARANTINE),
         in_pairs=False,
     ),
     Scenario(
-        "commits are refused until all is dead, and sent back",
+        "commits are refused until all is dead-lettered, and redriven",
         _one(),
         _at(_COMMIT, range(1, 11), Fault.REFUSED),
-        reaches=(
-            "once.failures.visibility_backoff.Backoff.apply",
-            "once.ops.dead_letters.redrive.Redriver._sent",
-            "once.ops.dead_letters.redrive.delete_letters",
-        ),
+        reaches=(_BACKOFF, _REDRIVE, "once.ops.dead_letters.redrive.delete_letters"),
     ),
     Scenario(
-        "the stream loses its records, and they are published again",
+        "the stream loses its records, and they are republished",
         _one(),
-        _at(_STREAM, range(1, 6), Mishap.DROPPED),
+        _at(_STREAM, range(1, 6), PlatformFault.DROPPED),
         reaches=(
             "once.ops.dedup_records.outbox_scan.scan_outboxes",
             "once.ops.outbox.republish.with_retries.<locals>.publish",
         ),
     ),
 )
-"""All call sites of the list are come to in these, and no other is."""

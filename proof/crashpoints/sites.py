@@ -1,6 +1,6 @@
-"""Every call site of the real code, frozen: a new one is noticed until it is listed here.
+"""The list of all call sites of the real code. A site that is not listed fails `make crashpoints`.
 
-A site is a function that makes a call, and the operation of the service that it calls.
+A site is a function, and the service's operation that it calls.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ EXPLORED = (
     "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
 )
-"""Those at which every kind of fault is tried."""
+"""The sites at which every kind of fault is tried."""
 
 LEFT_OUT = {
     "demo.traffic.publisher.to_queue.<locals>.call sqs.SendMessageBatch": (
@@ -70,7 +70,7 @@ LEFT_OUT = {
         "tests/once/outbox/test_unrouted.py"
     ),
 }
-"""Those at which none is, each with the reason."""
+"""The other sites, with the reason."""
 
 _LIST = "proof/crashpoints/sites.py"
 _NEW = (
@@ -79,7 +79,7 @@ _NEW = (
 
 
 def unlisted_in_source(calls: Iterable[str]) -> list[str]:
-    """Return what is wrong with the lists, given the calls that stand in the source."""
+    """Return the differences between the lists and the calls in the source."""
     listed = {*map(_without_service, (*EXPLORED, *LEFT_OUT))}
     new = [
         f"{call} stands in the source and in no list: {_NEW}, or in LEFT_OUT with a reason"
@@ -93,13 +93,13 @@ def unlisted_in_source(calls: Iterable[str]) -> list[str]:
 
 
 def unlisted_in_runs(places: Iterable[str]) -> list[str]:
-    """Return what is wrong with the list, given the places that all runs came to."""
-    come_to = {*places}
-    new = [f"{place} was come to, and is not listed: {_NEW}" for place in come_to - {*EXPLORED}]
+    """Return the differences between the list and the places that were reached."""
+    reached = {*places}
+    new = [f"{place} was reached, and is not listed: {_NEW}" for place in reached - {*EXPLORED}]
     missed = [
-        f"{place} is listed, and no scenario comes to it: write one in "
+        f"{place} is listed, and no scenario reaches it: write one in "
         f"proof/crashpoints/scenarios.py, or take the place out of {_LIST}"
-        for place in {*EXPLORED} - come_to
+        for place in {*EXPLORED} - reached
     ]
     return sorted(new + missed)
 

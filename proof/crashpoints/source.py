@@ -1,10 +1,10 @@
-"""Every call to the outside that stands in the source, found without running it.
+"""Every call to the outside in the source code, found by its syntax tree.
 
-The AWS SDK's methods are known by their names, and by taking no argument without its name.
+A method of an AWS client is recognized by its name, and by having keyword arguments alone.
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -21,44 +21,38 @@ _STRIPE = {"create": "POST", "update": "POST", "list": "GET", "retrieve": "GET"}
 
 
 def calls_in_source(root: Path = ROOT) -> set[str]:
-    """Return the calls of the packages: the function that makes it, and the operation.
-
-    Args:
-        root: the folder that the packages are in.
+    """Return the calls of the packages in a folder, each as `module.function Operation`.
 
     Raises:
-        ValueError: a call that cannot be told; the error says what to do.
+        ValueError: an unknown method of Stripe; the error says what to do.
     """
     trees = dict(_trees(root))
-    methods = _methods(services(trees.values()))
+    calls = [
+        node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Call)
+    ]
+    services = {_text(call.args) for call in calls if _names(call.func)[-1:] == ["client"]}
+    methods = _methods(frozenset(services - {""}))
     found: set[str] = set()
     for module, tree in trees.items():
-        look = _Look(module, methods, _getters_of_secrets(tree))
-        look.visit(tree)
-        found |= look.found
+        visitor = _CallVisitor(module, methods, _getters_of_secrets(tree))
+        visitor.visit(tree)
+        found |= visitor.found
     return found
-
-
-def services(trees: Iterable[ast.Module]) -> tuple[str, ...]:
-    """Return the AWS services of which a client is made anywhere."""
-    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    names = {_text(call.args) for call in calls if _names(call.func)[-1:] == ["client"]}
-    return tuple(sorted(names - {""}))
 
 
 def _trees(root: Path) -> Iterator[tuple[str, ast.Module]]:
     for package in PACKAGES:
         for file in sorted((root / package).rglob("*.py")):
             module = ".".join(file.relative_to(root).with_suffix("").parts)
-            if not module.startswith("once.testing"):  # doubles, which are not deployed
+            if not module.startswith("once.testing"):  # not deployed
                 yield module.removesuffix(".__init__"), ast.parse(file.read_text())
 
 
 @cache
-def _methods(names: Sequence[str]) -> dict[str, str]:
-    """The operation behind each method of the services' clients."""
+def _methods(services: frozenset[str]) -> dict[str, str]:
+    """Return the operation of each method of the services' clients."""
     session = botocore.session.get_session()
-    models = [session.get_service_model(name) for name in names]
+    models = [session.get_service_model(name) for name in sorted(services)]
     operations = [operation for model in models for operation in model.operation_names]
     return {xform_name(operation): operation for operation in operations}
 
@@ -68,8 +62,8 @@ def _getters_of_secrets(tree: ast.Module) -> set[str]:
     return {f.name for f in functions if f.returns and ast.unparse(f.returns).endswith(_SECRETS)}
 
 
-class _Look(ast.NodeVisitor):
-    """Looks through one module, and knows at any time in which function it is."""
+class _CallVisitor(ast.NodeVisitor):
+    """Collects the calls of one module, with the function that each is in."""
 
     def __init__(self, module: str, methods: dict[str, str], secrets: set[str]) -> None:
         self._within = [module]
@@ -93,18 +87,22 @@ class _Look(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _enter(self, node: ast.AST, names: list[str]) -> None:
-        before = len(self._within)
         self._within += names
         self.generic_visit(node)
-        del self._within[before:]
+        del self._within[-len(names) :]
 
     def _operation(self, call: ast.Call) -> str | None:
         names = _names(call.func)
         match names:
             case [*_, method] if method in _PAGES:
                 return self._methods[_text(call.args)]
+            case [*_, "v1", resource, method] if method in _STRIPE:
+                return f"{_STRIPE[method]} /v1/{resource}"
             case [*_, "v1", resource, method]:
-                return _stripe(resource, method)
+                raise ValueError(
+                    f"{resource}.{method} is an unknown call of Stripe: add its HTTP method to "
+                    "_STRIPE of proof/crashpoints/source.py"
+                )
             case [library, *_, method] if library in _HTTP and method.islower():
                 return ".".join(names)
             case [*_, "urlopen"]:
@@ -116,17 +114,8 @@ class _Look(ast.NodeVisitor):
         return None
 
 
-def _stripe(resource: str, method: str) -> str:
-    if method not in _STRIPE:
-        raise ValueError(
-            f"{resource}.{method} is a call of Stripe's that is not known here: say in _STRIPE of "
-            "proof/crashpoints/source.py what its HTTP method is"
-        )
-    return f"{_STRIPE[method]} /v1/{resource}"
-
-
 def _names(function: ast.expr) -> list[str]:
-    """A dotted expression, part by part; a call in it stands for what it calls."""
+    """Return the parts of a dotted expression; a call in it counts as its function."""
     match function:
         case ast.Name():
             return [function.id]
@@ -138,7 +127,7 @@ def _names(function: ast.expr) -> list[str]:
 
 
 def _text(arguments: list[ast.expr]) -> str:
-    """The first argument, where it is a text; empty otherwise."""
+    """Return the first argument if it is a string; empty otherwise."""
     match arguments:
         case [ast.Constant(value=str(text)), *_]:
             return text

@@ -12,9 +12,9 @@ from typing import Any
 
 from once.schema import Reason, Record, State
 from proof.explore.scope import Scope
-from proof.shop.doubts import reason_of
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.service import DEDUP, Service
+from proof.shop.unknown_outcomes import reason_of
 from proof.world.queues import Message
 
 _TOLD = {

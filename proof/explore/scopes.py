@@ -6,7 +6,7 @@ from typing import Any
 from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, source_of
 from proof.explore.scope import Scope, Sent
 from proof.shop.traffic import Order
-from proof.world.plan import Action, Mishap
+from proof.world.plan import Action, PlatformFault
 
 
 def _placed(number: int = 0, *, sku: str = "apple", quantity: int = 1, more: int = 0) -> Sent:
@@ -32,8 +32,8 @@ def _internal(consumer: str, publisher: str, kind: str, **more: Any) -> Sent:
 
 
 def _clock(consumer: str, invocation: int, seconds: float) -> Action:
-    place = f"{Mishap.SKEWED} {consumer}"
-    return Action(place, invocation, Mishap.SKEWED, seconds=seconds)
+    place = f"{PlatformFault.SKEWED} {consumer}"
+    return Action(place, invocation, PlatformFault.SKEWED, seconds=seconds)
 
 
 _ORDER, _OTHER = _placed(), _placed(1, sku="pear")

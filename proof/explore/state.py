@@ -29,7 +29,7 @@ def digest(execution: "Execution") -> bytes:
         _outside(execution),
         sorted((key, sorted(ids)) for key, ids in execution.oracles.commits.items()),
         sorted(execution.oracles.published),
-        sorted(execution.ledger.doubted),
+        sorted(execution.ledger.premature),
     )
     return blake2b(repr(state).encode(), digest_size=16).digest()
 

@@ -1,7 +1,6 @@
-"""Broken protocols, made of the real code: whoever checks the service must catch every one.
+"""Broken protocols: patches of the real code, each of which the proofs must catch.
 
-Each is an idea that has been shipped somewhere; the change is as small as the idea. All patches of
-the library by name are here.
+Each is a protocol that is in use somewhere. All patches of the library by name are here.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +38,7 @@ MUTANTS: Mapping[str, Mutant] = {
         f"{_RECORD}._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
     ),
     "acknowledged before the commit": lambda: patch.object(
-        BatchProcessor, "handle", messages.everything_is_acknowledged
+        BatchProcessor, "handle", messages.acknowledge_all
     ),
     "any cancellation is a failure": lambda: patch(
         f"{_COMMITTER}.classify", lambda *_: failed(CommitRefused("cancelled"))
@@ -50,7 +49,7 @@ MUTANTS: Mapping[str, Mutant] = {
     "no answer is done": lambda: patch.object(
         Committer, "_unanswered", lambda _, requests: [COMMITTED] * len(requests)
     ),
-    "checkpoint first": lambda: patch.object(Publisher, "publish", messages.nothing_is_missing),
+    "checkpoint first": lambda: patch.object(Publisher, "publish", messages.ignore_unpublished),
     "a fresh provider key on each attempt": lambda: patch.object(
         EffectExecutor, "_terms", effects.fresh_key
     ),
@@ -66,11 +65,11 @@ MUTANTS: Mapping[str, Mutant] = {
         FailureHandler, "_quarantined", lambda *_: True
     ),
     "acknowledged before it is isolated": lambda: patch.object(
-        Isolation, "move", messages.acknowledged_first
+        Isolation, "move", messages.acknowledge_first
     ),
     "redrive deletes first": lambda: patch.object(Redriver, "_sent", messages.delete_first),
 }
-"""Seeds catch each of these."""
+"""Caught by seeds."""
 
 RARE: Mapping[str, Mutant] = {
     "a lease in place of the transaction": lambda: patch.object(
@@ -82,10 +81,10 @@ RARE: Mapping[str, Mutant] = {
         f"{_RELAY}._sns_publisher._refused", lambda *_: []
     ),
     "no deduplication downstream": lambda: patch(
-        f"{_RECORD}._condition", messages.not_of_notifications
+        f"{_RECORD}._condition", messages.no_condition_for_notifications
     ),
     "removals are relayed": lambda: patch(
-        f"{_RELAY}.stream_relay._is_new", messages.removals_are_new
+        f"{_RELAY}.stream_relay._is_new", messages.relay_removals
     ),
     "the message's id as the key": lambda: patch.object(
         RecordReader, "_decode", messages.message_id_as_key
@@ -109,4 +108,4 @@ RARE: Mapping[str, Mutant] = {
     "pending without a lease": lambda: patch.object(EffectLedger, "_check_lease", lambda *_: None),
     "never in doubt": lambda: patch.object(EffectExecutor, "give_up", effects.never_in_doubt),
 }
-"""These take one schedule or clock among thousands: the exploration catches them."""
+"""Caught by the exploration alone: they take one schedule or clock among thousands."""

@@ -1,4 +1,4 @@
-"""Broken commits, made of the real committer."""
+"""Broken commits."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,28 +29,26 @@ _commit = Committer.commit
 def _in_two(
     committer: Committer, requests: Sequence[CommitRequest], *parts: slice
 ) -> list[CommitResult]:
-    """Commit parts of what belongs together one after the other."""
+    """Commit two parts of the requests in separate transactions."""
     for part in parts:
         entries: Any = [entry for request in requests for entry in request.entries[part]]
         try:
             if entries:
                 committer._client.transact_write_items(TransactItems=entries)
         except ClientError as error:
-            error.response["CancellationReasons"] = _in_their_places(error, requests, part)
+            error.response["CancellationReasons"] = _aligned_reasons(error, requests, part)
             return committer._read_refusal(requests, error)
         except BotoCoreError:
             return committer._unanswered(requests)
     return [COMMITTED] * len(requests)
 
 
-def _in_their_places(
-    error: ClientError, requests: Sequence[CommitRequest], part: slice
-) -> list[Any]:
-    """Return the reasons where they would stand if all had been one request."""
+def _aligned_reasons(error: ClientError, requests: Sequence[CommitRequest], part: slice) -> Any:
+    """Return the reasons at the positions that they would have in one transaction."""
     reasons = iter(error.response.get("CancellationReasons", []))
-    untouched = {"Code": "None"}
+    none = {"Code": "None"}
     return [
-        next(reasons, untouched) if number in range(len(request.entries))[part] else untouched
+        next(reasons, none) if number in range(len(request.entries))[part] else none
         for request in requests
         for number, _ in enumerate(request.entries)
     ]
@@ -66,7 +64,7 @@ def effect_then_mark(self: Committer, requests: Sequence[CommitRequest]) -> list
     return _in_two(self, requests, slice(1, None), slice(0, 1))
 
 
-def _whatever_the_content(transaction: Transaction, stored: StoredRecord) -> CommitResult:
+def _classify_without_fingerprint(transaction: Transaction, stored: StoredRecord) -> CommitResult:
     return classify_record(
         transaction, replace(stored, fingerprint=transaction.identity.fingerprint)
     )
@@ -74,10 +72,10 @@ def _whatever_the_content(transaction: Transaction, stored: StoredRecord) -> Com
 
 @contextmanager
 def no_fingerprint() -> Iterator[None]:
-    """Take everything under a known key for a duplicate."""
+    """Treat every event with a known key as a duplicate."""
     with (
-        patch("once.commit._cancellation.classify_record", _whatever_the_content),
-        patch("once.commit.committer.classify_record", _whatever_the_content),
+        patch("once.commit._cancellation.classify_record", _classify_without_fingerprint),
+        patch("once.commit.committer.classify_record", _classify_without_fingerprint),
     ):
         yield
 
@@ -85,13 +83,13 @@ def no_fingerprint() -> Iterator[None]:
 def one_reason_for_all(
     requests: Sequence[CommitRequest], reasons: Sequence[Any]
 ) -> list[CommitResult]:
-    """Take the duplicate of one request for the result on all of them."""
+    """Report a group with one duplicate as duplicates."""
     results = _classify_each(requests, reasons)
     return [DUPLICATE] * len(requests) if DUPLICATE in results else results
 
 
 def under_a_lease(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:
-    """Lease the record, write the handler's items, and then mark the record as done."""
+    """Write a lease, then the handler's items, then the record, in separate transactions."""
     return [_leased(self, request) for request in requests]
 
 
@@ -115,7 +113,7 @@ def _leased(self: Committer, request: CommitRequest) -> CommitResult:
         reasons: list[Any] = [*error.response.get("CancellationReasons", []), {}]
         stored = reasons[0].get("Item", lease)
         if lease.keys() <= stored.keys():
-            return failed(CommitRefused("somebody else has the lease"))
+            return failed(CommitRefused("another process has the lease"))
         return classify_record(request.transaction, StoredRecord.read(stored))
     except BotoCoreError:
         return failed(CommitRefused("no answer"))
@@ -123,7 +121,7 @@ def _leased(self: Committer, request: CommitRequest) -> CommitResult:
 
 
 def published_inline(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:
-    """Publish after the commit, and leave the relay nothing."""
+    """Publish after the commit, without an outbox for the relay."""
     entries = [msgspec.json.decode(request.entries[0]) for request in requests]
     events = [events_in(entry["Put"]["Item"]) for entry in entries]
     for entry in entries:

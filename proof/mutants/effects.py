@@ -1,4 +1,4 @@
-"""Broken effects, made of the real executor and its ledger."""
+"""Broken effects."""
 
 from typing import Any
 from uuid import uuid4
@@ -20,25 +20,25 @@ _charge = provider.charge
 
 
 def fresh_key(self: EffectExecutor, attempt: EffectAttempt) -> Call:
-    """Call with a provider key of this attempt alone."""
+    """Use a new provider key for each attempt."""
     return Call(uuid4().hex, _terms(self, attempt).timeout_seconds)
 
 
 def no_margin(self: EffectLedger, found: Intent, margin: float) -> None:  # noqa: ARG001
-    """Compare a lease as if all clocks were one."""
+    """Compare a lease without the clock margin."""
     _check_lease(self, found, 0)
 
 
 def failed_call_is_done(**request: Any) -> provider.Result:
-    """Take a call for done once it was made."""
+    """Treat a failed call as executed."""
     try:
         return _charge(**request)
     except Exception:
-        return provider.Result("unheard", paid=True)
+        return provider.Result("no answer", paid=True)
 
 
 def saved_error_is_not_done(self: EffectExecutor, attempt: EffectAttempt, _: Any) -> Any:
-    """Take a saved error for an attempt that did nothing."""
+    """Treat a saved error as a call that was not executed."""
     attempt.intent = self._ledger.renew_key(attempt.effect, attempt.pk, attempt.intent)
     raise NotDone("a saved error")
 
@@ -46,13 +46,13 @@ def saved_error_is_not_done(self: EffectExecutor, attempt: EffectAttempt, _: Any
 def resumed_is_clean(
     self: EffectExecutor, transaction: Transaction, found: Intent, deadline: Deadline
 ) -> EffectAttempt:
-    """Forget at a takeover that the effect may have happened before."""
+    """Ignore at a takeover that the effect may have happened before."""
     attempt = _resume(self, transaction, found, deadline)
     attempt.clean = True
     return attempt
 
 
 def never_in_doubt(self: EffectExecutor, attempt: EffectAttempt) -> None:
-    """Hand back as not done what brought no outcome."""
+    """Hand back an effect with an unknown outcome as not done."""
     attempt.clean = True
     _give_up(self, attempt)

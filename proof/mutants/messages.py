@@ -1,4 +1,4 @@
-"""Broken intake, acknowledgement, relay and redrive, made of the real ones."""
+"""Broken intake, acknowledgement, relay and redrive."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,14 +21,14 @@ _move = Isolation.move
 _decode = RecordReader._decode
 
 
-def everything_is_acknowledged(self: BatchProcessor, event: Any, context: Any) -> Any:
-    """Acknowledge each message of a batch."""
+def acknowledge_all(self: BatchProcessor, event: Any, context: Any) -> Any:
+    """Acknowledge every message of a batch."""
     _handle(self, event, context)
     return {"batchItemFailures": []}
 
 
-def nothing_is_missing(self: Publisher, events: Any) -> list[Any]:
-    """Publish once, and let Lambda move on in the stream."""
+def ignore_unpublished(self: Publisher, events: Any) -> list[Any]:
+    """Publish once, and report every event as published."""
     _publish(self, events)
     return []
 
@@ -39,29 +39,27 @@ def delete_first(self: Redriver, pairs: Any) -> Any:
     return _sent(self, pairs)
 
 
-def acknowledged_first(
-    self: Isolation, messages: Sequence[MessageState], deadline: Deadline
-) -> Any:
+def acknowledge_first(self: Isolation, messages: Sequence[MessageState], deadline: Deadline) -> Any:
     """Delete messages before they are in the isolation queue."""
     self.acknowledge(messages, deadline)
     return _move(self, messages, deadline)
 
 
 def message_id_as_key(self: RecordReader, delivery: Delivery) -> DecodedEvent:
-    """Take the message's id for the event's."""
+    """Use the message's id as the idempotency key."""
     event = _decode(self, delivery)
     delivery.pk = f"{self._settings.consumer}#{delivery.record.message_id}"
     return replace(event, identity=Identity(delivery.pk, event.identity.fingerprint))
 
 
-def removals_are_new(record: Mapping[str, Any]) -> bool:
-    """Relay a removal like a commit."""
+def relay_removals(record: Mapping[str, Any]) -> bool:
+    """Relay the old image of a removed record."""
     images = record["dynamodb"]
     images.setdefault("NewImage", images.get("OldImage"))
     return True
 
 
-def not_of_notifications(transaction: Transaction, now: float) -> Any:
+def no_condition_for_notifications(transaction: Transaction, now: float) -> Any:
     """Put the records of one consumer without a condition."""
     if transaction.identity.pk.startswith("notifications#"):
         return {}

@@ -1,1 +1,1 @@
-"""The project's own service in a world in memory: its handlers, its relay, its operator."""
+"""The example shop in a world in memory: its functions, its relay and its operator."""

@@ -1,4 +1,4 @@
-"""Clients of the world, made once for a Python process: the real SDK's, with its real settings."""
+"""SDK clients with the service's own settings, made once for a Python process."""
 
 import os
 from functools import cache
@@ -23,10 +23,9 @@ _ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "AKIAWORLD",
     "AWS_SECRET_ACCESS_KEY": "none",
 }
+# Signatures and the user agent take time, and are not checked.
 _SDK = SDK.merge(Config(signature_version=UNSIGNED, user_agent="world"))
-"""As in production, without what takes long and nobody reads."""
-
-_FULL = 500
+_MAX_QUOTA = 500
 
 
 class Clients:
@@ -35,19 +34,19 @@ class Clients:
     def __init__(self) -> None:
         self._quotas: list[RetryQuota] = []
         os.environ |= _ENVIRONMENT
-        with patch.object(standard, "quota", SimpleNamespace(RetryQuota=self._quota)):
+        with patch.object(standard, "quota", SimpleNamespace(RetryQuota=self._new_quota)):
             self.dynamodb: Any = boto3.client("dynamodb", config=_SDK)
             self.sqs: Any = boto3.client("sqs", config=_SDK)
             self.sns: Any = boto3.client("sns", config=_SDK)
 
-    def _quota(self) -> RetryQuota:
+    def _new_quota(self) -> RetryQuota:
         self._quotas.append(RetryQuota())
         return self._quotas[-1]
 
-    def forget(self) -> None:
-        """Be as new: what an earlier world has left behind changes nothing in the next."""
+    def reset(self) -> None:
+        """Reset retry quotas and the cached secret, so that runs are independent."""
         for quota in self._quotas:
-            quota.release(_FULL)
+            quota.release(_MAX_QUOTA)
         provider._secrets().store.clear()  # noqa: SLF001
 
 

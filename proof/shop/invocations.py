@@ -1,4 +1,4 @@
-"""Lambda and its event source mappings: invoke a function with messages, and act on its answer."""
+"""Lambda and its event source mappings: invocations of consumers, of the relay and commands."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -9,21 +9,21 @@ from botocore.exceptions import BotoCoreError, ClientError
 from once.testing.events import sqs_record
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.service import Context, Function, Handle, Place, Service
-from proof.world.plan import Mishap
+from proof.world.plan import PlatformFault
 from proof.world.queues import Message, Queue, received
 from proof.world.tasks import Killed, Process
 
 
 class Invocations:
-    """Invokes consumers, the relay and the operator, each as a task of a process of its own.
+    """Starts invocations, each as a task of its own process.
 
     Args:
         service: the service.
         ledger: checks each acknowledgement.
 
     Attributes:
-        error: the first violation or unexpected exception in a task; None while there is none.
-        relayed: how many stream records the relay has passed.
+        error: the first violation or unexpected exception of a task.
+        relayed: number of stream records that the relay has finished.
         relaying: whether the relay is running. A shard of a stream has one reader.
     """
 
@@ -40,50 +40,43 @@ class Invocations:
     def consume(
         self, place: Place, queue: Queue, messages: Sequence[Message], name: str = ""
     ) -> Process:
-        """Invoke a consumer with messages that were just received.
+        """Invoke a consumer.
 
         Args:
             place: the consumer.
-            queue: where they were received.
-            messages: the messages.
-            name: of the process; numbered by default.
+            queue: the messages' queue.
+            messages: the messages, which were just received.
+            name: of the process; by default numbered.
         """
-        process = self._process(name or place.line.name, place.function.seconds, named=bool(name))
 
-        def work() -> None:
-            with self._one_of(place.function, process) as handle:
-                self._work(place, queue, messages, handle, process)
+        def work(process: Process) -> None:
+            with self._handler(place.function, process) as handle:
+                self._handle(place, queue, messages, handle, process)
 
-        return self._start(process, work)
+        return self._start(name, place.function.name, place.function.seconds, work)
 
     def relay(self, count: int, name: str = "") -> Process:
-        """Invoke the relay with the next records of the stream.
-
-        Args:
-            count: how many records.
-            name: of the process; numbered by default.
-        """
+        """Invoke the relay with the next records of the stream."""
         function = self._service.relay
         records = self._world.tables.stream[self.relayed : self.relayed + count]
-        process = self._process(name or function.name, function.seconds, named=bool(name))
         self.relaying = True
 
-        def work() -> None:
+        def work(process: Process) -> None:
             try:
-                with self._one_of(function, process) as handle:
+                with self._handler(function, process) as handle:
                     handle({"Records": records}, Context(process, self._world.tasks.clock))
-                    if not self._world.plan.mishap(Mishap.BATCH_AGAIN, function.name):
+                    if not self._world.plan.platform(PlatformFault.BATCH_AGAIN, function.name):
                         self.relayed += len(records)
             finally:
                 self.relaying = False
 
-        return self._start(process, work)
+        return self._start(name, function.name, function.seconds, work)
 
     def operate(self, work: Callable[[], None], name: str = "") -> Process:
         """Run a command of the operator."""
-        return self._start(self._process(name or "operator", math.inf, named=bool(name)), work)
+        return self._start(name, "operator", math.inf, lambda _: work())
 
-    def _work(
+    def _handle(
         self,
         place: Place,
         queue: Queue,
@@ -114,7 +107,7 @@ class Invocations:
 
     def _delete(self, place: Place, queue: Queue, message: Message, handle: str) -> None:
         queue.delete(handle)
-        if self._world.plan.mishap(Mishap.REDELIVERED, place.line.name):
+        if self._world.plan.platform(PlatformFault.REDELIVERED, place.line.name):
 
             def again() -> None:
                 message.deleted, message.visible_at = False, self._world.tasks.now
@@ -123,8 +116,8 @@ class Invocations:
             self._world.tasks.at(self._world.tasks.now + later, again)
 
     @contextmanager
-    def _one_of(self, function: Function, process: Process) -> Iterator[Handle]:
-        """Give one of a function's processes; it stays warm, unless it is killed."""
+    def _handler(self, function: Function, process: Process) -> Iterator[Handle]:
+        """Take the handler of a process, which stays warm unless it is killed."""
         handle = function.take()
         function.busy += 1
         try:
@@ -134,15 +127,16 @@ class Invocations:
             if not process.dead:
                 function.idle.append(handle)
 
-    def _process(self, name: str, seconds: float, *, named: bool) -> Process:
+    def _start(
+        self, name: str, function: str, seconds: float, work: Callable[[Process], None]
+    ) -> Process:
         self._started += 1
-        full_name = name if named else f"{name}-{self._started}"
-        return Process(full_name, self._world.tasks.now + seconds)
+        deadline = self._world.tasks.now + seconds
+        process = Process(name or f"{function}-{self._started}", deadline)
 
-    def _start(self, process: Process, work: Callable[[], None]) -> Process:
         def guarded() -> None:
             try:
-                work()
+                work(process)
             except Killed:
                 raise
             except Violation as violation:
@@ -150,12 +144,9 @@ class Invocations:
             except (ClientError, BotoCoreError) as error:
                 self._world.log.append(f"{process.name}: {error!r}")
             except Exception as error:
-                self._check_expected(process, error)
+                # Relay and operator raise these when some events are not published.
+                if type(error).__name__ not in ("NotRelayed", "OpsError"):
+                    self.error = Violation("raised", f"{process.name}: {error!r}")
 
         self._world.tasks.start(process, guarded)
         return process
-
-    def _check_expected(self, process: Process, error: Exception) -> None:
-        """Relay and operator raise when they have not published all; no other process may fail."""
-        if type(error).__name__ not in ("NotRelayed", "OpsError"):
-            self.error = Violation("raised", f"{process.name}: {error!r}")

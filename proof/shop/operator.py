@@ -1,7 +1,4 @@
-"""The operator, with the real command line's own parts.
-
-Sends back what is safe to send, and publishes again what the stream has lost.
-"""
+"""The operator, who uses the parts of the real command line: `dlq redrive`, `outbox republish`."""
 
 import json
 import math
@@ -31,47 +28,43 @@ from proof.shop.clients import clients
 from proof.shop.service import DEDUP, EVENTS, INGRESS, Service, url
 from proof.world.tasks import START
 
-_MOST = 1000
-_FAST = 1e9
+_MAX_LETTERS = 1000
+_NO_LIMIT = 1e9
 _TIMES = 4
 
 
 class Operator:
-    """Comes a few times where dead letters lie, and where the stream has lost something.
+    """Runs a command a few times when dead letters are visible or the stream has lost records.
 
-    Args:
-        service: the service.
+    Attributes:
+        losses: number of losses of the stream that are not republished yet.
     """
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._redrives = self._republishes = _TIMES
         self._is_busy = False
-        self._losses = 0
+        self.losses = 0
+        self.reset()
 
-    def comes_again(self) -> None:
-        """Let the operator come a few times more."""
+    def reset(self) -> None:
+        """Allow a few further commands."""
         self._redrives = self._republishes = _TIMES
-
-    def hears_of_loss(self) -> None:
-        """Tell of records that the stream has lost."""
-        self._losses += 1
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to do, and nobody at it."""
-        now = self._service.world.tasks.now
-        return not self._is_busy and (self._has_lost or self._seen_at <= now)
+        """Whether to run a command now."""
+        is_visible = self._visible_at <= self._service.world.tasks.now
+        return not self._is_busy and (self._has_loss or is_visible)
 
     @property
     def next_time(self) -> float:
-        """When dead letters are seen that are hidden now; infinity where none are."""
-        return self._seen_at if self._seen_at > self._service.world.tasks.now else math.inf
+        """When the next hidden dead letter becomes visible; infinity if there is none."""
+        return self._visible_at if self._visible_at > self._service.world.tasks.now else math.inf
 
     def begin(self) -> Callable[[], None]:
-        """Return what is to be done; from now on somebody is at it."""
+        """Return the next command; the operator is busy until it has ended."""
         self._is_busy = True
-        command = self._republish if self._has_lost else self._redrive
+        command = self._republish if self._has_loss else self._redrive
 
         def work() -> None:
             try:
@@ -82,15 +75,12 @@ class Operator:
         return work
 
     @property
-    def _has_lost(self) -> bool:
-        return self._losses > 0 and self._republishes > 0
+    def _has_loss(self) -> bool:
+        return self.losses > 0 and self._republishes > 0
 
     @property
-    def _seen_at(self) -> float:
-        """When the first dead letter can be seen that the operator is still to come for."""
-        if not self._redrives:
-            return math.inf
-        places = self._service.places.values()
+    def _visible_at(self) -> float:
+        places = self._service.places.values() if self._redrives else ()
         letters = [letter for place in places for letter in place.dead_letters.waiting]
         return min((letter.visible_at for letter in letters), default=math.inf)
 
@@ -100,44 +90,44 @@ class Operator:
 
     def _republish(self) -> None:
         self._republishes -= 1
-        heard_of = self._losses
+        known = self.losses
         republish(self._service)
-        self._losses -= heard_of
+        self.losses -= known
 
 
 def redrive(service: Service) -> None:
     """Send dead letters of all consumers back to their queues, as `once dlq redrive` does.
 
     Raises:
-        botocore.exceptions.BotoCoreError, ClientError: AWS refuses, or does not answer.
+        botocore.exceptions.BotoCoreError, ClientError: a call fails.
     """
     assess = partial(safety.assess_letters, DedupRecordReader(clients().dynamodb, DEDUP))
-    places = [queue for queue in dead_letter_queues(_deployment(service)) if queue.source_url]
-    with QueueWalk(clients().sqs, places, _MOST) as walk:
-        redriver = Redriver(clients().sqs, RateLimiter(_FAST), walk.forget)
+    queues = [queue for queue in dead_letter_queues(_deployment(service)) if queue.source_url]
+    with QueueWalk(clients().sqs, queues, _MAX_LETTERS) as walk:
+        redriver = Redriver(clients().sqs, RateLimiter(_NO_LIMIT), walk.forget)
         job = SafeRedrive(assess, redriver, unsafe=False, edited=False)
         for page in walk.pages():
             job.send(page)
 
 
 def republish(service: Service) -> None:
-    """Publish again what was ever committed, as `outbox republish` does.
+    """Publish the events of all dedup records again, as `once outbox republish` does.
 
     Raises:
-        botocore.exceptions.BotoCoreError, ClientError: AWS refuses, or does not answer.
+        botocore.exceptions.BotoCoreError, ClientError: a call fails.
         once.ops.errors.OpsError: the relay fails for too long.
     """
     begin = datetime.fromtimestamp(START, UTC)
     choice = records.RecordFilter(since=begin, until=None, consumer=None)
     ops_republish.republish(
         records.scan_outboxes(clients().dynamodb, DEDUP, choice),
-        ops_republish.with_retries(partial(_invoke, service)),
+        ops_republish.with_retries(partial(_invoke_relay, service)),
         lambda _: None,
     )
 
 
-def _invoke(service: Service, batch: Sequence[ops_republish.StreamRecord]) -> Relayed:
-    """Stand in for Lambda's Invoke. The relay runs, and dies, in the operator's own process."""
+def _invoke_relay(service: Service, batch: Sequence[ops_republish.StreamRecord]) -> Relayed:
+    """Stand in for Lambda's Invoke: the relay runs, and is killed, in the operator's process."""
     clock = service.world.tasks.clock
     end = clock() + service.relay.seconds
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: int((end - clock()) * 1000))
@@ -150,7 +140,7 @@ def _invoke(service: Service, batch: Sequence[ops_republish.StreamRecord]) -> Re
 
 @contextmanager
 def on_time(clock: Callable[[], float]) -> Iterator[None]:
-    """Let the command line's parts know the time of a world."""
+    """Give the command line's parts the time of a world."""
     calendar = SimpleNamespace(now=lambda zone: datetime.fromtimestamp(clock(), zone))
     with ExitStack() as stack:
         for module in (safety, ops_redrive, records):

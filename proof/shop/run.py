@@ -1,101 +1,211 @@
-"""One run of the shop: traffic, turns by chance, faults, and then rest."""
+"""One run of the shop: traffic, random scheduling and injected faults, and then rest."""
 
+import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from once.ops.dead_letters.queue_walk import HOLD_SECONDS
+from once.schema import Record, State
 from proof.shop.invocations import Invocations
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import Operator, on_time
-from proof.shop.sending import send_all, send_late_copies
-from proof.shop.service import DEDUP, Place, Service
-from proof.shop.traffic import Traffic
-from proof.world.plan import Mishap, Plan
+from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, INGRESS, Place, Service
+from proof.shop.traffic import NONSENSE, STOCK, Traffic
+from proof.world.plan import Action, Draw, InjectionPoint, Plan, PlatformFault, script
 from proof.world.queues import Queue
+from proof.world.tasks import START
 
-MOST_TURNS = 50_000
-_SIDE_BY_SIDE = 2
-"""How many of one function run at the same time."""
-_OUTLIVES_ALL = 46 * 24 * 60 * 60
-
-Turn = Callable[[], object]
+MAX_STEPS = 50_000
+_CONCURRENCY = 2
+"""The most concurrent invocations of one function."""
+_AFTER_EXPIRY = 46 * 24 * 60 * 60
 
 
-class Run:
-    """One run. The same plan, traffic and seed make the same course.
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The input of a run: the seed of its schedule, its traffic and its faults."""
 
-    Args:
-        plan: what goes wrong.
-        traffic: what is sent.
-        seed: of the turns.
+    seed: int
+    traffic: Traffic
+    actions: tuple[Action, ...] = ()
+
+    @classmethod
+    def read(cls, file: Path) -> "Replay":
+        """Read a replay file.
+
+        Raises:
+            OSError: there is no such file.
+            ValueError: it is no replay file.
+        """
+        try:
+            content: dict[str, Any] = json.loads(file.read_text())
+            actions = tuple(Action(**action) for action in content["actions"])
+            return cls(content["seed"], Traffic.read(content["traffic"]), actions)
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"{file} holds no run ({error!r}): give a file that `make sim` or "
+                "`make crashpoints` has written"
+            ) from None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the content of a replay file."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of a run.
+
+    Attributes:
+        replay: its input; the actions are those that took effect, in order.
+        violation: the violation that ended it, if any.
+        fired: number of injected faults by kind.
+        log: the trace, a line for each call.
+        reached: the calls at which a fault could be injected, in order.
     """
 
+    replay: Replay
+    violation: Violation | None
+    fired: Counter[str]
+    log: list[str]
+    reached: list[InjectionPoint] = field(default_factory=list)
+
+    def describe(self, lines: int) -> str:
+        """Return the faults, the last lines of the trace and the violation, as text."""
+        return "\n".join(
+            [
+                f"seed {self.replay.seed}: {self.replay.traffic}",
+                *(f"  {action}" for action in self.replay.actions),
+                "the last calls:",
+                *self.log[-lines:],
+                f"violated: {self.violation}" if self.violation else "no violation",
+            ]
+        )
+
+
+def run_replay(replay: Replay) -> RunResult:
+    """Repeat a run."""
+    return run(script(replay.actions), replay.traffic, replay.seed)
+
+
+def run(draw: Draw, traffic: Traffic, seed: int) -> RunResult:
+    """Run the shop to rest. The result depends on the arguments alone.
+
+    Args:
+        draw: decides on faults.
+        traffic: the messages.
+        seed: of the schedule.
+    """
+    reached: list[InjectionPoint] = []
+
+    def recorded(point: InjectionPoint) -> Action | None:
+        if not any(isinstance(kind, PlatformFault) for kind in point.possible):
+            reached.append(point)
+        return draw(point)
+
+    plan = Plan(recorded)
+    one = _Run(plan, traffic, seed)
+    violation = one.violation()
+    replay = Replay(seed, traffic, tuple(plan.actions))
+    return RunResult(replay, violation, plan.fired, one.world.log, reached)
+
+
+class _Run:
     def __init__(self, plan: Plan, traffic: Traffic, seed: int) -> None:
-        self.service = Service(plan, seed)
-        self.world = self.service.world
-        self.ledger = Ledger(self.service, traffic)
+        self._service = Service(plan, seed)
+        self.world = self._service.world
+        self._ledger = Ledger(self._service, traffic)
         self._traffic = traffic
         self._plan = plan
-        self._invocations = Invocations(self.service, self.ledger)
-        self._operator = Operator(self.service)
+        self._invocations = Invocations(self._service, self._ledger)
+        self._operator = Operator(self._service)
 
     def violation(self) -> Violation | None:
-        """Run to the end, and return what was broken; None if all was kept."""
+        """Run to the end, and return the first violation."""
         try:
             with self.world.open(), on_time(self.world.tasks.clock):
-                send_all(self.service, self._traffic)
+                self._send()
                 self._to_rest()
                 self._plan.off = True
-                self._heal()
-                self.ledger.check_rest()
-                send_late_copies(self.service, self._traffic)
-                self._to_rest()
-                self.ledger.check_rest()
-                self._forget()
-                self.ledger.check_rest()
+                self._recover()
+                self._ledger.check_rest()
+                for stage in (self._send_late_copies, self._expire):
+                    stage()
+                    self._to_rest()
+                    self._ledger.check_rest()
         except Violation as violation:
             return violation
         return None
 
-    def _heal(self) -> None:
-        """Without faults, and with an operator who sends back what is safe to send."""
+    def _send(self) -> None:
+        """Send all messages, now or within a minute."""
+        for sku, number in STOCK.items():
+            self.world.tables.put("stock", {"sku": {"S": sku}, "available": {"N": str(number)}})
+        for order in self._traffic.orders:
+            for body in order.bodies():
+                later = self.world.random.choice([0, 0.01, 1, 40])
+                send = partial(self.world.topics.publish, INGRESS, "order.placed", body)
+                self.world.tasks.at(self.world.tasks.now + later, send)
+        for _ in range(self._traffic.nonsense):
+            self.world.queues.send(self._service.places["orders"].queue, NONSENSE, {})
+        for number in range(self._traffic.unreadable):
+            record = {
+                Record.PK: f"orders#unreadable-{number}",
+                Record.STATE: State.DONE,
+                Record.COMMIT: "by-hand",
+                Record.OUTBOX: NONSENSE,
+            }
+            self.world.tables.put(DEDUP, {name: {"S": value} for name, value in record.items()})
+
+    def _recover(self) -> None:
+        """Let the operator redrive and republish, without faults."""
         for _ in range(2):
-            self._operator.comes_again()
+            self._operator.reset()
             self._to_rest()
-            # What a killed walk has hidden is seen again, and the operator comes once more.
+            # Letters that a killed redrive holds are visible again for the second round.
             self.world.tasks.now += HOLD_SECONDS
 
-    def _forget(self) -> None:
-        """Let so much time pass that every record has expired, and TTL remove them."""
-        self.world.tasks.now += _OUTLIVES_ALL
+    def _send_late_copies(self) -> None:
+        """Send each order again, at the end of the dedup window."""
+        self.world.tasks.now = max(self.world.tasks.now, START + DEDUP_WINDOW_SECONDS)
+        for order in self._traffic.orders:
+            self.world.topics.publish(INGRESS, "order.placed", order.body())
+
+    def _expire(self) -> None:
+        """Let every record expire, and TTL remove it."""
+        self.world.tasks.now += _AFTER_EXPIRY
         now = self.world.tasks.now
         for key, item in [*self.world.tables.items[DEDUP].items()]:
             if "expires_at" in item and int(item["expires_at"]["N"]) < now:
                 self.world.tables.remove(DEDUP, key)
-        self._to_rest()
 
     def _to_rest(self) -> None:
-        for _ in range(MOST_TURNS):
+        for _ in range(MAX_STEPS):
             self.world.tasks.fire()
-            if turns := list(self._turns()):
-                self.world.random.choice(turns)()
+            if steps := [*self._steps()]:
+                self.world.random.choice(steps)()
                 if self._invocations.error is not None:
                     raise self._invocations.error
-                self.ledger.check_state()
+                self._ledger.check_state()
             elif (due := self._next_time()) < math.inf:
                 self.world.tasks.now = due
             else:
                 return
-        raise Violation("never at rest", f"after {MOST_TURNS} turns")
+        raise Violation("never at rest", f"after {MAX_STEPS} steps")
 
-    def _turns(self) -> Iterator[Turn]:
-        """What can go on now."""
+    def _steps(self) -> Iterator[Callable[[], object]]:
+        """Yield every possible next step."""
         for task in self.world.tasks.ready:
-            yield lambda task=task: self.world.tasks.run(task)  # type: ignore[misc]
-        for place in self.service.places.values():
-            for queue in place.sources if place.function.busy < _SIDE_BY_SIDE else ():
-                if self._is_visible(queue):
+            yield partial(self.world.tasks.run, task)
+        now = self.world.tasks.now
+        for place in self._service.places.values():
+            for queue in place.sources if place.function.busy < _CONCURRENCY else ():
+                if queue.has_visible(now):
                     yield partial(self._invoke, place, queue)
         relayed = self._invocations.relayed
         if relayed < len(self.world.tables.stream) and not self._invocations.relaying:
@@ -103,34 +213,30 @@ class Run:
         if self._operator.is_due:
             yield lambda: self._invocations.operate(self._operator.begin())
 
-    def _is_visible(self, queue: Queue) -> bool:
-        now = self.world.tasks.now
-        return any(message.visible_at <= now for message in queue.waiting)
-
     def _next_time(self) -> float:
-        """When there is something to do that there is not now."""
-        queues = [queue for place in self.service.places.values() for queue in place.sources]
+        """Return the time of the next possible step."""
+        queues = [queue for place in self._service.places.values() for queue in place.sources]
         messages = [message for queue in queues for message in queue.waiting]
         hidden = [m.visible_at for m in messages if m.visible_at > self.world.tasks.now]
         return min([self.world.tasks.next_time, self._operator.next_time, *hidden])
 
     def _invoke(self, place: Place, queue: Queue) -> None:
-        count = self.world.random.randint(1, place.batch(queue))
-        messages = queue.receive(count, self.world.tasks.now)
+        now, name = self.world.tasks.now, place.line.name
+        messages = queue.receive(self.world.random.randint(1, place.batch(queue)), now)
         if not messages:
             return
-        if self._plan.mishap(Mishap.THROTTLED, place.line.name):
-            queue.waste(messages, self.world.tasks.now)
+        if self._plan.platform(PlatformFault.THROTTLED, name):
+            queue.waste(messages, now)
             return
-        if self._plan.mishap(Mishap.VISIBLE_EARLY, place.line.name):
-            messages[0].visible_at = self.world.tasks.now + self.world.random.random()
+        if self._plan.platform(PlatformFault.VISIBLE_EARLY, name):
+            messages[0].visible_at = now + self.world.random.random()
         self._invocations.consume(place, queue, messages)
 
     def _relay(self) -> None:
-        name, records = self.service.relay.name, self.world.tables.stream
-        count = self.world.random.randint(1, self.service.relay.batch)
-        if self._plan.mishap(Mishap.DROPPED, name):
+        function, records = self._service.relay, self.world.tables.stream
+        count = self.world.random.randint(1, function.batch)
+        if self._plan.platform(PlatformFault.DROPPED, function.name):
             self._invocations.relayed = min(self._invocations.relayed + count, len(records))
-            self._operator.hears_of_loss()
-            return
-        self._invocations.relay(count)
+            self._operator.losses += 1
+        else:
+            self._invocations.relay(count)

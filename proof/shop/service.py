@@ -1,4 +1,4 @@
-"""The service: queues, tables and functions, as the registry's lines have them."""
+"""The service: queues, tables and functions of the registry, deployed into a world."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -11,11 +11,9 @@ from aws_lambda_powertools import Logger
 from once.cdk import ConsumerProps, event_sources
 from once.outbox.stream_relay import Relay
 from once.runtime import Runtime
-from once.schema import RELAY, Record, State
+from once.schema import RELAY, Record
 from once.settings import RelaySettings, Settings, TableSettings
 from proof.shop.clients import clients
-from proof.shop.traffic import NONSENSE
-from proof.world.expressions import Item
 from proof.world.metrics import NoMetrics
 from proof.world.plan import Plan
 from proof.world.queues import Queue
@@ -30,8 +28,6 @@ DEDUP_WINDOW_SECONDS = 45 * 24 * 60 * 60
 RELAY_SECONDS = 60
 
 Handle = Callable[[dict[str, Any], Any], Any]
-
-
 _LOGGERS = {
     name: Logger(service=f"world-{name}", level="CRITICAL")
     for name in (RELAY, *(line.name for line in CONSUMERS))
@@ -52,7 +48,13 @@ class Context:
 
 @dataclass(slots=True)
 class Function:
-    """A deployed function: how one of it starts, and those that are warm and idle."""
+    """A deployed function.
+
+    Attributes:
+        make: makes the handler of a new process.
+        idle: the handlers of warm processes.
+        busy: number of running invocations.
+    """
 
     name: str
     seconds: float
@@ -62,13 +64,13 @@ class Function:
     busy: int = 0
 
     def take(self) -> Handle:
-        """Return one that is warm, or a new one."""
+        """Return the handler of a warm or a new process."""
         return self.idle.pop() if self.idle else self.make()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A consumer: its line, its queues and its function."""
+    """A consumer: its line of the registry, its queues and its function."""
 
     line: ConsumerProps
     queue: Queue
@@ -78,11 +80,11 @@ class Place:
 
     @property
     def sources(self) -> list[Queue]:
-        """The queues from which its function is called."""
+        """The queues that invoke its function."""
         return [self.queue] if self.isolation is None else [self.queue, self.isolation]
 
     def batch(self, queue: Queue) -> int:
-        """The most messages of one of these queues that the function gets at once."""
+        """Return the batch size of one of its queues."""
         return 1 if queue is self.isolation else self.function.batch
 
 
@@ -90,19 +92,19 @@ class Service:
     """Both stacks, deployed into a world.
 
     Args:
-        plan: what goes wrong.
-        seed: of everything else that is left to chance.
-        world: the kind of world.
+        plan: the faults.
+        seed: of all other random choices.
+        world: the class of the world.
 
     Attributes:
         places: the consumers, by name.
         relay: the relay's function.
-        relay_dead_letters: what can never be published.
-        world: where it all is.
+        relay_dead_letters: its dead-letter queue.
+        world: the world.
     """
 
     def __init__(self, plan: Plan, seed: int, world: type[World] = World) -> None:
-        clients().forget()
+        clients().reset()
         self.places = {line.name: self._place(line) for line in CONSUMERS}
         self.relay_dead_letters = Queue(f"{RELAY}-dead")
         self.relay = Function(RELAY, RELAY_SECONDS, self._new_relay, batch=10)
@@ -135,17 +137,30 @@ class Service:
 
     def _new_consumer(self, line: ConsumerProps) -> Handle:
         consumer = import_module(f"functions.{line.name}.handler").consumer
-        runtime = Runtime(
-            settings=self._settings(line),
-            dynamodb=clients().dynamodb,
-            sqs=clients().sqs,
-            logger=_LOGGERS[line.name],
-            clock=self._clock(line.name),
-            sleep=self.world.tasks.pause,
-            metrics=NoMetrics(),  # type: ignore[arg-type]
+        handle: Handle = consumer.bound_to(
+            Runtime(settings=self._settings(line), dynamodb=clients().dynamodb, **self._of(line))
         )
-        handle: Handle = consumer.bound_to(runtime)
         return handle
+
+    def _new_relay(self) -> Handle:
+        settings = RelaySettings(
+            service="once",
+            topic_arn=EVENTS,
+            dead_letter_url=url(self.relay_dead_letters),
+            publishes={line.name: line.publishes for line in CONSUMERS},
+        )
+        return Relay(settings=settings, sns=clients().sns, **self._of(self.relay)).handle
+
+    def _of(self, function: ConsumerProps | Function) -> dict[str, Any]:
+        """Return what a new process of any function is given; its clock may be skewed."""
+        skew = self.world.plan.skew(function.name)
+        return {
+            "sqs": clients().sqs,
+            "logger": _LOGGERS[function.name],
+            "metrics": NoMetrics(),
+            "clock": lambda: self.world.tasks.now + skew,
+            "sleep": self.world.tasks.pause,
+        }
 
     def _settings(self, line: ConsumerProps) -> Settings:
         place = self.places[line.name]
@@ -166,42 +181,10 @@ class Service:
             isolation_queue_url=None if place.isolation is None else url(place.isolation),
         )
 
-    def _new_relay(self) -> Handle:
-        relay = Relay(
-            settings=RelaySettings(
-                service="once",
-                topic_arn=EVENTS,
-                dead_letter_url=url(self.relay_dead_letters),
-                publishes={line.name: line.publishes for line in CONSUMERS},
-            ),
-            sns=clients().sns,
-            sqs=clients().sqs,
-            logger=_LOGGERS[RELAY],
-            metrics=NoMetrics(),  # type: ignore[arg-type]
-            clock=self._clock(RELAY),
-            sleep=self.world.tasks.pause,
-        )
-        return relay.handle
-
-    def _clock(self, name: str) -> Callable[[], float]:
-        """Return the clock of a new process of a function."""
-        skew = self.world.plan.skew(name)
-        return lambda: self.world.tasks.now + skew
-
 
 def url(queue: Queue) -> str:
     """Return the URL of a queue."""
     return f"https://sqs.us-east-1.amazonaws.com/123456789012/{queue.name}"
-
-
-def unreadable(number: int) -> Item:
-    """Return a dedup record whose outbox nobody can read, as a slip of an editor's leaves one."""
-    return {
-        Record.PK: {"S": f"orders#unreadable-{number}"},
-        Record.STATE: {"S": State.DONE},
-        Record.COMMIT: {"S": "by-hand"},
-        Record.OUTBOX: {"S": NONSENSE},
-    }
 
 
 def _keys() -> dict[str, str]:

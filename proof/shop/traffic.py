@@ -1,22 +1,24 @@
-"""What is sent to the shop: orders, some of them again, some with other content, and nonsense."""
+"""Traffic: the orders of a run, some of them sent twice or with other content."""
 
 import json
 import random
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 STOCK = {"apple": 7, "pear": 3}
-"""What there is of each article at first; a few orders take it all."""
+"""Initial stock: so little that a few orders take all of it."""
 PRICE = 100
 NONSENSE = "{"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order, and how often it is sent.
+    """An order.
 
-    `conflicts` says how many further events have its id and ask for one piece more. Of a charge
-    that is `processed`, the provider itself knows only later what comes of it.
+    Attributes:
+        copies: number of messages with its event.
+        conflicts: number of further events with its id and one more piece.
+        processed: whether the provider reports the outcome of the charge only later.
     """
 
     number: int
@@ -34,31 +36,20 @@ class Order:
         return f"o-{self.number}"
 
     def body(self, *, more: int = 0) -> str:
-        """Return the event, of the order or of another one under the same id."""
+        """Return the event, or a conflicting one with more pieces."""
         quantity = self.quantity + more
+        card = "pm_card_chargeDeclined" if self.declined else "pm_card_visa"
         data = {
             "order_id": self.id,
             "customer_id": self.customer,
             "email": f"{self.id}@example.com",
-            "payment_method": self._payment_method,
+            "payment_method": "pm_processed" if self.processed else card,
             "currency": "EUR",
             "lines": [{"sku": self.sku, "quantity": quantity, "unit_price": PRICE}],
             "total": quantity * PRICE,
         }
-        event = {
-            "specversion": "1.0",
-            "id": f"e-{self.number}",
-            "source": "/shop",
-            "type": "order.placed",
-            "data": data,
-        }
-        return json.dumps(event)
-
-    @property
-    def _payment_method(self) -> str:
-        if self.processed:
-            return "pm_processed"
-        return "pm_card_chargeDeclined" if self.declined else "pm_card_visa"
+        event = {"specversion": "1.0", "id": f"e-{self.number}", "source": "/shop"}
+        return json.dumps({**event, "type": "order.placed", "data": data})
 
     def bodies(self) -> list[str]:
         """Return every event that is sent."""
@@ -67,29 +58,31 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What is sent: orders, and how many bodies that nobody can read to the queue of `orders`.
+    """The traffic of a run.
 
-    `unreadable` says how many records have an outbox that the relay cannot read.
+    Attributes:
+        orders: the orders.
+        nonsense: number of unreadable messages in the queue of `orders`.
+        unreadable: number of dedup records with an unreadable outbox.
     """
 
     orders: tuple[Order, ...]
-    nonsense: int = field(default=0)
-    unreadable: int = field(default=0)
+    nonsense: int = 0
+    unreadable: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `Traffic.read` makes it of again."""
-        orders = [{name: getattr(o, name) for name in Order.__slots__} for o in self.orders]
-        return {"orders": orders, "nonsense": self.nonsense, "unreadable": self.unreadable}
+        """Return the traffic in the form that `read` takes."""
+        return asdict(self)
 
     @classmethod
     def read(cls, content: dict[str, Any]) -> "Traffic":
-        """Return the traffic that was written as JSON."""
+        """Return the traffic of a replay file."""
         orders = tuple(Order(**order) for order in content["orders"])
         return cls(orders, content["nonsense"], content.get("unreadable", 0))
 
 
 def drawn(seed: int) -> Traffic:
-    """Return the traffic of a seed: one to three orders."""
+    """Return random traffic of one to three orders."""
     draw = random.Random(f"traffic {seed}")
     orders = tuple(
         Order(

@@ -1,1 +1,1 @@
-"""Seeded runs of the unmodified handlers, and what becomes of a seed that breaks a promise."""
+"""Random runs of the unmodified handlers, one for each seed; a violation is shrunk and saved."""

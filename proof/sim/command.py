@@ -1,6 +1,5 @@
-"""`make sim`: scopes explored, the real code run by seeds, broken protocols caught."""
+"""`make sim`: exploration of scopes, random runs, and broken protocols."""
 
-import json
 import secrets
 import time
 from collections.abc import Mapping
@@ -8,20 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from proof import report
 from proof.explore.command import show as show_scopes
-from proof.report import REPORTS, write
-from proof.shop.course import Course, Replay, play
-from proof.sim.evidence import Evidence, gathered
+from proof.shop.run import Replay, RunResult, run_replay
+from proof.sim.search import Evidence, search
 from proof.sim.shrink import shrunk
 from proof.world.faults import Fault
-from proof.world.plan import Mishap
+from proof.world.plan import PlatformFault
 
 _FIRST_SEEDS = 1 << 32
-_SHOWN = 3
-_LAST_LINES = 80
+_MAX_SHOWN = 3
+_LAST_CALLS = 80
 
 console = Console()
 
@@ -30,64 +28,57 @@ def run(seeds: int, first: int | None, processes: int) -> int:
     """Explore, run seeds, catch broken protocols, and write `reports/sim.json`.
 
     Args:
-        seeds: how many.
-        first: the first of them; by chance without one.
-        processes: how many work at the same time.
+        seeds: number of seeds.
+        first: the first seed; random by default.
+        processes: number of worker processes.
 
     Returns:
-        The exit status: 0 if no promise was broken, every scope was explored to the end within its
-        bounds, every broken protocol was caught, and every kind of fault took place.
+        The exit status: 0 if there is no violation, every scope was explored to the end within its
+        bounds, every broken protocol was caught, and every kind of fault occurred.
     """
     began = time.monotonic()
     first = secrets.randbelow(_FIRST_SEEDS) if first is None else first
     console.print(f"seeds {first} to {first + seeds - 1}, and the scopes", highlight=False)
-    columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("seeds", total=seeds)
-        evidence = gathered(
-            range(first, first + seeds), processes, lambda count: bar.advance(task, count)
-        )
+    with report.progress(console, "seeds", seeds) as advance:
+        evidence = search(range(first, first + seeds), processes, advance)
     figures = _figures(evidence)
     _show(evidence, figures)
-    write("sim", {**figures, "first_seed": first, "seconds": round(time.monotonic() - began, 1)})
-    shown_too_little = evidence.missed or _never(evidence) or evidence.campaign.unfinished
-    return int(bool(figures["violations"] or shown_too_little))
+    seconds = round(time.monotonic() - began, 1)
+    report.write("sim", {**figures, "first_seed": first, "seconds": seconds})
+    incomplete = evidence.missed or _never(evidence) or evidence.campaign.unfinished
+    return int(bool(figures["violations"] or incomplete))
 
 
 def replay(file: Path) -> int:
-    """Run what a file says, and print its course.
+    """Repeat the run of a replay file, and print it.
 
     Returns:
-        The exit status: 1 if a promise is broken.
+        The exit status: 1 if an oracle is violated.
 
     Raises:
-        OSError, ValueError: the file cannot be read, or holds no run.
+        OSError, ValueError: the file cannot be read, or is no replay file.
     """
-    course = play(Replay.read(file))
-    _print_course(course)
-    return int(course.violation is not None)
+    result = run_replay(Replay.read(file))
+    _print(result)
+    return int(result.violation is not None)
 
 
 def _figures(evidence: Evidence) -> dict[str, Any]:
-    campaign = evidence.campaign
+    campaign, seeds = evidence.campaign, evidence.seeds
     return {
         **campaign.figures(),
-        "seeds": evidence.found.seeds,
-        "calls": evidence.found.calls,
-        "faults_by_kind": _plain(evidence.found.fired),
-        "violations": len(evidence.found.courses) + len(campaign.found),
-        "mutants": evidence.mutants,
-        "mutants_caught": evidence.mutants - len(evidence.missed),
+        "seeds": seeds.seeds,
+        "calls": seeds.calls,
+        "faults_by_kind": {str(kind): number for kind, number in sorted(seeds.fired.items())},
+        "violations": len(seeds.violations) + len(campaign.found),
+        "mutants": len(evidence.caught),
+        "mutants_caught": len(evidence.caught) - len(evidence.missed),
     }
 
 
-def _plain(counts: Mapping[str, int]) -> dict[str, int]:
-    return {str(kind): number for kind, number in sorted(counts.items())}
-
-
 def _never(evidence: Evidence) -> list[str]:
-    """The kinds of fault that never took place: nothing would be known of them."""
-    missing = {*map(str, (*Fault, *Mishap))} - {*map(str, evidence.found.fired)}
+    """Return the kinds of fault that did not occur."""
+    missing = {*map(str, (*Fault, *PlatformFault))} - {*map(str, evidence.seeds.fired)}
     return sorted({*missing, *evidence.campaign.never})
 
 
@@ -105,26 +96,20 @@ def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
         console.print(f"[red]not caught:[/] {name}")
     for kind in _never(evidence):
         console.print(f"[red]never took place:[/] {kind}")
-    for course in evidence.found.courses:
-        console.print(f"[red]seed {course.replay.seed}:[/] {course.violation}", highlight=False)
-    for course in evidence.found.courses[:_SHOWN]:
-        _print_failure(course)
+    for result in evidence.seeds.violations:
+        console.print(f"[red]seed {result.replay.seed}:[/] {result.violation}", highlight=False)
+    for result in evidence.seeds.violations[:_MAX_SHOWN]:
+        _print_shrunk(result)
 
 
-def _print_failure(course: Course) -> None:
-    """Shrink a run, and write it where it can be replayed from."""
-    assert course.violation is not None  # noqa: S101
-    smallest = play(shrunk(course.replay, course.violation.oracle))
-    file = REPORTS / f"sim-{course.replay.seed}.json"
-    REPORTS.mkdir(exist_ok=True)
-    file.write_text(json.dumps(smallest.replay.as_json(), indent=2) + "\n")
-    _print_course(smallest)
+def _print_shrunk(result: RunResult) -> None:
+    """Shrink a run that violates an oracle, save it for replay, and print it."""
+    assert result.violation is not None  # noqa: S101
+    smallest = run_replay(shrunk(result.replay, result.violation.oracle))
+    file = report.write(f"sim-{result.replay.seed}", smallest.replay.as_json())
+    _print(smallest)
     console.print(f"again: make sim REPLAY={file}", highlight=False, soft_wrap=True)
 
 
-def _print_course(course: Course) -> None:
-    lines = [f"seed {course.replay.seed}: {course.replay.traffic}"]
-    lines += [f"  {action}" for action in course.replay.actions]
-    lines += ["the last calls:", *course.log[-_LAST_LINES:]]
-    lines += [f"broken: {course.violation}" if course.violation else "nothing is broken"]
-    console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=True)
+def _print(result: RunResult) -> None:
+    console.print(result.describe(_LAST_CALLS), markup=False, highlight=False, soft_wrap=True)

@@ -1,65 +1,102 @@
-"""Many seeds: with the real code, and with broken protocols made of it."""
+"""The search of `make sim`: all scopes, many seeds, and the broken protocols in both."""
 
 import random
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from proof.explore import broken
+from proof.explore.campaign import Campaign, explore_part, parts
 from proof.mutants import MUTANTS
-from proof.shop.course import Course, course_of
+from proof.shop.run import RunResult, run
 from proof.shop.traffic import drawn
+from proof.workers import workers
 from proof.world.plan import chance
 
-_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
-"""How likely a call is to meet a fault: sometimes a few do, sometimes nearly all."""
-_MISHAPS = 0.1
+CHUNK = 50
+"""Seeds that a worker runs at a time."""
+MUTANT_SEEDS = 2000
+_FAULT_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
+_PLATFORM_RATE = 0.1
 
 
 @dataclass(slots=True)
-class Found:
-    """What a number of seeds came to. `courses` are those that broke a promise."""
+class SeedFigures:
+    """Figures of a number of seeds, and the runs that violate an oracle."""
 
     seeds: int = 0
     calls: int = 0
     fired: Counter[str] = field(default_factory=Counter)
-    courses: list[Course] = field(default_factory=list)
+    violations: list[RunResult] = field(default_factory=list)
 
-    def add(self, course: Course) -> None:
-        """Count one more run."""
-        self.seeds += 1
-        self.calls += len(course.log)
-        self.fired.update(course.fired)
-        if course.violation is not None:
-            self.courses.append(course)
-
-    def merge(self, other: "Found") -> None:
-        """Count the runs that somebody else has made."""
+    def add(self, other: "SeedFigures") -> None:
+        """Add the figures of other seeds."""
         self.seeds += other.seeds
         self.calls += other.calls
         self.fired.update(other.fired)
-        self.courses += other.courses
+        self.violations += other.violations
 
 
-def by_chance(seed: int) -> Course:
-    """Run what a seed makes: its traffic, its turns and its faults."""
-    rate = random.Random(f"rate {seed}").choice(_RATES)
-    return course_of(chance(seed, rate, _MISHAPS), drawn(seed), seed)
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The results of the search.
+
+    Attributes:
+        campaign: the exploration of all scopes.
+        seeds: the random runs.
+        caught: whether each broken protocol was caught, by its name and the method.
+    """
+
+    campaign: Campaign
+    seeds: SeedFigures
+    caught: Mapping[str, bool]
+
+    @property
+    def missed(self) -> list[str]:
+        """The broken protocols that were not caught."""
+        return [name for name, is_caught in self.caught.items() if not is_caught]
 
 
-def searched(seeds: range) -> Found:
-    """Run these seeds, one after the other."""
-    found = Found()
-    for seed in seeds:
-        found.add(by_chance(seed))
-    return found
-
-
-def caught(mutant: str, most: int) -> Course | None:
-    """Run a broken protocol until it is caught; None if no seed out of so many does.
+def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Evidence:
+    """Explore all scopes, run all seeds, and catch the broken protocols by both methods.
 
     Args:
-        mutant: its name among `proof.mutants.MUTANTS`.
-        most: how many seeds.
+        seeds: the seeds.
+        processes: number of worker processes.
+        advance: called with the number of further seeds that are done.
     """
+    with workers(processes) as pool:
+        scopes = [pool.submit(explore_part, part) for part in parts()]
+        in_scopes = {name: pool.submit(broken.caught, name) for name in broken.CAUGHT_IN}
+        chunks = [pool.submit(run_seeds, seeds[n : n + CHUNK]) for n in range(0, len(seeds), CHUNK)]
+        by_seeds = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in MUTANTS}
+        figures = SeedFigures()
+        for chunk in chunks:
+            figures.add(chunk.result())
+            advance(chunk.result().seeds)
+        found = {f"{name}, in its scope": one.result() for name, one in in_scopes.items()}
+        runs = {f"{name}, by seeds": one.result() for name, one in by_seeds.items()}
+        catches = {name: result is not None for name, result in (found | runs).items()}
+        return Evidence(Campaign([scope.result() for scope in scopes]), figures, catches)
+
+
+def run_seed(seed: int) -> RunResult:
+    """Run the traffic, schedule and faults of a seed."""
+    rate = random.Random(f"rate {seed}").choice(_FAULT_RATES)
+    return run(chance(seed, rate, _PLATFORM_RATE), drawn(seed), seed)
+
+
+def run_seeds(seeds: range) -> SeedFigures:
+    """Run seeds, one after the other."""
+    figures = SeedFigures()
+    for result in map(run_seed, seeds):
+        violations = [result] if result.violation else []
+        figures.add(SeedFigures(1, len(result.log), result.fired, violations))
+    return figures
+
+
+def caught(mutant: str, max_seeds: int) -> RunResult | None:
+    """Run a broken protocol up to its first violation; None if no seed finds one."""
     with MUTANTS[mutant]():
-        courses = map(by_chance, range(most))
-        return next((course for course in courses if course.violation is not None), None)
+        results = map(run_seed, range(max_seeds))
+        return next((result for result in results if result.violation is not None), None)

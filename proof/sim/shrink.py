@@ -1,41 +1,36 @@
-"""The smallest run that still breaks the same promise."""
+"""Shrinking: the smallest run that still violates the same oracle."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from proof.shop.course import Replay, play
+from proof.shop.run import Replay, run_replay
 from proof.shop.traffic import Traffic
 
 
 def shrunk(replay: Replay, oracle: str) -> Replay:
-    """Leave out whatever the violation does not need: actions, orders, copies.
-
-    Args:
-        replay: a run that breaks a promise.
-        oracle: which; another one does not count.
-    """
+    """Remove actions, orders and copies while the run still violates the oracle."""
     smaller: Replay | None = replay
     while smaller is not None:
         replay = smaller
-        smaller = next((one for one in _smaller(replay) if _breaks(one, oracle)), None)
+        smaller = next((one for one in _smaller(replay) if _violates(one, oracle)), None)
     return replay
 
 
-def _breaks(replay: Replay, oracle: str) -> bool:
-    violation = play(replay).violation
+def _violates(replay: Replay, oracle: str) -> bool:
+    violation = run_replay(replay).violation
     return violation is not None and violation.oracle == oracle
 
 
 def _smaller(replay: Replay) -> Iterator[Replay]:
-    """Yield what is a step smaller, the greatest steps first."""
-    actions, traffic = replay.actions, replay.traffic
+    """Yield runs with one part less, the largest parts first."""
+    actions = replay.actions
     size = len(actions)
     while size:
         for start in range(0, len(actions), size):
             yield replace(replay, actions=actions[:start] + actions[start + size :])
         size //= 2
-    for less in _less(traffic):
-        yield replace(replay, traffic=less)
+    for traffic in _less(replay.traffic):
+        yield replace(replay, traffic=traffic)
 
 
 def _less(traffic: Traffic) -> Iterator[Traffic]:

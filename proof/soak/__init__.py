@@ -1,4 +1,4 @@
-"""The soak: the deployed service for minutes on end, while processes die and answers are lost."""
+"""Soak: the deployed service for minutes, while processes are killed and answers are lost."""
 
 from proof.soak.main import run
 

@@ -1,4 +1,4 @@
-"""Which calls are cut off, and how, by chance that a seed decides."""
+"""Random choice of the calls that are cut off."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from random import Random
 
 
 class Drop(StrEnum):
-    """How a call is cut off. The caller always sees the same: a connection that closes.
+    """How a call is cut off. The caller always sees a closed connection.
 
     Attributes:
-        REFUSED: AWS never hears of it.
-        ANSWER_LOST: it is done, and the answer is lost.
-        LATE: it is done only when the caller has been cut off for a while.
+        REFUSED: the call does not reach AWS.
+        ANSWER_LOST: the call is executed, and its answer is lost.
+        LATE: the call is executed some time after the connection to the caller is closed.
     """
 
     REFUSED = auto()
@@ -22,13 +22,13 @@ class Drop(StrEnum):
 
 @dataclass(frozen=True)
 class Drops:
-    """How many calls are cut off.
+    """The rates of cut-off calls.
 
     Attributes:
-        seed: what the chance depends on, besides the call's id.
-        shares: the part of the calls that are cut off in each way, from 0 to 1.
-        stubborn: the part of those whose retry by the SDK meets the same; the others get through.
-        late_seconds: how long a LATE one is held back.
+        seed: of the choice, together with the call's id.
+        shares: the share of the calls that are cut off in each way, from 0 to 1.
+        stubborn: the share of these whose retry by the SDK is cut off as well.
+        late_seconds: the delay of a LATE call.
     """
 
     seed: int
@@ -36,16 +36,11 @@ class Drops:
     stubborn: float = 0.5
     late_seconds: float = 1.0
 
-    def drawn(self, call: str, *, again: bool) -> Drop | None:
-        """Return how an attempt is cut off; None lets it through.
-
-        Args:
-            call: the id that all attempts of one call share.
-            again: whether this is the SDK's retry.
-        """
+    def drawn(self, call: str, *, is_retry: bool) -> Drop | None:
+        """Return how an attempt of a call, given by its id, is cut off; None if it is not."""
         random = Random(f"{self.seed}/{call}")
         left, is_stubborn = random.random(), random.random() < self.stubborn
-        if again and not is_stubborn:
+        if is_retry and not is_stubborn:
             return None
         for drop, share in self.shares.items():
             left -= share

@@ -1,11 +1,11 @@
-"""Kills function processes at moments that have nothing to do with what they are at."""
+"""Random kills of function processes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
-from threading import Event, Thread
+from threading import Event
 
 import psutil
 
@@ -15,60 +15,39 @@ POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
-class Killer:
-    """Kills one process after another, at the pace at which work goes on.
+class ProcessKills:
+    """Kills function processes at a rate relative to the calls that they make.
 
-    By the clock alone, a slow machine would see each process killed before it had begun.
+    At a rate relative to time, a slow machine would lose each process before it had begun.
 
     Attributes:
         aws: where the functions run.
-        functions: their names; each is as likely as any other.
-        progress: tells how many calls the functions have made so far.
-        every: how many calls there are from one kill to the next, on average.
-        seed: what chance depends on.
-        killed: how many processes of each function are killed so far.
+        functions: their names; each is killed with the same probability.
+        calls: returns the number of calls that the functions have made.
+        every: mean number of calls between two kills.
+        seed: of the choice.
+        killed: number of killed processes by function.
     """
 
     aws: EmbeddedAws
     functions: Sequence[str]
-    progress: Callable[[], int]
+    calls: Callable[[], int]
     every: float
     seed: int
     killed: Counter[str] = field(default_factory=Counter)
 
-    def work(self, over: Event) -> None:
-        """Kill until told that it is over."""
+    def run(self, over: Event) -> None:
+        """Kill processes until the event is set."""
         random = Random(self.seed)
         due = random.expovariate(1 / self.every)
         while not over.wait(POLL_SECONDS):
-            if self.progress() >= due:
+            if self.calls() >= due:
                 self._kill_one(random)
-                due = self.progress() + random.expovariate(1 / self.every)
+                due = self.calls() + random.expovariate(1 / self.every)
 
     def _kill_one(self, random: Random) -> None:
         name = random.choice(self.functions)
-        processes = self.aws.function_processes(name)
-        if processes and _kill(random.choice(processes)):
-            self.killed[name] += 1
-
-
-@contextmanager
-def killing(killer: Killer) -> Iterator[None]:
-    """Let a killer work for as long as the context lasts."""
-    over = Event()
-    thread = Thread(target=killer.work, args=[over], name="killer")
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def _kill(process: psutil.Process) -> bool:
-    """Kill a process, if it is still there; tell whether it was."""
-    try:
-        process.kill()
-    except psutil.NoSuchProcess:
-        return False
-    return True
+        if processes := self.aws.function_processes(name):
+            with suppress(psutil.NoSuchProcess):
+                random.choice(processes).kill()
+                self.killed[name] += 1

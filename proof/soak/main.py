@@ -1,8 +1,10 @@
-"""`make soak`: thousands of messages, hundreds of killed processes and lost answers, one audit."""
+"""`make soak`: thousands of messages, hundreds of killed processes and lost answers, an audit."""
 
 import secrets
 import subprocess
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from rich.table import Table
 
@@ -15,7 +17,6 @@ from emulator.embedded_aws import embedded_aws
 from proof.report import write
 from proof.soak.drops import Drop
 from proof.soak.play import Shape, play
-from proof.soak.verdict import Figures, complaints
 
 TRAFFIC = ("--count", "2500", "--duplicates", "100%", "--conflicts", "5", "--malformed", "5",
            "--refusals", "50", "--declines", "50", "--timeout", "900")  # fmt: skip
@@ -44,14 +45,13 @@ NAME = "soak"
 
 
 def run(shape: Shape = SOAK, *, seed: int | None = None) -> int:
-    """Run the soak; return the exit status, 0 only if nothing is wrong after enough went wrong.
+    """Run a soak; the seed of its faults is random by default.
 
-    Args:
-        shape: how much is sent, and how much goes wrong.
-        seed: what chance depends on; by default another one each time.
+    Returns:
+        The exit status: 0 if the audit finds nothing wrong, and there were enough faults.
     """
     started = time.monotonic()
-    write(NAME, {"complaints": ["the run has not come to its end"]})
+    write(NAME, {"complaints": ["the run was interrupted"]})
     with payment_sandbox() as sandbox, embedded_aws() as aws:
         try:
             with step("deploying: cdk bootstrap, cdk deploy"):
@@ -64,27 +64,28 @@ def run(shape: Shape = SOAK, *, seed: int | None = None) -> int:
         return conclude({**figures, "seconds": round(time.monotonic() - started, 1)}, shape)
 
 
-def conclude(figures: Figures, shape: Shape) -> int:
-    """Write the report, print it, and return the exit status.
-
-    Args:
-        figures: of the run.
-        shape: says what they must come to.
-    """
+def conclude(figures: Mapping[str, Any], shape: Shape) -> int:
+    """Write and print the report, and return the exit status."""
     wrong = complaints(figures, shape.least)
     file = write(NAME, {**figures, "complaints": wrong})
-    console.print(_table(figures))
-    for line in wrong:
-        console.print(f"[red]{line}")
-    console.print(f"[dim]{file}", highlight=False)
-    return 1 if wrong else 0
-
-
-def _table(figures: Figures) -> Table:
     table = Table("soak", title_justify="left")
     table.add_column("figure", justify="right")
     for name, figure in figures.items():
         if isinstance(figure, int | float):
             colour = ("red" if figure else "green") if name in FAULT_FIGURES else "default"
             table.add_row(name.replace("_", " "), f"[{colour}]{figure}")
-    return table
+    console.print(table)
+    for line in wrong:
+        console.print(f"[red]{line}")
+    console.print(f"[dim]{file}", highlight=False)
+    return 1 if wrong else 0
+
+
+def complaints(figures: Mapping[str, Any], least: Mapping[str, int]) -> list[str]:
+    """Return the fault figures that are not 0, and the figures below their minimum."""
+    wrong = [f"{name} is {figures[name]}, and must be 0" for name in FAULT_FIGURES if figures[name]]
+    return wrong + [
+        f"{name} is {figures[name]}, and less than {number} shows nothing"
+        for name, number in least.items()
+        if figures[name] < number
+    ]

@@ -1,4 +1,4 @@
-"""One soak of a deployed service: what is sent, what goes wrong meanwhile, what is there then."""
+"""One soak of a deployed service: traffic under faults, recovery, audit."""
 
 import json
 import subprocess
@@ -9,38 +9,37 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from demo.audit import audit
+from demo.audit import Findings, audit
 from demo.commands import run_once
 from demo.console import step
 from demo.deployed_shop import collect_evidence
 from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox
+from demo.report import FAULT_FIGURES
 from demo.run import send_traffic, wait_until_processed
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.queue_depth import total_depth
 from once.ops.dead_letters.queue_history import DIED
 from once.schema import RELAY, Reason
+from proof.soak.background import background, print_progress
 from proof.soak.drops import Drop, Drops
-from proof.soak.kills import Killer, killing
-from proof.soak.progress import telling
-from proof.soak.proxy import Proxy, proxying
-from proof.soak.route import rerouted
-from proof.soak.verdict import found
+from proof.soak.kills import ProcessKills
+from proof.soak.proxy import Proxy, proxying, rerouted
 
-SPENT = (DIED, Reason.UNFINISHED, Reason.RETRIES_EXHAUSTED)
-"""Why a message is given up that was only unlucky: it may be sent back as it is."""
+SAFE_REASONS = (DIED, Reason.UNFINISHED, Reason.RETRIES_EXHAUSTED)
+"""Reasons of dead letters that may be redriven unchanged."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How much is sent, and how much goes wrong.
+    """The amount of traffic and of faults.
 
     Attributes:
         traffic: options of `python -m demo send`.
-        calls_a_kill: after how many calls of functions one of their processes is killed.
-        drops: the part of their calls to AWS that are cut off in each way.
-        charges: the part of the charges that meet each fault of the provider.
-        least: what the figures must come to, or the run shows nothing.
+        calls_a_kill: mean number of the functions' calls between two kills.
+        drops: the share of calls to AWS that are cut off in each way.
+        charges: the share of charges with each fault of the provider.
+        least: the minimum of figures; a run with less proves nothing.
     """
 
     traffic: Sequence[str]
@@ -53,69 +52,55 @@ class Shape:
 def play(
     aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment, shape: Shape, seed: int
 ) -> dict[str, Any]:
-    """Send, kill and cut off until all is at rest, send back what was given up, and audit.
+    """Send traffic under faults until it is processed, redrive dead letters, and audit.
 
     Args:
         aws: where the service runs.
         sandbox: its payment provider.
         deployment: the service.
-        shape: how much.
-        seed: what chance depends on, besides the order in which things happen.
+        shape: the amount of traffic and faults.
+        seed: of the faults.
 
     Returns:
-        The figures.
+        The figures of the report.
 
     Raises:
         subprocess.CalledProcessError: messages could not be sent.
     """
     sandbox.faults = FaultRates(seed=seed, shares=shape.charges)
-    with _trouble(aws, deployment, shape, seed) as (proxy, killer):
+    with _faults(aws, deployment, shape, seed) as (proxy, kills):
         run = send_traffic(aws, sandbox, deployment, shape.traffic)
     sandbox.faults = FaultRates()
-    unlucky = send_back(aws, sandbox, deployment)
+    sent_back = redrive_safe(aws, sandbox, deployment)
     with step("auditing"):
         findings = audit(run.manifest, collect_evidence(aws, deployment, sandbox.url))
     return {
         "seed": seed,
-        **found(findings),
-        "kills": killer.killed.total(),
-        "kills_by_function": dict(killer.killed),
+        **audit_figures(findings),
+        "kills": kills.killed.total(),
+        "kills_by_function": dict(kills.killed),
         "kills_in_mid_batch": aws.child.log.read_text().count("errorMessage=Worker process died"),
-        **_cut_off(proxy),
+        **_drop_figures(proxy),
         "charge_answers_dropped": sandbox.fired[PaymentFault.DROP],
-        "sent_back": unlucky,
+        "sent_back": sent_back,
     }
 
 
-@contextmanager
-def _trouble(
-    aws: EmbeddedAws, deployment: Deployment, shape: Shape, seed: int
-) -> Iterator[tuple[Proxy, Killer]]:
-    functions = [consumer.function_name for consumer in deployment.consumers.values()]
-    functions.append(f"{deployment.service}-{RELAY}")
-    with proxying(aws, Drops(seed, shape.drops)) as proxy:
-        killer = Killer(aws, functions, proxy.passed.total, shape.calls_a_kill, seed)
-        so_far = partial(_so_far, aws, deployment, proxy, killer)
-        with rerouted(aws, functions, proxy), killing(killer), telling(so_far):
-            yield proxy, killer
+def audit_figures(findings: Findings) -> dict[str, Any]:
+    """Return the audit's figures, by their keys in the report."""
+    counted = ("distinct", "deliveries", "effects", "charges", "emails", *FAULT_FIGURES)
+    return {
+        "sends": findings.sent,
+        "quarantined": dict(findings.quarantined_by_reason),
+        **{name: getattr(findings, name) for name in counted},
+    }
 
 
-def _so_far(aws: EmbeddedAws, deployment: Deployment, proxy: Proxy, killer: Killer) -> str:
-    sqs = aws.client("sqs")
-    queues = deployment.consumers.values()
-    left = sum(total_depth(sqs, consumer.queue_urls).total for consumer in queues)
-    dropped, passed = proxy.dropped.total(), proxy.passed.total()
-    return (
-        f"{left} messages left, {killer.killed.total()} processes killed, "
-        f"{dropped} of {dropped + passed} calls cut off"
-    )
-
-
-def send_back(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> int:
-    """Send back what was given up after too many deaths, as an operator would.
+def redrive_safe(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> int:
+    """Redrive the dead letters whose only cause is too many kills, as an operator would.
 
     Returns:
-        How many messages had been given up so.
+        The number of these dead letters.
     """
     file = aws.state_dir / "letters.json"
     with file.open("wb") as output:
@@ -123,15 +108,43 @@ def send_back(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment)
     reasons = Counter(
         letter["reason"] or DIED for letter in json.loads(file.read_text())["letters"]
     )
-    for reason in filter(reasons.get, SPENT):
-        # What is not safe to send stays, and is found by the audit.
+    for reason in filter(reasons.get, SAFE_REASONS):
+        # The command fails if it keeps a letter; the audit finds that letter.
         with suppress(subprocess.CalledProcessError):
             run_once(aws, "dlq", "redrive", "--reason", reason, "--rate", "50")
     wait_until_processed(aws, sandbox, deployment)
-    return sum(reasons[reason] for reason in SPENT)
+    return sum(reasons[reason] for reason in SAFE_REASONS)
 
 
-def _cut_off(proxy: Proxy) -> dict[str, Any]:
+@contextmanager
+def _faults(
+    aws: EmbeddedAws, deployment: Deployment, shape: Shape, seed: int
+) -> Iterator[tuple[Proxy, ProcessKills]]:
+    functions = [consumer.function_name for consumer in deployment.consumers.values()]
+    functions.append(f"{deployment.service}-{RELAY}")
+    with proxying(aws, Drops(seed, shape.drops)) as proxy:
+        kills = ProcessKills(aws, functions, proxy.passed.total, shape.calls_a_kill, seed)
+        describe = partial(_describe, aws, deployment, proxy, kills)
+        with (
+            rerouted(aws, functions, proxy),
+            background("kills", kills.run),
+            background("progress", partial(print_progress, describe)),
+        ):
+            yield proxy, kills
+
+
+def _describe(aws: EmbeddedAws, deployment: Deployment, proxy: Proxy, kills: ProcessKills) -> str:
+    sqs = aws.client("sqs")
+    queues = deployment.consumers.values()
+    left = sum(total_depth(sqs, consumer.queue_urls).total for consumer in queues)
+    dropped, passed = proxy.dropped.total(), proxy.passed.total()
+    return (
+        f"{left} messages left, {kills.killed.total()} processes killed, "
+        f"{dropped} of {dropped + passed} calls cut off"
+    )
+
+
+def _drop_figures(proxy: Proxy) -> dict[str, Any]:
     by_kind: Counter[str] = Counter()
     by_operation: Counter[str] = Counter()
     for (drop, operation), number in proxy.dropped.items():

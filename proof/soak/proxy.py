@@ -1,28 +1,28 @@
-"""A proxy between functions and AWS, which cuts off some of their calls.
+"""HTTPS proxy between functions and AWS, which cuts off some of their calls.
 
-It has a certificate of its own and reads what is said, since encrypted records do not tell an
-answer from a handshake: an answer that it loses has arrived here whole, so AWS had done what it was
-asked for. Everything else is passed on byte for byte.
+It decrypts the calls: a lost answer has arrived here completely, so AWS has executed the call.
 """
 
-import asyncio
-import socket
+import re
 import ssl
-from asyncio import StreamReader, StreamWriter
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http.client import HTTPException, HTTPSConnection
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
+from socket import SHUT_RDWR, socket
+from socketserver import ThreadingTCPServer
+from threading import Event, Lock, Thread
+from typing import Any
 
 from emulator.certificate import write_certificate
 from emulator.embedded_aws import HOST, EmbeddedAws
 from proof.soak.drops import Drop, Drops
-from proof.soak.http import headers, operation, read_message
 
-_GONE = (OSError, asyncio.IncompleteReadError)
-"""What a connection ends with that the other side, or its process, has closed."""
+_ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
+_FRAMING = {"transfer-encoding", "content-length"}
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Proxy:
     """A running proxy.
 
     Attributes:
-        port: where it listens, on 127.0.0.1.
-        certificate: what its clients must trust, PEM.
-        passed: how many attempts were answered, by what they asked for.
-        dropped: how many were cut off, by how and by what they asked for.
+        port: its port on 127.0.0.1.
+        certificate: PEM file that its clients must trust.
+        passed: number of answered attempts by operation.
+        dropped: number of attempts that were cut off, by the way and the operation.
     """
 
     port: int
@@ -43,99 +43,160 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """The endpoint that functions are to call."""
+        """The endpoint for functions."""
         return f"https://{HOST}:{self.port}"
-
-    def count(self, request: bytes, drop: Drop | None) -> None:
-        """Note what has become of a request."""
-        if drop is None:
-            self.passed[operation(request)] += 1
-        else:
-            self.dropped[drop, operation(request)] += 1
 
 
 @contextmanager
 def proxying(aws: EmbeddedAws, drops: Drops) -> Iterator[Proxy]:
-    """Run a proxy before an embedded AWS for as long as the context lasts.
-
-    What is held back at its end never arrives.
-
-    Args:
-        aws: where calls go.
-        drops: which of them are cut off.
-    """
+    """Run a proxy in front of an embedded AWS. LATE calls that wait at the end are not executed."""
     certificate, key = write_certificate(aws.state_dir / "proxy")
-    here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    here.load_cert_chain(certificate, key)
-    there = ssl.create_default_context(cafile=str(aws.certificate))
-    with asyncio.Runner() as runner, socket.create_server((HOST, 0)) as listening:
-        proxy = Proxy(listening.getsockname()[1], certificate)
-        lines = _Lines(proxy, drops, aws.port, there)
-        server = runner.run(asyncio.start_server(lines.serve, sock=listening, ssl=here))
-        loop = runner.get_loop()
-        thread = Thread(target=loop.run_forever, name="proxy")
-        thread.start()
-        try:
-            yield proxy
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            server.close()
+    server = _Server((HOST, 0), _Handler)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    # The handshake is left to the connection's thread: a slow one would block the others.
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
+    server.proxy = Proxy(server.server_address[1], certificate)
+    server.drops, server.aws_port = drops, aws.port
+    server.trust = ssl.create_default_context(cafile=str(aws.certificate))
+    thread = Thread(target=server.serve_forever, args=[0.05], name="proxy")
+    thread.start()
+    try:
+        yield server.proxy
+    finally:
+        server.over.set()
+        server.shutdown()
+        thread.join()
+        server.close_connections()
+        server.server_close()
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """The connections of functions, each with one of its own to AWS."""
+@contextmanager
+def rerouted(aws: EmbeddedAws, functions: Sequence[str], proxy: Proxy) -> Iterator[None]:
+    """Let functions reach the embedded AWS through the proxy; other clients do not use it.
 
+    The functions' processes are replaced at the beginning and at the end.
+    """
+    client = aws.client("lambda")
+    before = {
+        name: client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+        for name in functions
+    }
+    there = {"AWS_ENDPOINT_URL": proxy.url, "AWS_CA_BUNDLE": str(proxy.certificate)}
+    _configure(client, {name: {**variables, **there} for name, variables in before.items()})
+    yield
+    # Not after an error: the embedded AWS is about to end, and replacing processes takes long.
+    _configure(client, before)
+
+
+def _configure(client: Any, environments: Mapping[str, Mapping[str, str]]) -> None:
+    for name, variables in environments.items():
+        environment = {"Variables": variables}
+        client.update_function_configuration(FunctionName=name, Environment=environment)
+    changed = client.get_waiter("function_updated_v2")
+    for name in environments:
+        changed.wait(FunctionName=name, WaiterConfig={"Delay": 1})
+
+
+class _Server(ThreadingTCPServer):
+    daemon_threads = True
+    request_queue_size = 128
     proxy: Proxy
     drops: Drops
-    port: int
+    aws_port: int
     trust: ssl.SSLContext
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def serve(self, requests: StreamReader, caller: StreamWriter) -> None:
-        """Serve a connection from now on."""
-        task = asyncio.create_task(self._serve(requests, caller))
-        # Nobody else holds on to a task whose caller has been cut off.
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.over = Event()
+        self._lock = Lock()
+        self._connections: set[socket] = set()
 
-    async def _serve(self, requests: StreamReader, caller: StreamWriter) -> None:
-        """Pass requests on, one after another, until a side closes or one is cut off."""
+    def count(self, drop: Drop | None, operation: str) -> None:
+        """Count an attempt."""
+        with self._lock:
+            if drop is None:
+                self.proxy.passed[operation] += 1
+            else:
+                self.proxy.dropped[drop, operation] += 1
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in its own thread."""
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def close_connections(self) -> None:
+        """Close all connections; one that is idle would keep its thread, and that of AWS."""
+        for connection in [*self._connections]:
+            with suppress(OSError):
+                connection.shutdown(SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing: connections that are cut off are intended."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection of a function, with its own connection to AWS."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def handle(self) -> None:
+        """Forward requests until one is cut off, or the function or AWS closes its connection."""
+        self._aws = HTTPSConnection(HOST, self.server.aws_port, context=self.server.trust)
         try:
-            with suppress(*_GONE):
-                answers, aws = await asyncio.open_connection(HOST, self.port, ssl=self.trust)
-                try:
-                    while request := await read_message(requests):
-                        if not await self._passed(request, caller, answers, aws):
-                            break
-                finally:
-                    aws.transport.abort()
+            with suppress(OSError, HTTPException):
+                super().handle()
         finally:
-            caller.transport.abort()
+            self._aws.close()
 
-    async def _passed(
-        self, request: bytes, caller: StreamWriter, answers: StreamReader, aws: StreamWriter
-    ) -> bool:
-        """Tell whether a request and its answer were passed on, and the connection may stay."""
-        drop = self._drawn(request)
-        if drop is Drop.REFUSED:
-            self.proxy.count(request, drop)
-            return False
+    def do_POST(self) -> None:
+        """Forward a request and its answer, unless the call is cut off."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        drop = self._drawn()
+        self.close_connection = drop is not None
         if drop is Drop.LATE:
-            caller.transport.abort()
-            await asyncio.sleep(self.drops.late_seconds)
-        aws.write(request)
-        answer = await read_message(answers)
-        if not answer:
-            return False
-        self.proxy.count(request, drop)
-        if drop is None:
-            caller.write(answer)
-            await caller.drain()
-        return drop is None
+            self.server.shutdown_request(self.request)
+            if self.server.over.wait(self.server.drops.late_seconds):
+                return
+        if drop is not Drop.REFUSED:
+            self._forward(body)
+            answer = self._aws.getresponse()
+            content = answer.read()
+        self.server.count(drop, self._operation(body))
+        if drop is not None:
+            return
+        self.send_response_only(answer.status, answer.reason)
+        for name, value in answer.getheaders():
+            if name.lower() not in _FRAMING:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
-    def _drawn(self, request: bytes) -> Drop | None:
-        said = headers(request)
-        again = not said["amz-sdk-request"].startswith("attempt=1")
-        return self.drops.drawn(said["amz-sdk-invocation-id"], again=again)
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+    def _drawn(self) -> Drop | None:
+        is_retry = not self.headers["amz-sdk-request"].startswith("attempt=1")
+        return self.server.drops.drawn(self.headers["amz-sdk-invocation-id"], is_retry=is_retry)
+
+    def _forward(self, body: bytes) -> None:
+        self._aws.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self.headers.items():
+            self._aws.putheader(name, value)
+        self._aws.endheaders(body)
+
+    def _operation(self, body: bytes) -> str:
+        """Return the operation, in the form of the service's protocol."""
+        if target := self.headers.get("X-Amz-Target"):
+            return str(target.rpartition(".")[2])
+        action = _ACTION.search(body)
+        return action[1].decode() if action else f"{self.command} {self.path}"

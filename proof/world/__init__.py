@@ -1,1 +1,1 @@
-"""As much of AWS as the service calls, in memory, in one thread and in virtual time."""
+"""The AWS and HTTP services that the service calls, in memory, one thread and virtual time."""

@@ -1,6 +1,6 @@
-"""Calls, caught where the SDK and `requests` would open a connection.
+"""AWS and HTTP calls, intercepted where the SDK and `requests` would open a connection.
 
-Serialising and the SDK's own retries are real; nothing of ours is replaced.
+Serialization and the SDK's own retries are real.
 """
 
 import io
@@ -29,12 +29,11 @@ if TYPE_CHECKING:
 
 OURS = ("once.", "functions.")
 PROVIDER = "payments"
-_JSON = {"content-type": "application/x-amz-json-1.0", "x-amzn-requestid": "r"}
 _EMAIL = "/v2/email/outbound-emails"
 
 
-class Silence(Exception):
-    """No answer comes."""
+class NoAnswer(Exception):
+    """The caller receives no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +42,10 @@ class Call:
 
     Attributes:
         service: `dynamodb`, `sqs`, `sns`, `email`, `secretsmanager` or `payments`.
-        operation: as the service spells it.
+        operation: the service's name for it.
         request: its parameters; for `payments` the HTTP request.
-        name: the same for all attempts that the SDK makes of one call; empty where it makes none.
-        site: the function of ours that made it.
+        name: shared by all attempts that the SDK makes of one call; empty outside of the SDK.
+        site: the function of the service that makes it, as `module.function`.
     """
 
     service: str
@@ -55,28 +54,35 @@ class Call:
     name: str
     site: str
 
+    @property
+    def place(self) -> str:
+        """The call site, as `module.function service.operation`."""
+        return f"{self.site} {self.service}.{self.operation}"
+
 
 Respond = Callable[[Call], Any]
-"""Returns the answer, or raises ServiceError or Silence."""
+"""Returns the answer, or raises ServiceError or NoAnswer."""
 
 
 @contextmanager
 def connected(respond: Respond) -> Iterator[None]:
-    """Let every call of this Python process end here: no client opens a connection."""
+    """Answer every call of this Python process by `respond`: no client opens a connection."""
 
     def send(_: object, request: AWSPreparedRequest) -> AWSResponse:
-        call = _call(request)
+        call = _aws_call(request)
         try:
-            return _response(request.url, HTTPStatus.OK, _written(call, respond(call)))
+            answer = respond(call)
         except ServiceError as error:
-            return _response(request.url, error.status, _error(call, error))
-        except Silence:
+            return _aws_response(request.url, error.status, _error_body(call, error))
+        except NoAnswer:
             raise ReadTimeoutError(endpoint_url=request.url) from None
+        body = _publish_body(answer) if call.service == "sns" else json.dumps(answer)
+        return _aws_response(request.url, HTTPStatus.OK, body)
 
     def send_http(_: object, request: requests.PreparedRequest, **__: Any) -> requests.Response:
         try:
-            return _answered(request, respond(_http_call(request)))
-        except Silence:
+            return _http_response(request, respond(_http_call(request)))
+        except NoAnswer:
             raise requests.ReadTimeout from None
 
     with patch.object(URLLib3Session, "send", send), patch.object(HTTPAdapter, "send", send_http):
@@ -84,7 +90,7 @@ def connected(respond: Respond) -> Iterator[None]:
 
 
 def new_owners(call: Call) -> Iterator[str]:
-    """Yield the owner's tokens that a transaction writes into pending records."""
+    """Yield the owner tokens that a transaction writes into pending records."""
     if call.operation != "TransactWriteItems":
         return
     for [entry] in map(dict.values, call.request["TransactItems"]):
@@ -93,41 +99,36 @@ def new_owners(call: Call) -> Iterator[str]:
             yield token["S"]
 
 
-def _call(request: AWSPreparedRequest) -> Call:
-    headers: Any = request.headers
-    body = cast("bytes | str", request.body or b"")
-    text = body.decode() if isinstance(body, bytes) else body
-    name = _text(headers.get("amz-sdk-invocation-id", ""))
-    host = str(urlsplit(request.url).hostname).partition(".")[0]
-    if target := headers.get("X-Amz-Target"):
-        operation = _text(target).rpartition(".")[2]
-        return Call(host, operation, json.loads(text), name, site())
-    if urlsplit(request.url).path == _EMAIL:
-        return Call("email", "SendEmail", json.loads(text), name, site())
-    form = dict(parse_qsl(text))
-    return Call(host, form["Action"], form, name, site())
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
 def site() -> str:
-    """Return the innermost function of ours that is under way, as `module.function`."""
+    """Return the innermost running function of the service, as `module.function`."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if module.startswith(OURS):
             return f"{module}.{frame.f_code.co_qualname}"
         frame = frame.f_back
-    return "nobody"
+    return "unknown"
 
 
-def _written(call: Call, answer: Any) -> str:
-    return _publish_answer(answer) if call.service == "sns" else json.dumps(answer)
+def _aws_call(request: AWSPreparedRequest) -> Call:
+    headers: Any = request.headers
+    url = urlsplit(request.url)
+    service, text = str(url.hostname).partition(".")[0], _text(cast(Any, request.body) or "")
+    name = _text(headers.get("amz-sdk-invocation-id", ""))
+    if target := headers.get("X-Amz-Target"):
+        operation = _text(target).rpartition(".")[2]
+        return Call(service, operation, json.loads(text), name, site())
+    if url.path == _EMAIL:
+        return Call("email", "SendEmail", json.loads(text), name, site())
+    form = dict(parse_qsl(text))
+    return Call(service, form["Action"], form, name, site())
 
 
-def _error(call: Call, error: ServiceError) -> str:
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _error_body(call: Call, error: ServiceError) -> str:
     if call.service == "sns":
         return (
             f"<ErrorResponse><Error><Type>Sender</Type><Code>{error.code}</Code>"
@@ -136,7 +137,7 @@ def _error(call: Call, error: ServiceError) -> str:
     return json.dumps({"__type": error.code, "message": error.code, **error.more})
 
 
-def _publish_answer(answer: Mapping[str, Any]) -> str:
+def _publish_body(answer: Mapping[str, Any]) -> str:
     def members(entries: Any) -> Iterator[str]:
         for entry in entries:
             yield f"<member>{''.join(f'<{k}>{v}</{k}>' for k, v in entry.items())}</member>"
@@ -151,30 +152,25 @@ class _Body(io.BytesIO):
         yield self.read()
 
 
-def _response(url: str, status: int, body: str) -> AWSResponse:
-    headers: Any = _JSON
-    return AWSResponse(url, status, headers, cast("Any", _Body(body.encode())))
+def _aws_response(url: str, status: int, body: str) -> AWSResponse:
+    headers: Any = {"content-type": "application/x-amz-json-1.0", "x-amzn-requestid": "r"}
+    return AWSResponse(url, status, headers, cast(Any, _Body(body.encode())))
 
 
 def _http_call(request: requests.PreparedRequest) -> Call:
-    asked = _asked(request)
-    operation = f"{asked.method} {'/'.join(asked.path.split('/')[:3])}"
-    return Call(PROVIDER, operation, asked, "", site())
-
-
-def _asked(request: requests.PreparedRequest) -> Request:
-    body = request.body or ""
-    return Request(
+    asked = Request(
         method=str(request.method),
         target=str(request.path_url),
         authorization=str(request.headers.get("Authorization", "")),
         idempotency_key=cast("str | None", request.headers.get("Idempotency-Key")),
-        body=body.decode() if isinstance(body, bytes) else str(body),
+        body=_text(cast(Any, request.body) or ""),
         client_port=0,
     )
+    operation = f"{asked.method} {'/'.join(asked.path.split('/')[:3])}"
+    return Call(PROVIDER, operation, asked, "", site())
 
 
-def _answered(request: requests.PreparedRequest, answer: Response) -> requests.Response:
+def _http_response(request: requests.PreparedRequest, answer: Response) -> requests.Response:
     response = requests.Response()
     response.status_code, response.request = int(answer.status), request
     response.headers["Content-Type"] = "application/json"

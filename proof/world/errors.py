@@ -1,15 +1,15 @@
-"""How a service refuses a call."""
+"""Error responses of AWS services."""
 
 from typing import Any
 
 
 class ServiceError(Exception):
-    """An error answer.
+    """An error response.
 
     Args:
-        code: as the service spells it, such as `ThrottlingException`.
-        status: of HTTP.
-        more: further fields of the answer, such as `CancellationReasons`.
+        code: the service's error code, such as `ThrottlingException`.
+        status: HTTP status.
+        more: further fields of the response, such as `CancellationReasons`.
     """
 
     def __init__(self, code: str, status: int = 400, **more: Any) -> None:

@@ -1,38 +1,57 @@
-"""DynamoDB's expressions, as far as the service uses them: conditions and updates.
+"""DynamoDB's condition and update expressions, as far as the service uses them.
 
-What is not known here is refused, so that a handler which begins to use more is told so.
+Any other syntax is rejected, so that a handler that begins to use more fails instead of passing.
+moto's parser is not used: it takes sixty times as long, and the tests compare this one with it.
 """
 
+import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 Value = dict[str, Any]
-"""A value with its type, in DynamoDB's own JSON form: `{"N": "1"}`."""
+"""A value with its type, in DynamoDB's JSON form: `{"N": "1"}`."""
 Item = dict[str, Value]
-Part = Callable[["Scope"], Any]
+Test = Callable[["Scope"], bool]
+Term = Callable[["Scope"], Any]
+Change = Callable[["Scope", Item], object]
 
-_TOKEN = re.compile(r"\s*([#:]?[A-Za-z_][\w]*|<>|<=|>=|[=<>+(),-])")
-_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: a == b,
-    "<>": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_NAME = r"#?[A-Za-z_]\w*"
+_OPERAND = r"[#:]?[A-Za-z_]\w*"
+_TEST = re.compile(
+    rf"attribute_(?P<absent>not_)?exists\s*\(\s*(?P<name>{_NAME})\s*\)"
+    rf"|(?P<left>{_OPERAND})\s*(?P<compare><>|<=|>=|=|<|>)\s*(?P<right>{_OPERAND})"
+)
+_JOIN = re.compile(r"\b(?:AND|OR)\b", re.I)
+_CLAUSE = re.compile(
+    r"\s*(SET|ADD|REMOVE)\s+(.+?)\s*(?=\b(?:SET|ADD|REMOVE)\b|$)", re.DOTALL | re.I
+)
+_TERM = rf"{_OPERAND}|if_not_exists\s*\(\s*{_NAME}\s*,\s*{_OPERAND}\s*\)"
+_CHANGES = {
+    "SET": re.compile(rf"({_NAME})\s*=\s*({_TERM})\s*(?:([+-])\s*({_TERM}))?\s*"),
+    "ADD": re.compile(rf"({_NAME})\s+({_OPERAND})\s*"),
+    "REMOVE": re.compile(rf"({_NAME})\s*"),
 }
 
 
 class UnknownExpression(Exception):
-    """An expression that this stand-in does not understand."""
+    """An expression that is not supported here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression speaks of: an item, none of it if there is none, names and values."""
+    """An item, empty if there is none, and the names and values of an expression."""
 
     item: Mapping[str, Value] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
@@ -45,104 +64,33 @@ class Scope:
         return cls(item or {}, names, request.get("ExpressionAttributeValues", {}))
 
     def name(self, token: str) -> str:
-        """Return the attribute's name behind a token."""
+        """Return the attribute's name of a token."""
         return self.names[token] if token.startswith("#") else token
+
+    def find(self, token: str) -> Value | None:
+        """Return the value of a token; None for an attribute that the item does not have."""
+        return self.values[token] if token.startswith(":") else self.item.get(self.name(token))
 
 
 def holds(expression: str | None, scope: Scope) -> bool:
-    """Tell whether a condition holds; no condition always does.
+    """Tell whether a condition is met; None always is.
 
     Raises:
-        UnknownExpression: it is more than is understood here.
+        UnknownExpression: it is not supported.
     """
-    return expression is None or bool(_condition(expression)(scope))
+    return expression is None or _condition(expression)(scope)
 
 
 def updated(expression: str, scope: Scope) -> Item:
     """Return the item after an update.
 
     Raises:
-        UnknownExpression: it is more than is understood here.
+        UnknownExpression: it is not supported.
     """
     item = dict(scope.item)
-    for change in _update(expression):
+    for change in _changes(expression):
         change(scope, item)
     return item
-
-
-class _Tokens:
-    """An expression, token by token."""
-
-    def __init__(self, expression: str) -> None:
-        self._text = expression
-        self._left = _TOKEN.findall(expression)
-        if "".join(self._left) != "".join(expression.split()):
-            raise UnknownExpression(expression)
-
-    @property
-    def next(self) -> str:
-        return self._left[0] if self._left else ""
-
-    def take(self, expected: str | None = None) -> str:
-        if not self._left or expected not in (None, self._left[0]):
-            raise UnknownExpression(f"{self._text!r}, at {self.next!r}")
-        return str(self._left.pop(0))
-
-    def takes(self, word: str) -> bool:
-        """Take a word if it is next."""
-        if self.next.upper() == word:
-            self._left.pop(0)
-            return True
-        return False
-
-
-@lru_cache(maxsize=1000)
-def _condition(expression: str) -> Part:
-    tokens = _Tokens(expression)
-    part = _either(tokens)
-    if tokens.next:
-        raise UnknownExpression(f"{expression!r}, at {tokens.next!r}")
-    return part
-
-
-def _either(tokens: _Tokens) -> Part:
-    parts = [_both(tokens)]
-    while tokens.takes("OR"):
-        parts.append(_both(tokens))
-    return lambda scope: any(part(scope) for part in parts)
-
-
-def _both(tokens: _Tokens) -> Part:
-    parts = [_test(tokens)]
-    while tokens.takes("AND"):
-        parts.append(_test(tokens))
-    return lambda scope: all(part(scope) for part in parts)
-
-
-def _test(tokens: _Tokens) -> Part:
-    if tokens.takes("("):
-        inner = _either(tokens)
-        tokens.take(")")
-        return inner
-    first = tokens.take()
-    if first in ("attribute_exists", "attribute_not_exists"):
-        tokens.take("(")
-        name = tokens.take()
-        tokens.take(")")
-        wanted = first == "attribute_exists"
-        return lambda scope: (scope.name(name) in scope.item) is wanted
-    compare = _COMPARED.get(tokens.take())
-    if compare is None:
-        raise UnknownExpression(f"after {first!r}")
-    left, right = _operand(first), _operand(tokens.take())
-    return lambda scope: _compared(compare, left(scope), right(scope))
-
-
-def _compared(compare: Callable[[Any, Any], bool], left: Value | None, right: Value | None) -> bool:
-    """What is not there equals nothing; values of two types do not either."""
-    if left is None or right is None or left.keys() != right.keys():
-        return False
-    return compare(plain(left), plain(right))
 
 
 def plain(value: Value) -> Any:
@@ -151,32 +99,63 @@ def plain(value: Value) -> Any:
     return Decimal(content) if kind == "N" else content
 
 
-def _operand(token: str) -> Part:
-    if token.startswith(":"):
-        return lambda scope: scope.values[token]
-    return lambda scope: scope.item.get(scope.name(token))
+@lru_cache(maxsize=1000)
+def _condition(expression: str) -> Test:
+    """Translate a condition to Python, which has the same `and`, `or` and parentheses."""
+    tests: list[Test] = []
+
+    def numbered(found: re.Match[str]) -> str:
+        tests.append(_test(found))
+        return f" tests[{len(tests) - 1}](scope) "
+
+    if _JOIN.sub("", _TEST.sub("", expression)).strip("() \n"):
+        raise UnknownExpression(expression)
+    source = _JOIN.sub(lambda word: word[0].lower(), _TEST.sub(numbered, expression))
+    try:
+        condition: Test = eval(f"lambda scope: {source}", {"tests": tests})  # noqa: S307
+    except SyntaxError:
+        raise UnknownExpression(expression) from None
+    return condition
+
+
+def _test(found: re.Match[str]) -> Test:
+    if name := found["name"]:
+        wanted = not found["absent"]
+        return lambda scope: (scope.name(name) in scope.item) is wanted
+    compare, left, right = _COMPARISONS[found["compare"]], found["left"], found["right"]
+    return lambda scope: _compared(compare, scope.find(left), scope.find(right))
+
+
+def _compared(compare: Callable[[Any, Any], bool], left: Value | None, right: Value | None) -> bool:
+    """Compare two values; False if one is missing or their types differ."""
+    if left is None or right is None or left.keys() != right.keys():
+        return False
+    return compare(plain(left), plain(right))
 
 
 @lru_cache(maxsize=1000)
-def _update(expression: str) -> tuple[Callable[[Scope, Item], None], ...]:
-    return tuple(_changes(_Tokens(expression)))
+def _changes(expression: str) -> tuple[Change, ...]:
+    clauses = [*_CLAUSE.finditer(expression)]
+    if not clauses or "".join(clause[0] for clause in clauses) != expression:
+        raise UnknownExpression(expression)
+    return tuple(
+        _change(clause[1].upper(), text)
+        for clause in clauses
+        for text in re.split(r",\s*(?![^(]*\))", clause[2])
+    )
 
 
-def _changes(tokens: _Tokens) -> Iterator[Callable[[Scope, Item], None]]:
-    clauses = {"SET": _assignment, "ADD": _addition, "REMOVE": _removal}
-    while tokens.next:
-        clause = clauses.get(tokens.take().upper())
-        if clause is None:
-            raise UnknownExpression("an update that is no SET, ADD or REMOVE")
-        yield clause(tokens)
-        while tokens.takes(","):
-            yield clause(tokens)
-
-
-def _assignment(tokens: _Tokens) -> Callable[[Scope, Item], None]:
-    target = tokens.take()
-    tokens.take("=")
-    value = _sum(tokens)
+def _change(clause: str, text: str) -> Change:
+    found = _CHANGES[clause].fullmatch(text)
+    if found is None:
+        raise UnknownExpression(f"{clause} {text}")
+    target = found[1]
+    if clause == "REMOVE":
+        return lambda scope, item: item.pop(scope.name(target), None)
+    if clause == "ADD":
+        value = _sum(lambda scope: scope.find(target) or {"N": "0"}, "+", _term(found[2]))
+    else:
+        value = _sum(_term(found[2]), found[3], _term(found[4])) if found[3] else _term(found[2])
 
     def change(scope: Scope, item: Item) -> None:
         item[scope.name(target)] = value(scope)
@@ -184,42 +163,13 @@ def _assignment(tokens: _Tokens) -> Callable[[Scope, Item], None]:
     return change
 
 
-def _sum(tokens: _Tokens) -> Part:
-    left = _term(tokens)
-    sign = {"+": 1, "-": -1}.get(tokens.next)
-    if sign is None:
-        return left
-    tokens.take()
-    right = _term(tokens)
-    return lambda scope: {"N": str(plain(left(scope)) + sign * plain(right(scope)))}
+def _sum(left: Term, sign: str, right: Term) -> Term:
+    combine = operator.add if sign == "+" else operator.sub
+    return lambda scope: {"N": str(combine(plain(left(scope)), plain(right(scope))))}
 
 
-def _term(tokens: _Tokens) -> Part:
-    token = tokens.take()
-    if token != "if_not_exists":  # noqa: S105
-        return _operand(token)
-    tokens.take("(")
-    name = tokens.take()
-    tokens.take(",")
-    other = _operand(tokens.take())
-    tokens.take(")")
-    return lambda scope: scope.item.get(scope.name(name)) or other(scope)
-
-
-def _addition(tokens: _Tokens) -> Callable[[Scope, Item], None]:
-    target, value = tokens.take(), _operand(tokens.take())
-
-    def change(scope: Scope, item: Item) -> None:
-        before = item.get(scope.name(target), {"N": "0"})
-        item[scope.name(target)] = {"N": str(plain(before) + plain(value(scope)))}
-
-    return change
-
-
-def _removal(tokens: _Tokens) -> Callable[[Scope, Item], None]:
-    target = tokens.take()
-
-    def change(scope: Scope, item: Item) -> None:
-        item.pop(scope.name(target), None)
-
-    return change
+def _term(text: str) -> Term:
+    if not text.startswith("if_not_exists"):
+        return lambda scope: scope.find(text)
+    name, other = re.findall(_OPERAND, text.partition("(")[2])
+    return lambda scope: scope.find(name) or scope.find(other)

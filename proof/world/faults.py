@@ -1,44 +1,42 @@
-"""What a call meets instead of being done and answered, and what each service says to it."""
+"""Faults of calls, and the error response of each service."""
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
 
 from demo.payment_sandbox.errors import key_in_use, rate_limited, server_error
-from demo.payment_sandbox.faults import PaymentFault as Saved
+from demo.payment_sandbox.faults import PaymentFault
 from demo.payment_sandbox.http_messages import Response
 from proof.world.calls import PROVIDER, Call
 from proof.world.errors import ServiceError
 
 
 class Fault(StrEnum):
-    """What may become of a call."""
+    """A fault of a call."""
 
     CRASH_BEFORE = "crash before"
-    """Its process is killed, and the call was never made."""
+    """The calling process is killed before the call."""
     CRASH_AFTER = "crash after"
-    """Its process is killed, and the call is done."""
+    """The call is executed, and the calling process is killed."""
     REFUSED = "refused"
-    """It is certainly not done, and the answer says so."""
+    """The call is not executed, and the error response says so."""
     LOST = "answer lost"
-    """It is done, and no answer comes."""
+    """The call is executed, and its answer is lost."""
     LATE = "late"
-    """No answer comes, and some time afterwards it is done."""
+    """The caller gets no answer, and the call is executed some time later."""
     CONFLICT = "conflict"
-    """Another call is in the way: nothing is done."""
+    """The call is not executed because of another one on the same item or key."""
     THROTTLE = "throttle"
-    """There is no capacity for it: nothing is done."""
+    """The call is not executed for lack of capacity."""
     HALF = "half done"
-    """A batch is done in part, and the answer, which is none of an error, says of which."""
+    """A part of a batch is executed; the answer is a success that lists the failed entries."""
     SAVED_DONE = "saved error, done"
-    """The provider does it, fails afterwards, and answers this error for ever."""
+    """The provider executes the call, and returns an error for its key from then on."""
     SAVED_NOT_DONE = "saved error, not done"
-    """The provider fails before it does anything, and answers this error for ever."""
+    """The provider fails before it executes, and returns an error for the key from then on."""
 
 
 SAVED = {
-    Fault.SAVED_DONE: Saved.ERROR_AFTER,
-    Fault.SAVED_NOT_DONE: Saved.ERROR_BEFORE,
+    Fault.SAVED_DONE: PaymentFault.ERROR_AFTER,
+    Fault.SAVED_NOT_DONE: PaymentFault.ERROR_BEFORE,
 }
 EVERYWHERE = frozenset(set(Fault) - {Fault.CONFLICT, Fault.HALF, *SAVED})
 _KINDS = {
@@ -47,56 +45,52 @@ _KINDS = {
     f"{PROVIDER}.POST /v1/payment_intents": EVERYWHERE | {Fault.CONFLICT, *SAVED},
 }
 
-_REFUSED = {
-    "dynamodb": ("AccessDeniedException", 400),
-    "sqs": ("ServiceUnavailable", 503),
-    "sns": ("InternalError", 500),
-    "email": ("LimitExceededException", 400),
-    "secretsmanager": ("AccessDeniedException", 400),
-}
-_THROTTLED = {
-    "dynamodb": ("ThrottlingException", 400),
-    "sqs": ("RequestThrottled", 400),
-    "sns": ("Throttled", 400),
-    "email": ("TooManyRequestsException", 429),
-    "secretsmanager": ("ThrottlingException", 400),
+_ERRORS = {
+    Fault.REFUSED: {
+        "dynamodb": ("AccessDeniedException", 400),
+        "sqs": ("ServiceUnavailable", 503),
+        "sns": ("InternalError", 500),
+        "email": ("LimitExceededException", 400),
+        "secretsmanager": ("AccessDeniedException", 400),
+    },
+    Fault.THROTTLE: {
+        "dynamodb": ("ThrottlingException", 400),
+        "sqs": ("RequestThrottled", 400),
+        "sns": ("Throttled", 400),
+        "email": ("TooManyRequestsException", 429),
+        "secretsmanager": ("ThrottlingException", 400),
+    },
 }
 
 
 def kinds(service: str, operation: str) -> frozenset[Fault]:
-    """Return the faults that an operation of a service can meet."""
+    """Return the faults that are possible for an operation of a service."""
     return _KINDS.get(f"{service}.{operation}", EVERYWHERE)
 
 
 def refusal(call: Call, fault: Fault, position: int) -> Response:
-    """Return or raise what a service answers that does nothing.
+    """Return the provider's error response, or raise that of an AWS service.
 
     Args:
-        call: the call.
+        call: the call, which is not executed.
         fault: REFUSED, CONFLICT or THROTTLE.
-        position: of a transaction's entry that a conflict is about; counted round.
+        position: the entry of a transaction that is in conflict, modulo their number.
 
     Raises:
-        ServiceError: the answer of an AWS service.
+        ServiceError: the error response of an AWS service.
     """
     if call.service == PROVIDER:
-        return _provider(call, fault)
-    if fault is Fault.CONFLICT:
-        raise ServiceError(
-            "TransactionCanceledException", CancellationReasons=_reasons(call.request, position)
-        )
-    raise ServiceError(*(_REFUSED if fault is Fault.REFUSED else _THROTTLED)[call.service])
+        return _provider_error(call, fault)
+    if fault is not Fault.CONFLICT:
+        raise ServiceError(*_ERRORS[fault][call.service])
+    reasons = [{"Code": "None"} for _ in call.request["TransactItems"]]
+    conflict = {"Code": "TransactionConflict", "Message": "conflict"}
+    reasons[position % len(reasons)] = conflict
+    raise ServiceError("TransactionCanceledException", CancellationReasons=reasons)
 
 
-def _provider(call: Call, fault: Fault) -> Response:
+def _provider_error(call: Call, fault: Fault) -> Response:
     if fault is Fault.CONFLICT:
         return key_in_use(call.request.idempotency_key).answer
-    # Stripe saves what an execution came to, and no refusal before it.
+    # Stripe saves the result of an execution, and no refusal before it.
     return rate_limited() if fault is Fault.THROTTLE else server_error()
-
-
-def _reasons(request: Mapping[str, Any], position: int) -> list[dict[str, str]]:
-    entries = request["TransactItems"]
-    reasons = [{"Code": "None"} for _ in entries]
-    reasons[position % len(entries)] = {"Code": "TransactionConflict", "Message": "conflict"}
-    return reasons

@@ -1,4 +1,4 @@
-"""What is to go wrong: by chance, or by a list of actions that is followed to the letter."""
+"""Fault plans: which fault is injected where, at random or by a list of actions."""
 
 import random
 from collections import Counter
@@ -11,40 +11,44 @@ from proof.world.calls import Call
 from proof.world.faults import Fault, kinds
 
 _LASTING = 0.6
-"""How many of the faults outlast the SDK's own second attempt."""
+"""Share of the faults that the SDK's retries meet as well."""
 _SKEWED = 0.5
 """Share of function processes whose clock is slow or fast."""
 _SKEWS = (-CLOCK_SKEW_SECONDS, -60.0, 60.0, CLOCK_SKEW_SECONDS)
 
 
-class Mishap(StrEnum):
-    """What goes wrong between the calls."""
+class PlatformFault(StrEnum):
+    """A fault of queues, streams, Lambda or clocks, outside of calls."""
 
     REDELIVERED = "redelivered"
-    """A queue delivers a message again that was deleted."""
+    """A queue delivers a deleted message again."""
     VISIBLE_EARLY = "visible early"
-    """A message is delivered while a function is still at it."""
+    """A queue delivers a message that a function is working on."""
     THROTTLED = "throttled"
-    """Lambda throttles the function: messages spend a receive without an invocation."""
+    """Lambda throttles the function: messages are received without an invocation."""
     BATCH_AGAIN = "batch again"
-    """The stream hands a batch over again that was worked on to the end."""
+    """The stream delivers a batch again that the relay has finished."""
     DROPPED = "dropped"
-    """The stream loses a batch that the relay never had, as after an outage of over 24 h."""
+    """The stream loses a batch before the relay reads it, as after an outage of over 24 h."""
     SKEWED = "skewed clock"
-    """A function's clock is slow or fast, for as long as its process is warm."""
+    """A function's clock is slow or fast while its process is warm."""
+
+
+Kinds = frozenset[Fault] | frozenset[PlatformFault]
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that goes wrong.
+    """The injection of one fault.
 
     Attributes:
-        place: a call, as `module.function service.operation`, or what a mishap is about.
-        number: the how manyth at this place, from 1.
-        what: a Fault or a Mishap.
-        lasting: whether the SDK's further attempts meet it as well.
-        position: which entry of a request it is about; counted round.
-        seconds: how much later a late call is done, or how far a clock is fast.
+        place: a call site, as `module.function service.operation`, or a platform fault and its
+            function.
+        number: the occurrence at this place, from 1.
+        what: a Fault or a PlatformFault.
+        lasting: whether the SDK's retries meet it as well.
+        position: the entry of a request that it is about, modulo their number.
+        seconds: the delay of a late call, or by how much a clock is fast.
     """
 
     place: str
@@ -59,90 +63,89 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
-    """Where something could go wrong: the how manyth at its place, and what could."""
+class InjectionPoint:
+    """One occurrence of a place, and the faults that are possible there."""
 
     place: str
     number: int
-    possible: frozenset[Fault] | frozenset[Mishap]
+    possible: Kinds
 
 
-Draw = Callable[[Occasion], Action | None]
+Draw = Callable[[InjectionPoint], Action | None]
 
 
 class Plan:
-    """Says what goes wrong, and counts it.
+    """Decides which faults are injected, and counts them.
 
     Args:
-        draw: what an occasion is used for.
+        draw: returns the action for an injection point, None for no fault.
 
     Attributes:
-        seen: how often each place was come to.
-        possible: what could go wrong at each of them.
-        fired: how many of each kind took place.
-        actions: what took place, in order.
-        off: whether nothing goes wrong any more.
+        fired: number of injected faults by kind.
+        actions: the injected faults, in order.
+        off: whether no more faults are injected.
     """
 
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
-        self._met: dict[str, Action | None] = {}
-        self.seen: Counter[str] = Counter()
-        self.possible: dict[str, frozenset[Fault] | frozenset[Mishap]] = {}
+        self._first_attempts: dict[str, Action | None] = {}
+        self._seen: Counter[str] = Counter()
         self.fired: Counter[str] = Counter()
         self.actions: list[Action] = []
         self.off = False
 
     def call(self, call: Call) -> Action | None:
-        """Return what an attempt of a call meets."""
-        if call.name in self._met:
-            earlier = self._met[call.name]
-            return earlier if earlier is not None and earlier.lasting and not self.off else None
-        place = f"{call.site} {call.service}.{call.operation}"
-        found = self._drawn(place, kinds(call.service, call.operation))
+        """Return the fault of one attempt of a call."""
+        if call.name in self._first_attempts:
+            first = self._first_attempts[call.name]
+            return first if first is not None and first.lasting and not self.off else None
+        action = self._drawn(call.place, kinds(call.service, call.operation))
         if call.name:
-            self._met[call.name] = found
-        return found
+            self._first_attempts[call.name] = action
+        return action
 
-    def mishap(self, what: Mishap, about: str) -> bool:
-        """Tell whether a mishap takes place."""
-        return self._drawn(f"{what} {about}", frozenset({what})) is not None
+    def platform(self, kind: PlatformFault, function: str) -> Action | None:
+        """Return the action if a platform fault of a function occurs."""
+        return self._drawn(f"{kind} {function}", frozenset({kind}))
 
-    def skew(self, about: str) -> float:
+    def skew(self, function: str) -> float:
         """Return by how many seconds the clock of a new function process is fast."""
-        action = self._drawn(f"{Mishap.SKEWED} {about}", frozenset({Mishap.SKEWED}))
+        action = self.platform(PlatformFault.SKEWED, function)
         return 0.0 if action is None else action.seconds
 
-    def _drawn(self, place: str, possible: frozenset[Fault] | frozenset[Mishap]) -> Action | None:
-        self.seen[place] += 1
-        self.possible[place] = possible
-        action = None if self.off else self._draw(Occasion(place, self.seen[place], possible))
+    def _drawn(self, place: str, possible: Kinds) -> Action | None:
+        self._seen[place] += 1
+        point = InjectionPoint(place, self._seen[place], possible)
+        action = None if self.off else self._draw(point)
         if action is not None:
             self.fired[action.what] += 1
             self.actions.append(action)
         return action
 
 
-def chance(seed: int, faults: float, mishaps: float) -> Draw:
-    """Let things go wrong at random.
+def chance(seed: int, fault_rate: float, platform_rate: float) -> Draw:
+    """Return a draw of random faults, which depends on the seed alone.
 
     Args:
-        seed: the same one, the same things.
-        faults: how likely each call is to meet a fault.
-        mishaps: how likely each mishap is, where it could take place.
+        seed: the seed.
+        fault_rate: probability of a fault of each call.
+        platform_rate: probability of each platform fault where it is possible.
     """
     draw = random.Random(f"faults {seed}")
     clocks = random.Random(f"clocks {seed}")
 
-    def drawn(occasion: Occasion) -> Action | None:
-        [*what] = sorted(occasion.possible)
-        if what == [Mishap.SKEWED]:
-            return _skewed(occasion, clocks) if clocks.random() < _SKEWED else None
-        if draw.random() >= (mishaps if isinstance(what[0], Mishap) else faults):
+    def drawn(point: InjectionPoint) -> Action | None:
+        [*what] = sorted(point.possible)
+        if what == [PlatformFault.SKEWED]:
+            if clocks.random() >= _SKEWED:
+                return None
+            seconds = clocks.choice(_SKEWS)
+            return Action(point.place, point.number, PlatformFault.SKEWED, seconds=seconds)
+        if draw.random() >= (platform_rate if isinstance(what[0], PlatformFault) else fault_rate):
             return None
         return Action(
-            occasion.place,
-            occasion.number,
+            point.place,
+            point.number,
             draw.choice(what),
             lasting=draw.random() < _LASTING,
             position=draw.randrange(6),
@@ -152,12 +155,7 @@ def chance(seed: int, faults: float, mishaps: float) -> Draw:
     return drawn
 
 
-def _skewed(occasion: Occasion, clocks: random.Random) -> Action:
-    seconds = clocks.choice(_SKEWS)
-    return Action(occasion.place, occasion.number, Mishap.SKEWED, seconds=seconds)
-
-
 def script(actions: Iterable[Action]) -> Draw:
-    """Let just these actions take place; what is never come to never does."""
+    """Return a draw of these actions; one whose place does not occur has no effect."""
     wanted = {(action.place, action.number): action for action in actions}
-    return lambda occasion: wanted.get((occasion.place, occasion.number))
+    return lambda point: wanted.get((point.place, point.number))

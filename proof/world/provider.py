@@ -1,4 +1,4 @@
-"""The outside world: the payment provider, the e-mail service and the secret between them."""
+"""Services outside of AWS's data stores: the payment provider, e-mail and the secret."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -11,16 +11,16 @@ from demo.payment_sandbox.faults import FaultRates
 from demo.payment_sandbox.http_messages import Request, Response
 
 KEY_LIFETIME_SECONDS = 24 * 60 * 60
-_PROCESSED = "pm_processed"
-"""In the name of a payment method: its charge is answered before Stripe knows what comes of it."""
 SECRET = "sk_test_world"  # noqa: S105
+_PROCESSED = "pm_processed"
+"""Part of a payment method whose charge is answered before Stripe knows the outcome."""
 
 
 class Provider:
-    """The project's sandbox of Stripe, and requests that are still under way in it.
+    """The payment sandbox, with requests that are executed later.
 
     Args:
-        clock: the time, in seconds since the epoch.
+        clock: returns seconds since the epoch.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -28,15 +28,17 @@ class Provider:
         self._executing: set[str] = set()
 
     def answer(self, request: Request) -> Response:
-        """Do a request, unless one under its key is still under way."""
+        """Execute a request; it is in conflict with a late one of the same key."""
         if request.idempotency_key in self._executing:
             return key_in_use(request.idempotency_key).answer
         answer = self.api.answer(request)
         assert answer is not None  # noqa: S101
-        return _not_known_yet(answer) if _PROCESSED in request.body else answer
+        if _PROCESSED in request.body and answer.body.get("status") == "succeeded":
+            return replace(answer, body=answer.body | {"status": "processing"})
+        return answer
 
     def begin(self, request: Request) -> Callable[[], object]:
-        """Take a request that is done later; return what does it."""
+        """Accept a late request, and return the function that executes it."""
         key = request.idempotency_key
         if key is None or key in self._executing:
             return lambda: None
@@ -50,18 +52,18 @@ class Provider:
 
     @property
     def keys(self) -> str:
-        """Return the idempotency keys in use and under way, and what is saved under each."""
+        """The idempotency keys in use, and the saved response of each."""
         uses = self.api._charging._keys._uses  # noqa: SLF001
         return f"{sorted(uses.items(), key=repr)} {sorted(self._executing)}"
 
     def charged(self) -> Counter[str]:
-        """Return how often each order was charged."""
+        """Return the number of charges of each order."""
         charges = [charge for charge in self.api.book.charges() if charge.succeeded]
         return Counter(charge.metadata["order_id"] for charge in charges)
 
 
 class Mail:
-    """The e-mails that were sent: their recipient and subject, and how often."""
+    """The number of e-mails sent, by recipient and subject."""
 
     def __init__(self) -> None:
         self.sent: Counter[tuple[str, str]] = Counter()
@@ -71,9 +73,3 @@ class Mail:
         [to] = request["Destination"]["ToAddresses"]
         self.sent[to, request["Content"]["Simple"]["Subject"]["Data"]] += 1
         return {"MessageId": "e-mail"}
-
-
-def _not_known_yet(answer: Response) -> Response:
-    if answer.body.get("status") != "succeeded":
-        return answer
-    return replace(answer, body=answer.body | {"status": "processing"})

@@ -1,15 +1,15 @@
-"""SQS: standard queues, at least once and in any order."""
+"""SQS: standard queues, which deliver at least once and in any order."""
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from proof.world.errors import ServiceError
 
-_MOST = 10
-_IN_VAIN = 2
+_MAX_ENTRIES = 10
+_WASTED_RECEIVES = 2
 """Receives after the first, while a function is throttled."""
 
 
@@ -17,8 +17,9 @@ _IN_VAIN = 2
 class Message:
     """A message of a queue; times are in seconds since the epoch.
 
-    `handles` are its receipt handles, the newest last. `deleted` is what was asked for; a standard
-    queue may deliver it again all the same.
+    Attributes:
+        handles: its receipt handles, the newest last.
+        deleted: whether it was deleted. A standard queue may deliver it again all the same.
     """
 
     id: str
@@ -32,16 +33,23 @@ class Message:
 
     @property
     def receives(self) -> int:
-        """How often it was received."""
+        """The number of receives."""
         return len(self.handles)
+
+    def add_handle(self) -> None:
+        """Count one more receive."""
+        self.handles.append(f"{self.id}.{self.receives + 1}")
 
 
 @dataclass(slots=True)
 class Queue:
-    """A queue, its visibility timeout in seconds, and where its messages go after `most` receives.
+    """A queue.
 
     Attributes:
-        ever: every body that was ever sent to it.
+        visibility: visibility timeout in seconds.
+        most: number of receives after which a message moves to `dead_letters`.
+        messages: every message by id, also deleted ones.
+        ever: every message, in order of arrival.
     """
 
     name: str
@@ -53,11 +61,18 @@ class Queue:
 
     @property
     def waiting(self) -> list[Message]:
-        """What is in it, visible or not."""
+        """The messages that are not deleted, visible or not."""
         return [message for message in self.messages.values() if not message.deleted]
 
+    def has_visible(self, now: float) -> bool:
+        """Tell whether there is a message to receive."""
+        for message in self.messages.values():
+            if not message.deleted and message.visible_at <= now:
+                return True
+        return False
+
     def receive(self, count: int, now: float, visibility: float | None = None) -> list[Message]:
-        """Receive messages; what was received too often already moves to the dead letters."""
+        """Receive visible messages; one with too many receives moves to the dead letters."""
         received: list[Message] = []
         for message in self.waiting:
             if message.visible_at <= now and len(received) < count:
@@ -67,32 +82,35 @@ class Queue:
     def receive_these(
         self, messages: Iterable[Message], now: float, visibility: float | None = None
     ) -> list[Message]:
-        """Receive these messages; those received too often move to the dead letters."""
+        """Receive these messages; one with too many receives moves to the dead letters."""
         received: list[Message] = []
         for message in messages:
             if message.receives >= (self.most or math.inf) and self.dead_letters is not None:
-                self._move(message, self.dead_letters, now)
+                message.deleted = True
+                self.dead_letters.add(
+                    Message(message.id, message.body, message.attributes, message.sent_at, now)
+                )
                 continue
             message.visible_at = now + (self.visibility if visibility is None else visibility)
             message.first_received_at = message.first_received_at if message.receives else now
-            message.handles.append(f"{message.id}.{message.receives + 1}")
+            message.add_handle()
             received.append(message)
         return received
 
     def waste(self, messages: Iterable[Message], now: float) -> None:
-        """Spend further receives of messages, whose function is throttled all the while."""
+        """Add further receives to messages, as while their function is throttled."""
         for message in messages:
-            for _ in range(_IN_VAIN):
-                message.handles.append(f"{message.id}.{message.receives + 1}")
-            message.visible_at = now + (1 + _IN_VAIN) * self.visibility
+            for _ in range(_WASTED_RECEIVES):
+                message.add_handle()
+            message.visible_at = now + (1 + _WASTED_RECEIVES) * self.visibility
 
     def add(self, message: Message) -> None:
-        """Take a message."""
+        """Add a message."""
         self.messages[message.id] = message
         self.ever.append(message)
 
     def by_handle(self, handle: str) -> Message:
-        """Return the message of a receipt handle, however old.
+        """Return the message of a receipt handle, which may be stale.
 
         Raises:
             ServiceError: there is no such message.
@@ -103,25 +121,21 @@ class Queue:
         return message
 
     def delete(self, handle: str) -> None:
-        """Delete a message. A stale handle is answered with success, and deletes nothing."""
+        """Delete a message. A stale handle deletes nothing, and is no error."""
         message = self.by_handle(handle)
         if handle == message.handles[-1]:
             message.deleted = True
 
-    def _move(self, message: Message, to: "Queue", now: float) -> None:
-        message.deleted = True
-        to.add(Message(message.id, message.body, message.attributes, message.sent_at, now))
-
 
 class Queues:
-    """Every queue of the deployment, by its URL.
+    """All queues.
 
     Args:
-        clock: the time, in seconds since the epoch.
+        clock: returns seconds since the epoch.
         queues: by URL.
 
     Attributes:
-        deleted: told of each message that a call is about to delete.
+        deleted: called with each message that a call is about to delete.
     """
 
     def __init__(self, clock: Callable[[], float], queues: Mapping[str, Queue]) -> None:
@@ -139,41 +153,37 @@ class Queues:
         return message
 
     def answer(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Do an operation, and return its answer.
+        """Execute an operation, and return its answer.
 
         Raises:
-            ServiceError: it is refused.
+            ServiceError: the error response.
         """
         queue = self._queues.get(request["QueueUrl"])
         if queue is None:
             raise ServiceError("AWS.SimpleQueueService.NonExistentQueue")
-        match operation:
-            case "SendMessage":
-                return self._send(queue, request)
-            case "ReceiveMessage":
-                count = request.get("MaxNumberOfMessages", 1)
-                found = queue.receive(count, self._clock(), request.get("VisibilityTimeout"))
-                return {"Messages": [*map(received, found)]} if found else {}
-            case "ChangeMessageVisibility":
-                return self._hide(queue, request)
-            case "SendMessageBatch" | "DeleteMessageBatch" | "ChangeMessageVisibilityBatch":
-                return {"Successful": [*self._each(queue, operation, request["Entries"])]}
+        single = {
+            "SendMessage": self._send,
+            "ReceiveMessage": self._receive,
+            "DeleteMessage": self._delete,
+            "ChangeMessageVisibility": self._hide,
+        }
+        if execute := single.get(operation.removesuffix("Batch")):
+            if not operation.endswith("Batch"):
+                return execute(queue, request)
+            entries = request["Entries"]
+            if not 0 < len(entries) <= _MAX_ENTRIES:
+                raise ServiceError("AWS.SimpleQueueService.TooManyEntriesInBatchRequest")
+            return {"Successful": [{"Id": e["Id"], **execute(queue, e)} for e in entries]}
         raise ServiceError("InvalidAction")
-
-    def _each(self, queue: Queue, operation: str, entries: Any) -> Iterator[dict[str, Any]]:
-        if not 0 < len(entries) <= _MOST:
-            raise ServiceError("AWS.SimpleQueueService.TooManyEntriesInBatchRequest")
-        one = {
-            "SendMessageBatch": self._send,
-            "DeleteMessageBatch": self._delete,
-            "ChangeMessageVisibilityBatch": self._hide,
-        }[operation]
-        for entry in entries:
-            yield {"Id": entry["Id"], **one(queue, entry)}
 
     def _send(self, queue: Queue, request: Mapping[str, Any]) -> dict[str, Any]:
         message = self.send(queue, request["MessageBody"], request.get("MessageAttributes", {}))
         return {"MessageId": message.id, "MD5OfMessageBody": _md5(message.body)}
+
+    def _receive(self, queue: Queue, request: Mapping[str, Any]) -> dict[str, Any]:
+        count = request.get("MaxNumberOfMessages", 1)
+        found = queue.receive(count, self._clock(), request.get("VisibilityTimeout"))
+        return {"Messages": [*map(received, found)]} if found else {}
 
     def _delete(self, queue: Queue, request: Mapping[str, Any]) -> dict[str, Any]:
         self.deleted(queue, queue.by_handle(request["ReceiptHandle"]))
@@ -189,7 +199,7 @@ class Queues:
 
 
 def received(message: Message) -> dict[str, Any]:
-    """Return a message as ReceiveMessage gives it."""
+    """Return a message in the form of ReceiveMessage."""
     return {
         "MessageId": message.id,
         "ReceiptHandle": message.handles[-1],

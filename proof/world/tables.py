@@ -1,4 +1,4 @@
-"""DynamoDB: tables with one key attribute, transactions with their reasons, and a stream."""
+"""DynamoDB: tables with a partition key, transactions with cancellation reasons, and a stream."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -8,25 +8,25 @@ from proof.world.errors import ServiceError
 from proof.world.expressions import Item, Scope, holds, updated
 
 _TOKEN_SECONDS = 10 * 60
-"""So long a transaction that comes again under its token is known for the same one."""
+"""How long a ClientRequestToken makes a transaction idempotent."""
 _PAGE = 1
-"""So many items one call of a scan looks at: so few that there are several calls."""
-_KINDS = {"Put", "Update", "Delete", "ConditionCheck"}
+"""Items of a page of a scan: so few that a scan takes several calls."""
+_NO_REASON = {"Code": "None"}
 
 
 class Tables:
-    """Every table of the deployment.
+    """All tables.
 
     Args:
         keys: the key attribute of each table, by its name.
         streamed: the table that has a stream.
-        clock: the time, in seconds since the epoch.
+        clock: returns seconds since the epoch.
 
     Attributes:
-        items: those of each table, by the value of their key.
-        stream: what changed in the streamed table, oldest first, as Lambda shows it.
-        transactions: how many have committed.
-        tokens: when each ClientRequestToken was first used, and for what.
+        items: the items of each table, by the value of their key.
+        stream: the changes of the streamed table, oldest first, in the form of Lambda's events.
+        transactions: number of committed transactions.
+        tokens: the time and content of the first transaction with each ClientRequestToken.
     """
 
     def __init__(self, keys: Mapping[str, str], streamed: str, clock: Callable[[], float]) -> None:
@@ -39,10 +39,10 @@ class Tables:
         self.transactions = 0
 
     def answer(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Do an operation, and return its answer.
+        """Execute an operation, and return its answer.
 
         Raises:
-            ServiceError: it is refused.
+            ServiceError: the error response.
         """
         match operation:
             case "TransactWriteItems":
@@ -54,7 +54,7 @@ class Tables:
                 return self._batch_get(request["RequestItems"])
             case "Scan":
                 return self._scan(request)
-        # Nobody's role allows anything else either.
+        # No role of the service allows another operation.
         raise ServiceError("AccessDeniedException")
 
     def remove(self, table: str, key: str) -> None:
@@ -62,69 +62,63 @@ class Tables:
         self._store(table, key, None, by_ttl=True)
 
     def put(self, table: str, item: Item) -> None:
-        """Write an item past all conditions, as a seed."""
-        [key] = item[self._keys[table]].values()
-        self._store(table, key, item)
+        """Write an item without a condition."""
+        self._store(table, self._key(table, item), item)
 
     def _transact(self, request: Mapping[str, Any]) -> dict[str, Any]:
         token, entries = request["ClientRequestToken"], request["TransactItems"]
-        if self._is_known(token, entries):
+        if self._is_repeated(token, entries):
             return {}
-        self._check_distinct(entries)
-        changes = [self._change(entry) for entry in entries]
-        reasons = [reason for _, reason in changes]
-        if any(reason["Code"] != "None" for reason in reasons):
+        places = {self._place(entry) for entry in entries}
+        if len(places) < len(entries):
+            raise ServiceError("ValidationException")
+        reasons = [self._reason(entry) for entry in entries]
+        if any(reason != _NO_REASON for reason in reasons):
             raise ServiceError("TransactionCanceledException", CancellationReasons=reasons)
-        for change, _ in changes:
-            if change is not None:
-                self._store(*change)
+        for entry in entries:
+            self._apply(entry)
         self.tokens[token] = (self._clock(), json.dumps(entries))
         self.transactions += 1
         return {}
 
-    def _is_known(self, token: str, entries: Any) -> bool:
-        if token not in self.tokens:
-            return False
-        when, content = self.tokens[token]
-        if self._clock() - when > _TOKEN_SECONDS:
+    def _is_repeated(self, token: str, entries: Any) -> bool:
+        when, content = self.tokens.get(token, (-_TOKEN_SECONDS, ""))
+        if token not in self.tokens or self._clock() - when > _TOKEN_SECONDS:
             return False
         if content != json.dumps(entries):
             raise ServiceError("IdempotentParameterMismatchException")
         return True
 
-    def _check_distinct(self, entries: Any) -> None:
-        places = set()
-        for [(kind, request)] in map(dict.items, entries):
-            table = request["TableName"]
-            places.add((table, self._key(table, request["Item" if kind == "Put" else "Key"])))
-        if len(places) < len(entries):
-            raise ServiceError("ValidationException")
-
-    def _change(
-        self, entry: Mapping[str, Any]
-    ) -> tuple[tuple[str, str, Item | None] | None, dict[str, Any]]:
-        """What an entry would do to which item, and the reason not to."""
-        [(kind, request)] = entry.items()
-        if kind not in _KINDS:
-            raise ServiceError("ValidationException")
+    def _place(self, entry: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the table and key of an entry of a transaction."""
+        [request] = entry.values()
         table = request["TableName"]
-        key = self._key(table, request["Item"] if kind == "Put" else request["Key"])
+        return table, self._key(table, request["Item"] if "Put" in entry else request["Key"])
+
+    def _reason(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the cancellation reason of an entry, whose code may be `None`."""
+        [request] = entry.values()
+        table, key = self._place(entry)
         before = self.items[table].get(key)
-        scope = Scope.of(before, request)
-        if not holds(request.get("ConditionExpression"), scope):
-            reason: dict[str, Any] = {"Code": "ConditionalCheckFailed", "Message": "failed"}
-            if before and request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD":
-                reason["Item"] = before
-            return None, reason
+        if holds(request.get("ConditionExpression"), Scope.of(before, request)):
+            return _NO_REASON
+        reason: dict[str, Any] = {"Code": "ConditionalCheckFailed", "Message": "failed"}
+        if before and request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD":
+            reason["Item"] = before
+        return reason
+
+    def _apply(self, entry: Mapping[str, Any]) -> None:
+        [(kind, request)] = entry.items()
+        table, key = self._place(entry)
         match kind:
             case "Put":
-                return (table, key, request["Item"]), {"Code": "None"}
+                self._store(table, key, request["Item"])
             case "Delete":
-                return (table, key, None), {"Code": "None"}
+                self._store(table, key, None)
             case "Update":
-                after = {**request["Key"], **updated(request["UpdateExpression"], scope)}
-                return (table, key, after), {"Code": "None"}
-        return None, {"Code": "None"}
+                scope = Scope.of(self.items[table].get(key), request)
+                after = request["Key"] | updated(request["UpdateExpression"], scope)
+                self._store(table, key, after)
 
     def _batch_get(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         found = {
@@ -160,20 +154,17 @@ class Tables:
         return str(key)
 
     def _store(self, table: str, key: str, after: Item | None, *, by_ttl: bool = False) -> None:
-        before = self.items[table].get(key)
-        if after is None:
-            self.items[table].pop(key, None)
-        else:
+        before = self.items[table].pop(key, None) if after is None else self.items[table].get(key)
+        if after is not None:
             self.items[table][key] = after
         if table == self._streamed and before != after:
             self._emit(key, before, after, by_ttl=by_ttl)
 
     def _emit(self, key: str, before: Item | None, after: Item | None, *, by_ttl: bool) -> None:
-        name = "REMOVE" if after is None else "MODIFY" if before else "INSERT"
         images = {"OldImage": before, "NewImage": after}
-        record = {
+        record: dict[str, Any] = {
             "eventID": f"{len(self.stream)}",
-            "eventName": name,
+            "eventName": "REMOVE" if after is None else "MODIFY" if before else "INSERT",
             "eventSource": "aws:dynamodb",
             "dynamodb": {
                 "Keys": {self._keys[self._streamed]: {"S": key}},

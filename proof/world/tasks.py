@@ -1,7 +1,7 @@
-"""Tasks that take turns, in one thread and in virtual time: the same choices, the same course.
+"""Tasks in one thread and in virtual time: the same choices make the same execution.
 
-A task runs until it pauses, which it does at each call to the outside. Tasks of one process are
-killed together, and at a pause only: what lies between two calls is done or not done as one.
+A task runs until it pauses, which it does at each call to the outside. The tasks of a process are
+killed together, and only while they pause.
 """
 
 import math
@@ -16,12 +16,12 @@ START = 1_800_000_000.0
 
 
 class Killed(BaseException):
-    """The end of a process, which no handler of errors survives."""
+    """The end of a killed process; no `except Exception` catches it."""
 
 
 @dataclass(eq=False)
 class Process:
-    """What is killed together; `deadline` is when it is killed in any case."""
+    """A process, which is killed at `deadline` at the latest."""
 
     name: str
     deadline: float = math.inf
@@ -30,7 +30,7 @@ class Process:
 
 @dataclass(eq=False)
 class Task:
-    """A function on its way: when it goes on, and in the end what it returned or raised."""
+    """A running function; in the end, its result or error."""
 
     process: Process
     thread: greenlet = field(repr=False)
@@ -41,15 +41,15 @@ class Task:
 
     @property
     def ended(self) -> bool:
-        """Whether it is over."""
+        """Whether it has returned or raised."""
         return bool(self.thread.dead)
 
 
 class Tasks:
-    """Everything that is under way, and the time.
+    """All tasks, and the time.
 
     Attributes:
-        now: in seconds since the epoch.
+        now: seconds since the epoch.
     """
 
     def __init__(self) -> None:
@@ -59,16 +59,16 @@ class Tasks:
         self._timers: list[tuple[float, Callable[[], object]]] = []
 
     def clock(self) -> float:
-        """Return the time, in seconds since the epoch."""
+        """Return seconds since the epoch."""
         return self.now
 
     def start(self, process: Process, function: Callable[[], Any]) -> Task:
-        """Begin a task, which runs when its turn has come."""
+        """Create a task, which `run` begins."""
 
         def body() -> None:
             try:
                 task.result = function()
-            except BaseException as error:  # it is whoever waits for the task who is to know
+            except BaseException as error:  # kept for the task that waits for this one
                 task.error = error
 
         task = Task(process, greenlet(body, self._hub), self.now)
@@ -76,52 +76,53 @@ class Tasks:
         return task
 
     def at(self, time: float, action: Callable[[], object]) -> None:
-        """Let something happen at a time."""
+        """Set a timer."""
         self._timers.append((time, action))
 
     @property
     def current(self) -> Task | None:
-        """The task that is running; None outside of all."""
+        """The running task; None outside of all tasks."""
         return self._tasks.get(getcurrent())
 
     @property
     def alive(self) -> list[Task]:
-        """Those that have not ended."""
+        """The tasks that have not ended."""
         return [task for task in self._tasks.values() if not task.ended]
 
     @property
     def ready(self) -> list[Task]:
-        """Those that can go on now."""
-        return [task for task in self._tasks.values() if self._is_ready(task)]
-
-    def _is_ready(self, task: Task) -> bool:
-        return task.wakes_at <= self.now and all(other.ended for other in task.waits_for)
+        """The tasks that can continue now."""
+        return [
+            task
+            for task in self._tasks.values()
+            if task.wakes_at <= self.now and all(other.ended for other in task.waits_for)
+        ]
 
     @property
     def next_time(self) -> float:
-        """When the next task or timer is due; infinity if nothing is."""
+        """The time of the next task or timer; infinity if there is none."""
         waking = [task.wakes_at for task in self._tasks.values() if not task.waits_for]
         return min([*waking, *(time for time, _ in self._timers)], default=math.inf)
 
     def run(self, task: Task) -> None:
-        """Let a task go on until it pauses or ends; clear away what died with it."""
+        """Continue a task until it pauses or ends."""
         if task.process.deadline < self.now:
             task.process.dead = True
         task.thread.switch()
-        self._bury()
+        self._end_killed()
 
     def fire(self) -> None:
-        """Let happen what is due."""
+        """Run the timers that are due."""
         due = [timer for timer in self._timers if timer[0] <= self.now]
         self._timers = [timer for timer in self._timers if timer[0] > self.now]
         for _, action in due:
             action()
 
     def pause(self, seconds: float = 0.0, waits_for: Iterable[Task] = ()) -> None:
-        """Let others go on, for so long or until some tasks have ended; for the running task.
+        """Suspend the running task for some time, or until other tasks have ended.
 
         Raises:
-            Killed: it is over.
+            Killed: its process is killed.
         """
         task = self.current
         assert task is not None  # noqa: S101
@@ -133,18 +134,18 @@ class Tasks:
             raise Killed
 
     def kill(self, process: Process) -> None:
-        """Kill a process. A task of its own that asks for it dies at its next pause."""
+        """Kill a process; the running task, if it is of this process, ends at its next pause."""
         process.dead = True
         if self.current is None:
-            self._bury()
+            self._end_killed()
 
     def kill_all(self) -> None:
-        """End every task, as a world does that is left before it is at rest."""
+        """Kill every process."""
         for task in self._tasks.values():
             task.process.dead = True
-        self._bury()
+        self._end_killed()
 
-    def _bury(self) -> None:
+    def _end_killed(self) -> None:
         for task in [task for task in self._tasks.values() if task.process.dead]:
             while not task.ended:
                 task.wakes_at = self.now
@@ -153,11 +154,7 @@ class Tasks:
 
 
 class Pool:
-    """Stands in for a pool of threads: each call is a task of the process that asks.
-
-    Args:
-        tasks: where they take turns.
-    """
+    """Stands in for a ThreadPoolExecutor: each call is a task of the process that makes it."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
@@ -169,7 +166,7 @@ class Pool:
         pass
 
     def map(self, function: Callable[[Any], Any], arguments: Iterable[Any]) -> list[Any]:
-        """Call a function with each argument, side by side."""
+        """Call a function with each argument, concurrently."""
         running = self._tasks.current
         assert running is not None  # noqa: S101
         started = [self._tasks.start(running.process, partial(function, one)) for one in arguments]

@@ -1,4 +1,4 @@
-"""SNS: topics that copy each message into every queue that subscribes to its type."""
+"""SNS: topics that send each message to every queue that subscribes to its event type."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,33 +7,27 @@ from proof.world.queues import Queue, Queues
 
 _ENTRY = "PublishBatchRequestEntries.member"
 
-
 Subscribers = Mapping[str, Mapping[str, Sequence[Queue]]]
-"""By topic and by event type: the queues that subscribe to it."""
+"""The subscribed queues by topic and event type."""
 
 
 class Topics:
-    """All topics, by ARN.
-
-    Args:
-        queues: where messages are sent.
-        subscribers: of each topic.
-    """
+    """All topics, by ARN."""
 
     def __init__(self, queues: Queues, subscribers: Subscribers) -> None:
         self._queues = queues
         self._subscribers = subscribers
 
     def answer(self, form: Mapping[str, str], *, half: bool = False) -> dict[str, Any]:
-        """Publish a batch, or the second half of it, and return the answer for each entry."""
-        entries = list(_entries(form))
-        left_out = (len(entries) + 1) // 2 if half else 0
-        for entry in entries[left_out:]:
+        """Publish a batch, or only its second half, and return the result of each entry."""
+        entries = [*_entries(form)]
+        failures = (len(entries) + 1) // 2 if half else 0
+        for entry in entries[failures:]:
             self.publish(form["TopicArn"], entry["type"], entry["body"])
         failed = {"Code": "InternalError", "SenderFault": "false"}
         return {
-            "Successful": [{"Id": e["id"], "MessageId": "m"} for e in entries[left_out:]],
-            "Failed": [{"Id": e["id"], **failed} for e in entries[:left_out]],
+            "Successful": [{"Id": e["id"], "MessageId": "m"} for e in entries[failures:]],
+            "Failed": [{"Id": e["id"], **failed} for e in entries[:failures]],
         }
 
     def publish(self, topic: str, event_type: str, body: str) -> None:

@@ -1,4 +1,4 @@
-"""The world: services, time, and what becomes of each call."""
+"""The world: all services, the time, and the fault of each call."""
 
 import random
 import time
@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
-from proof.world.calls import PROVIDER, Call, Silence, connected, new_owners
+from proof.world.calls import PROVIDER, Call, NoAnswer, connected, new_owners
 from proof.world.errors import ServiceError
 from proof.world.faults import SAVED, Fault, refusal
 from proof.world.plan import Action, Plan
@@ -17,29 +17,29 @@ from proof.world.tables import Tables
 from proof.world.tasks import START, Killed, Pool, Process, Tasks
 from proof.world.topics import Subscribers, Topics
 
-SILENCE_SECONDS = {PROVIDER: 6.0}
-"""How long a caller waits for an answer that does not come; AWS's as long as `once.sdk` says."""
+TIMEOUT_SECONDS = {PROVIDER: 6.0}
+"""How long a caller waits for an answer; one second for AWS, as `once.sdk` configures it."""
 
-_THREADS = (
+_THREAD_POOLS = (
     "once.batch.group_commit.ThreadPoolExecutor",
     "once.ops.outbox.republish.ThreadPoolExecutor",
 )
 
 
 class World:
-    """Everything outside the functions, in one state at a time.
+    """Everything outside of the functions.
 
     Args:
         keys: the key attribute of each table.
         dedup: the table of dedup records.
         queues: by URL.
         subscribers: the queues that subscribe to each type of each topic.
-        plan: what goes wrong.
-        seed: of everything else that is left to chance.
+        plan: the faults.
+        seed: of all other random choices.
 
     Attributes:
-        log: what took place, a line each.
-        owners: the process that made each owner's token of a pending effect.
+        log: the trace, a line for each call.
+        owners: the process that made each owner token of a pending effect.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class World:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Have all calls, all waiting and all threads of this Python process in this world."""
+        """Redirect the calls, sleeps and thread pools of this Python process to this world."""
         sleep = time.sleep
 
         def wait(seconds: float) -> None:
@@ -74,31 +74,36 @@ class World:
         with ExitStack() as stack:
             stack.enter_context(connected(self.respond))
             stack.enter_context(patch.object(time, "sleep", wait))
-            for threads in _THREADS:
-                stack.enter_context(patch(threads, lambda _: Pool(self.tasks)))
+            for pool in _THREAD_POOLS:
+                stack.enter_context(patch(pool, lambda _: Pool(self.tasks)))
             random.seed(self._seed)
             yield
 
     def respond(self, call: Call) -> Any:
-        """Do a call, or let it meet what is planned.
+        """Execute a call, with its planned fault.
 
         Raises:
-            ServiceError: it is refused.
-            Silence: no answer comes.
-            Killed: so is its process.
+            ServiceError: the error response.
+            NoAnswer: the caller gets no answer.
+            Killed: the calling process is killed.
         """
-        self._note_owners(call)
+        task = self.tasks.current
+        if task is not None:
+            self.owners |= dict.fromkeys(new_owners(call), task.process)
         action = self._planned(call)
-        self._note(call, action)
-        if action is None:
-            return self.do(call)
-        return self._met(call, action)
+        fault = f"  ** {action.what} **" if action else ""
+        name = task.process.name if task else "-"
+        self.log.append(
+            f"{self.tasks.now - START:10.3f} {name}: {call.site} "
+            f"{call.service}.{call.operation}{fault}"
+        )
+        return self.do(call) if action is None else self._with_fault(call, action)
 
     def do(self, call: Call) -> Any:
-        """Do a call as its service does.
+        """Execute a call without a fault.
 
         Raises:
-            ServiceError: the service refuses it.
+            ServiceError: the error response.
         """
         match call.service:
             case "dynamodb":
@@ -114,26 +119,22 @@ class World:
         return self.provider.answer(call.request)
 
     def _planned(self, call: Call) -> Action | None:
-        """Wait for the call's turn, and return the fault that it meets."""
+        """Wait until the call is scheduled, and return its fault."""
         action = self.plan.call(call)
         self.tasks.pause(self.random.choice((0.002, 0.01, 0.05)))
         return action
 
-    def _met(self, call: Call, action: Action) -> Any:
+    def _with_fault(self, call: Call, action: Action) -> Any:
+        if action.what in (Fault.CRASH_AFTER, Fault.LOST):
+            self._do_unanswered(call)
         match action.what:
-            case Fault.CRASH_BEFORE:
-                self._die()
-            case Fault.CRASH_AFTER:
-                with suppress(ServiceError):
-                    self.do(call)
-                self._die()
-            case Fault.LOST:
-                with suppress(ServiceError):
-                    self.do(call)
-                self._be_silent(call)
+            case Fault.CRASH_BEFORE | Fault.CRASH_AFTER:
+                self._kill_caller()
             case Fault.LATE:
                 self.tasks.at(self.tasks.now + action.seconds, self._later(call))
-                self._be_silent(call)
+                self._time_out(call)
+            case Fault.LOST:
+                self._time_out(call)
             case Fault.HALF:
                 return self.topics.answer(call.request, half=True)
             case Fault.SAVED_DONE | Fault.SAVED_NOT_DONE:
@@ -141,35 +142,21 @@ class World:
                 return self.do(call)
         return refusal(call, Fault(action.what), action.position)
 
-    def _die(self) -> None:
+    def _do_unanswered(self, call: Call) -> None:
+        with suppress(ServiceError):
+            self.do(call)
+
+    def _kill_caller(self) -> None:
         task = self.tasks.current
         assert task is not None  # noqa: S101
         self.tasks.kill(task.process)
         raise Killed
 
-    def _be_silent(self, call: Call) -> None:
-        self.tasks.pause(SILENCE_SECONDS.get(call.service, 1.0))
-        raise Silence
+    def _time_out(self, call: Call) -> None:
+        self.tasks.pause(TIMEOUT_SECONDS.get(call.service, 1.0))
+        raise NoAnswer
 
     def _later(self, call: Call) -> Any:
         if call.service == PROVIDER:
             return self.provider.begin(call.request)
-
-        def do() -> None:
-            with suppress(ServiceError):
-                self.do(call)
-
-        return do
-
-    def _note_owners(self, call: Call) -> None:
-        if (task := self.tasks.current) is not None:
-            self.owners |= dict.fromkeys(new_owners(call), task.process)
-
-    def _note(self, call: Call, action: Action | None) -> None:
-        task = self.tasks.current
-        name = task.process.name if task else "-"
-        what = f"  ** {action.what} **" if action else ""
-        self.log.append(
-            f"{self.tasks.now - START:10.3f} {name}: {call.site} "
-            f"{call.service}.{call.operation}{what}"
-        )
+        return lambda: self._do_unanswered(call)

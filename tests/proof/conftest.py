@@ -1,4 +1,4 @@
-"""What a world needs of its process is gone when its tests are over."""
+"""Fixtures of the proofs' tests."""
 
 import os
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from proof.shop.clients import clients
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _leave_nothing_behind() -> Iterator[None]:
+def _restore_clients_and_environment() -> Iterator[None]:
     with patch.dict(os.environ), patch.object(boto3, "DEFAULT_SESSION", None):
         yield
-    for made in (clients, provider._secrets, mail._client):
-        made.cache_clear()
+    for cached in (clients, provider._secrets, mail._client):
+        cached.cache_clear()

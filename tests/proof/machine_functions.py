@@ -1,29 +1,39 @@
-"""A consumer's function behind its queue, on the stage of a machine."""
+"""A consumer's function, and an external provider, on the stage of a machine."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from aws_lambda_powertools import Logger
+
+from demo.payment_sandbox.http_messages import Response
 from once.consumer import Consumer
+from once.errors import KeySpent, NotDone
 from once.runtime import Runtime
 from once.settings import Settings, TableSettings
 from once.testing.events import sqs_record
 from proof.shop.clients import clients
 from proof.shop.service import DEDUP, Context, url
+from proof.world.calls import PROVIDER, Call, site
+from proof.world.metrics import NoMetrics
 from proof.world.queues import Message, Queue, received
 from proof.world.tasks import Process
-from tests.proof.machines import LOGGER, NO_METRICS, Stage, Trouble
+from tests.proof.machines import Faults, Stage
+
+KEY_LIFETIME = 24 * 60 * 60
+"""How long the provider remembers a key, in seconds."""
+LOGGER = Logger(service="machines", level="CRITICAL")
 
 
 class Function:
-    """A consumer's function behind its queue. What was warm is used again, unless it was killed.
+    """A consumer's function behind its queue. A process stays warm unless it is killed.
 
     Args:
         stage: where it runs.
-        consumer: what it does.
-        queue: its queue, with its dead letters.
-        acknowledged: told of each message before it is deleted.
-        seconds: after which it is killed.
+        consumer: its handlers.
+        queue: its queue, which has dead letters.
+        acknowledged: called with each message before it is deleted.
         more: fields of `once.settings.Settings` that differ from their defaults.
     """
 
@@ -32,7 +42,7 @@ class Function:
         stage: Stage,
         consumer: Consumer,
         queue: Queue,
-        acknowledged: Callable[[Message], object],
+        acknowledged: Callable[[Message], object] = lambda _: None,
         **more: Any,
     ) -> None:
         assert queue.dead_letters is not None
@@ -52,26 +62,16 @@ class Function:
         )
 
     def replace(self) -> None:
-        """Let the next one be new: nothing is warm any more."""
+        """End all warm processes."""
         self._idle.clear()
 
-    def deliver(
-        self,
-        messages: Sequence[Message],
-        troubles: Sequence[Trouble | None] = (),
-        *,
-        seconds: float = 30,
-        skew: float = 0,
-    ) -> None:
-        """Begin an invocation with these messages, wherever they were.
-
-        It has so many seconds. If it is a new process, its clock is fast by `skew` seconds.
-        """
-        records = [self._handed_out(message) for message in messages]
+    def deliver(self, messages: Sequence[Message], faults: Faults = (), *, skew: float = 0) -> None:
+        """Start an invocation with any messages; the clock of a new process is fast by `skew`."""
+        records = [self._received(message) for message in messages]
         handles = {message.id: message.handles[-1] for message in messages}
 
         def work(process: Process) -> None:
-            with self._one(process, skew) as handle:
+            with self._handler(process, skew) as handle:
                 answer = handle({"Records": records}, Context(process, self._stage.tasks.clock))
             failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
             assert failed <= handles.keys(), "the answer names messages of another batch"
@@ -80,10 +80,10 @@ class Function:
                     self._acknowledged(message)
                     self._queue.delete(handles[message.id])
 
-        self._stage.start(self._consumer.name, seconds, work, troubles)
+        self._stage.start(self._consumer.name, 30, work, faults)
 
     @contextmanager
-    def _one(self, process: Process, skew: float) -> Iterator[Any]:
+    def _handler(self, process: Process, skew: float) -> Iterator[Any]:
         yield (handle := self._idle.pop() if self._idle else self._new(skew))
         if not process.dead:
             self._idle.append(handle)
@@ -96,16 +96,69 @@ class Function:
             logger=LOGGER,
             clock=lambda: self._stage.tasks.now + skew,
             sleep=self._stage.tasks.pause,
-            metrics=NO_METRICS,
+            metrics=NoMetrics(),  # type: ignore[arg-type]
         )
         return self._consumer.bound_to(runtime)
 
-    def _handed_out(self, message: Message) -> dict[str, Any]:
+    def _received(self, message: Message) -> dict[str, Any]:
         now = self._stage.tasks.now
-        message.handles.append(f"{message.id}.{message.receives + 1}")
+        message.add_handle()
         message.first_received_at = message.first_received_at or now
         message.visible_at = now + self._queue.visibility
         record = sqs_record(received(message), f"arn:aws:sqs:us-east-1:1:{self._queue.name}")
         group = message.attributes.get("group", {}).get("StringValue")
         more = {"MessageGroupId": group} if group else {}
         return record | {"attributes": record["attributes"] | more}
+
+
+class Provider:
+    """A provider that executes once for each key that it remembers, and each time without a key.
+
+    Attributes:
+        done: number of executions of each name.
+        first_used: when each key was first used.
+        saves_error: whether the next execution with a key ends in a saved error, `done` or
+            `not done`.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self.done: Counter[str] = Counter()
+        self.first_used: dict[str, float] = {}
+        self.saves_error = ""
+        self._stage = stage
+        self._saved: dict[str, tuple[float, str]] = {}
+        stage.provider = self  # type: ignore[assignment]
+
+    def request(self, name: str, key: str = "") -> str:
+        """Make a request from a function, with its fault.
+
+        Raises:
+            NotDone: the request was refused.
+            KeySpent: the provider has saved an error for the key.
+        """
+        answer = self._stage.respond(Call(PROVIDER, "request", (name, key), "", site()))
+        if isinstance(answer, Response):
+            raise NotDone("the provider was never reached")
+        if answer == "error":
+            raise KeySpent("the provider has saved an error")
+        return str(answer)
+
+    def answer(self, request: tuple[str, str]) -> str:
+        """Execute a request, and return `done` or a saved `error`."""
+        name, key = request
+        now = self._stage.tasks.now
+        if not key:
+            self.done[name] += 1
+            return "done"
+        self.first_used.setdefault(key, now)
+        when, saved = self._saved.get(key, (now, ""))
+        if saved and now - when < KEY_LIFETIME:
+            return saved
+        kind, self.saves_error = self.saves_error, ""
+        self.done[name] += kind != "not done"
+        self._saved[key] = (now, "error" if kind else "done")
+        return self._saved[key][1]
+
+    def begin(self, request: tuple[str, str]) -> Any:
+        """Accept a late request, and return the function that executes it."""
+        return lambda: self.answer(request)

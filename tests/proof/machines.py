@@ -1,7 +1,7 @@
-"""What the rule machines share: a world whose functions go on by turns, and meet what rules say.
+"""Base of the rule machines: a world whose functions advance by rules, with drawn faults.
 
-A machine begins functions, lets one or the other go on to its next call, and lets time pass. What
-its calls meet is drawn together with the function, one after the other: most often nothing.
+A machine starts functions, advances them from call to call, and lets time pass. The faults of a
+function's calls are drawn with it; most calls have none.
 """
 
 import math
@@ -10,12 +10,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from aws_lambda_powertools import Logger
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine
 
 from proof.shop.clients import clients
 from proof.shop.operator import on_time
@@ -23,19 +22,19 @@ from proof.shop.service import DEDUP, url
 from proof.world.calls import Call
 from proof.world.expressions import plain
 from proof.world.faults import Fault
-from proof.world.plan import Action, Occasion, Plan
+from proof.world.plan import Action, InjectionPoint, Plan
 from proof.world.queues import Queue
 from proof.world.tasks import Killed, Process, Task
 from proof.world.topics import Subscribers
 from proof.world.world import World
 
 _EXAMPLES = "ONCE_MACHINE_EXAMPLES"
-_TURN_SECONDS = 0.05
-"""Longer than any call that is answered: at the next turn, whoever was at one can go on."""
+_STEP_SECONDS = 0.05
+"""Longer than any call with an answer: in the next step, its function is ready."""
 
 
 def quick(examples: int) -> settings:
-    """Return the settings of a machine: the same runs each time, unless more of them are wanted."""
+    """Return a machine's settings; its runs are random only if the variable asks for more."""
     return settings(
         deadline=None,
         database=None,
@@ -46,8 +45,8 @@ def quick(examples: int) -> settings:
     )
 
 
-class Trouble(NamedTuple):
-    """What a call meets, where it can: see `proof.world.plan.Action`."""
+class CallFault(NamedTuple):
+    """The fault of a call, if it is possible there; see `proof.world.plan.Action`."""
 
     what: Fault
     lasting: bool
@@ -55,28 +54,21 @@ class Trouble(NamedTuple):
     seconds: float
 
 
-_TROUBLE = st.builds(
-    Trouble,
+_FAULT = st.builds(
+    CallFault,
     st.sampled_from(Fault),
     st.booleans(),
     st.integers(0, 5),
     st.sampled_from([0.1, 5.0, 60.0]),
 )
-TROUBLES = st.lists(st.one_of(st.none(), _TROUBLE, _TROUBLE), max_size=10)
+FAULTS = st.lists(st.one_of(st.none(), _FAULT, _FAULT), max_size=10)
+Faults = Sequence[CallFault | None]
 PICKS = st.lists(st.integers(0, 3), min_size=1, max_size=15)
-"""Which of the functions under way goes on, turn by turn; counted round."""
-
-LOGGER = Logger(service="machines", level="CRITICAL")
-NO_METRICS: Any = SimpleNamespace(
-    metric_set={},
-    add_metric=lambda **_: None,
-    add_dimension=lambda *_: None,
-    flush_metrics=lambda: None,
-)
+"""The function that advances in each step, modulo their number."""
 
 
 class Stage(World):
-    """A world of which a machine is the director.
+    """A world that a machine controls.
 
     Args:
         keys: the key attribute of each business table.
@@ -84,7 +76,7 @@ class Stage(World):
         subscribers: the queues that subscribe to each type of each topic.
 
     Attributes:
-        hear: told of each call before anything becomes of it; what it raises is the answer.
+        observe: called with each call before it is executed; its error is the answer.
     """
 
     def __init__(
@@ -93,12 +85,12 @@ class Stage(World):
         queues: Iterable[Queue],
         subscribers: Subscribers | None = None,
     ) -> None:
-        clients().forget()
+        clients().reset()
         by_url = {url(queue): queue for queue in queues}
         tables = {DEDUP: "pk", **keys}
-        super().__init__(tables, DEDUP, by_url, subscribers or {}, Plan(self._drawn), seed=0)
-        self.hear: Callable[[Call], object] = lambda _: None
-        self._troubles: dict[Process, list[Trouble | None]] = {}
+        super().__init__(tables, DEDUP, by_url, subscribers or {}, Plan(self._fault), seed=0)
+        self.observe: Callable[[Call], object] = lambda _: None
+        self._faults: dict[Process, list[CallFault | None]] = {}
         self._running: list[Task] = []
         self._opened = ExitStack()
         self._opened.enter_context(self.open())
@@ -106,28 +98,30 @@ class Stage(World):
 
     @property
     def running(self) -> int:
-        """How many functions are under way."""
+        """The number of running functions."""
         return len(self._running)
 
+    @property
+    def process(self) -> Process:
+        """The process of the running task."""
+        assert self.tasks.current is not None
+        return self.tasks.current.process
+
     def start(
-        self,
-        name: str,
-        seconds: float,
-        work: Callable[[Process], object],
-        troubles: Sequence[Trouble | None] = (),
+        self, name: str, seconds: float, work: Callable[[Process], object], faults: Faults = ()
     ) -> None:
-        """Begin a function that is killed after so many seconds; `work` is given its process."""
-        process = Process(f"{name}-{len(self._troubles)}", self.tasks.now + seconds)
-        self._troubles[process] = list(troubles)
+        """Start a function in a process that is killed after some seconds."""
+        process = Process(f"{name}-{len(self._faults)}", self.tasks.now + seconds)
+        self._faults[process] = list(faults)
         self._running.append(self.tasks.start(process, partial(work, process)))
 
-    def turn(self, pick: int) -> None:
-        """Let a function go on to its next call; where all of them wait, let time pass.
+    def step(self, pick: int) -> None:
+        """Advance a function to its next call; let time pass if none is ready.
 
         Raises:
-            Exception: whatever the function raised.
+            Exception: the function's error.
         """
-        self.tasks.now += _TURN_SECONDS
+        self.tasks.now += _STEP_SECONDS
         self.tasks.fire()
         if ready := self.tasks.ready:
             self.tasks.run(ready[pick % len(ready)])
@@ -139,41 +133,56 @@ class Stage(World):
                 raise task.error
 
     def rest(self) -> None:
-        """Let everything go on that is under way, to its end."""
+        """Run everything to its end."""
         while self._running or self.tasks.next_time < math.inf:
-            self.turn(0)
+            self.step(0)
 
-    def close(self, end: Callable[[], object]) -> None:
-        """End a machine: unless a rule has failed already, `end` looks how all ends."""
-        try:
-            if sys.exc_info()[0] is None:
-                end()
-        finally:
-            for task in self._running:
-                self.tasks.kill(task.process)
-            self._opened.close()
+    def close(self) -> None:
+        """End all functions, and restore what the world has patched."""
+        self.tasks.kill_all()
+        self._opened.close()
 
     def respond(self, call: Call) -> Any:
-        """Do a call, or let it meet what is planned; see `World.respond`."""
-        self.hear(call)
+        """Execute a call; see `World.respond`."""
+        self.observe(call)
         return super().respond(call)
 
-    @property
-    def process(self) -> Process:
-        """The process that is at its turn."""
-        assert self.tasks.current is not None
-        return self.tasks.current.process
-
     def rows(self, table: str) -> dict[str, dict[str, Any]]:
-        """Return the items of a table, by key, as Python has them."""
+        """Return a table's items by key, as plain values."""
         return {
             key: {name: plain(value) for name, value in item.items()}
             for key, item in self.tables.items[table].items()
         }
 
-    def _drawn(self, occasion: Occasion) -> Action | None:
-        troubles = self._troubles[self.process]
-        trouble = troubles.pop(0) if troubles else None
-        if trouble is None or trouble.what not in occasion.possible:
+    def _fault(self, point: InjectionPoint) -> Action | None:
+        faults = self._faults[self.process]
+        fault = faults.pop(0) if faults else None
+        if fault is None or fault.what not in point.possible:
             return None
-        return Action(occasion.place, occasion.number, *trouble)
+        return Action(point.place, point.number, *fault)
+
+
+class Machine(RuleBasedStateMachine):
+    """A machine on a stage. Its invariants must also hold in the end, after `recover`."""
+
+    stage: Stage
+
+    def recover(self) -> None:
+        """Process everything that is left, without faults, and check the result."""
+        raise NotImplementedError
+
+    def advance(self, picks: Iterable[int], seconds: float = 0) -> None:
+        """Let time pass, and advance functions."""
+        self.stage.tasks.now += seconds
+        for pick in picks:
+            self.stage.step(pick)
+
+    def teardown(self) -> None:
+        try:
+            if sys.exc_info()[0] is None:  # no rule has failed
+                self.stage.rest()
+                self.recover()
+                for invariant in self.invariants:
+                    invariant.function(self)
+        finally:
+            self.stage.close()

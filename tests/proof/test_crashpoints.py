@@ -1,4 +1,4 @@
-"""Crash points: what is tried, what counts, and how a broken promise is told."""
+"""Crash points: the points of a scenario, their figures, and the report of a violation."""
 
 import json
 from dataclasses import replace
@@ -7,17 +7,42 @@ from pathlib import Path
 import pytest
 
 from proof.crashpoints import campaign, run
-from proof.crashpoints.exploration import Part, explore, parts
-from proof.crashpoints.points import begins_pairs, seconds, singles
-from proof.crashpoints.scenarios import SCENARIOS, Scenario, follow
-from proof.crashpoints.tally import Tally
+from proof.crashpoints.exploration import (
+    Part,
+    Tally,
+    begins_pairs,
+    explore,
+    parts,
+    seconds,
+    singles,
+)
+from proof.crashpoints.scenarios import SCENARIOS, Scenario
 from proof.mutants import MUTANTS
-from proof.shop.course import Course, Replay, play
+from proof.shop.run import Replay, RunResult, run_replay
 from proof.world.faults import Fault
 from proof.world.plan import Action
 
-[PAID] = [scenario for scenario in SCENARIOS if scenario.name == "an order is paid"]
-[REFUSED] = [scenario for scenario in SCENARIOS if scenario.name == "an article runs out"]
+NAMED = {scenario.name: scenario for scenario in SCENARIOS}
+PAID, REFUSED = NAMED["an order is paid"], NAMED["an article runs out"]
+CAUGHT = {
+    "no condition on the record": (PAID.name, {"stock", "accounts"}),
+    "acknowledged before the commit": (REFUSED.name, {"acknowledged in vain"}),
+    "acknowledged before it is isolated": (
+        "an order that was sent twice kills the function twice, and is isolated",
+        {"acknowledged in vain"},
+    ),
+    "checkpoint first": (PAID.name, {"unfinished"}),
+    "no answer is done": (PAID.name, {"acknowledged in vain"}),
+    "a fresh provider key on each attempt": (
+        "a function is killed after its charge, and another takes over",
+        {"charged twice"},
+    ),
+    "no fingerprint": (
+        "an order is sent again with other content, and redriven",
+        {"acknowledged in vain"},
+    ),
+}
+"""The scenario and the oracles that catch each broken protocol by a single point."""
 
 
 @pytest.fixture(autouse=True)
@@ -28,88 +53,87 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def course() -> Course:
-    return follow(REFUSED)
+def refused() -> RunResult:
+    return REFUSED.run()
 
 
 def test_no_single_point_of_an_order_that_is_paid_breaks_a_promise(reports: Path) -> None:
     assert run(processes=1, quick=True) == 0
     written = json.loads((reports / "crashpoints.json").read_text())
-    assert written["points"] == written["singles"] == len(singles(PAID, follow(PAID)))
-    assert written["singles"] > 100
+    assert written["points"] == written["singles"] == len(singles(PAID, PAID.run())) > 100
     assert (written["pairs"], written["violations"], written["in_vain"]) == (0, 0, 0)
     assert written["kinds"].keys() >= {str(kind) for kind in campaign.KINDS}
 
 
-def test_a_broken_promise_is_told_and_can_be_played_again(
+@pytest.mark.parametrize("mutant", CAUGHT)
+def test_a_broken_protocol_is_caught(mutant: str) -> None:
+    scenario, oracles = CAUGHT[mutant]
+    with MUTANTS[mutant]():
+        tallies = map(explore, parts([NAMED[scenario]], pairs=False))
+        _, result = next(broken for tally in tallies for broken in tally.broken)
+    assert result.violation is not None
+    assert result.violation.oracle in oracles
+
+
+def test_a_violation_is_printed_with_a_file_that_replays_it(
     reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(campaign, "SCENARIOS", (REFUSED,))
     with MUTANTS["acknowledged before the commit"]():
         assert run(processes=1, quick=True) == 1
         file = reports / "crashpoints-violation-1.json"
-        again = play(Replay.read(file)).violation
-    assert again is not None
-    assert again.oracle == "acknowledged in vain"
-    told = capsys.readouterr().out
-    assert str(again) in told
-    assert f"in: {REFUSED.name}" in told
-    assert "** " in told
-    assert "make sim REPLAY=reports/crashpoints-violation-1.json" in told
+        violation = run_replay(Replay.read(file)).violation
+    assert violation is not None
+    assert violation.oracle == "acknowledged in vain"
+    printed = capsys.readouterr().out
+    again = "make sim REPLAY=reports/crashpoints-violation-1.json"
+    for text in (str(violation), f"in: {REFUSED.name}", "** ", again):
+        assert text in printed
     assert json.loads((reports / "crashpoints.json").read_text())["violations"] > 0
 
 
-def test_a_kind_that_never_takes_place_fails(
+def test_a_kind_of_fault_that_does_not_occur_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(
-        campaign, "SCENARIOS", (Scenario("nothing", replace(REFUSED.traffic, orders=())),)
-    )
+    idle = Scenario("no orders", replace(REFUSED.traffic, orders=()))
+    monkeypatch.setattr(campaign, "SCENARIOS", (idle,))
     assert run(processes=1, quick=True) == 1
     assert "crash before never took place" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", sorted(campaign.KINDS))
-def test_each_kind_takes_place_and_costs_further_calls(kind: Fault, course: Course) -> None:
-    [first, *_] = course.met
-    point = Action(first.place, first.number, kind)
-    troubled = follow(REFUSED, [point])
-    assert troubled.violation is None
-    assert troubled.actions == (point,)
-    assert len(troubled.log) > len(course.log)
+def test_each_kind_of_fault_leads_to_further_calls(kind: Fault, refused: RunResult) -> None:
+    point = Action(refused.reached[0].place, refused.reached[0].number, kind)
+    result = REFUSED.run([point])
+    assert result.violation is None
+    assert result.replay.actions == (point,)
+    assert len(result.log) > len(refused.log)
 
 
-def test_a_single_point_is_every_kind_at_every_call(course: Course) -> None:
-    points = singles(REFUSED, course)
-    tried = {(point.place, point.number, point.what) for point in points}
-    assert tried == {
-        (each.place, each.number, what) for each in course.met for what in each.possible
+def test_single_points_are_all_faults_of_all_calls_without_a_fault(refused: RunResult) -> None:
+    points = singles(REFUSED, refused)
+    assert {(point.place, point.number, point.what) for point in points} == {
+        (one.place, one.number, kind) for one in refused.reached for kind in one.possible
     }
     assert len({*points}) == len(points)
-
-
-def test_where_something_goes_wrong_already_nothing_else_is_tried(course: Course) -> None:
-    [first, *_] = course.met
-    taken = replace(REFUSED, actions=(Action(first.place, first.number, Fault.LOST),))
-    points = singles(taken, course)
-    assert points
-    assert (first.place, first.number) not in {(point.place, point.number) for point in points}
-
-
-def test_a_second_point_is_at_the_next_call_of_each_place(course: Course) -> None:
-    first = next(point for point in singles(REFUSED, course) if point.what == Fault.THROTTLE)
-    alone = follow(REFUSED, [first])
-    places = [(each.place, each.number) for each in alone.met]
-    at = places.index((first.place, first.number))
-    following = [*seconds(alone, first)]
-    chosen = {(point.place, point.number) for point in following}
-    assert chosen == {
-        next(each for each in places[at + 1 :] if each[0] == place)
-        for place in {place for place, _ in places[at + 1 :]}
+    first = points[0]
+    own = replace(REFUSED, actions=(Action(first.place, first.number, Fault.LOST),))
+    assert {*singles(own, refused)} == {
+        point for point in points if (point.place, point.number) != (first.place, first.number)
     }
-    assert all(
-        follow(REFUSED, [first, second]).actions == (first, second) for second in following[::9]
-    )
+
+
+def test_second_points_are_at_the_next_call_of_each_place(refused: RunResult) -> None:
+    first = next(point for point in singles(REFUSED, refused) if point.what == Fault.THROTTLE)
+    alone = REFUSED.run([first])
+    places = [(one.place, one.number) for one in alone.reached]
+    after = places[places.index((first.place, first.number)) + 1 :]
+    following = [*seconds(alone, first)]
+    assert {(point.place, point.number) for point in following} == {
+        next(one for one in after if one[0] == place) for place, _ in after
+    }
+    for second in following[::9]:
+        assert REFUSED.run([first, second]).replay.actions == (first, second)
 
 
 def test_pairs_begin_at_the_first_call_of_each_place() -> None:
@@ -119,17 +143,16 @@ def test_pairs_begin_at_the_first_call_of_each_place() -> None:
     assert not any(part.in_pairs for part in parts([replace(REFUSED, in_pairs=False)], pairs=True))
 
 
-def test_a_point_is_counted_with_its_pairs(course: Course) -> None:
-    points = singles(REFUSED, course)
-    point = next(each for each in points if begins_pairs(each, points))
+def test_a_point_is_counted_with_its_pairs(refused: RunResult) -> None:
+    points = singles(REFUSED, refused)
+    point = next(one for one in points if begins_pairs(one, points))
     tally = explore(Part(REFUSED, point, in_pairs=True))
     assert tally.points[1] == 1
-    assert tally.points[2] == len([*seconds(follow(REFUSED, [point]), point)]) > 0
+    assert tally.points[2] == len([*seconds(REFUSED.run([point]), point)]) > 0
     assert (tally.in_vain, tally.broken) == (0, [])
 
 
-def test_what_did_not_take_place_does_not_count(course: Course) -> None:
+def test_a_point_that_does_not_occur_does_not_count(refused: RunResult) -> None:
     tally = Tally()
-    never = Action("nowhere", 1, Fault.LOST)
-    tally.count(REFUSED, [never], course)
+    tally.count(REFUSED, [Action("nowhere", 1, Fault.LOST)], refused)
     assert (tally.points.total(), tally.in_vain) == (0, 1)

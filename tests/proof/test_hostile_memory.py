@@ -1,4 +1,4 @@
-"""Ten messages that are small to send and large to decode, in a process with a memory limit."""
+"""Ten small messages that decode to large values, in a process with a memory limit."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MEGABYTES = 96
-"""What the process may take beyond what it has when it begins to read."""
+"""Memory limit, beyond the size of the process before it reads the messages."""
 
 SCRIPT = """
 import json, resource, sys
@@ -37,7 +37,7 @@ json.dump({
 
 
 def run(batch: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Let a process of its own work on a batch."""
+    """Process a batch in a new process."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         input=json.dumps([batch, MEGABYTES]),

@@ -1,122 +1,113 @@
-"""Sending dead letters back, interrupted anywhere: none is lost, and none counts twice.
+"""Machine of the redrive: interrupted anywhere, no dead letter is lost or processed twice.
 
-The operator's tools are the real ones, and consumers work meanwhile. The model: the events that
-were sent, what each has counted, and what was mailed outside, at most once, with an open end.
+The operator's tools are the real ones, and the consumer works meanwhile. The model: the events that
+were sent, the counts of each, and the e-mails, which are sent at most once.
 """
 
 import json
 from contextlib import suppress
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 from msgspec import Struct
 
-from demo.payment_sandbox.http_messages import Response
 from once.consumer import Consumer
-from once.errors import NotDone, PermanentError, Refusal
-from once.handlers.effect_declaration import Call, Policy
+from once.errors import PermanentError, Refusal
+from once.handlers.effect_declaration import Policy
 from once.handlers.transaction import Transaction
 from once.schema import Reason, Standing, State
 from once.testing.events import cloud_event
-from proof.shop.doubts import reason_of
 from proof.shop.operator import redrive
 from proof.shop.service import DEDUP
-from proof.world.calls import PROVIDER, site
-from proof.world.calls import Call as Attempt
+from proof.shop.unknown_outcomes import reason_of
+from proof.world.calls import Call
 from proof.world.queues import Message, Queue
 from proof.world.tasks import Process
-from tests.proof.machine_functions import Function
-from tests.proof.machine_outside import Post
-from tests.proof.machines import PICKS, TROUBLES, Stage, Trouble, quick
+from tests.proof.machine_functions import Function, Provider
+from tests.proof.machines import FAULTS, PICKS, Faults, Machine, Stage, quick
 
 DAY = 24 * 60 * 60
 WINDOW = 45 * DAY
-HELD = 15 * 60 + 1
-NONSENSE = "{"
-DEEDS = ["counts", "counts", "stumbles", "poisons", "writes twice", "refuses", "mails", "mails"]
-"""What each event does; all but the first and the last fail until the consumer is mended."""
+HOLD_SECONDS = 15 * 60 + 1
+DEEDS = ["counts", "counts", "fails", "poisons", "writes twice", "refuses", "mails", "mails"]
+"""The action of each event; all but the first and the last two fail until the consumer is fixed."""
 EVENTS = {f"e{number}": does for number, does in enumerate(DEEDS)}
-CONFLICTS = {"e0": "stumbles", "e6": "counts"}
-"""Other events under ids of these."""
+CONFLICTS = {"e0": "fails", "e6": "counts"}
+"""Other events with the same ids."""
+INVALID = ["{", json.dumps({"id": "e"}), json.dumps(cloud_event("unknown", {}, event_id="u"))]
 BODIES = [
     *(json.dumps(cloud_event("noted", {"does": d}, event_id=e)) for e, d in EVENTS.items()),
     *(json.dumps(cloud_event("noted", {"does": d}, event_id=e)) for e, d in CONFLICTS.items()),
-    *(NONSENSE, json.dumps({"id": "e"}), json.dumps(cloud_event("unheard of", {}, event_id="u"))),
+    *INVALID,
 ]
 
 
 class Note(Struct, frozen=True):
-    """What an event does."""
+    """The data of an event, and the request of an effect."""
 
     does: str
 
 
 class No(Refusal):
-    """A refusal that has no answer until the consumer is mended."""
+    """A refusal that is not handled until the consumer is fixed."""
 
 
-class Letters(RuleBasedStateMachine):
-    """One consumer, up to two of its functions, and up to two operators."""
+class Letters(Machine):
+    """One consumer, up to two invocations, and up to two operators."""
 
     def __init__(self) -> None:
         super().__init__()
         self.dead, self.relayed = Queue("notes-dead"), Queue("relay-dead")
         self.queue = Queue("notes", visibility=180, most=5, dead_letters=self.dead)
         self.stage = Stage({"counters": "name"}, [self.queue, self.dead, self.relayed])
-        self.stage.hear = self._check_sent_back
-        self.post = Post()
-        self.stage.provider = cast(Any, self.post)
+        self.stage.observe = self._check_redriven
+        self.provider = Provider(self.stage)
         self.function = Function(
-            self.stage, self._consumer(), self.queue, lambda _: None,
+            self.stage, self._consumer(), self.queue,
             dedup_window_seconds=WINDOW, effect_timeout_seconds=7,
         )  # fmt: skip
-        self.mended = self.weeks = False
-        self.doubts: dict[Process, set[str]] = {}
+        self.is_fixed = self.have_weeks_passed = False
+        self.seen_unknown: dict[Process, set[str]] = {}
 
     @initialize(bodies=st.lists(st.sampled_from(BODIES), min_size=5, max_size=12))
-    def events_die_and_do_not(self, bodies: list[str]) -> None:
-        """Each is on its last receive: what fails is dead at once."""
+    def send_events(self, bodies: list[str]) -> None:
+        """Each is before its last receive, so that one that fails is dead-lettered at once."""
         for body in bodies:
             message = self.stage.queues.send(self.queue, body, {})
-            message.handles += [f"{message.id}.{number}" for number in range(1, 5)]
+            for _ in range(4):
+                message.add_handle()
 
     @precondition(lambda self: self.stage.running < 2 and self._visible())
-    @rule(count=st.integers(1, 10), troubles=TROUBLES, picks=PICKS)
-    def the_consumer_works(
-        self, count: int, troubles: list[Trouble | None], picks: list[int]
-    ) -> None:
-        self.function.deliver(self._visible()[:count], troubles)
-        self.time_passes(0, picks)
+    @rule(count=st.integers(1, 10), faults=FAULTS, picks=PICKS)
+    def deliver(self, count: int, faults: Faults, picks: list[int]) -> None:
+        self.function.deliver(self._visible()[:count], faults)
+        self.advance(picks)
 
     @precondition(lambda self: self.stage.running < 2 and self.dead.waiting)
-    @rule(troubles=TROUBLES, picks=PICKS)
-    def an_operator_sends_letters_back(
-        self, troubles: list[Trouble | None], picks: list[int]
-    ) -> None:
-        self.stage.start("operator", 10 * 60, self._redrive, troubles)
-        self.time_passes(0, picks)
+    @rule(faults=FAULTS, picks=PICKS)
+    def redrive(self, faults: Faults, picks: list[int]) -> None:
+        self._start_redrive(faults)
+        self.advance(picks)
 
-    @rule(seconds=st.sampled_from([0, 1, HELD]), picks=PICKS)
-    def time_passes(self, seconds: int, picks: list[int]) -> None:
-        self.stage.tasks.now += seconds
-        for pick in picks:
-            self.stage.turn(pick)
+    @rule(seconds=st.sampled_from([0, 1, HOLD_SECONDS]), picks=PICKS)
+    def let_time_pass(self, seconds: int, picks: list[int]) -> None:
+        self.advance(picks, seconds)
 
-    @precondition(lambda self: not self.mended)
+    @precondition(lambda self: not self.is_fixed)
     @rule()
-    def the_consumer_is_mended(self) -> None:
-        self.mended = True
+    def fix_the_consumer(self) -> None:
+        self.is_fixed = True
 
     @precondition(lambda self: not self.queue.waiting and not self.stage.running)
     @rule(days=st.sampled_from([20, 44, 46]))
-    def weeks_pass(self, days: int) -> None:
-        """Only while nothing waits in the queue: SQS would delete it before."""
+    def let_weeks_pass(self, days: int) -> None:
+        """Only while the queue is empty: SQS would delete its messages before."""
         self.stage.rest()
         if not self.queue.waiting:
-            self.weeks = True
+            self.have_weeks_passed = True
             self.stage.tasks.now += days * DAY
             for key, row in self.stage.rows(DEDUP).items():
                 if row.get("expires_at", self.stage.tasks.now) < self.stage.tasks.now:
@@ -126,60 +117,57 @@ class Letters(RuleBasedStateMachine):
     def no_letter_is_lost(self) -> None:
         there = {message.body for message in self.queue.waiting + self.dead.waiting}
         lost = {message.body for message in self.queue.ever} - there
-        assert all(self._counted(body) for body in lost), lost
+        assert all(self._is_counted(body) for body in lost), lost
 
     @invariant()
-    def nothing_counts_twice(self) -> None:
+    def no_event_counts_twice(self) -> None:
         rows = self.stage.rows("counters")
         assert all(row["times"] == 1 for row in rows.values()), rows
         assert len({name.partition(" ")[0] for name in rows}) == len(rows)
 
     @invariant()
-    def nothing_is_mailed_twice(self) -> None:
-        assert all(times == 1 for times in self.post.sent.values())
+    def no_e_mail_is_sent_twice(self) -> None:
+        assert all(times == 1 for times in self.provider.done.values())
 
-    def teardown(self) -> None:
-        self.stage.close(self._all_comes_to_its_end)
-
-    def _all_comes_to_its_end(self) -> None:
-        """Without trouble, what can be worked off is: what stays has a reason to."""
-        self.stage.rest()
-        self.mended = True
+    def recover(self) -> None:
+        """Without faults, only letters that must not be redriven are left."""
+        self.is_fixed = True
         self.function.replace()
         for _ in range(3):
-            self.stage.tasks.now += HELD
-            self.stage.start("operator", 10 * 60, self._redrive)
+            self.stage.tasks.now += HOLD_SECONDS
+            self._start_redrive()
             self.stage.rest()
             while messages := self.queue.waiting:
                 self.stage.tasks.now = max(self.stage.tasks.now, messages[0].visible_at)
                 self.function.deliver(messages[:10])
                 self.stage.rest()
-        self.no_letter_is_lost()
-        self.nothing_counts_twice()
-        self.nothing_is_mailed_twice()
         for letter in self.dead.waiting:
             assert self._may_stay(letter), (reason_of(letter), letter.body)
 
     def _may_stay(self, letter: Message) -> bool:
-        reason = reason_of(letter)
-        if letter.body in BODIES[len(EVENTS) + len(CONFLICTS) :]:
-            return reason in (Reason.UNPARSEABLE, Reason.NO_KEY, Reason.UNKNOWN_TYPE)
-        if self.weeks:
-            return True  # what may be forgotten is not sent back
+        if letter.body in INVALID:
+            return reason_of(letter) in (Reason.UNPARSEABLE, Reason.NO_KEY, Reason.UNKNOWN_TYPE)
+        if self.have_weeks_passed:
+            return True  # an event whose record may have expired is not redriven
         event = json.loads(letter.body)["id"]
         conflict = any(name.startswith(f"{event} ") for name in self.stage.rows("counters"))
-        return (conflict and not self._counted(letter.body)) or event in self._doubts()
+        return (conflict and not self._is_counted(letter.body)) or event in self._unknown()
 
-    def _redrive(self, process: Process) -> None:
+    def _start_redrive(self, faults: Faults = ()) -> None:
         places = {"notes": SimpleNamespace(queue=self.queue, dead_letters=self.dead)}
         service: Any = SimpleNamespace(places=places, relay_dead_letters=self.relayed)
-        with suppress(ClientError, BotoCoreError):
-            redrive(service)
+
+        def work(process: Process) -> None:
+            with suppress(ClientError, BotoCoreError):
+                redrive(service)
+
+        self.stage.start("operator", 10 * 60, work, faults)
 
     def _consumer(self) -> Consumer:
         consumer = Consumer("notes")
         counters = consumer.table("counters")
-        mail = consumer.effect("mail", Note, policy=Policy.AT_MOST_ONCE)(self._mail)
+        declare = consumer.effect("mail", Note, policy=Policy.AT_MOST_ONCE)
+        mail = declare(lambda request, _: self.provider.request(request.does))
 
         def add(event: Note, tx: Transaction) -> None:
             key = {"name": f"{tx.event.id} {event.does}"}
@@ -191,13 +179,13 @@ class Letters(RuleBasedStateMachine):
                 case "mails":
                     tx.perform(mail, Note(tx.event.id))
                     return
-                case "stumbles" if not self.mended:
+                case "fails" if not self.is_fixed:
                     raise ValueError
-                case "poisons" if not self.mended:
+                case "poisons" if not self.is_fixed:
                     raise PermanentError
-                case "refuses" if not self.mended:
+                case "refuses" if not self.is_fixed:
                     raise No
-                case "writes twice" if not self.mended:
+                case "writes twice" if not self.is_fixed:
                     add(event, tx)
             add(event, tx)
 
@@ -207,42 +195,32 @@ class Letters(RuleBasedStateMachine):
 
         return consumer
 
-    def _mail(self, request: Note, call: Call) -> str:
-        asked = Attempt(PROVIDER, "mail", request.does, "", site())
-        answer = self.stage.respond(asked)
-        if isinstance(answer, Response):
-            raise NotDone("the post was never reached")
-        return str(answer)
-
-    def _check_sent_back(self, call: Attempt) -> None:
-        """What is in doubt from the look at the records to the sending is not to be sent."""
+    def _check_redriven(self, call: Call) -> None:
+        """Check that no unknown e-mail is redriven, if it was unknown when records were read."""
         process = self.stage.process
         if call.site.startswith("once.ops.") and call.operation == "BatchGetItem":
-            self.doubts[process] = self._doubts()
+            self.seen_unknown[process] = self._unknown()
         elif call.operation == "SendMessageBatch":
             bodies = [entry["MessageBody"] for entry in call.request["Entries"]]
             sent = {json.loads(body)["id"] for body in bodies if '"mails"' in body}
-            assert sent.isdisjoint(self.doubts.get(process, set()) & self._doubts())
+            assert sent.isdisjoint(self.seen_unknown.get(process, set()) & self._unknown())
 
-    def _doubts(self) -> set[str]:
-        """The mails that may have been sent, as far as their records tell."""
-        rows = self.stage.rows(DEDUP).items()
-        pending = {key: row for key, row in rows if row["state"] == State.PENDING}
+    def _unknown(self) -> set[str]:
+        """Return the e-mails that may have been sent, by their records."""
         return {
             key.rpartition("#")[2]
-            for key, row in pending.items()
-            if row["standing"] != Standing.NOT_DONE
+            for key, row in self.stage.rows(DEDUP).items()
+            if row["state"] == State.PENDING and row["standing"] != Standing.NOT_DONE
         }
 
     def _visible(self) -> list[Message]:
         return [m for m in self.queue.waiting if m.visible_at <= self.stage.tasks.now]
 
-    def _counted(self, body: str) -> bool:
-        if body == NONSENSE:
+    def _is_counted(self, body: str) -> bool:
+        if body in INVALID:
             return False
         event = json.loads(body)
-        does = event.get("data", {}).get("does")
-        return f"{event['id']} {does}" in self.stage.tables.items["counters"]
+        return f"{event['id']} {event['data']['does']}" in self.stage.tables.items["counters"]
 
 
 TestLetters = Letters.TestCase

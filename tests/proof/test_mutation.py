@@ -1,4 +1,4 @@
-"""Mutants are counted as they are: who is not killed survives, and a group below the goal fails."""
+"""Mutation testing: a mutant that is not killed survives, and a group below the goal fails."""
 
 import json
 from configparser import ConfigParser
@@ -7,37 +7,37 @@ from pathlib import Path
 import pytest
 
 from proof import mutation
-from proof.mutation import GROUPS, NotMeasured, configure, figures, surviving, tried
+from proof.mutation import GROUPS, NotMeasured, configure, figures, run_mutmut, surviving
 
 ROOT = Path(__file__).resolve().parents[2]
-
-CODE = """
+SHOP = {
+    "shop/code.py": """
 def larger(a, b):
     return a if a > b else b
 
 
 def unlucky(number):
     return number == 13
-"""
-TEST = """
+""",
+    "tests/test_code.py": """
 from shop.code import larger
 
 
 def test_the_larger_of_two() -> None:
     assert (larger(1, 2), larger(2, 1)) == (2, 2)
-"""
-
-SHOP = """
+""",
+    "pyproject.toml": """
 [tool.mutmut]
 source_paths = ["shop"]
 
 [tool.pytest.ini_options]
 pythonpath = ["."]
-"""
+""",
+}
 
 
 def statuses(*alive: str, status: str = "survived") -> dict[str, dict[str, str]]:
-    """Twenty mutants of each module, of which the first is killed unless the module is named."""
+    """Twenty killed mutants of each module; the first one of the given modules is not killed."""
     found: dict[str, dict[str, str]] = {name: {} for name in GROUPS}
     for name, group in GROUPS.items():
         for module in group.modules:
@@ -50,42 +50,38 @@ def statuses(*alive: str, status: str = "survived") -> dict[str, dict[str, str]]
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project of one module, of which one function has no test."""
-    for file, text in {"shop/code.py": CODE, "tests/test_code.py": TEST}.items():
-        (tmp_path / file).parent.mkdir()
+    for file, text in SHOP.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(text)
-    (tmp_path / "pyproject.toml").write_text(SHOP)
     return tmp_path
 
 
-def test_a_fault_that_no_test_notices_survives(project: Path) -> None:
-    found = tried(project)
+def test_a_fault_without_a_failing_test_survives(project: Path) -> None:
+    found = run_mutmut(project)
     alive = surviving(found)
-    assert [name for name in alive if "unlucky" in name] == [
-        name for name in found if "unlucky" in name
-    ]
-    # Of two that are equal it does not matter which is the larger.
-    assert [mutation.shown(project, name) for name in alive if "larger" in name] == [
+    assert [n for n in alive if "unlucky" in n] == [n for n in found if "unlucky" in n]
+    # Of two equal numbers, either is the larger.
+    assert [mutation.diff(project, name) for name in alive if "larger" in name] == [
         "-    return a if a > b else b\n+    return a if a >= b else b"
     ]
     assert len(found) > len(alive) > 1
 
 
-def test_without_tests_that_pass_there_is_no_figure(project: Path) -> None:
+def test_failing_tests_give_no_figures(project: Path) -> None:
     test = project / "tests" / "test_code.py"
     test.write_text(test.read_text().replace("== (2, 2)", "== (2, 3)"))
     with pytest.raises(NotMeasured, match="the tests must pass"):
-        tried(project)
+        run_mutmut(project)
 
 
-@pytest.mark.parametrize("status", ["survived", "no tests", "suspicious", "not checked"])
-def test_whoever_is_not_killed_survives(status: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "killed"),
+    [("survived", 59), ("no tests", 59), ("suspicious", 59), ("not checked", 59), ("timeout", 60)],
+)
+def test_only_a_failing_test_or_an_endless_loop_kills(status: str, killed: int) -> None:
     found = statuses("effects.ledger", status=status)
-    assert surviving(found["ledger"]) == ["once.effects.ledger.x_f__mutmut_0"]
-    assert figures(found, {})["groups"]["ledger"]["killed"] == 59
-
-
-def test_an_endless_loop_is_noticed_by_its_time() -> None:
-    assert surviving(statuses("effects.ledger", status="timeout")["ledger"]) == []
+    assert surviving(found["ledger"]) == ["once.effects.ledger.x_f__mutmut_0"][: 60 - killed]
+    assert figures(found, {})["groups"]["ledger"]["killed"] == killed
 
 
 @pytest.mark.parametrize(
@@ -95,7 +91,7 @@ def test_an_endless_loop_is_noticed_by_its_time() -> None:
         ("commit.request", "commit._record_lookup", "commit.request"),
     ],
 )
-def test_a_module_too_many_or_too_few_is_no_figure(old: str, new: str, named: str) -> None:
+def test_a_module_too_many_or_too_few_gives_no_figures(old: str, new: str, named: str) -> None:
     found = statuses()
     found["commit"] = {
         mutant.replace(f".{old}.", f".{new}."): status for mutant, status in found["commit"].items()
@@ -122,17 +118,17 @@ _FAILURES = ("failures.visibility_backoff", "failures.circuit_breaker", "failure
 def test_a_run_fails_if_one_group_is_below_the_goal(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: tuple[str, ...], status: int
 ) -> None:
-    """Of a hundred mutants five may survive; of all three hundred and twenty, sixteen."""
+    """Five of the group's hundred mutants may survive, though sixteen of all mutants might."""
     found = statuses(*_FAILURES, *more)
     found["failures"]["once.failures.circuit_breaker.x_f__mutmut_1"] = "survived"
-    given = iter(found.values())
+    results = iter(found.values())
 
-    def give(project: Path, children: int) -> dict[str, str]:
+    def next_result(project: Path, children: int) -> dict[str, str]:
         (project / "mutants").mkdir()
-        return next(given)
+        return next(results)
 
-    monkeypatch.setattr(mutation, "tried", give)
-    monkeypatch.setattr(mutation, "shown", lambda project, mutant: f"+    {mutant}")
+    monkeypatch.setattr(mutation, "run_mutmut", next_result)
+    monkeypatch.setattr(mutation, "diff", lambda project, mutant: f"+    {mutant}")
     monkeypatch.setattr("proof.report.REPORTS", tmp_path)
     assert mutation.run() == status
     report = json.loads((tmp_path / "mutants.json").read_text())

@@ -1,4 +1,4 @@
-"""The soak in small: the deployed service, some of its processes killed and answers lost."""
+"""A short soak: the deployed service, some of its processes killed and answers lost."""
 
 import json
 from collections.abc import Iterator
@@ -13,10 +13,9 @@ from demo.payment_sandbox import PaymentFault, PaymentSandbox, payment_sandbox
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
 from once.ops.aws.deployment import Deployment
 from proof.soak.drops import Drop
-from proof.soak.play import Shape, play, send_back
-from proof.soak.proxy import Proxy
-from proof.soak.route import rerouted
-from proof.soak.verdict import complaints
+from proof.soak.main import complaints
+from proof.soak.play import Shape, play, redrive_safe
+from proof.soak.proxy import Proxy, rerouted
 from tests.e2e.test_orders import placed
 
 TRAFFIC = "--count 40 --duplicates 100% --conflicts 1 --malformed 1 --declines 2"
@@ -28,7 +27,7 @@ SHORT = Shape(
     least={"sends": 80, "kills": 3, "drops": 3, "answers_lost": 1, "effects": 100},
 )
 VISIBILITY_SECONDS = 10
-"""More than any function may take here, and less than it is locally: a kill costs less waiting."""
+"""Shorter than deployed, so that a killed batch is delivered again soon."""
 
 
 @dataclass(frozen=True)
@@ -58,24 +57,24 @@ def test_nothing_is_lost_or_doubled_while_processes_die_and_answers_are_lost(
     assert figures["drops"] == sum(figures["drops_by_kind"].values())
 
 
-def test_what_functions_died_of_is_sent_back_and_nothing_else(service: Service) -> None:
+def test_only_letters_of_killed_functions_are_redriven(service: Service) -> None:
     orders, sqs = service.deployment.consumer("orders"), service.aws.client("sqs")
-    body = json.dumps(placed("order-of-the-dead", "sku"))
+    body = json.dumps(placed("o-killed", "sku"))
     why = {"once-reason": {"DataType": "String", "StringValue": "invalid-data"}}
     sqs.send_message(
         QueueUrl=orders.dead_letter_url, MessageBody=body
     )  # as SQS moves it: no reason
     sqs.send_message(QueueUrl=orders.dead_letter_url, MessageBody="{}", MessageAttributes=why)
-    assert send_back(service.aws, service.sandbox, service.deployment) == 1
+    assert redrive_safe(service.aws, service.sandbox, service.deployment) == 1
     stored = service.aws.client("dynamodb").get_item(
-        TableName=service.deployment.table("orders"), Key={"order_id": {"S": "order-of-the-dead"}}
+        TableName=service.deployment.table("orders"), Key={"order_id": {"S": "o-killed"}}
     )
     assert stored["Item"]["total"] == {"N": "2500"}
-    assert send_back(service.aws, service.sandbox, service.deployment) == 0
+    assert redrive_safe(service.aws, service.sandbox, service.deployment) == 0
     sqs.purge_queue(QueueUrl=orders.dead_letter_url)
 
 
-def test_functions_go_by_the_proxy_for_as_long_as_they_are_told_to(service: Service) -> None:
+def test_functions_use_the_proxy_until_the_context_ends(service: Service) -> None:
     name, proxy = service.deployment.consumer("orders").function_name, Proxy(1, Path("pem"))
     client = service.aws.client("lambda")
     before = _variables(client, name)

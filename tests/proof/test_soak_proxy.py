@@ -1,13 +1,13 @@
-"""The proxy: an answer that it loses is of work that was done, and what it lets by is unchanged."""
+"""The proxy: calls are forwarded unchanged, or cut off in one of three ways."""
 
-import gc
-import socket
-import socketserver
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPSConnection
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import ThreadingTCPServer
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,47 +20,42 @@ from demo.quiescence import wait_until
 from emulator.certificate import write_certificate
 from emulator.embedded_aws import HOST, EmbeddedAws
 from proof.soak.drops import Drop, Drops
-from proof.soak.http import headers
 from proof.soak.proxy import Proxy, proxying
 
 PATIENCE_SECONDS = 20
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
-HEAD = (
-    b"POST / HTTP/1.1\r\nhost: here\r\nX-Amz-Target: Any.Do\r\namz-sdk-invocation-id: 1\r\n"
-    b"amz-sdk-request: attempt=1\r\nContent-Length: %d\r\n\r\n"
-)
+HEADERS = {"amz-sdk-invocation-id": "1", "amz-sdk-request": "attempt=1", "X-Own": "a: b"}
 BODIES = (b"", b"ends\r\n\r\n", bytes(range(256)) * 2000)
+ANSWERS = {
+    "length": b"HTTP/1.1 200 OK\r\nx-crc: 1\r\nContent-Length: 4\r\n\r\n{}\r\n",
+    "chunked": b"HTTP/1.1 200 OK\r\nx-crc: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"2\r\n{}\r\n2\r\n\r\n\r\n0\r\n\r\n",
+}
 
 
-class Handler(socketserver.StreamRequestHandler):
-    """One connection to AWS: what is asked for is done, and answered when that is allowed."""
+class Handler(BaseHTTPRequestHandler):
+    """One connection to AWS: executes each request, and answers when it may."""
 
+    protocol_version = "HTTP/1.1"
     server: "Aws"
 
-    def handle(self) -> None:
-        while request := self._request():
-            self.server.done.append(request)
-            assert self.server.may_answer.wait(PATIENCE_SECONDS)
-            self.wfile.write(self.server.answer)
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.done.append((self.path, dict(self.headers.items()), body))
+        assert self.server.may_answer.wait(PATIENCE_SECONDS)
+        self.wfile.write(self.server.answer)
 
-    def _request(self) -> bytes:
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
-            if not (line := self.rfile.readline()):
-                return b""
-            head += line
-        return head + self.rfile.read(int(headers(head).get("content-length", 0)))
+    def log_message(self, *_: Any) -> None:
+        pass
 
 
-class Aws(socketserver.ThreadingTCPServer):
-    """As much of AWS as a proxy sees: TLS, requests that are done, one answer for all of them."""
+class Aws(ThreadingTCPServer):
+    """An HTTPS server with one answer to all requests."""
 
-    daemon_threads = False  # `server_close` waits for these alone
+    daemon_threads = False  # so that `server_close` waits for the connections
 
     def __init__(self, folder: Path) -> None:
-        self.done: list[bytes] = []
-        self.answer = ANSWER
+        self.done: list[tuple[str, dict[str, str], bytes]] = []
+        self.answer = ANSWERS["length"]
         self.may_answer = threading.Event()
         self.may_answer.set()
         self.certificate, key = write_certificate(folder)
@@ -70,7 +65,7 @@ class Aws(socketserver.ThreadingTCPServer):
         self.socket = context.wrap_socket(self.socket, server_side=True)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Stay silent: a connection that is cut off is what is tested."""
+        pass
 
 
 @pytest.fixture
@@ -84,19 +79,20 @@ def aws(tmp_path: Path) -> Iterator[Aws]:
 
 
 @contextmanager
-def before(aws: Aws, shares: dict[Drop, float], **options: Any) -> Iterator[Proxy]:
+def proxy_of(aws: Aws, *drops: Drop, **options: Any) -> Iterator[Proxy]:
+    """A proxy that cuts off every call in the given way."""
     there = SimpleNamespace(
         port=aws.server_address[1],
         certificate=aws.certificate,
         state_dir=aws.certificate.parent,
     )
+    shares = dict.fromkeys(drops, 1.0)
     with proxying(cast(EmbeddedAws, there), Drops(1, shares, **options)) as proxy:
         yield proxy
 
 
 @contextmanager
 def function(proxy: Proxy, *, attempts: int = 1) -> Iterator[Any]:
-    """The SDK as a function has it."""
     retries: Any = {"mode": "standard", "total_max_attempts": attempts}
     client = boto3.client(
         "dynamodb",
@@ -111,50 +107,58 @@ def function(proxy: Proxy, *, attempts: int = 1) -> Iterator[Any]:
         yield client
 
 
-def ask(client: Any) -> Any:
+def delete(client: Any) -> Any:
     return client.delete_item(TableName="orders", Key={"id": {"S": "1"}})
 
 
 def be_cut_off(client: Any) -> None:
     with pytest.raises(ConnectionClosedError):
-        ask(client)
+        delete(client)
 
 
-def talk(proxy: Proxy, requests: list[bytes], length: int) -> list[bytes]:
-    """Send requests over one connection, and return the bytes of each answer."""
+def connect(proxy: Proxy) -> closing[HTTPConnection]:
     trust = ssl.create_default_context(cafile=str(proxy.certificate))
-    plain = socket.create_connection((HOST, proxy.port), timeout=PATIENCE_SECONDS)
-    answers = []
-    with trust.wrap_socket(plain, server_hostname=HOST) as connection:
-        for request in requests:
-            connection.sendall(request)
-            with connection.makefile("rb") as answer:
-                answers.append(answer.read(length))
-    return answers
+    return closing(HTTPSConnection(HOST, proxy.port, context=trust, timeout=PATIENCE_SECONDS))
 
 
-@pytest.mark.parametrize("answer", [ANSWER, CHUNKED], ids=["length", "chunked"])
-def test_what_is_let_by_is_passed_on_byte_for_byte(aws: Aws, answer: bytes) -> None:
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_requests_and_answers_of_one_connection_are_forwarded_unchanged(
+    aws: Aws, answer: bytes
+) -> None:
     aws.answer = answer
-    requests = [HEAD % len(body) + body for body in BODIES]
-    with before(aws, {}) as proxy:
-        assert talk(proxy, requests, len(answer)) == [answer] * len(BODIES)
-    assert aws.done == requests
-    assert proxy.passed == {"Do": len(BODIES)}
+    with proxy_of(aws) as proxy, connect(proxy) as connection:
+        for body in BODIES:
+            connection.request("POST", "/path?a=%20", body, HEADERS)
+            response = connection.getresponse()
+            assert (response.status, response.read()) == (200, b"{}\r\n")
+            assert response.headers["x-crc"] == "1"
+    assert [(path, body) for path, _, body in aws.done] == [("/path?a=%20", b) for b in BODIES]
+    assert all(headers.items() >= HEADERS.items() for _, headers, _ in aws.done)
+    assert proxy.passed == {"POST /path?a=%20": len(BODIES)}
     assert not proxy.dropped
 
 
-def test_a_lost_answer_is_of_work_that_was_done(aws: Aws) -> None:
-    with before(aws, {Drop.ANSWER_LOST: 1}) as proxy, function(proxy) as client:
-        be_cut_off(client)
-        assert len(aws.done) == 1
-    assert proxy.dropped == {(Drop.ANSWER_LOST, "DeleteItem"): 1}
-    assert not proxy.passed
+@pytest.mark.parametrize(
+    ("headers", "body", "operation"),
+    [
+        ({"X-Amz-Target": "DynamoDB_20120810.GetItem"}, b"{}", "GetItem"),
+        ({}, b"Action=PublishBatch&Version=1", "PublishBatch"),
+        ({}, b"Version=1&Action=Publish", "Publish"),
+        ({}, b"{}", "POST /v2/email"),
+    ],
+)
+def test_a_call_is_counted_by_its_operation(
+    aws: Aws, headers: dict[str, str], body: bytes, operation: str
+) -> None:
+    with proxy_of(aws) as proxy, connect(proxy) as connection:
+        connection.request("POST", "/v2/email", body, HEADERS | headers)
+        connection.getresponse().read()
+    assert proxy.passed == {operation: 1}
 
 
-def test_an_answer_is_not_lost_before_there_is_one(aws: Aws) -> None:
+def test_a_lost_answer_is_lost_after_the_call_is_executed(aws: Aws) -> None:
     aws.may_answer.clear()
-    with before(aws, {Drop.ANSWER_LOST: 1}) as proxy, function(proxy) as client:
+    with proxy_of(aws, Drop.ANSWER_LOST) as proxy, function(proxy) as client:
         caller = threading.Thread(target=be_cut_off, args=[client])
         caller.start()
         wait_until("done", lambda: bool(aws.done), timeout=PATIENCE_SECONDS)
@@ -163,54 +167,52 @@ def test_an_answer_is_not_lost_before_there_is_one(aws: Aws) -> None:
         aws.may_answer.set()
         caller.join(PATIENCE_SECONDS)
         assert not caller.is_alive()
-    assert proxy.dropped.total() == 1
+    assert proxy.dropped == {(Drop.ANSWER_LOST, "DeleteItem"): 1}
+    assert len(aws.done) == 1
+    assert not proxy.passed
 
 
-def test_what_is_refused_is_never_done(aws: Aws) -> None:
-    with before(aws, {Drop.REFUSED: 1}) as proxy, function(proxy) as client:
+def test_a_refused_call_is_not_executed(aws: Aws) -> None:
+    with proxy_of(aws, Drop.REFUSED) as proxy, function(proxy) as client:
         be_cut_off(client)
         assert proxy.dropped == {(Drop.REFUSED, "DeleteItem"): 1}
     assert not aws.done
 
 
-def test_what_is_late_is_done_when_the_caller_has_given_up(aws: Aws) -> None:
+def test_a_late_call_is_executed_after_the_caller_is_cut_off(aws: Aws) -> None:
     aws.may_answer.clear()
-    with before(aws, {Drop.LATE: 1}, late_seconds=0.1) as proxy, function(proxy) as client:
+    with proxy_of(aws, Drop.LATE, late_seconds=0.1) as proxy, function(proxy) as client:
         be_cut_off(client)
         wait_until("done", lambda: bool(aws.done), timeout=PATIENCE_SECONDS)
-        gc.collect()  # whoever waits for the answer has no caller any more who holds on to it
         aws.may_answer.set()
         wait_until("counted", lambda: proxy.dropped.total() == 1, timeout=PATIENCE_SECONDS)
-        assert len(aws.done) == 1
+    assert len(aws.done) == 1
     assert proxy.dropped == {(Drop.LATE, "DeleteItem"): 1}
 
 
-def test_what_is_still_held_back_at_the_end_is_never_done(aws: Aws) -> None:
-    with before(aws, {Drop.LATE: 1}, late_seconds=3600) as proxy, function(proxy) as client:
+def test_a_late_call_that_waits_at_the_end_is_not_executed(aws: Aws) -> None:
+    with proxy_of(aws, Drop.LATE, late_seconds=3600) as proxy, function(proxy) as client:
         be_cut_off(client)
     assert not aws.done
     assert not proxy.dropped
 
 
-def test_the_retry_of_the_sdk_may_get_through(aws: Aws) -> None:
-    shares = {Drop.ANSWER_LOST: 1.0}
-    with before(aws, shares, stubborn=0) as proxy, function(proxy, attempts=2) as client:
-        ask(client)
+@pytest.mark.parametrize(("stubborn", "dropped"), [(0, 1), (1, 2)])
+def test_a_retry_of_the_sdk_is_cut_off_as_well_or_passes(
+    aws: Aws, stubborn: float, dropped: int
+) -> None:
+    with (
+        proxy_of(aws, Drop.ANSWER_LOST, stubborn=stubborn) as proxy,
+        function(proxy, attempts=2) as client,
+    ):
+        (be_cut_off if stubborn else delete)(client)
     assert len(aws.done) == 2
-    assert (proxy.dropped.total(), proxy.passed.total()) == (1, 1)
+    assert (proxy.dropped.total(), proxy.passed.total()) == (dropped, 2 - dropped)
 
 
-def test_the_retry_of_the_sdk_may_meet_the_same(aws: Aws) -> None:
-    shares = {Drop.ANSWER_LOST: 1.0}
-    with before(aws, shares, stubborn=1) as proxy, function(proxy, attempts=2) as client:
-        be_cut_off(client)
-        assert len(aws.done) == 2
-    assert (proxy.dropped.total(), proxy.passed.total()) == (2, 0)
-
-
-def test_nothing_of_it_outlives_its_context(aws: Aws) -> None:
-    with pytest.raises(ZeroDivisionError), before(aws, {}) as proxy:
+def test_the_proxy_ends_with_a_context_that_fails(aws: Aws) -> None:
+    with pytest.raises(ZeroDivisionError), proxy_of(aws) as proxy:
         _ = 1 / 0
     assert "proxy" not in [thread.name for thread in threading.enumerate()]
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((HOST, proxy.port))
+    with pytest.raises(ConnectionRefusedError), connect(proxy) as connection:
+        connection.connect()

@@ -19,24 +19,21 @@ def outputs_of(cloud: Cloud) -> dict[str, str]:
 
 
 def test_the_command_line_finds_every_resource_in_the_outputs(cloud: Cloud) -> None:
-    def ref(path: str) -> str:
-        return f"<{cloud.logical_id(f'once-{path}')}>"
-
     found = Deployment.of("once", outputs_of(cloud))
-    assert found.ingress_topic_arn == ref("service/Ingress")
-    assert found.events_topic_arn == ref("service/Events")
+    assert found.ingress_topic_arn == cloud.text("Ingress")
+    assert found.events_topic_arn == cloud.text("Events")
     assert found.relay_function_name == "once-outbox_relay"
-    assert found.relay_dead_letter_url == ref("service/outbox_relay/DeadLetters")
-    assert found.unrouted_queue_url == ref("service/unrouted/Queue")
-    assert found.sweep_queue_url == ref("service/unrouted/Sweep")
-    assert found.dedup_table == ref("state/dedup-records")
+    assert found.relay_dead_letter_url == cloud.text("outbox_relay", "DeadLetters")
+    assert found.unrouted_queue_url == cloud.text("unrouted", "Queue")
+    assert found.sweep_queue_url == cloud.text("unrouted", "Sweep")
+    assert found.dedup_table == cloud.text("once-state", "dedup-records")
     tables = {table.name for consumer in CONSUMERS for table in consumer.tables}
-    assert found.tables == {name: ref(f"state/{name}") for name in tables}
+    assert found.tables == {name: cloud.text("once-state", name) for name in tables}
     assert found.consumers.keys() == {consumer.name for consumer in CONSUMERS}
     for props in CONSUMERS:
         consumer = found.consumer(props.name)
-        assert consumer.queue_url == ref(f"service/{props.name}/Queue")
-        assert consumer.dead_letter_url == ref(f"service/{props.name}/DeadLetters")
+        assert consumer.queue_url == cloud.text(props.name, "Queue")
+        assert consumer.dead_letter_url == cloud.text(props.name, "DeadLetters")
         assert (consumer.external, consumer.events) == (props.external, props.events)
-        isolation = ref(f"service/{props.name}/Isolation") if props.batch_size > 1 else None
+        isolation = cloud.text(props.name, "Isolation") if props.batch_size > 1 else None
         assert consumer.isolation_queue_url == isolation

@@ -1,4 +1,4 @@
-"""The verdict: one thing wrong, or too little gone wrong on the way, and the soak has failed."""
+"""The report of a soak: one wrong figure, or too few faults, and the soak fails."""
 
 import json
 from collections import Counter
@@ -10,9 +10,9 @@ import pytest
 from demo.audit import Findings
 from demo.report import FAULT_FIGURES
 from proof.soak.main import SOAK, conclude
-from proof.soak.verdict import found
+from proof.soak.play import audit_figures
 
-GONE_WRONG = {
+FAULTS = {
     "kills": 200,
     "kills_in_mid_batch": 60,
     "drops": 400,
@@ -30,10 +30,10 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def figures(**changed: Any) -> dict[str, Any]:
     findings = Findings(sent=5010, distinct=2500, effects=9000)
     findings.quarantined_by_reason = Counter({"effect-unknown": 3})
-    return {**found(findings), **GONE_WRONG, **changed}
+    return {**audit_figures(findings), **FAULTS, **changed}
 
 
-def test_nothing_wrong_after_enough_went_wrong_passes(
+def test_a_soak_with_enough_faults_and_nothing_wrong_passes(
     reports: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert conclude(figures(), SOAK) == 0
@@ -41,10 +41,11 @@ def test_nothing_wrong_after_enough_went_wrong_passes(
     assert written == {**figures(), "complaints": []}
     assert written["quarantined"] == {"effect-unknown": 3}
     assert "5010" in capsys.readouterr().out
+    assert (SOAK.least["sends"], SOAK.least["kills"], SOAK.least["drops"]) == (5000, 200, 200)
 
 
 @pytest.mark.parametrize("fault", FAULT_FIGURES)
-def test_one_of_a_fault_fails(
+def test_a_wrong_figure_fails(
     fault: str, reports: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert conclude(figures(**{fault: 1}), SOAK) == 1
@@ -53,17 +54,15 @@ def test_one_of_a_fault_fails(
     assert complaint in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", SOAK.least)
-def test_one_too_few_of_what_goes_wrong_fails(
-    name: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("name", "number"), SOAK.least.items())
+def test_a_figure_below_its_minimum_fails(
+    name: str, number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    number = SOAK.least[name]
     assert conclude(figures(**{name: number}), SOAK) == 0
     assert conclude(figures(**{name: number - 1}), SOAK) == 1
     assert f"{name} is {number - 1}, and less than {number}" in capsys.readouterr().out
 
 
-def test_what_the_findings_call_wrong_is_all_there() -> None:
+def test_every_figure_that_must_be_0_is_reported() -> None:
     assert set(FAULT_FIGURES) >= {"lost", "doubled", "double_charges", "unexplained_dead_letters"}
     assert set(FAULT_FIGURES) < set(figures())
-    assert (SOAK.least["sends"], SOAK.least["kills"], SOAK.least["drops"]) == (5000, 200, 200)

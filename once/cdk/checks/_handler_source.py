@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from once.cdk.checks._event_type import types_given_to
+from once.cdk.checks._published_types import PublishedTypes
+
 
 @dataclass(frozen=True, slots=True)
 class Registrations:
@@ -17,10 +20,12 @@ class Registrations:
         places: file and line of the handler, by event type.
         unread: file and line of each registration whose event type is neither a text nor a
             constant of the folder, and of each file that cannot be parsed.
+        published: the event types that each handler may publish.
     """
 
     places: Mapping[str, str]
     unread: tuple[str, ...]
+    published: PublishedTypes
 
     @property
     def complete(self) -> bool:
@@ -37,7 +42,7 @@ def read_registrations(folder: Path, name: str) -> Registrations:
     """
     sources = _Sources(folder, name)
     sources.constants("handler")
-    return Registrations(sources.places, tuple(sources.unread))
+    return Registrations(sources.places, tuple(sources.unread), sources.published)
 
 
 class _Sources:
@@ -46,6 +51,7 @@ class _Sources:
     def __init__(self, folder: Path, name: str) -> None:
         self.places: dict[str, str] = {}
         self.unread: list[str] = []
+        self.published = PublishedTypes()
         self._folder = folder
         self._package = f"functions.{name}"
         self._constants: dict[Path, dict[str, str]] = {}
@@ -79,7 +85,8 @@ class _Sources:
         for node in ast.walk(tree):
             known.update(self._imported(node, package))
         known.update(_assigned(tree.body))
-        for line, event_type in _registered(tree, known):
+        self.published.add(tree, known)
+        for line, event_type in types_given_to("handles", tree, known):
             if event_type is None:
                 self.unread.append(f"{place}:{line}")
             else:
@@ -136,25 +143,3 @@ def _assigned(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, str
                 yield prefix + name, text
             case ast.ClassDef(name=name):
                 yield from _assigned(node.body, f"{prefix}{name}.")
-
-
-def _registered(tree: ast.Module, constants: Mapping[str, str]) -> Iterator[tuple[int, str | None]]:
-    """Yield line and event type of each use of an attribute `handles`; None if it is unknown."""
-    nodes = list(ast.walk(tree))
-    calls = {node.func: node for node in nodes if isinstance(node, ast.Call)}
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and node.attr == "handles":
-            yield node.lineno, _event_type(calls.get(node), constants)
-
-
-def _event_type(call: ast.Call | None, constants: Mapping[str, str]) -> str | None:
-    if call is None:
-        return None
-    named = (keyword.value for keyword in call.keywords if keyword.arg == "event_type")
-    argument = next(iter(call.args), None) or next(named, None)
-    match argument:
-        case None:
-            return None
-        case ast.Constant(str() as text):
-            return text
-    return constants.get(ast.unparse(argument).removesuffix(".value"))

@@ -49,6 +49,23 @@ def unread_handlers(consumer: ConsumerProps) -> str | None:
     )
 
 
+def caused_events(consumer: ConsumerProps) -> dict[str, set[str]]:
+    """Return the event types that the handler of each type may publish, as far as it is known.
+
+    A published type that is found in no handler may come from any of them.
+    """
+    found, declared = _registrations(consumer), {*consumer.publishes}
+    read = {
+        event: {None} if found is None else found.published.of(event)
+        for event in consumer.event_types
+    }
+    unplaced = declared.difference(*read.values())
+    return {
+        event: declared if None in types else declared & (types | unplaced)
+        for event, types in read.items()
+    }
+
+
 def _registrations(consumer: ConsumerProps) -> Registrations | None:
     if consumer.folder is None or not (consumer.folder / "handler.py").is_file():
         return None  # a fault of its own

@@ -12,7 +12,7 @@ from constructs import Construct
 
 from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._permissions import consumer_role
-from once.cdk._queues import make_dead_letters, make_queue
+from once.cdk._queues import make_dead_letters, make_queue, retain_messages
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.consumer_set import deployment_faults
 from once.cdk.checks.handlers import UNREAD, unread_handlers
@@ -96,6 +96,7 @@ class IdempotentConsumer(Construct):
             self._map_isolation(self.isolation)
         if topics is not None:
             topics.subscribe(self.queue, props, dead_letters=unrouted)
+        retain_messages(self, self._config)
         add_consumer_alarms(self, self._monitored, local=self._config.local)
 
     def dashboard_row(self) -> Row:

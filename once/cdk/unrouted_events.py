@@ -12,7 +12,7 @@ from constructs import Construct
 from once.cdk import functions
 from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._permissions import sweep_role
-from once.cdk._queues import make_queue
+from once.cdk._queues import make_queue, retain_messages
 from once.cdk.checks.event_routes import route_warnings
 from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
 from once.cdk.deployment_config import DeploymentConfig
@@ -80,6 +80,7 @@ class UnroutedEvents(Construct):
         self._map()
         self._subscribe(topics.ingress)
         self._subscribe(topics.events, but=internal)
+        retain_messages(self, self._config)
         for warning in route_warnings(consumers):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
         add_unrouted_alarms(self, self._name, self.queue, self.sweep, self.function)

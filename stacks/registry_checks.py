@@ -1,6 +1,7 @@
 """Checks of the shop's registry: the library's own, and that each line has its folder."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from once.cdk import ConsumerProps, DeploymentConfig, consumer_set_faults, deployment_faults
@@ -13,9 +14,10 @@ def registry_faults(
     consumers: Sequence[ConsumerProps], config: DeploymentConfig, functions: Path = FUNCTIONS
 ) -> list[str]:
     """Return every fault of the deployment and of the registry; an empty list if there is none."""
+    located = [replace(each, folder=handler_folder(each, functions)) for each in consumers]
     return [
         *(f"{fault} (cdk.json, or -c)" for fault in deployment_faults(config)),
-        *(f"{fault} ({REGISTRY})" for fault in consumer_set_faults(consumers, config)),
+        *(f"{fault} ({REGISTRY})" for fault in consumer_set_faults(located, config)),
         *_lines_without_folder(consumers, functions),
         *_folders_without_line(consumers, functions),
     ]

@@ -1,4 +1,4 @@
-"""The stack of consumers: it holds no data, and can be deleted and deployed again."""
+"""The stack of consumers. What holds messages outlives it; the rest can be made again."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -51,7 +51,7 @@ class ServiceStack(Stack):
     ) -> None:
         super().__init__(scope, name, description="Once: topics, queues and functions")
         registry = list(consumers)
-        self.topics = Topics.make(self)
+        self.topics = Topics.make(self, config=config)
         self.unrouted = UnroutedEvents(self, config=config, topics=self.topics, consumers=registry)
         self.relay = OutboxRelay(
             self,

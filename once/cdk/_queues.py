@@ -1,12 +1,37 @@
-"""Queues: encrypted, and reachable over TLS only."""
+"""Queues: encrypted, reachable over TLS only, and retained with what delivers into them."""
 
 from typing import Any
 
-from aws_cdk import Duration
+from aws_cdk import CfnResource, Duration, RemovalPolicy
+from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from once.cdk.deployment_config import DeploymentConfig
 from once.schema import Limits
+
+HOLDS_MESSAGES = frozenset(
+    kind.CFN_RESOURCE_TYPE_NAME
+    for kind in (
+        *(sqs.CfnQueue, sqs.CfnQueuePolicy),
+        *(sns.CfnTopic, sns.CfnTopicPolicy, sns.CfnSubscription),
+    )
+)
+"""Resources whose deletion loses messages. Without its policy a queue gets no more events."""
+
+
+def retain_messages(scope: Construct, config: DeploymentConfig) -> None:
+    """Retain every queue, topic and subscription in a tree when its stack no longer has it.
+
+    The embedded AWS is deleted as a whole, so nothing is retained there.
+    """
+    if config.local:
+        return
+    for each in scope.node.find_all():
+        if isinstance(each, CfnResource) and each.cfn_resource_type in HOLDS_MESSAGES:
+            # A deployment that fails deletes the queues it has just made. Retained, they would
+            # keep their names from the next attempt.
+            each.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
 
 def make_queue(scope: Construct, part: str, name: str, retention: int, **extra: Any) -> sqs.Queue:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from aws_cdk import Duration
+from aws_cdk import Annotations, Duration
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
@@ -12,9 +12,10 @@ from constructs import Construct
 
 from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._permissions import consumer_role
-from once.cdk._queues import make_dead_letters, make_queue
+from once.cdk._queues import make_dead_letters, make_queue, retain_messages
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.consumer_set import deployment_faults
+from once.cdk.checks.handlers import UNREAD, unread_handlers
 from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
 from once.cdk.checks.wiring import Wiring, wiring_faults
 from once.cdk.deployment_config import DeploymentConfig
@@ -95,6 +96,7 @@ class IdempotentConsumer(Construct):
             self._map_isolation(self.isolation)
         if topics is not None:
             topics.subscribe(self.queue, props, dead_letters=unrouted)
+        retain_messages(self, self._config)
         add_consumer_alarms(self, self._monitored, local=self._config.local)
 
     def dashboard_row(self) -> Row:
@@ -109,6 +111,8 @@ class IdempotentConsumer(Construct):
         ]
         if faults:
             raise SynthError(f"consumer {props.name!r} cannot be built", faults)
+        if unread := unread_handlers(props):
+            Annotations.of(self).add_warning_v2(UNREAD, unread)
 
     @property
     def _monitored(self) -> MonitoredConsumer:

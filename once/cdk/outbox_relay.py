@@ -15,7 +15,7 @@ from constructs import Construct
 from once.cdk import functions
 from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._permissions import relay_role
-from once.cdk._queues import make_dead_letters
+from once.cdk._queues import make_dead_letters, retain_messages
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.monitoring.alarms import add_relay_alarms
@@ -114,6 +114,7 @@ class OutboxRelay(Construct):
             "AwsSolutions-SQS3",
             "It is itself a dead-letter queue, to which the function sends messages.",
         )
+        retain_messages(self, self._config)
         log_group = make_log_group(self, self._name)
         self.role = relay_role(
             self,

@@ -11,6 +11,8 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from once.cdk._queues import retain_messages
+from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
 from once.schema import EVENT_TYPE_ATTRIBUTE, StackOutput
 
@@ -28,14 +30,21 @@ class Topics:
     events: sns.Topic
 
     @classmethod
-    def make(cls, scope: Construct) -> Self:
-        """Return both topics, encrypted and for TLS only, with their ARNs as outputs."""
+    def make(cls, scope: Construct, *, config: DeploymentConfig | None = None) -> Self:
+        """Return both topics, encrypted and for TLS only, with their ARNs as outputs.
+
+        Args:
+            scope: the stack.
+            config: the deployment; by default that of the CDK context.
+        """
         # The AWS managed key of SNS: any principal of this account may publish with it.
         key = kms.Alias.from_alias_name(scope, "TopicKey", "alias/aws/sns")
         topics = cls(
             ingress=sns.Topic(scope, "Ingress", master_key=key, enforce_ssl=True),
             events=sns.Topic(scope, "Events", master_key=key, enforce_ssl=True),
         )
+        for topic in (topics.ingress, topics.events):
+            retain_messages(topic, config or DeploymentConfig.from_context(scope.node))
         CfnOutput(scope, StackOutput.INGRESS_TOPIC, value=topics.ingress.topic_arn)
         CfnOutput(scope, StackOutput.EVENTS_TOPIC, value=topics.events.topic_arn)
         return topics

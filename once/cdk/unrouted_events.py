@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from aws_cdk import Duration
+from aws_cdk import Annotations, Duration
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
@@ -12,7 +12,8 @@ from constructs import Construct
 from once.cdk import functions
 from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._permissions import sweep_role
-from once.cdk._queues import make_queue
+from once.cdk._queues import make_queue, retain_messages
+from once.cdk.checks.event_routes import route_warnings
 from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.monitoring.alarms import add_unrouted_alarms
@@ -34,7 +35,8 @@ class UnroutedEvents(Construct):
 
     The ingress topic delivers every event to the sweep queue: no filter policy can select the
     events without attributes. The events topic, on which each event has a type, delivers the types
-    that no consumer subscribes to.
+    that no consumer subscribes to. Synthesis warns of published types without a subscriber and of
+    loops through several consumers.
 
     `queue` is the unrouted queue, and the dead-letter queue of subscriptions; `sweep` and
     `function` are the other parts.
@@ -78,6 +80,9 @@ class UnroutedEvents(Construct):
         self._map()
         self._subscribe(topics.ingress)
         self._subscribe(topics.events, but=internal)
+        retain_messages(self, self._config)
+        for warning in route_warnings(consumers):
+            Annotations.of(self).add_warning_v2(warning.id, warning.text)
         add_unrouted_alarms(self, self._name, self.queue, self.sweep, self.function)
 
     def dashboard_row(self) -> Row:

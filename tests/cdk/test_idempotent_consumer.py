@@ -144,7 +144,10 @@ REFUSED: dict[str, Json] = {
     "publishes= out": PUBLISHING,
     "the relay does not publish seat.taken for it; add the types": PUBLISHING
     | {"relay": relay_for_others},
-    "events has 'x' without a source; give": {"events": ("x",)},
+    "events has 'seat.booked' without a source; give": {
+        "external": (),
+        "events": TICKETS.external,
+    },
     "it has queue= and topics=; subscribe the existing queue yourself": {
         "queue": existing_queue,
         "topics": Topics.make,
@@ -169,8 +172,8 @@ def test_a_fault_states_mistake_and_remedy(stack: cdk.Stack, fault: str, given: 
 
 
 def test_a_source_makes_an_internal_event_sound(stack: cdk.Stack) -> None:
-    sources = {"stock.reserved": ("/once/stock",)}
-    make(stack, replace(TICKETS, events=("stock.reserved",)), sources=sources)
+    sources = {"seat.booked": ("/once/booking",)}
+    make(stack, replace(TICKETS, external=(), events=TICKETS.external), sources=sources)
     assert settings(stack).sources == sources
 
 

@@ -72,6 +72,15 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
         assert mistake in found
 
 
+def test_a_type_that_differs_between_line_and_handlers_is_refused(app: cdk.App) -> None:
+    orders, *others = CONSUMERS
+    typo = replace(orders, external=("order.plcaed",))
+    assert assemble(app, (typo, *others)) == []
+    handled, taken = faults(app)
+    assert "orders/handler.py:42 handles 'order.placed', which its queue never gets" in handled
+    assert "external has 'order.plcaed', and its folder has no handler for it (did you" in taken
+
+
 @pytest.mark.parametrize("arn", ["arn:aws:sqs:eu-west-1:111122223333:theirs", None])
 def test_a_function_on_an_existing_queue_is_refused(app: cdk.App, arn: str | None) -> None:
     assemble(app, CONSUMERS)

@@ -17,6 +17,10 @@ RIGHTS = {"Policies", "Statement"}
 """`test_permissions` compares them with those on AWS."""
 
 
+KEPT = {"DeletionPolicy", "UpdateReplacePolicy"}
+"""`test_retained` looks at them: the embedded AWS retains no queue."""
+
+
 def differences(one: Any, other: Any, name: str = "") -> Iterator[str]:
     if isinstance(one, dict) and isinstance(other, dict):
         for key in one.keys() | other.keys():
@@ -29,7 +33,7 @@ def test_state_is_the_same(cloud: Cloud, local_cloud: Cloud) -> None:
     assert local_cloud.state == cloud.state
 
 
-def test_service_differs_in_times_wheels_rights_dashboard_and_metric_math(
+def test_service_differs_in_times_wheels_rights_retention_dashboard_and_metric_math(
     cloud: Cloud, local_cloud: Cloud
 ) -> None:
     # The embedded AWS has no dashboards, and rejects metric math.
@@ -37,7 +41,7 @@ def test_service_differs_in_times_wheels_rights_dashboard_and_metric_math(
     metric_math = {logical_id for logical_id, alarm in alarms if "Metrics" in alarm}
     left_out = {cloud.id_of("Dashboard"), *metric_math}
     found = set(differences(cloud.service, local_cloud.service))
-    assert found == SHORTER | WHEELS_OF_THIS_MACHINE | RIGHTS | left_out
+    assert found == SHORTER | WHEELS_OF_THIS_MACHINE | RIGHTS | KEPT | left_out
     assert left_out.isdisjoint(local_cloud.service["Resources"])
 
 

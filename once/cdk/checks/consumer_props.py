@@ -5,6 +5,7 @@ The rules follow AWS's documentation of SQS as an event source of Lambda (`once.
 
 from collections.abc import Iterator
 
+from once.cdk.checks.handlers import handler_faults
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
 from once.schema import CONSUMER_NAME, RELAY, UNROUTED, Limits
@@ -37,6 +38,8 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     yield from _event_faults(consumer)
     yield from _taken_twice(consumer)
     yield from _loops(consumer)
+    if has_type_lists(consumer):
+        yield from handler_faults(consumer)
     yield from _table_faults(consumer)
     yield from _secret_faults(consumer)
     yield from _parameter_faults(consumer, config)

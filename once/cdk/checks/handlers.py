@@ -1,0 +1,77 @@
+"""A consumer's event types against the handlers in its folder. Each fault states its remedy."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from once.cdk.checks._handler_source import Registrations, read_registrations
+from once.cdk.props import ConsumerProps
+
+UNREAD = "once:unread-handlers"
+"""Id of the warning that handlers and properties could not be compared."""
+
+
+def handler_faults(consumer: ConsumerProps) -> Iterator[str]:
+    """Yield every event type that only the properties or only the handlers name.
+
+    Types without a handler are left out if synthesis cannot read all registrations; see
+    `unread_handlers`.
+    """
+    found = _registrations(consumer)
+    if found is None:
+        return
+    for event, place in found.places.items():
+        if event not in consumer.event_types:
+            yield (
+                f"{place} handles {event!r}, which its queue never gets; add the type to external= "
+                "or events=, or correct the handler"
+            )
+    for name in ("external", "events") if found.complete else ():
+        for event in dict.fromkeys(getattr(consumer, name)):
+            if event not in found.places:
+                yield (
+                    f"{name} has {event!r}, and its folder has no handler for it"
+                    f"{_suggestion(event, found)}; correct the type, or add a function with "
+                    f"@consumer.handles({event!r}, …)"
+                )
+
+
+def unread_handlers(consumer: ConsumerProps) -> str | None:
+    """Return the warning for registrations that synthesis cannot read; None if it reads all."""
+    found = _registrations(consumer)
+    if found is None or found.complete:
+        return None
+    missing = f"no @consumer.handles in {consumer.folder}/handler.py or in what it imports there"
+    return (
+        f"consumer {consumer.name!r}: the event types of its handlers cannot be read "
+        f"({', '.join(found.unread) or missing}), so a wrong type in external= or events= would "
+        "be found only by the deployed function; give each @consumer.handles(…) a text or a "
+        "constant of the same folder, or acknowledge this warning"
+    )
+
+
+def caused_events(consumer: ConsumerProps) -> dict[str, set[str]]:
+    """Return the event types that the handler of each type may publish, as far as it is known.
+
+    A published type that is found in no handler may come from any of them.
+    """
+    found, declared = _registrations(consumer), {*consumer.publishes}
+    read = {
+        event: {None} if found is None else found.published.of(event)
+        for event in consumer.event_types
+    }
+    unplaced = declared.difference(*read.values())
+    return {
+        event: declared if None in types else declared & (types | unplaced)
+        for event, types in read.items()
+    }
+
+
+def _registrations(consumer: ConsumerProps) -> Registrations | None:
+    if consumer.folder is None or not (consumer.folder / "handler.py").is_file():
+        return None  # a fault of its own
+    return read_registrations(consumer.folder, consumer.name)
+
+
+def _suggestion(event: str, found: Registrations) -> str:
+    close = get_close_matches(event, found.places, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

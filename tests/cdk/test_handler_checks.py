@@ -1,0 +1,144 @@
+"""The event types of a consumer's line against the handlers in its folder."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Annotations, Match
+
+from once.cdk import ConsumerProps, DedupTable, IdempotentConsumer
+from once.cdk.checks.handlers import UNREAD, handler_faults, unread_handlers
+from stacks.consumers import CONSUMERS
+from stacks.folders import handler_folder
+
+HANDLER = "@consumer.handles({}, Booked)\ndef book(event, tx): ...\n"
+MISSING = "import not_installed_here\nfrom not_installed_here import *\n"
+READ = {
+    "a text": {"handler": HANDLER.format("'seat.booked'")},
+    "a keyword": {"handler": "consumer.handles(model=Booked, event_type='seat.booked')(book)"},
+    "no import": {"handler": MISSING + HANDLER.format("'seat.booked'")},
+    "a direct call": {"handler": "consumer.handles('seat.booked', Booked)(book)"},
+    "a function": {"handler": "def make():\n    consumer.handles('seat.booked', Booked)(book)"},
+    "a constant": {"handler": "BOOKED = 'seat.booked'\n" + HANDLER.format("BOOKED")},
+    "a typed one": {"handler": "BOOKED: Final = 'seat.booked'\n" + HANDLER.format("BOOKED")},
+    "an enum": {
+        "handler": "class Type(StrEnum):\n    BOOKED = 'seat.booked'\n"
+        + HANDLER.format("Type.BOOKED.value")
+    },
+    "an imported constant": {
+        "handler": "from .types import BOOKED as B\n" + HANDLER.format("B"),
+        "types": "BOOKED = 'seat.booked'",
+    },
+    "an imported enum": {
+        "handler": "from functions.tickets.types import Type\n" + HANDLER.format("Type.BOOKED"),
+        "types": "class Type:\n    BOOKED = 'seat.booked'",
+    },
+    "a star": {
+        "handler": "from .types import *\n" + HANDLER.format("BOOKED"),
+        "types": "BOOKED = 'seat.booked'",
+    },
+    "a module": {
+        "handler": "from . import types\n" + HANDLER.format("types.BOOKED"),
+        "types": "BOOKED = 'seat.booked'",
+    },
+    "an absolute module": {
+        "handler": "import functions.tickets.types as t\n" + HANDLER.format("t.BOOKED"),
+        "types": "BOOKED = 'seat.booked'",
+    },
+    "handlers in another module": {
+        "handler": "from .seats import booking",
+        "seats/booking": "from ..types import BOOKED\n" + HANDLER.format("BOOKED"),
+        "types": "from . import handler\nBOOKED = 'seat.booked'",
+    },
+    "handlers in a package": {
+        "handler": "from functions.tickets import seats",
+        "seats/__init__": HANDLER.format("'seat.booked'"),
+    },
+}
+UNREADABLE = {
+    "a loop": ("for t in ('seat.booked',):\n    consumer.handles(t, Booked)(book)", "handler.py:2"),
+    "a constant of a wheel": (
+        "from acme import BOOKED\n" + HANDLER.format("BOOKED"),
+        "handler.py:2",
+    ),
+    "an f-string": (HANDLER.format("f'seat.{name}'"), "handler.py:1"),
+    "no event type": ("consumer.handles(*given)", "handler.py:1"),
+    "another name for the decorator": ("handles = consumer.handles", "handler.py:1"),
+    "a syntax error": ("x = 1\ndef (", "handler.py:2"),
+    "no handler": ("from acme import lambda_handler", "no @consumer.handles in "),
+    "a handler in a file that is not imported": ("from ...seats import x", "no @consumer.handles"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "tickets"
+
+
+def consumer(folder: Path, modules: dict[str, str], *external: str) -> ConsumerProps:
+    for name, source in modules.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.py").write_text(dedent(source))
+    return ConsumerProps("tickets", external=external, folder=folder)
+
+
+@pytest.mark.parametrize("line", CONSUMERS, ids=lambda line: str(line.name))
+def test_every_line_of_the_shop_is_compared_with_its_handlers(line: ConsumerProps) -> None:
+    props = ConsumerProps(line.name, external=line.event_types, folder=handler_folder(line))
+    assert unread_handlers(props) is None
+    assert list(handler_faults(props)) == []
+
+
+@pytest.mark.parametrize("modules", READ.values(), ids=READ)
+def test_a_handler_is_found_without_an_import(folder: Path, modules: dict[str, str]) -> None:
+    props = consumer(folder, modules, "seat.booked")
+    assert unread_handlers(props) is None
+    assert list(handler_faults(props)) == []
+
+
+def test_a_wrong_type_in_the_line_is_a_fault_in_both_directions(folder: Path) -> None:
+    props = consumer(folder, READ["a constant"], "seat.boked", "hall.closed")
+    assert list(handler_faults(props)) == [
+        "tickets/handler.py:2 handles 'seat.booked', which its queue never gets; add the type to "
+        "external= or events=, or correct the handler",
+        "external has 'seat.boked', and its folder has no handler for it (did you mean "
+        "'seat.booked'?); correct the type, or add a function with "
+        "@consumer.handles('seat.boked', …)",
+        "external has 'hall.closed', and its folder has no handler for it; correct the type, or "
+        "add a function with @consumer.handles('hall.closed', …)",
+    ]
+
+
+def test_a_handler_of_a_module_is_reported_at_its_place(folder: Path) -> None:
+    modules = READ["handlers in another module"]
+    [fault, _] = handler_faults(consumer(folder, modules, "hall.closed"))
+    assert fault.startswith("tickets/seats/booking.py:2 handles 'seat.booked', which its queue")
+
+
+@pytest.mark.parametrize(("source", "place"), UNREADABLE.values(), ids=UNREADABLE)
+def test_handlers_that_cannot_be_read_are_a_warning_and_no_fault(
+    folder: Path, source: str, place: str
+) -> None:
+    props = consumer(folder, {"handler": source, "seats": HANDLER.format("'x'")}, "seat.booked")
+    assert list(handler_faults(props)) == []
+    assert place in str(unread_handlers(props))
+
+
+def test_a_handler_beside_an_unreadable_one_is_still_compared(folder: Path) -> None:
+    source = HANDLER.format("'seat.booked'") + HANDLER.format("UNKNOWN")
+    [fault] = handler_faults(consumer(folder, {"handler": source}, "hall.closed"))
+    assert "handles 'seat.booked', which its queue never gets" in fault
+
+
+@pytest.mark.parametrize("acknowledged", [False, True])
+def test_the_construct_warns_until_it_is_acknowledged(
+    folder: Path, tmp_path: Path, *, acknowledged: bool
+) -> None:
+    props = consumer(folder, {"handler": UNREADABLE["a loop"][0]}, "seat.booked")
+    stack = cdk.Stack(cdk.App(outdir=str(tmp_path), context={"local": True}), "tickets")
+    IdempotentConsumer(stack, props, dedup_table=DedupTable(stack, "dedup"))
+    if acknowledged:
+        cdk.Annotations.of(stack).acknowledge_warning(UNREAD, "the types come from a wheel")
+    shown = Annotations.from_stack(stack).find_warning("*", Match.any_value())
+    assert [UNREAD in str(each.entry.data) for each in shown] == [True] * (not acknowledged)

@@ -1,0 +1,58 @@
+"""Resources that hold data or messages: each keeps its logical id, and none is deleted."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stacks.folders import ROOT
+from tests.stacks.cloud import Cloud, Json
+
+GOLDEN = Path(__file__).with_name("logical_ids.json")
+PINNED = {
+    *("AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::DynamoDB::Table"),
+    *("AWS::KMS::Key", "AWS::S3::Bucket", "AWS::SecretsManager::Secret"),
+}
+MESSAGES = {
+    *("AWS::SQS::Queue", "AWS::SQS::QueuePolicy"),
+    *("AWS::SNS::Topic", "AWS::SNS::TopicPolicy", "AWS::SNS::Subscription"),
+}
+CHANGED = (
+    f"A logical id of {GOLDEN.relative_to(ROOT)} is gone. CloudFormation would leave the resource "
+    "behind, with its data, and create an empty one. Give the construct its earlier scope and id "
+    "back, or override its logical id. Change the file only if the resource is removed on purpose, "
+    "after its messages have been processed and its data has been moved:\n"
+)
+ADDED = f"New resources with data. Add them to {GOLDEN.relative_to(ROOT)}, as they are here:\n"
+
+
+def resources(template: Json, types: set[str]) -> dict[str, Json]:
+    return {key: each for key, each in template["Resources"].items() if each["Type"] in types}
+
+
+def test_what_holds_data_keeps_its_logical_id(cloud: Cloud) -> None:
+    kept: dict[str, dict[str, str]] = json.loads(GOLDEN.read_text())
+    for stack, template in (("once-state", cloud.state), ("once-service", cloud.service)):
+        found = {key: each["Type"] for key, each in resources(template, PINNED).items()}
+        gone = kept[stack].items() - found.items()
+        assert not gone, CHANGED + json.dumps(dict(sorted(gone)), indent=2)
+        added = found.items() - kept[stack].items()
+        assert not added, ADDED + json.dumps({stack: dict(sorted(added))}, indent=2)
+
+
+@pytest.mark.parametrize("kind", sorted(MESSAGES))
+def test_what_holds_or_delivers_messages_outlives_the_stack(cloud: Cloud, kind: str) -> None:
+    found = resources(cloud.service, {kind}).items()
+    # The topic of alarms holds none: an alarm that still lasts is seen in CloudWatch.
+    policies = {
+        key: (each.get("DeletionPolicy"), each.get("UpdateReplacePolicy"))
+        for key, each in found
+        if not key.startswith("Alarms")
+    }
+    assert policies
+    assert policies == dict.fromkeys(policies, ("RetainExceptOnCreate", "Retain"))
+
+
+def test_nothing_of_the_embedded_service_outlives_it(local_cloud: Cloud) -> None:
+    found = resources(local_cloud.service, MESSAGES).values()
+    assert {each.get("DeletionPolicy", "Delete") for each in found} == {"Delete"}

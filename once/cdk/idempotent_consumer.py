@@ -1,6 +1,6 @@
 """The construct of one consumer: queues, function, role, alarms."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -15,6 +15,7 @@ from once.cdk._permissions import consumer_role
 from once.cdk._queues import make_dead_letters, make_queue
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.consumer_set import deployment_faults
+from once.cdk.checks.property_types import property_type_faults
 from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
 from once.cdk.checks.wiring import Wiring, wiring_faults
 from once.cdk.deployment_config import DeploymentConfig
@@ -77,6 +78,7 @@ class IdempotentConsumer(Construct):
         sources: Mapping[str, tuple[str, ...]] | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
+        _raise_if_any(props, list(property_type_faults(props)))
         super().__init__(scope, props.name)
         self.node.add_metadata(CONSTRUCT_METADATA, props.name)
         self._config = config or DeploymentConfig.from_context(self.node, props.parameters)
@@ -107,8 +109,7 @@ class IdempotentConsumer(Construct):
             *consumer_props_faults(props, self._config),
             *wiring_faults(props, wiring),
         ]
-        if faults:
-            raise SynthError(f"consumer {props.name!r} cannot be built", faults)
+        _raise_if_any(props, faults)
 
     @property
     def _monitored(self) -> MonitoredConsumer:
@@ -236,3 +237,8 @@ class IdempotentConsumer(Construct):
             max_concurrency=ISOLATION_CONCURRENCY,
             report_batch_item_failures=True,
         )
+
+
+def _raise_if_any(props: ConsumerProps, faults: Sequence[str]) -> None:
+    if faults:
+        raise SynthError(f"consumer {props.name!r} cannot be built", faults)

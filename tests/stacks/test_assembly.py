@@ -72,6 +72,20 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
         assert mistake in found
 
 
+def test_properties_of_wrong_types_are_faults_of_the_registry(app: cdk.App) -> None:
+    wrong: Any = {"tables": ("refunds",), "batch_size": "10", "parameters": None, "folder": "x"}
+    assert assemble(app, (*CONSUMERS, replace(GOOD, **wrong), replace(GOOD, name=3))) == []  # type: ignore[arg-type]
+    found = "\n".join(faults(app))
+    for mistake in (
+        "consumer 'refunds': tables=('refunds',); give a tuple of tables",
+        "consumer 'refunds': batch_size='10'; give a whole number",
+        "consumer 'refunds': parameters=None; give a tuple of names",
+        "consumer 'refunds': folder='x'; give a pathlib.Path",
+        "consumer 3: name=3; give a text",
+    ):
+        assert mistake in found
+
+
 @pytest.mark.parametrize("arn", ["arn:aws:sqs:eu-west-1:111122223333:theirs", None])
 def test_a_function_on_an_existing_queue_is_refused(app: cdk.App, arn: str | None) -> None:
     assemble(app, CONSUMERS)

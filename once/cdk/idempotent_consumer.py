@@ -88,7 +88,8 @@ class IdempotentConsumer(Construct):
         self._check(props, wiring)
         self.props = self._config.adapt(props)
         self._name = f"{self._config.service}-{props.name}"
-        self.dead_letters = make_dead_letters(self, self._name)
+        made = (None if queue else self._name, self._isolation_name)
+        self.dead_letters = make_dead_letters(self, self._name, *filter(None, made))
         self.queue = queue or self._make_queue("Queue", self._name)
         self.isolation = self._make_isolation()
         self.function = self._make_function(dedup_table, wiring)
@@ -134,9 +135,12 @@ class IdempotentConsumer(Construct):
         )
 
     def _make_isolation(self) -> sqs.Queue | None:
-        if self.props.batch_size == 1:
-            return None
-        return self._make_queue("Isolation", f"{self._name}-isolation")
+        name = self._isolation_name
+        return None if name is None else self._make_queue("Isolation", name)
+
+    @property
+    def _isolation_name(self) -> str | None:
+        return None if self.props.batch_size == 1 else f"{self._name}-isolation"
 
     def _redrive(self) -> sqs.DeadLetterQueue:
         # Only a safety net: on the last receive the library itself dead-letters a message, with a

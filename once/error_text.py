@@ -1,6 +1,9 @@
 """Error text for logs: contains no part of a message."""
 
-import traceback
+from traceback import walk_tb
+from types import FrameType
+
+_LIBRARIES = ("once", "aws_lambda_powertools")
 
 
 def summary_of(error: Exception) -> str:
@@ -11,6 +14,25 @@ def summary_of(error: Exception) -> str:
 
 
 def place_of(error: Exception) -> str:
-    """Return the function and line in which an error was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].name}:{frames[-1].lineno}" if frames else "an unknown place"
+    """Return the function and line of the handler's package in which an error was raised.
+
+    If a handler calls another package, such as the SDK, this is the line of that call. An error
+    that was raised without a handler has the place where it was raised.
+    """
+    calls = list(walk_tb(error.__traceback__))
+    packages = [_package(frame) for frame, _ in calls]
+    own = next((each for each in packages if not _is_in(each, _LIBRARIES)), "")
+    places = [call for call, each in zip(calls, packages, strict=True) if _is_in(each, (own,))]
+    if not calls:
+        return "an unknown place"
+    frame, line = (places or calls)[-1]
+    return f"{frame.f_code.co_name}:{line}"
+
+
+def _package(frame: FrameType) -> str:
+    name = str(frame.f_globals.get("__name__"))
+    return name.rpartition(".")[0] or name
+
+
+def _is_in(package: str, parents: tuple[str, ...]) -> bool:
+    return any(f"{package}.".startswith(f"{parent}.") for parent in parents)

@@ -173,6 +173,7 @@ class Unexpected(RetryableError):
     """A handler, or code that it called, raised an `error` that is not in this tree."""
 
     def __init__(self, error: Exception) -> None:
+        self.__cause__ = error
         self._summary = f"{summary_of(error)} at {place_of(error)}"
         super().__init__(f"{self._summary}: {error}")
 

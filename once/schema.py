@@ -13,6 +13,9 @@ SCHEMA_VERSION = 1
 CONSUMER_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """A consumer's name is part of each dedup key and of its folder's import path. Keep it for good."""
 
+EVENT_TYPE = re.compile(r"[^\s,*]([^,*]*[^\s,*])?")
+"""An event type. A queue selects it literally: an asterisk would select nothing else."""
+
 RELAY = "outbox_relay"
 """The function on the dedup table's stream. It consumes no queue, so it is no consumer."""
 
@@ -204,6 +207,10 @@ class Limits:
     TOPIC_MESSAGE_BYTES = 256 * 1024
     """Of one message and of one batch alike, attributes included."""
     TOPIC_BATCH = 10
+    ENVIRONMENT_BYTES = 4096
+    """Of all environment variables of a function, names included."""
+    FILTER_VALUES = 150
+    """Event types that the filter policy of one subscription selects."""
     VISIBILITY_SECONDS = 12 * 60 * 60
     MIN_RECEIVE_COUNT = 5
     VISIBILITY_FACTOR = 6

@@ -39,8 +39,7 @@ def assemble(
     Raises:
         SynthError: a function's package cannot be built.
     """
-    parameters = (name for consumer in consumers for name in consumer.parameters)
-    config = DeploymentConfig.from_context(app.node, parameters)
+    config = DeploymentConfig.from_context(app.node, _parameters(consumers))
     faults = registry_faults(consumers, config, functions)
     app.node.add_validation(AppValidation(app, faults))
     if faults:
@@ -65,3 +64,9 @@ def synthesize(app: App) -> CloudAssembly:
             raise
         faults = [line.strip().removeprefix("[] ") for line in listed.strip().splitlines()]
         raise SynthError("Once cannot be synthesized", faults) from None
+
+
+def _parameters(consumers: Sequence[ConsumerProps]) -> list[str]:
+    """Return the names of the context values that consumers ask for; skips malformed lists."""
+    lists = (each.parameters for each in consumers if isinstance(each.parameters, tuple | list))
+    return [name for names in lists for name in names]

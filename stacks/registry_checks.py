@@ -14,13 +14,22 @@ def registry_faults(
     consumers: Sequence[ConsumerProps], config: DeploymentConfig, functions: Path = FUNCTIONS
 ) -> list[str]:
     """Return every fault of the deployment and of the registry; an empty list if there is none."""
-    located = [replace(each, folder=handler_folder(each, functions)) for each in consumers]
+    placed = [each for each in consumers if _has_place(each)]
+    located = [
+        replace(each, folder=handler_folder(each, functions)) if each in placed else each
+        for each in consumers
+    ]
     return [
         *(f"{fault} (cdk.json, or -c)" for fault in deployment_faults(config)),
         *(f"{fault} ({REGISTRY})" for fault in consumer_set_faults(located, config)),
-        *_lines_without_folder(consumers, functions),
-        *_folders_without_line(consumers, functions),
+        *_lines_without_folder(placed, functions),
+        *_folders_without_line(placed, functions),
     ]
+
+
+def _has_place(consumer: ConsumerProps) -> bool:
+    """Return whether name and folder have the right types; otherwise the library reports them."""
+    return isinstance(consumer.name, str) and isinstance(consumer.folder, Path | None)
 
 
 def _lines_without_folder(consumers: Sequence[ConsumerProps], functions: Path) -> Iterator[str]:

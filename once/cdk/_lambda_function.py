@@ -11,9 +11,11 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.errors import SynthError
 from once.cdk.nag import acknowledge_finding
 from once.cdk.packaging.bytecode import bytecode_excludes, compiler_for
 from once.cdk.packaging.function_package import package
+from once.schema import Limits
 
 TRACED = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
 
@@ -45,9 +47,10 @@ def make_function(
     """Return the function whose `handler.py` is in `folder`, and is packaged as `functions.<name>`.
 
     Raises:
-        SynthError: its package cannot be built.
+        SynthError: its package cannot be built, or its variables are too large for Lambda.
     """
     full_name = f"{config.service}-{name}"
+    _check_size(full_name, environment)
     function = lambda_.Function(
         scope,
         "Function",
@@ -80,6 +83,18 @@ def make_function(
         # On the stack, so that the warning appears once and not for each function.
         Annotations.of(Stack.of(scope)).add_warning_v2("once:no-bytecode", _slow(config))
     return function
+
+
+def _check_size(name: str, environment: Mapping[str, str]) -> None:
+    # Names of deployed resources, which are longer than their tokens, come on top of this.
+    size = sum(len(f"{variable}{value}".encode()) for variable, value in environment.items())
+    if size > Limits.ENVIRONMENT_BYTES:
+        fault = (
+            f"its environment variables have at least {size} bytes, and Lambda takes "
+            f"{Limits.ENVIRONMENT_BYTES}; give it fewer or shorter event types, or split the "
+            "consumer in two"
+        )
+        raise SynthError(f"the function {name!r} cannot be built", [fault])
 
 
 def _slow(config: DeploymentConfig) -> str:

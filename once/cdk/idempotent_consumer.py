@@ -1,6 +1,6 @@
 """The construct of one consumer: queues, function, role, alarms."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +16,7 @@ from once.cdk._queues import make_dead_letters, make_queue, retain_messages
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.consumer_set import deployment_faults
 from once.cdk.checks.handlers import UNREAD, unread_handlers
+from once.cdk.checks.property_types import property_type_faults
 from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
 from once.cdk.checks.wiring import Wiring, wiring_faults
 from once.cdk.deployment_config import DeploymentConfig
@@ -78,6 +79,7 @@ class IdempotentConsumer(Construct):
         sources: Mapping[str, tuple[str, ...]] | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
+        _raise_if_any(props, list(property_type_faults(props)))
         super().__init__(scope, props.name)
         self.node.add_metadata(CONSTRUCT_METADATA, props.name)
         self._config = config or DeploymentConfig.from_context(self.node, props.parameters)
@@ -87,7 +89,8 @@ class IdempotentConsumer(Construct):
         self._check(props, wiring)
         self.props = self._config.adapt(props)
         self._name = f"{self._config.service}-{props.name}"
-        self.dead_letters = make_dead_letters(self, self._name)
+        made = (None if queue else self._name, self._isolation_name)
+        self.dead_letters = make_dead_letters(self, self._name, *filter(None, made))
         self.queue = queue or self._make_queue("Queue", self._name)
         self.isolation = self._make_isolation()
         self.function = self._make_function(dedup_table, wiring)
@@ -104,13 +107,8 @@ class IdempotentConsumer(Construct):
         return consumer_row(self._monitored)
 
     def _check(self, props: ConsumerProps, wiring: Wiring) -> None:
-        faults = [
-            *deployment_faults(self._config),
-            *consumer_props_faults(props, self._config),
-            *wiring_faults(props, wiring),
-        ]
-        if faults:
-            raise SynthError(f"consumer {props.name!r} cannot be built", faults)
+        faults = (*deployment_faults(self._config), *consumer_props_faults(props, self._config))
+        _raise_if_any(props, [*faults, *wiring_faults(props, wiring)])
         if unread := unread_handlers(props):
             Annotations.of(self).add_warning_v2(UNREAD, unread)
 
@@ -137,9 +135,12 @@ class IdempotentConsumer(Construct):
         )
 
     def _make_isolation(self) -> sqs.Queue | None:
-        if self.props.batch_size == 1:
-            return None
-        return self._make_queue("Isolation", f"{self._name}-isolation")
+        name = self._isolation_name
+        return None if name is None else self._make_queue("Isolation", name)
+
+    @property
+    def _isolation_name(self) -> str | None:
+        return None if self.props.batch_size == 1 else f"{self._name}-isolation"
 
     def _redrive(self) -> sqs.DeadLetterQueue:
         # Only a safety net: on the last receive the library itself dead-letters a message, with a
@@ -240,3 +241,8 @@ class IdempotentConsumer(Construct):
             max_concurrency=ISOLATION_CONCURRENCY,
             report_batch_item_failures=True,
         )
+
+
+def _raise_if_any(props: ConsumerProps, faults: Sequence[str]) -> None:
+    if faults:
+        raise SynthError(f"consumer {props.name!r} cannot be built", faults)

@@ -23,7 +23,7 @@ class TableProps:
     @property
     def keys(self) -> tuple[str, ...]:
         """The attributes of the primary key, partition key first."""
-        return (self.key,) if isinstance(self.key, str) else self.key
+        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
 
 @dataclass(frozen=True, slots=True)

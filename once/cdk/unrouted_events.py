@@ -12,7 +12,7 @@ from constructs import Construct
 from once.cdk import functions
 from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._permissions import sweep_role
-from once.cdk._queues import make_queue, retain_messages
+from once.cdk._queues import make_queue, restrict_sources, retain_messages
 from once.cdk.checks.event_routes import route_warnings
 from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
 from once.cdk.deployment_config import DeploymentConfig
@@ -68,6 +68,7 @@ class UnroutedEvents(Construct):
         internal = _union(consumer.events for consumer in consumers)
         self.queue = make_queue(self, "Queue", self._name, Limits.DEAD_LETTER_RETENTION_SECONDS)
         self.sweep = self._make_sweep()
+        restrict_sources(self.queue, f"{self._name}-sweep")
         self.function = self._make_function(
             SweepSettings(
                 routes={

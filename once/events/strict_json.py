@@ -51,7 +51,8 @@ def parse(text: str, *, max_bytes: int) -> Any:
     try:
         tree = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise Unparseable(f"not JSON: {error.msg} at character {error.pos}") from None
+        what = error.msg.removesuffix(" at")
+        raise Unparseable(f"not JSON: {what} at character {error.pos}") from None
     plain = text
     if "\\u" in text:
         plain = json.dumps(tree, ensure_ascii=False)

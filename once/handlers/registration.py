@@ -9,6 +9,7 @@ from once.errors import Refusal
 from once.events.dedup_key import Key
 from once.handlers._signatures import field_names, name_of, takes, would_never_run
 from once.handlers.transaction import Transaction
+from once.schema import EVENT_TYPE
 
 HandlerFunction = Callable[[Any, Transaction], None]
 RefusalFunction = Callable[[Any, Any, Transaction], None]
@@ -27,8 +28,11 @@ class Handler:
     def faults(self) -> Iterator[str]:
         """Yield the mistakes in the registration, each with its remedy."""
         place = f"{name_of(self.function)} for {self.event_type!r}"
-        if not self.event_type.strip():
-            yield f"{place}: the event type is blank; name the CloudEvents `type` it handles"
+        if not (isinstance(self.event_type, str) and EVENT_TYPE.fullmatch(self.event_type)):
+            yield (
+                f"{place}: no event has this type; name a whole CloudEvents `type`, without "
+                "commas, asterisks and outer spaces"
+            )
         if would_never_run(self.function):
             yield f"{place} would never run; make it a plain function"
         if not takes(self.function, 2):

@@ -1,7 +1,8 @@
 """FakeAws: queues and tables of one consumer in memory (moto), for one thread."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from typing import Any, Self
 
 import boto3
@@ -14,8 +15,10 @@ from once.consumer import Consumer
 from once.events.outgoing import events_in
 from once.handlers.actions import serialize
 from once.runtime import Runtime
-from once.schema import Record, source_of
+from once.schema import COMMIT_ATTRIBUTE, Record, source_of
 from once.settings import Settings, TableSettings
+from once.testing._function_role import function_role
+from once.testing._unexpected_errors import unexpected_errors
 from once.testing.events import FakeContext, sqs_record
 
 _REGION = "us-east-1"
@@ -28,32 +31,51 @@ class FakeAws:
     Conditions, transactions and receive counts are those of moto. It does not isolate transactions
     of several threads from each other: test concurrency on the embedded AWS.
 
+    As on AWS, the consumer's functions may not call DynamoDB themselves, except to read items.
+
     Args:
         consumer: the consumer under test.
-        tables: the key attribute of each of its tables, by logical name.
+        tables: the key of each of its tables, by logical name: the attribute of the partition key,
+            or those of partition and sort key. Keys are strings.
         publishers: the consumer that publishes each internal event type. By default all types are
             external: they may come from any source that does not begin with `/once/`.
+        grants: further DynamoDB operations that the app grants to the function, such as `Query`.
+        reraise: whether `deliver` raises an exception that the library does not know, such as the
+            IndexError of a bug. With False, it is a failed message only, as on AWS.
         settings: other values for fields of `once.settings.Settings`.
     """
 
     def __init__(
         self,
         consumer: Consumer,
-        tables: Mapping[str, str],
+        tables: Mapping[str, str | tuple[str, ...]],
         *,
         publishers: Mapping[str, str] | None = None,
+        grants: Collection[str] = (),
+        reraise: bool = True,
         **settings: Any,
     ) -> None:
         self._consumer = consumer
-        self._tables = {name: TableSettings(name, (key,)) for name, key in tables.items()}
+        self._tables = {name: TableSettings(name, _key(name, key)) for name, key in tables.items()}
         self._sources = {t: (source_of(name),) for t, name in (publishers or {}).items()}
+        self._grants = grants
+        self._reraise = reraise
         self._more = settings
-        self._mock = mock_aws()
         self.time: float | None = None
         self.slept: list[float] = []
 
     def __enter__(self) -> Self:
-        self._mock.start()
+        # If one of these steps fails, the patches of moto must not remain.
+        with ExitStack() as undo:
+            undo.enter_context(mock_aws())
+            self._start()
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._undo.close()
+
+    def _start(self) -> None:
         self.dynamodb = boto3.client("dynamodb", _REGION)
         self.sqs = boto3.client("sqs", _REGION)
         self.queue = self.sqs.create_queue(QueueName="queue")["QueueUrl"]
@@ -61,10 +83,6 @@ class FakeAws:
         for table in (TableSettings("dedup", (Record.PK,)), *self._tables.values()):
             self._create(table)
         self.runtime = self._runtime()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._mock.stop()
 
     def deliver(
         self, *messages: Any, receive_count: int = 1, remaining_ms: int = 30_000
@@ -75,6 +93,11 @@ class FakeAws:
             messages: bodies as text, or values to send as JSON.
             receive_count: their `ApproximateReceiveCount`.
             remaining_ms: the remaining time of the invocation, in milliseconds.
+
+        Raises:
+            Exception: the first exception that the library does not know and for which a message
+                failed, unless `reraise` is False. All messages have been processed before. An
+                exception of an effect is not raised: it means an unknown outcome.
         """
         for message in messages:
             body = message if isinstance(message, str) else json.dumps(message)
@@ -83,16 +106,28 @@ class FakeAws:
         for record in records:
             record["attributes"]["ApproximateReceiveCount"] = str(receive_count)
         handle = self._consumer.bound_to(self.runtime)
-        return handle({"Records": records}, FakeContext(remaining_ms))
+        role = function_role(self.runtime.dynamodb, test=self.dynamodb, grants=self._grants)
+        with role, unexpected_errors() as errors:
+            answer = handle({"Records": records}, FakeContext(remaining_ms))
+        if errors and self._reraise:
+            raise errors[0]
+        return answer
 
     def put(self, table: str, item: Mapping[str, Any]) -> None:
         """Write an item without the library, as test data."""
         self.dynamodb.put_item(TableName=table, Item=serialize(item))
 
     def items(self, table: str) -> list[dict[str, Any]]:
-        """Return all items of a table. The table of the dedup records is `dedup`."""
+        """Return all items of a table, without the library's own attribute `once_commit`.
+
+        The table of the dedup records is `dedup`.
+        """
         return [
-            {name: _DESERIALIZER.deserialize(value) for name, value in item.items()}
+            {
+                name: _DESERIALIZER.deserialize(value)
+                for name, value in item.items()
+                if name != COMMIT_ATTRIBUTE
+            }
             for item in self.dynamodb.scan(TableName=table)["Items"]
         ]
 
@@ -121,11 +156,11 @@ class FakeAws:
         return messages
 
     def _create(self, table: TableSettings) -> None:
-        [key] = table.key
+        key = list(zip(table.key, ("HASH", "RANGE"), strict=False))
         self.dynamodb.create_table(
             TableName=table.name,
-            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in key],
+            AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n, _ in key],
             BillingMode="PAY_PER_REQUEST",
         )
 
@@ -149,3 +184,13 @@ class FakeAws:
             clock=lambda: runtime.clock() if self.time is None else self.time,
             sleep=self.slept.append,
         )
+
+
+def _key(table: str, key: str | tuple[str, ...]) -> tuple[str, ...]:
+    names = (key,) if isinstance(key, str) else tuple(key)
+    if not 1 <= len(set(names)) == len(names) <= 2:
+        raise ValueError(
+            f"the key {key!r} of table {table!r}; name the partition key, or give a pair of "
+            "partition and sort key"
+        )
+    return names

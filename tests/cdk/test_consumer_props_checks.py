@@ -1,6 +1,7 @@
 """Checks of one consumer: each fault states the mistake and its remedy."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,13 @@ GOOD = ConsumerProps(
 CONFIG = DeploymentConfig(parameters={"payment_api": "https://example.com"})
 A_NAME = "use at most 40 lower-case letters"
 WINDOW = {"batch_window_seconds": 1}
+
+MANY = tuple(f"t{number}" for number in range(151))
+UNTYPED: Any = TableProps
+WRONG_TABLES = [
+    *(None, ("refunds",), "refunds", TableProps("refunds", "id")),
+    *((UNTYPED(None, "id"),), (UNTYPED("refunds", None),), (UNTYPED("refunds", (1,)),)),
+]
 
 
 def faults(**change: Any) -> list[str]:
@@ -56,10 +64,27 @@ def test_a_number_has_limits(
         ({"secrets": "stripe_key"}, "secrets='stripe_key'", "give a tuple of names"),
         ({"parameters": "bank"}, "parameters='bank'", "give a tuple of names"),
         ({"events": ("order.refunded",)}, "'order.refunded' is in external and", "leave it in"),
+        ({"external": None}, "external=None", "give a tuple of types, such as ('order.placed',)"),
+        ({"external": (1,)}, "external=(1,)", "give a tuple of types"),
         ({"events": ("a,b",)}, "'a,b'", "without commas"),
-        ({"events": (" ",)}, "' '", "give one without commas"),
+        ({"events": (" ",)}, "' '", "give the whole type, without commas"),
+        ({"events": ("payment.*",)}, "'payment.*'", "without commas, asterisks"),
+        ({"events": ("payment.captured ",)}, "'payment.captured '", "and outer spaces"),
+        ({"external": MANY}, "external has 151 types", "split the consumer in two"),
+        ({"events": MANY}, "events has 151 types", "at most 150; split the consumer in two"),
         ({"publishes": ("a,b",)}, "publishes has 'a,b'", "without commas"),
         ({"events": ("x",), "publishes": ("x",)}, "'x' into its own queue", "take the type"),
+        *(
+            ({"tables": tables}, f"tables={tables!r}", "give a tuple of tables, such as (TablePro")
+            for tables in WRONG_TABLES
+        ),
+        ({"batch_size": "10"}, "batch_size='10'", "give a whole number"),
+        ({"memory_mb": 512.0}, "memory_mb=512.0", "give a whole number"),
+        ({"group_size": True}, "group_size=True", "give a whole number"),
+        ({"visibility_seconds": "180"}, "visibility_seconds='180'", "give a whole number, or None"),
+        ({"sends_email": "no"}, "sends_email='no'", "give True or False"),
+        ({"folder": "tickets"}, "folder='tickets'", "give a pathlib.Path"),
+        ({"name": 3}, "name=3", "give a text"),
         ({"tables": (TableProps("Refunds", "id"),)}, "'Refunds'", "use lower-case letters"),
         ({"tables": (TableProps("x", ()),)}, "key ()", "name the partition key"),
         ({"tables": (TableProps("x", ("a", "b", "c")),)}, "('a', 'b', 'c')", "give a pair of"),
@@ -115,11 +140,20 @@ def test_a_fault_states_mistake_and_remedy(
         {"visibility_seconds": 43_200},
         {"batch_size": 10_000, **WINDOW},
         {"tables": (TableProps("refunds", ("order_id", "line")),)},
+        {"tables": [UNTYPED("refunds", ["order_id", "line"])]},
+        {"publishes": MANY},
+        {"external": MANY[1:]},
+        {"folder": Path("tickets")},
     ],
     ids=str,
 )
 def test_sound_properties_have_no_fault(change: dict[str, Any]) -> None:
     assert faults(**change) == []
+
+
+def test_all_properties_of_a_wrong_type_are_reported_together() -> None:
+    found = faults(tables=("refunds",), batch_size="10", external=None)
+    assert [fault.partition("=")[0] for fault in found] == ["tables", "external", "batch_size"]
 
 
 @pytest.mark.parametrize(

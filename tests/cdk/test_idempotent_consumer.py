@@ -1,5 +1,6 @@
 """`IdempotentConsumer` in an app of its own: existing parts, and faults with their remedies."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,23 @@ def test_a_fault_states_mistake_and_remedy(stack: cdk.Stack, fault: str, given: 
         make(stack, replace(TICKETS, **change), **parts)
     [found] = caught.value.faults
     assert found.startswith(fault)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"name": 3}, {"parameters": None}, {"tables": ("seats",)}, {"folder": "tickets"}],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_a_property_of_a_wrong_type_is_a_fault(stack: cdk.Stack, wrong: Json) -> None:
+    [(name, value)] = wrong.items()
+    with pytest.raises(SynthError, match=re.escape(f"{name}={value!r}; give a ")):
+        make(stack, replace(TICKETS, **wrong))
+
+
+def test_event_types_that_exceed_the_variables_of_a_function_are_a_fault(stack: cdk.Stack) -> None:
+    types = tuple(f"a.type.with.a.long.name.{number}" for number in range(150))
+    with pytest.raises(SynthError, match="Lambda takes 4096; give it fewer or shorter event types"):
+        make(stack, replace(TICKETS, external=types))
 
 
 def test_a_source_makes_an_internal_event_sound(stack: cdk.Stack) -> None:

@@ -50,7 +50,6 @@ def test_a_charge_is_stored_and_published(aws: FakeAws, requests: Requests) -> N
     charge = {"order_id": "o-1", "amount": 700, "currency": "EUR"}
     assert request == {**charge, "payment_method": "pm_1"}
     [payment] = aws.items("payments")
-    payment.pop("once_commit")
     assert payment == {**charge, "status": "captured", "charge_id": "ch"}
     assert published(aws) == [("payment.captured", "o-1", END)]
 

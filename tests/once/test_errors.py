@@ -1,6 +1,7 @@
 """The error tree, its documentation, and the texts of its errors."""
 
 import inspect
+import json
 import re
 from typing import Any
 
@@ -60,6 +61,13 @@ def _raised() -> Exception:
         return error
 
 
+def _raised_in_another_package() -> Exception:
+    try:
+        return ValueError(json.loads("{"))
+    except json.JSONDecodeError as error:
+        return error
+
+
 def _with_response(response: Any) -> ValueError:
     # The response of an error of requests, for example, may be None.
     error = ValueError("secret")
@@ -75,6 +83,10 @@ SUMMARIES: dict[str, tuple[Exception, str]] = {
     "AWS without error": (ClientError({}, "Put"), "ClientError"),
     "no response": (_with_response(None), "ValueError"),
     "unexpected": (Unexpected(_raised()), r"ZeroDivisionError at _raised:\d+"),
+    "of another package": (
+        Unexpected(_raised_in_another_package()),
+        r"JSONDecodeError at _raised_in_another_package:\d+",
+    ),
     "not raised": (Unexpected(ValueError("secret")), "ValueError at an unknown place"),
 }
 

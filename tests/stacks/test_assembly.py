@@ -81,6 +81,20 @@ def test_a_type_that_differs_between_line_and_handlers_is_refused(app: cdk.App) 
     assert "external has 'order.plcaed', and its folder has no handler for it (did you" in taken
 
 
+def test_properties_of_wrong_types_are_faults_of_the_registry(app: cdk.App) -> None:
+    wrong: Any = {"tables": ("refunds",), "batch_size": "10", "parameters": None, "folder": "x"}
+    assert assemble(app, (*CONSUMERS, replace(GOOD, **wrong), replace(GOOD, name=3))) == []  # type: ignore[arg-type]
+    found = "\n".join(faults(app))
+    for mistake in (
+        "consumer 'refunds': tables=('refunds',); give a tuple of tables",
+        "consumer 'refunds': batch_size='10'; give a whole number",
+        "consumer 'refunds': parameters=None; give a tuple of names",
+        "consumer 'refunds': folder='x'; give a pathlib.Path",
+        "consumer 3: name=3; give a text",
+    ):
+        assert mistake in found
+
+
 @pytest.mark.parametrize("arn", ["arn:aws:sqs:eu-west-1:111122223333:theirs", None])
 def test_a_function_on_an_existing_queue_is_refused(app: cdk.App, arn: str | None) -> None:
     assemble(app, CONSUMERS)

@@ -98,3 +98,26 @@ def outputs_of(cloud: Cloud, consumer: ConsumerProps) -> Json:
         **{f"{part}{key}": cloud.ref(consumer, part) for part in parts},
         f"Takes{key}": json.dumps(takes),
     }
+
+
+def test_a_dead_letter_queue_has_its_own_sources_only(either_cloud: Cloud) -> None:
+    queues = either_cloud.every("AWS::SQS::Queue")
+    sources: dict[str, set[str]] = {either_cloud.id_of(RELAY, "DeadLetters"): set()}
+    for queue in queues.values():
+        if policy := queue.get("RedrivePolicy"):
+            target, _ = policy["deadLetterTargetArn"]["Fn::GetAtt"]
+            sources.setdefault(target, set()).add(queue["QueueName"])
+    allowed = {
+        logical_id: names_in(queue["RedriveAllowPolicy"])
+        for logical_id, queue in queues.items()
+        if "RedriveAllowPolicy" in queue
+    }
+    assert allowed == sources
+
+
+def names_in(policy: Json) -> set[str]:
+    """Return the names of the queues that a RedriveAllowPolicy allows."""
+    arns = policy.get("sourceQueueArns", [])
+    assert policy["redrivePermission"] == ("byQueue" if arns else "denyAll")
+    assert all(flat(arn).startswith("arn:") for arn in arns)
+    return {flat(arn).rpartition(":")[2] for arn in arns}

@@ -6,9 +6,10 @@ The rules follow AWS's documentation of SQS as an event source of Lambda (`once.
 from collections.abc import Iterator
 
 from once.cdk.checks.handlers import handler_faults
+from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
-from once.schema import CONSUMER_NAME, RELAY, UNROUTED, Limits
+from once.schema import CONSUMER_NAME, EVENT_TYPE, RELAY, UNROUTED, Limits
 from once.settings import MOST_COMMIT_THREADS, TIME_MARGIN_MS
 
 MARGIN_SECONDS = TIME_MARGIN_MS // 1000
@@ -24,11 +25,15 @@ TYPES = ("external", "events", "publishes")
 """The properties that hold event types."""
 TAKEN_VARIABLES = ("once_", "aws_", "secret_", "powertools_")
 """Prefixes of variables that Once, Lambda or Powertools sets."""
+EVENT_TYPE_RULE = "give the whole type, without commas, asterisks and outer spaces"
 NAME_RULE = "use at most 40 lower-case letters, digits and underscores, a letter first"
 
 
 def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> Iterator[str]:
     """Yield every fault of one consumer, without the consumer's name."""
+    if types := list(property_type_faults(consumer)):
+        yield from types
+        return
     if not CONSUMER_NAME.fullmatch(consumer.name):
         yield f"the name {consumer.name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
     if consumer.name == RELAY:
@@ -38,8 +43,7 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     yield from _event_faults(consumer)
     yield from _taken_twice(consumer)
     yield from _loops(consumer)
-    if has_type_lists(consumer):
-        yield from handler_faults(consumer)
+    yield from handler_faults(consumer)
     yield from _table_faults(consumer)
     yield from _secret_faults(consumer)
     yield from _parameter_faults(consumer, config)
@@ -51,12 +55,14 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
 def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
     for name in TYPES:
         types = getattr(consumer, name)
-        if isinstance(types, str):
-            yield f"{name}={types!r}; give a tuple of types, such as ('order.placed',)"
-            continue
         for event in types:
-            if not event.strip() or "," in event:
-                yield f"{name} has {event!r}, which no queue can select; give one without commas"
+            if not EVENT_TYPE.fullmatch(event):
+                yield f"{name} has {event!r}, which selects no event; {EVENT_TYPE_RULE}"
+        if name != "publishes" and len(types) > Limits.FILTER_VALUES:
+            yield (
+                f"{name} has {len(types)} types, and a subscription of SNS selects at most "
+                f"{Limits.FILTER_VALUES}; split the consumer in two"
+            )
     if not consumer.external and not consumer.events:
         yield (
             "it takes no event; give external= the types that producers publish, or events= those "
@@ -64,14 +70,7 @@ def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
         )
 
 
-def has_type_lists(consumer: ConsumerProps) -> bool:
-    """Tell whether the event types are tuples: a text would be read letter by letter."""
-    return not any(isinstance(getattr(consumer, name), str) for name in TYPES)
-
-
 def _taken_twice(consumer: ConsumerProps) -> Iterator[str]:
-    if not has_type_lists(consumer):
-        return
     for event in dict.fromkeys(consumer.external):
         if event in consumer.events:
             yield (
@@ -81,8 +80,6 @@ def _taken_twice(consumer: ConsumerProps) -> Iterator[str]:
 
 
 def _loops(consumer: ConsumerProps) -> Iterator[str]:
-    if not has_type_lists(consumer):
-        return
     for event in dict.fromkeys(consumer.publishes):
         if event in consumer.events:
             yield (
@@ -103,18 +100,12 @@ def _table_faults(consumer: ConsumerProps) -> Iterator[str]:
 
 
 def _secret_faults(consumer: ConsumerProps) -> Iterator[str]:
-    if isinstance(consumer.secrets, str):
-        yield f"secrets={consumer.secrets!r}; give a tuple of names, such as ('stripe_key',)"
-        return
     for name in consumer.secrets:
         if not CONSUMER_NAME.fullmatch(name):
             yield f"the secret's name {name!r} makes no variable; {NAME_RULE}"
 
 
 def _parameter_faults(consumer: ConsumerProps, config: DeploymentConfig) -> Iterator[str]:
-    if isinstance(consumer.parameters, str):
-        yield f"parameters={consumer.parameters!r}; give a tuple of names, such as ('payment_api',)"
-        return
     for name in consumer.parameters:
         if not CONSUMER_NAME.fullmatch(name):
             yield f"the parameter {name!r} makes no variable; {NAME_RULE}"

@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from once.cdk.checks._dedup_window import dedup_window_faults
-from once.cdk.checks.consumer_props import consumer_props_faults, has_type_lists
+from once.cdk.checks.consumer_props import consumer_props_faults
+from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
 
@@ -21,16 +22,17 @@ def consumer_set_faults(consumers: Sequence[ConsumerProps], config: DeploymentCo
         consumers: every consumer of the deployment.
         config: the deployment; its own faults are those of `deployment_faults`.
     """
+    typed = [each for each in consumers if not any(property_type_faults(each))]
     return [
         *(
             f"{named(each)}: {fault}"
             for each in consumers
             for fault in consumer_props_faults(each, config)
         ),
-        *_duplicate_names(consumers),
-        *_types_without_publisher(consumers),
-        *_forgeable_types(consumers),
-        *_tables_with_two_keys(consumers),
+        *_duplicate_names(typed),
+        *_types_without_publisher(typed),
+        *_forgeable_types(typed),
+        *_tables_with_two_keys(typed),
     ]
 
 
@@ -47,7 +49,7 @@ def _duplicate_names(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
 
 def _types_without_publisher(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     publishers = _publishers(consumers)
-    for consumer in filter(has_type_lists, consumers):
+    for consumer in consumers:
         for event in dict.fromkeys(consumer.events):
             if event not in publishers:
                 yield (
@@ -59,7 +61,7 @@ def _types_without_publisher(consumers: Sequence[ConsumerProps]) -> Iterator[str
 
 def _forgeable_types(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     publishers = _publishers(consumers)
-    for consumer in filter(has_type_lists, consumers):
+    for consumer in consumers:
         for event in dict.fromkeys(consumer.external):
             if event in publishers:
                 yield (
@@ -72,7 +74,7 @@ def _forgeable_types(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
 def _publishers(consumers: Sequence[ConsumerProps]) -> dict[str, list[str]]:
     """Return the names of the consumers that publish each event type."""
     publishers: dict[str, list[str]] = defaultdict(list)
-    for consumer in filter(has_type_lists, consumers):
+    for consumer in consumers:
         for event in dict.fromkeys(consumer.publishes):
             publishers[event].append(consumer.name)
     return publishers

@@ -21,6 +21,8 @@ def read(text: str) -> Any:
 
 
 REFUSED = {
+    "not JSON: Unterminated string starting at character 0$": ['"a'],
+    "not JSON: Invalid control character at character 1$": ['"\n"'],
     "not JSON": [
         *("", " \r\n\t", "hello", "{} {}", "{'a': 1}", '{"a": "b', "[" * 10 + "]" * 9),
         *('{"a": 1,}', '{"a": "\t"}', '{"a": "\\x41"}', '{"a": 01}', '{"a": .5}'),

@@ -66,7 +66,7 @@ class Renamed(Struct, rename="camel"):
 def handling(
     *functions: Any,
     name: str = "notes",
-    event_type: str = "noted",
+    event_type: Any = "noted",
     model: Any = Note,
     **options: Any,
 ) -> Consumer:
@@ -124,7 +124,10 @@ FIELDS: list[dict[str, Any]] = [
         "*answer and *another_answer both handle 'SoldOut'; keep one of them": [
             rejecting(SoldOut, answer, another_answer)
         ],
-        "*: the event type is blank;*": [handling(event_type=blank) for blank in ("", "  ")],
+        "*: no event has this type; name a whole CloudEvents `type`*": [
+            handling(event_type=event_type)
+            for event_type in ("", "  ", "note.*", "noted ", "noted,erased", None)
+        ],
         "*support.count for 'noted' has no key rule; give key=Key.event()*": [
             handling(key=key) for key in (None, "name", lambda event: ("x",))
         ],

@@ -1,16 +1,25 @@
 """The AWS in memory that tests of handlers use: independent of its machine and of other tests."""
 
 import socket
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from once import Transaction
 from once.settings import TIME_MARGIN_MS
 from once.testing import FakeAws, cloud_event
 from once.testing.events import sqs_record
 from tests.in_memory import Start
-from tests.once.support import consumer_of, facts, failures, note
+from tests.once.support import (
+    COUNTERS,
+    Note,
+    amounts,
+    consumer_of,
+    count,
+    facts,
+    failures,
+    note,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -24,11 +33,15 @@ def test_it_needs_no_region_or_profile_of_the_machine(
     for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    aws = FakeAws(consumer_of(), {"counters": "name"})
-    with ExitStack() as stack:
-        stack.push(aws)  # it ends even if it does not begin
-        aws.__enter__()
+    with FakeAws(consumer_of(), {"counters": "name"}) as aws:
         assert failures(aws.deliver(note())) == []
+
+
+def test_a_start_that_fails_leaves_nothing_behind() -> None:
+    with pytest.raises(TypeError, match="'typo'"), FakeAws(consumer_of(), {}, typo=1):
+        raise AssertionError("it started")
+    with FakeAws(consumer_of(), {"counters": "name"}) as aws:
+        assert aws.items("dedup") == []
 
 
 def test_each_fake_aws_starts_empty(start: Start) -> None:
@@ -77,6 +90,56 @@ def test_an_event_has_an_id_of_its_own_unless_one_is_given() -> None:
         "data": {},
         "subject": "s",
     }
+
+
+def test_a_table_has_a_partition_and_a_sort_key() -> None:
+    def keep(event: Note, tx: Transaction) -> None:
+        tx.update(COUNTERS, {"name": event.name, "day": "Monday"}, "ADD amount :a", {":a": 1})
+
+    with FakeAws(consumer_of(keep), {"counters": ("name", "day")}) as aws:
+        aws.deliver(note("a"), note("b"), note("a"))
+        assert amounts(aws) == {"a": 2, "b": 1}
+
+
+@pytest.mark.parametrize("key", [(), ("a", "b", "c"), ("a", "a")], ids=str)
+def test_another_key_is_refused_with_the_remedy(key: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="of table 'counters'; name the partition key, or give"):
+        FakeAws(consumer_of(), {"counters": key})
+
+
+def test_items_are_shown_as_the_handler_wrote_them(start: Start) -> None:
+    aws = start()
+    aws.deliver(note("a", 3))
+    assert aws.items("counters") == [{"name": "a", "amount": 3}]
+
+
+def indexing(event: Note, tx: Transaction) -> None:
+    count(event, tx)
+    assert [1, 2][event.amount]
+
+
+def test_an_unknown_exception_of_a_handler_is_raised_after_the_batch(start: Start) -> None:
+    aws = start(consumer_of(indexing))
+    with pytest.raises(IndexError) as raised:
+        aws.deliver(note("a", 5), note("b"))
+    assert raised.traceback[-1].name == "indexing"
+    assert amounts(aws) == {"b": 1}
+
+
+def test_an_unknown_exception_of_a_handler_is_a_failed_message_on_request(start: Start) -> None:
+    aws = start(consumer_of(indexing), reraise=False)
+    assert len(failures(aws.deliver(note("a", 5)))) == 1
+
+
+def test_an_exception_after_which_the_message_commits_is_not_raised(start: Start) -> None:
+    def follow(event: Note, tx: Transaction) -> None:
+        if event.amount == 2 and tx.get(COUNTERS, {"name": event.name}) is None:
+            raise LookupError
+        count(event, tx)
+
+    aws = start(consumer_of(follow))
+    assert failures(aws.deliver(note("a", 1), note("a", 2))) == []
+    assert amounts(aws) == {"a": 3}
 
 
 @pytest.mark.parametrize("connect", ["connect", "connect_ex"])

@@ -1,0 +1,64 @@
+"""Checks of the types of one consumer's properties. The other checks require correct types."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from once.cdk.props import ConsumerProps, TableProps
+
+_A_TYPE = "a tuple of types, such as ('order.placed',)"
+_TEXTS = {
+    "external": _A_TYPE,
+    "events": _A_TYPE,
+    "publishes": _A_TYPE,
+    "secrets": "a tuple of names, such as ('stripe_key',)",
+    "parameters": "a tuple of names, such as ('payment_api',)",
+}
+"""The remedy of each property that is a tuple of texts."""
+
+
+def property_type_faults(consumer: ConsumerProps) -> Iterator[str]:
+    """Yield a fault for each property of another type than its annotation, with the remedy."""
+    for field in fields(consumer):
+        value = getattr(consumer, field.name)
+        is_right, remedy = _RULES[field.type]
+        if not is_right(value):
+            yield f"{field.name}={value!r}; give {_TEXTS.get(field.name, remedy)}"
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(map(_is_text, value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _are_tables(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(map(_is_table, value))
+
+
+def _is_table(value: object) -> bool:
+    if not isinstance(value, TableProps):
+        return False
+    return _is_text(value.name) and (_is_text(value.key) or _are_texts(value.key))
+
+
+_RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
+    str: (_is_text, "a text"),
+    int: (_is_number, "a whole number"),
+    int | None: (lambda value: value is None or _is_number(value), "a whole number, or None"),
+    bool: (lambda value: isinstance(value, bool), "True or False"),
+    Path | None: (lambda value: isinstance(value, Path | None), "a pathlib.Path"),
+    tuple[str, ...]: (_are_texts, "a tuple of texts"),
+    tuple[TableProps, ...]: (
+        _are_tables,
+        "a tuple of tables, such as (TableProps('stock', 'sku'),)",
+    ),
+}
+"""The check of a value and the remedy, by the annotation of its property."""

@@ -78,7 +78,14 @@ class UnroutedEvents(Construct):
         self._map()
         self._subscribe(topics.ingress)
         self._subscribe(topics.events, but=internal)
-        add_unrouted_alarms(self, self._name, self.queue, self.sweep, self.function)
+        add_unrouted_alarms(
+            self,
+            self._name,
+            self.queue,
+            self.sweep,
+            self.function,
+            local=self._config.local,
+        )
 
     def dashboard_row(self) -> Row:
         """Return its graphs."""

@@ -22,7 +22,13 @@ _UNKNOWN = frozenset(
 
 
 class OpsError(Exception):
-    """A failure that an operator can correct; the message says how."""
+    """A failure that an operator can correct; the message says how.
+
+    Attributes:
+        exit_code: the exit code of the command.
+    """
+
+    exit_code = 1
 
 
 def unexpected_error_text(error: Exception) -> str:

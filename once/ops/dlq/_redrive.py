@@ -11,7 +11,6 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_queues
 from once.ops.dead_letters.letter_context import LetterContext
-from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive import RateLimiter, Redriver
 from once.ops.dead_letters.redrive_safety import AssessedLetter, assess_letters
 from once.ops.dead_letters.safe_redrive import Assess, SafeRedrive
@@ -23,14 +22,12 @@ from once.ops.dlq._options import (
     MessageIdsArgument,
     with_letter_options,
 )
-from once.ops.dlq._selection import approximate_number, open_walk, progress_text, selected_letters
+from once.ops.dlq._search import LetterSearch, open_search
+from once.ops.dlq._selection import selected_letters
 from once.ops.errors import OpsError
 from once.ops.terminal.console import console, progress
 from once.ops.terminal.formatting import single_line
 from once.schema import RELAY
-
-EDIT_HOLD_SECONDS = 60 * 60
-"""Seconds for which a letter stays hidden while it is edited."""
 
 _MAX_FAILURE_LINES = 20
 
@@ -69,17 +66,19 @@ def redrive(
     deployment = Deployment.find(options.service)
     sqs, places = client("sqs"), _source_queues(deployment, options.consumer)
     assess = partial(assess_letters, DedupRecordReader(client("dynamodb"), deployment.dedup_table))
-    about = approximate_number(sqs, places)
-    with open_walk(sqs, places, options.limit) as walk:
-        pages: _Pages = selected_letters(walk, names, letter_filter)
+    with open_search(sqs, places, options.limit) as search:
+        pages: _Pages = selected_letters(search, names, letter_filter)
         if edit:
-            pages = [[_edited(walk, letter, assess) for page in pages for letter in page]]
+            pages = [[_edited(letter, assess) for page in pages for letter in page]]
+            search.raise_if_lapsed()
         if dry_run:
             _show_verdicts([one for page in pages for one in assess(page)])
         else:
-            redriver = Redriver(sqs, RateLimiter(rate), walk.forget)
-            _run(SafeRedrive(assess, redriver, unsafe, edit), pages, walk, about)
-    console.print(progress_text(walk, about))
+            redriver = Redriver(sqs, RateLimiter(rate), search.walk.forget)
+            _run(SafeRedrive(assess, redriver, unsafe, edit), pages, search)
+    console.print(search.progress_text)
+    if not names:
+        search.raise_if_hidden()
 
 
 def _check(names: Sequence[str], *, edit: bool, unsafe: bool) -> None:
@@ -95,11 +94,10 @@ def _source_queues(deployment: Deployment, consumer: str | None) -> list[DeadLet
     return [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
 
 
-def _edited(walk: QueueWalk, letter: Letter, assess: Assess) -> Letter:
+def _edited(letter: Letter, assess: Assess) -> Letter:
     def look(changed: Letter) -> LetterContext:
         return assess([changed])[0].context
 
-    walk.hold(letter, EDIT_HOLD_SECONDS)
     return edit_letter(look(letter), look)
 
 
@@ -109,13 +107,13 @@ def _show_verdicts(assessed: Sequence[AssessedLetter]) -> None:
     console.print(f"would be sent: {safe}; not safe to send: {len(assessed) - safe}")
 
 
-def _run(job: SafeRedrive, pages: _Pages, walk: QueueWalk, about: int) -> None:
+def _run(job: SafeRedrive, pages: _Pages, search: LetterSearch) -> None:
     try:
         with progress() as bar:
-            task = bar.add_task("dead letters looked at", total=about)
+            task = bar.add_task("dead letters looked at", total=search.about.total)
             for page in pages:
                 job.send(page)
-                bar.update(task, completed=walk.looked_at)
+                bar.update(task, completed=search.walk.looked_at)
     finally:
         console.print(_summary(job))
     if job.refused or job.redriver.result.failed:

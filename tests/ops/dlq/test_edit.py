@@ -11,7 +11,8 @@ import pytest
 from typer.testing import Result
 
 from once.handlers.effect_declaration import Policy
-from once.ops.dlq._redrive import EDIT_HOLD_SECONDS
+from once.ops.dead_letters import queue_walk as walk
+from once.ops.dead_letters.queue_walk import QueueWalk
 from once.schema import DeadLetter
 from tests.ops.editing import Editor
 from tests.ops.letters import KEY, Shop, note
@@ -234,8 +235,20 @@ def test_error_of_the_editor_names_the_remedy(
     assert said in refused(invalid)
 
 
-def test_letter_is_hidden_for_the_time_of_an_edit(invalid: Shop, editor: Editor) -> None:
-    asked = requests_of("sqs.ChangeMessageVisibility")
+def test_letter_stays_hidden_during_an_edit(
+    invalid: Shop, editor: Editor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
+    monkeypatch.setattr(walk, "RENEW_EVERY_SECONDS", 0.01)
+    asked = requests_of("sqs.ChangeMessageVisibilityBatch")
     editor.writes(VALID)
-    edit(invalid)
-    assert [request["VisibilityTimeout"] for request in asked] == [EDIT_HOLD_SECONDS]
+    assert edit(invalid).exit_code == 0
+    assert asked[0]["Entries"][0]["VisibilityTimeout"] == walk.HOLD_SECONDS
+
+
+def test_letter_whose_hold_lapsed_is_not_sent(
+    invalid: Shop, editor: Editor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor.writes(VALID)
+    monkeypatch.setattr(QueueWalk, "lapsed", 1)
+    assert "could not be held while this command waited" in refused(invalid)

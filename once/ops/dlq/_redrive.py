@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Annotated
 
+import typer
 from rich.table import Table
 from typer import BadParameter, Option
 
@@ -13,11 +14,13 @@ from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_qu
 from once.ops.dead_letters.letter_context import LetterContext
 from once.ops.dead_letters.redrive import RateLimiter, Redriver
 from once.ops.dead_letters.redrive_safety import AssessedLetter, assess_letters
+from once.ops.dead_letters.redrive_verdict import RedriveOutcome, RedriveVerdict
 from once.ops.dead_letters.safe_redrive import Assess, SafeRedrive
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq._edit import edit_letter
 from once.ops.dlq._letter_list import verdict_lines
 from once.ops.dlq._options import (
+    LetterFilter,
     LetterOptions,
     MessageIdsArgument,
     with_letter_options,
@@ -42,6 +45,16 @@ _EditOption = Annotated[
 _UnsafeOption = Annotated[
     bool, Option("--unsafe", help="Send each MESSAGE_ID, even if that is not safe.")
 ]
+_YesOption = Annotated[
+    bool, Option("--yes", help="Send without asking, also without a filter and a MESSAGE_ID.")
+]
+_ReturningOption = Annotated[
+    bool,
+    Option(
+        "--returning",
+        help="Without a filter and a MESSAGE_ID: send also what would be dead-lettered again.",
+    ),
+]
 _RateOption = Annotated[float, Option(min=0.1, help="Most messages a second.")]
 
 
@@ -52,13 +65,17 @@ def redrive(
     dry_run: _DryRunOption = False,
     edit: _EditOption = False,
     unsafe: _UnsafeOption = False,
+    yes: _YesOption = False,
+    returning: _ReturningOption = False,
     rate: _RateOption = 10,
 ) -> None:
     """Send dead letters back to the queue of their consumer, with their key and their history.
 
-    A dead letter that is not safe to send stays. Each one is sent first and
-    deleted afterwards. The command can therefore be stopped at any time and run
-    again: the consumer recognises a message that was sent twice as a duplicate.
+    A dead letter that is not safe to send stays. Without a MESSAGE_ID, --reason,
+    --key or an age, the command asks first, and leaves out dead letters that would
+    come back. Each one is sent first and deleted afterwards. The command can
+    therefore be stopped at any time and run again: the consumer recognises a
+    message that was sent twice as a duplicate.
     """
     names = message_ids or []
     letter_filter = options.letter_filter(names)
@@ -71,11 +88,15 @@ def redrive(
         if edit:
             pages = [[_edited(letter, assess) for page in pages for letter in page]]
             search.raise_if_lapsed()
+        is_chosen = bool(names) or letter_filter != LetterFilter()
+        redriver = Redriver(sqs, RateLimiter(rate), search.walk.forget)
+        job = SafeRedrive(assess, redriver, unsafe, edit, returning or is_chosen)
         if dry_run:
-            _show_verdicts([one for page in pages for one in assess(page)])
+            _show_verdicts(job, [one for page in pages for one in assess(page)])
         else:
-            redriver = Redriver(sqs, RateLimiter(rate), search.walk.forget)
-            _run(SafeRedrive(assess, redriver, unsafe, edit), pages, search)
+            if not (is_chosen or yes):
+                _confirm(job, pages := [*pages], search)
+            _run(job, pages, search)
     console.print(search.progress_text)
     if not names:
         search.raise_if_hidden()
@@ -101,10 +122,45 @@ def _edited(letter: Letter, assess: Assess) -> Letter:
     return edit_letter(look(letter), look)
 
 
-def _show_verdicts(assessed: Sequence[AssessedLetter]) -> None:
+def _show_verdicts(job: SafeRedrive, assessed: Sequence[AssessedLetter]) -> None:
     console.print(*verdict_lines(assessed), sep="\n")
-    safe = sum(one.verdict.safe for one in assessed)
-    console.print(f"would be sent: {safe}; not safe to send: {len(assessed) - safe}")
+    console.print(_plan_text(job, assessed))
+
+
+def _plan_text(job: SafeRedrive, assessed: Sequence[AssessedLetter]) -> str:
+    """Return how many letters would be sent and would stay, each with the part that matters."""
+    sent = [one.verdict for one in assessed if job.may_be_sent(one.verdict)]
+    kept = [one.verdict for one in assessed if not job.may_be_sent(one.verdict)]
+    return (
+        f"would be sent: {len(sent)}, of which will come back unless mended: {_returning(sent)}, "
+        f"not safe: {sum(not verdict.safe for verdict in sent)}; "
+        f"would stay: {len(kept)}, of which would come back: {_returning(kept)}, "
+        f"not safe to send: {sum(not verdict.safe for verdict in kept)}"
+    )
+
+
+def _returning(verdicts: Iterable[RedriveVerdict]) -> int:
+    return sum(one.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN for one in verdicts)
+
+
+def _confirm(job: SafeRedrive, pages: _Pages, search: LetterSearch) -> None:
+    """Ask before letters are sent that were not chosen.
+
+    Raises:
+        OpsError: the answer is no, there is no answer, or the letters could not be held meanwhile.
+    """
+    assessed = [one for page in pages for one in job.assess(page)]
+    search.count_hidden()
+    console.print(search.progress_text)
+    console.print(_plan_text(job, assessed), soft_wrap=True)
+    number = sum(job.may_be_sent(one.verdict) for one in assessed)
+    if not number:
+        return
+    try:
+        typer.confirm(f"send {number} dead letters back?", abort=True, err=True)
+    except typer.Abort:
+        raise OpsError("nothing was sent: answer y, give --yes, or choose with --reason") from None
+    search.raise_if_lapsed()
 
 
 def _run(job: SafeRedrive, pages: _Pages, search: LetterSearch) -> None:
@@ -126,7 +182,10 @@ def _summary(job: SafeRedrive) -> Table:
     table.add_column("number", justify="right")
     table.add_row("sent back", str(len(result.sent)))
     table.add_row("of these, will come back unless mended", str(job.returning))
-    table.add_row("skipped, as not safe", str(len(job.refused)))
+    kept = [one.verdict for one in job.refused]
+    table.add_row("skipped, as not safe", str(len(kept) - _returning(kept)))
+    if _returning(kept):
+        table.add_row("left out, as they would come back", str(_returning(kept)))
     table.add_row("failed", str(len(result.failed)))
     if job.came_back:
         table.add_row("sent back, and here again", str(job.came_back))
@@ -142,5 +201,6 @@ def _failure_text(job: SafeRedrive) -> str:
     told = "".join(f"\n  {single_line(line)}" for line in lines[:_MAX_FAILURE_LINES])
     return (
         f"{len(lines)} dead letters are still here; those that are not safe are sent by "
-        f"`once dlq redrive MESSAGE_ID --unsafe` alone, after a look outside:{told}{more}"
+        "`once dlq redrive MESSAGE_ID --unsafe` alone, after a look outside; those that come back, "
+        f"by --reason or --returning, once they are mended:{told}{more}"
     )

@@ -30,7 +30,13 @@ def others(shop: Shop) -> Iterator[QueueWalk]:
 
 @pytest.mark.parametrize(
     "command",
-    ["list", "list --reason died", "list --json", "redrive --rate 1000", "purge --yes --export x"],
+    [
+        "list",
+        "list --reason died",
+        "list --json",
+        "redrive --rate 1000 --yes",
+        "purge --yes --export x",
+    ],
 )
 def test_command_says_how_many_letters_are_hidden_and_until_when(
     others: QueueWalk, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -27,7 +27,7 @@ from tests.ops.support import (
     run,
 )
 
-REDRIVE = ("dlq", "redrive", "--rate", "1000")
+REDRIVE = ("dlq", "redrive", "--rate", "1000", "--yes", "--returning")
 
 
 def test_only_the_message_that_is_too_large_for_a_call_stays(shop: Shop) -> None:
@@ -36,7 +36,7 @@ def test_only_the_message_that_is_too_large_for_a_call_stays(shop: Shop) -> None
 
     shop.fail("a", "b")
     answer_with("sqs.SendMessageBatch", answer)
-    assert "not sent: An error occurred" in stderr_of("dlq", "redrive", "--rate", "1")
+    assert "not sent: An error occurred" in stderr_of("dlq", "redrive", "--rate", "1", "--yes")
     assert [json.loads(message["Body"]) for message in shop.waiting()] == [note("b")]
     assert [json.loads(one.original.body) for one in shop.letters()] == [note("a")]
 

@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +17,6 @@ from tests.ops.editing import Editor
 from tests.ops.letters import KEY, Shop, note
 from tests.ops.output import stdout_of, words
 from tests.ops.support import Cloud, requests_of
-
-
-@pytest.fixture
-def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Editor:
-    return Editor(monkeypatch, tmp_path)
 
 
 @pytest.fixture
@@ -205,7 +199,9 @@ def test_dry_run_of_an_edit_sends_nothing(invalid: Shop, editor: Editor) -> None
     editor.writes(VALID)
     result = edit(invalid, "--dry-run")
     assert result.exit_code == 0
-    assert "would be sent: 1" in result.stdout
+    assert "would be sent: 1, of which will come back unless mended: 0" in words(result.stdout)
+    assert "safe: no record of it was found" in words(result.stdout)
+    assert "if its handler can read the edited body" in words(result.stdout)
     assert invalid.waiting() == []
     assert invalid.hidden() == 0
 

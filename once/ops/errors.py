@@ -31,6 +31,12 @@ class OpsError(Exception):
     exit_code = 1
 
 
+class StoppedError(OpsError):
+    """The operator stopped the command; the message says what is certain."""
+
+    exit_code = 130
+
+
 def unexpected_error_text(error: Exception) -> str:
     """Return the text for an error in the command's own code, after which the command goes on."""
     return f"unexpected, a fault of this command: {error!r}"

@@ -12,7 +12,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_queues
 from once.ops.dead_letters.letter_context import LetterContext
-from once.ops.dead_letters.redrive import RateLimiter, Redriver
+from once.ops.dead_letters.redrive import RateLimiter, Redriver, RedriveResult
 from once.ops.dead_letters.redrive_safety import AssessedLetter, assess_letters
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome, RedriveVerdict
 from once.ops.dead_letters.safe_redrive import Assess, SafeRedrive
@@ -27,7 +27,7 @@ from once.ops.dlq._options import (
 )
 from once.ops.dlq._search import LetterSearch, open_search
 from once.ops.dlq._selection import selected_letters
-from once.ops.errors import OpsError
+from once.ops.errors import OpsError, StoppedError
 from once.ops.terminal.console import console, progress
 from once.ops.terminal.formatting import single_line
 from once.schema import RELAY
@@ -170,10 +170,26 @@ def _run(job: SafeRedrive, pages: _Pages, search: LetterSearch) -> None:
             for page in pages:
                 job.send(page)
                 bar.update(task, completed=search.walk.looked_at)
+    except KeyboardInterrupt:
+        raise StoppedError(_stopped_text(job.redriver.result)) from None
     finally:
         console.print(_summary(job))
     if job.refused or job.redriver.result.failed:
         raise OpsError(_failure_text(job))
+
+
+def _stopped_text(result: RedriveResult) -> str:
+    """Return what is certain after Ctrl-C, and which letters are in doubt."""
+    doubts = {
+        "perhaps sent": result.unanswered,
+        "sent, and perhaps not deleted": result.undeleted,
+    }
+    told = "".join(f"\n  {name}: {doubt}" for doubt, names in doubts.items() for name in names)
+    return (
+        f"stopped: {len(result.sent)} certainly sent back; in doubt: "
+        f"{len(result.unanswered) + len(result.undeleted)}; all others are as they were. Run the "
+        f"command again: a letter that is sent twice is a duplicate{told}"
+    )
 
 
 def _summary(job: SafeRedrive) -> Table:

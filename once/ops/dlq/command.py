@@ -12,7 +12,7 @@ from once.ops.dead_letters.redrive_safety import assess_letters
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq._letter_json import letter_json
 from once.ops.dlq._letter_list import groups_table
-from once.ops.dlq._letter_text import body_text, letter_table
+from once.ops.dlq._letter_text import body_text, letter_lines
 from once.ops.dlq._options import (
     DEFAULT_LIMIT,
     ConsumerOption,
@@ -81,7 +81,8 @@ def show(
     [assessed] = assess_letters(
         DedupRecordReader(client("dynamodb"), deployment.dedup_table), [letter]
     )
-    console.print(letter_table(assessed, datetime.now(UTC)))
+    for line in letter_lines(assessed, datetime.now(UTC)):
+        console.print(line, soft_wrap=True)
     console.print()
     console.print(body_text(letter), soft_wrap=True)
 

@@ -42,7 +42,7 @@ def outage(
     run_once(aws, "dlq", "list")
     sandbox.faults = FaultRates()
     console.print("the payment provider is up again")
-    run_once(aws, "dlq", "redrive", "--consumer", "payments", "--rate", "50")
+    run_once(aws, "dlq", "redrive", "--consumer", "payments", "--rate", "50", "--yes")
     wait_until_processed(aws, sandbox, deployment)
     with step("auditing"):
         findings = audit(run.manifest, collect_evidence(aws, deployment, sandbox.url))

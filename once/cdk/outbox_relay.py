@@ -127,7 +127,14 @@ class OutboxRelay(Construct):
         )
         self.function = self._make_function(topic, log_group)
         self._mapping = self._map(failures)
-        add_relay_alarms(self, self._name, self.dead_letters, self.function, self._mapping)
+        add_relay_alarms(
+            self,
+            self._name,
+            self.dead_letters,
+            self.function,
+            self._mapping,
+            local=self._config.local,
+        )
 
     def dashboard_row(self) -> Row:
         """Return the relay's graphs."""

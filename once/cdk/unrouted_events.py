@@ -84,7 +84,14 @@ class UnroutedEvents(Construct):
         retain_messages(self, self._config)
         for warning in route_warnings(consumers):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
-        add_unrouted_alarms(self, self._name, self.queue, self.sweep, self.function)
+        add_unrouted_alarms(
+            self,
+            self._name,
+            self.queue,
+            self.sweep,
+            self.function,
+            local=self._config.local,
+        )
 
     def dashboard_row(self) -> Row:
         """Return its graphs."""

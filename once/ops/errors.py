@@ -22,7 +22,19 @@ _UNKNOWN = frozenset(
 
 
 class OpsError(Exception):
-    """A failure that an operator can correct; the message says how."""
+    """A failure that an operator can correct; the message says how.
+
+    Attributes:
+        exit_code: the exit code of the command.
+    """
+
+    exit_code = 1
+
+
+class StoppedError(OpsError):
+    """The operator stopped the command; the message says what is certain."""
+
+    exit_code = 130
 
 
 def unexpected_error_text(error: Exception) -> str:

@@ -19,7 +19,7 @@ EXPLORED = (
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
     "once.handlers.item_reader.ItemReader.read dynamodb.GetItem",
-    "once.ops.dead_letters.queue_walk.QueueWalk._give_back sqs.ChangeMessageVisibilityBatch",
+    "once.ops.dead_letters.queue_walk.QueueWalk._change sqs.ChangeMessageVisibilityBatch",
     "once.ops.dead_letters.queue_walk.QueueWalk._receive sqs.ReceiveMessage",
     "once.ops.dead_letters.redrive.Redriver._call.<locals>.<lambda> sqs.SendMessageBatch",
     "once.ops.dead_letters.redrive.delete_letters.<locals>.<lambda> sqs.DeleteMessageBatch",
@@ -47,9 +47,6 @@ LEFT_OUT = {
     ),
     "once.ops.dead_letters._unrouted_events.ingress_publisher.<locals>.call sns.PublishBatch": (
         "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
-    ),
-    "once.ops.dead_letters.queue_walk.QueueWalk.hold sqs.ChangeMessageVisibility": (
-        "keeps a letter hidden while a person edits it; tests/ops/dlq/test_edit.py"
     ),
     "once.ops.dedup_records.dedup_table.DedupRecordReader._pages dynamodb.Scan": (
         "`trace` and `dlq show` only read"

@@ -16,6 +16,7 @@ from once.ops.dead_letters import queue_walk as walk
 from once.ops.outbox import republish
 from once.ops.terminal.console import console
 from once.ops.trace import _timeline as timeline
+from tests.ops.editing import Editor
 from tests.ops.hostile import Mess
 from tests.ops.letters import Shop
 from tests.ops.support import OK, REGION, Cloud, refusal
@@ -77,6 +78,12 @@ def shop(cloud: Cloud) -> Iterator[Shop]:
     """A consumer with its queues and dead letters."""
     with Shop(cloud) as shop:
         yield shop
+
+
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Editor:
+    """The program in EDITOR."""
+    return Editor(monkeypatch, tmp_path)
 
 
 @pytest.fixture

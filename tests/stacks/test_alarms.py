@@ -13,6 +13,7 @@ from tests.stacks.cloud import STATE, Cloud, Json, flat, listed
 
 HOUR = 60 * 60
 DAY = 24 * HOUR
+HIDDEN = "ApproximateNumberOfMessagesNotVisible"
 VISIBLE, AGE = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
 
 ONCE_METRICS = {value for name, value in vars(Metric).items() if name.isupper()}
@@ -66,7 +67,6 @@ def test_alarms_of_a_consumer(cloud: Cloud, consumer: ConsumerProps) -> None:
         return cloud.text(consumer, part, attribute="QueueName")
 
     expected = {
-        "DeadLettersAlarm": (VISIBLE, "Maximum", 60, 1, queue("DeadLetters")),
         "AgeAlarm": (AGE, "Maximum", 60, 2 * DAY, queue("Queue")),
         "BreakerAlarm": (Metric.BREAKER_OPEN, "Sum", 300, 1, service),
         **on_function(cloud, name),
@@ -94,20 +94,49 @@ def test_a_function_that_cannot_start_alarms_before_its_first_dead_letter(
     assert (alarm["Threshold"] - 1) * queue["VisibilityTimeout"] < alarm["Period"]
 
 
+def alarm_on_messages(cloud: Cloud, owner: str | ConsumerProps, name: str) -> object:
+    """Return an alarm's expression and threshold, and each metric by its name in it."""
+    alarm = cloud.of(owner, name)
+    (expression,) = (q["Expression"] for q in alarm["Metrics"] if "Expression" in q)
+    metrics = {q["Id"]: q["MetricStat"] for q in alarm["Metrics"] if "MetricStat" in q}
+    named = {
+        name: (one["Metric"]["MetricName"], one["Stat"], one["Period"], watched(one["Metric"]))
+        for name, one in metrics.items()
+    }
+    return expression, alarm["Threshold"], named
+
+
+def on_messages(queue: str) -> object:
+    common = ("Maximum", 60, queue)
+    return (
+        "visible + hidden",
+        1,
+        {"visible": (VISIBLE, *common), "hidden": (HIDDEN, *common)},
+    )
+
+
+def test_an_operator_who_looks_at_dead_letters_does_not_end_their_alarm(
+    cloud: Cloud, consumer: ConsumerProps
+) -> None:
+    for owner in (consumer, RELAY):
+        queue = cloud.text(owner, "DeadLetters", attribute="QueueName")
+        assert alarm_on_messages(cloud, owner, "DeadLettersAlarm") == on_messages(queue)
+
+
 def test_alarms_of_the_relay(cloud: Cloud) -> None:
-    dead_letters = cloud.text(RELAY, "DeadLetters", attribute="QueueName")
     given_up = "OnFailureDestinationDeliveredEventCount"
     assert simple_alarms(cloud, RELAY) == {
-        "DeadLettersAlarm": (VISIBLE, "Maximum", 60, 1, dead_letters),
         "AgeAlarm": ("IteratorAge", "Maximum", 60, HOUR * 1000, cloud.text(RELAY, "Function")),
         "FailuresAlarm": (given_up, "Sum", 60, 1, cloud.text(RELAY, "Mapping")),
     }
 
 
 def test_s3_the_first_unrouted_event_alarms(cloud: Cloud) -> None:
-    queue, sweep = (cloud.text(UNROUTED, q, attribute="QueueName") for q in ("Queue", "Sweep"))
+    sweep = cloud.text(UNROUTED, "Sweep", attribute="QueueName")
+    assert alarm_on_messages(cloud, UNROUTED, "UnroutedAlarm") == on_messages(
+        cloud.text(UNROUTED, "Queue", attribute="QueueName")
+    )
     assert simple_alarms(cloud, UNROUTED) == {
-        "UnroutedAlarm": (VISIBLE, "Maximum", 60, 1, queue),
         "AgeAlarm": (AGE, "Maximum", 60, 2 * DAY, sweep),
         **on_function(cloud, UNROUTED),
     }

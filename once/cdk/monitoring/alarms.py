@@ -14,6 +14,7 @@ from once.cdk.monitoring.metrics import (
     SUM,
     MonitoredConsumer,
     batches_given_up,
+    messages,
     once_metric,
     share,
 )
@@ -63,7 +64,7 @@ def add_consumer_alarms(scope: Construct, consumer: MonitoredConsumer, *, local:
 
     With `local` those on shares are left out: the embedded AWS rejects metric math.
     """
-    alarms = _Alarms(scope, consumer.service)
+    alarms = _Alarms(scope, consumer.service, local)
     age = consumer.queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
     waits = once_metric(consumer.service, Metric.BREAKER_OPEN, MOMENT)
     alarms.on_dead_letters(consumer.dead_letters, "dead-letters")
@@ -84,13 +85,15 @@ def add_relay_alarms(
     dead_letters: sqs.IQueue,
     function: lambda_.IFunction,
     mapping: lambda_.IEventSourceMapping,
+    *,
+    local: bool,
 ) -> None:
     """Alarm when an event was dead-lettered, a batch given up, and when publishing falls behind.
 
     There is none on the function's errors: it raises an error to receive a batch again, and any
     lasting cause shows in the age of the batch.
     """
-    alarms = _Alarms(scope, name)
+    alarms = _Alarms(scope, name, local)
     age = function.metric("IteratorAge", period=MINUTE, statistic=MAXIMUM)
     given_up = batches_given_up(mapping.event_source_mapping_id, MINUTE)
     alarms.on_dead_letters(dead_letters, "relay-dead-letters")
@@ -106,10 +109,12 @@ def add_unrouted_alarms(
     unrouted: sqs.IQueue,
     sweep: sqs.IQueue,
     function: lambda_.IFunction,
+    *,
+    local: bool,
 ) -> None:
     """Alarm when an event reached no consumer, and when the sweep function fails."""
-    alarms = _Alarms(scope, name)
-    kept = unrouted.metric_approximate_number_of_messages_visible(period=MINUTE, statistic=MAXIMUM)
+    alarms = _Alarms(scope, name, local)
+    kept = messages(unrouted, MINUTE, local=local)
     age = sweep.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
     alarms.add("UnroutedAlarm", kept, 1, "unrouted-events", "published events reached no consumer")
     alarms.add("AgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", "SQS will soon delete messages")
@@ -130,10 +135,14 @@ def add_table_alarms(scope: Construct, name: str, table: dynamodb.ITable) -> Non
 
 @dataclass(frozen=True, slots=True)
 class _Alarms:
-    """The alarms of one part of the service; `name` is what their descriptions call it."""
+    """The alarms of one part of the service; `name` is what their descriptions call it.
+
+    `local`: they go into the embedded AWS.
+    """
 
     scope: Construct
     name: str
+    local: bool = False
 
     def add(
         self, part: str, metric: cloudwatch.IMetric, threshold: int, entry: str, what: str
@@ -152,9 +161,7 @@ class _Alarms:
         )
 
     def on_dead_letters(self, dead_letters: sqs.IQueue, entry: str) -> None:
-        dead = dead_letters.metric_approximate_number_of_messages_visible(
-            period=MINUTE, statistic=MAXIMUM
-        )
+        dead = messages(dead_letters, MINUTE, local=self.local)
         self.add("DeadLettersAlarm", dead, 1, entry, "dead letters wait for a decision")
 
     def on_isolation(self, queue: sqs.IQueue) -> None:

@@ -82,6 +82,28 @@ def share(
     )
 
 
+def messages(
+    queue: sqs.IQueue, period: Duration, *, local: bool
+) -> cloudwatch.Metric | cloudwatch.MathExpression:
+    """Return the number of messages in a queue, those that a command hides included.
+
+    Without the hidden ones, an alarm would end and begin again with every look at the letters. The
+    embedded AWS rejects metric math: with `local`, only visible messages count.
+    """
+    visible = queue.metric_approximate_number_of_messages_visible(period=period, statistic=MAXIMUM)
+    hidden = queue.metric_approximate_number_of_messages_not_visible(
+        period=period, statistic=MAXIMUM
+    )
+    if local:
+        return visible
+    return cloudwatch.MathExpression(
+        expression="visible + hidden",
+        using_metrics={"visible": visible, "hidden": hidden},
+        period=period,
+        label="messages",
+    )
+
+
 def batches_given_up(
     mapping_id: str, period: Duration, label: str | None = None
 ) -> cloudwatch.Metric:

@@ -17,6 +17,18 @@ REFUSED_BEFORE_DEDUP = frozenset(
 )
 """Reasons of rejections before the dedup record is read; a duplicate is rejected too."""
 
+MENDED_BY_EDIT = frozenset(
+    {
+        Reason.UNPARSEABLE,
+        Reason.INVALID_EVENT,
+        Reason.UNKNOWN_TYPE,
+        Reason.INVALID_DATA,
+        Reason.NO_KEY,
+        Reason.TOO_LARGE,
+    }
+)
+"""Reasons that the former body caused: they say nothing of an edited one."""
+
 _EDIT = "`once dlq redrive --edit` changes the body, or the producer sends a new event"
 _REMEDIES = {
     Reason.UNPARSEABLE: _EDIT,

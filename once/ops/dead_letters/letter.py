@@ -97,6 +97,7 @@ class Letter:
         moved: whether SQS moved it here after its last receive, without a reason.
         receives: number of receives, here and before it was moved.
         group: the FIFO message group; None on a standard queue.
+        edited: whether an operator changed its body.
     """
 
     queue: DeadLetterQueue
@@ -108,6 +109,7 @@ class Letter:
     moved: bool
     receives: int
     group: str | None
+    edited: bool = False
 
     @classmethod
     def read(cls, queue: DeadLetterQueue, message: "MessageTypeDef") -> Self:

@@ -1,7 +1,10 @@
 """Queue walk: receives the letters of dead-letter queues, and makes them visible again."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -12,10 +15,23 @@ from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-HOLD_SECONDS = 15 * 60
-"""Visibility timeout of a received letter: how long it stays hidden if not made visible again."""
+HOLD_SECONDS = 60
+"""Visibility timeout of a received letter. If the command is killed, its letters are visible again
+after this time; while it runs, `renewing` extends it."""
+RENEW_BELOW_SECONDS = 40
+"""A hold with less time left is renewed."""
+RENEW_EVERY_SECONDS = 10.0
+"""Ten thousand letters take a thousand calls, about 20 s: all of them fit before a hold ends."""
 WAIT_SECONDS = 1
 """Long polling: without a wait, SQS may return no message although the queue holds some."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    """A received letter, and the time until which SQS hides it, in seconds since 1970."""
+
+    letter: Letter
+    until: float
 
 
 class QueueWalk:
@@ -29,22 +45,27 @@ class QueueWalk:
         sqs: an SQS client.
         queues: the dead-letter queues.
         limit: most letters that are received.
+
+    Attributes:
+        complete: whether every queue was read until SQS returned no more letters.
     """
 
     def __init__(self, sqs: "SQSClient", queues: Iterable[DeadLetterQueue], limit: int) -> None:
         self._sqs = sqs
         self._queues = queues
         self._left = limit
-        self._held: dict[str, Letter] = {}
+        self._held: dict[str, _Hold] = {}
+        self._lock = Lock()  # a command's thread and `renewing` change the holds
         self._seen: set[str] = set()
+        self.complete = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for batch in batches_by_queue([*self._held.values()]):
+        for batch in batches_by_queue([hold.letter for hold in self._holds()]):
             with suppress(BotoCoreError, ClientError):
-                self._give_back(batch)
+                self.forget(self._change(batch, 0))
 
     @property
     def looked_at(self) -> int:
@@ -56,6 +77,12 @@ class QueueWalk:
         """Number of letters that are neither deleted nor visible again."""
         return len(self._held)
 
+    @property
+    def lapsed(self) -> int:
+        """Number of letters whose hold ended before it was renewed: others may receive them."""
+        now = time.time()
+        return sum(hold.until <= now for hold in self._holds())
+
     def pages(self) -> Iterator[list[Letter]]:
         """Yield the letters, each once, at most ten at a time, all of one queue.
 
@@ -65,29 +92,28 @@ class QueueWalk:
         for queue in self._queues:
             while self._left and (found := self._receive(queue)):
                 page = [letter for letter in found if letter.message_id not in self._seen]
-                self._held |= {letter.message_id: letter for letter in found}
-                self._seen |= self._held.keys()
+                self._seen |= {letter.message_id for letter in page}
                 self._left -= len(page)
                 yield page
-
-    def hold(self, letter: Letter, seconds: int) -> None:
-        """Keep a letter hidden for so many seconds from now on.
-
-        Raises:
-            botocore.exceptions.BotoCoreError, ClientError: the letter is not hidden any more.
-        """
-        self._sqs.change_message_visibility(
-            QueueUrl=letter.queue.url,
-            ReceiptHandle=letter.receipt_handle,
-            VisibilityTimeout=seconds,
-        )
+        self.complete = self._left > 0
 
     def forget(self, letters: Iterable[Letter]) -> None:
         """Note that letters were deleted, or are visible again."""
-        for letter in letters:
-            self._held.pop(letter.message_id, None)
+        with self._lock:
+            for letter in letters:
+                self._held.pop(letter.message_id, None)
+
+    def renewals(self) -> Iterator[None]:
+        """Renew the holds that end soon, a call at each step. A failed call leaves its letters."""
+        soon = time.time() + RENEW_BELOW_SECONDS
+        for batch in batches_by_queue([one.letter for one in self._holds() if one.until < soon]):
+            until = time.time() + HOLD_SECONDS
+            with suppress(BotoCoreError, ClientError):
+                self._note(self._change(batch, HOLD_SECONDS), until, new=False)
+            yield
 
     def _receive(self, queue: DeadLetterQueue) -> list[Letter]:
+        until = time.time() + HOLD_SECONDS
         answer = self._sqs.receive_message(
             QueueUrl=queue.url,
             MaxNumberOfMessages=min(BATCH_ENTRIES, self._left),
@@ -96,17 +122,51 @@ class QueueWalk:
             AttributeNames=["All"],
             MessageAttributeNames=["All"],
         )
-        return [Letter.read(queue, message) for message in answer.get("Messages", [])]
+        letters = [Letter.read(queue, message) for message in answer.get("Messages", [])]
+        self._note(letters, until, new=True)
+        return letters
 
-    def _give_back(self, letters: Sequence[Letter]) -> None:
+    def _change(self, letters: Sequence[Letter], seconds: int) -> list[Letter]:
+        """Hide letters of one queue for so long from now; return those that SQS accepted."""
         answer = self._sqs.change_message_visibility_batch(
             QueueUrl=letters[0].queue.url,
             Entries=[
-                {"Id": str(number), "ReceiptHandle": letter.receipt_handle, "VisibilityTimeout": 0}
-                for number, letter in enumerate(letters)
+                {"Id": str(n), "ReceiptHandle": letter.receipt_handle, "VisibilityTimeout": seconds}
+                for n, letter in enumerate(letters)
             ],
         )
-        self.forget(letters[int(entry["Id"])] for entry in answer.get("Successful", []))
+        return [letters[int(entry["Id"])] for entry in answer.get("Successful", [])]
+
+    def _note(self, letters: Iterable[Letter], until: float, *, new: bool) -> None:
+        with self._lock:
+            for letter in letters:
+                # A letter may have been deleted while its renewal was under way.
+                if new or letter.message_id in self._held:
+                    self._held[letter.message_id] = _Hold(letter, until)
+
+    def _holds(self) -> list[_Hold]:
+        with self._lock:
+            return [*self._held.values()]
+
+
+@contextmanager
+def renewing(walk: QueueWalk) -> Iterator[None]:
+    """Renew a walk's holds in the background, also while the command waits for its operator."""
+    stop = Event()
+
+    def renew() -> None:
+        while not stop.wait(RENEW_EVERY_SECONDS):
+            for _ in walk.renewals():
+                if stop.is_set():
+                    return
+
+    thread = Thread(target=renew, name="renewing", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()  # a renewal after the walk has ended would hide its letters again
 
 
 def batches_by_queue(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:

@@ -32,10 +32,14 @@ class RedriveResult:
     Attributes:
         sent: message ids that the sent letters have in their queue now.
         failed: a text for each failure.
+        unanswered: ids of letters in a send that has not been answered: perhaps sent.
+        undeleted: ids of letters that were sent, and whose deletion has not been answered.
     """
 
     sent: set[str] = field(default_factory=set)
     failed: list[str] = field(default_factory=list)
+    unanswered: list[str] = field(default_factory=list)
+    undeleted: list[str] = field(default_factory=list)
 
 
 class RateLimiter:
@@ -92,7 +96,12 @@ class Redriver:
         now = datetime.now(UTC)
         for some in self._calls(list(self._messages(letters, now, edited=edited))):
             self._limiter.wait(len(some))
-            self._delete(self._sent(some))
+            self.result.unanswered = [letter.message_id for letter, _ in some]
+            sent = self._sent(some)
+            self.result.undeleted = [letter.message_id for letter in sent]
+            self.result.unanswered = []
+            self._delete(sent)
+            self.result.undeleted = []
 
     def came_back(self, letter: Letter) -> bool:
         """Tell whether a letter was sent by this redrive and has been dead-lettered again."""

@@ -12,7 +12,7 @@ from once.commit.dedup_record import StoredRecord
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.handlers.intent import Intent
-from once.ops.dead_letters._remedies import REFUSED_BEFORE_DEDUP, remedy
+from once.ops.dead_letters._remedies import MENDED_BY_EDIT, REFUSED_BEFORE_DEDUP, remedy
 from once.ops.dead_letters._unrouted_events import publish_obstacle
 from once.ops.dead_letters.letter import IngressTopic, Letter
 from once.ops.dead_letters.letter_context import (
@@ -74,7 +74,10 @@ def assess(context: LetterContext, now: datetime) -> RedriveVerdict:
         return _returns(f"no consumer can read it ({reason}: {context.event}); {remedy(reason)}")
     if unreadable := context.letter.unreadable:
         return _unsafe(f"what was written of it cannot be read: {', '.join(unreadable)}")
-    return _with_reason(context.letter.reason, _by_record(context, context.event, now))
+    verdict = _by_record(context, context.event, now)
+    if context.letter.edited and context.letter.reason in MENDED_BY_EDIT:
+        return _with_edit(verdict)
+    return _with_reason(context.letter.reason, verdict)
 
 
 def _unrouted(context: LetterContext, ingress: IngressTopic) -> RedriveVerdict:
@@ -82,6 +85,16 @@ def _unrouted(context: LetterContext, ingress: IngressTopic) -> RedriveVerdict:
         return RedriveVerdict(RedriveOutcome.KEPT, why)
     return RedriveVerdict(
         RedriveOutcome.PROCESSED, "a consumer takes its type: it will be published again"
+    )
+
+
+def _with_edit(verdict: RedriveVerdict) -> RedriveVerdict:
+    """Return the verdict on an edited body: the reason was that of the former body."""
+    if verdict.outcome is not RedriveOutcome.PROCESSED:
+        return verdict
+    return RedriveVerdict(
+        verdict.outcome,
+        f"{verdict.why}, if its handler can read the edited body, which is not known here",
     )
 
 

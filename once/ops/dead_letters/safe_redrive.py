@@ -21,6 +21,7 @@ class SafeRedrive:
         redriver: sends letters back.
         unsafe: whether letters with the verdict UNSAFE are sent too.
         edited: whether the bodies were edited.
+        returning_too: whether letters that would be dead-lettered again are sent.
         refused: letters that were not sent, with their verdicts.
         returning: number of sent letters that will be dead-lettered again.
         came_back: number of letters that were dead-lettered again during the run.
@@ -30,6 +31,7 @@ class SafeRedrive:
     redriver: Redriver
     unsafe: bool
     edited: bool
+    returning_too: bool = True
     refused: list[AssessedLetter] = field(default_factory=list)
     returning: int = 0
     came_back: int = 0
@@ -44,7 +46,7 @@ class SafeRedrive:
         new = [letter for letter in letters if not self.redriver.came_back(letter)]
         self.came_back += len(letters) - len(new)
         assessed = self.assess(new)
-        refused = [one for one in assessed if not self._may_be_sent(one.verdict)]
+        refused = [one for one in assessed if not self.may_be_sent(one.verdict)]
         self.refused += refused
         sent = [one for one in assessed if one not in refused]
         self.redriver.send([one.context.letter for one in sent], edited=self.edited)
@@ -52,5 +54,8 @@ class SafeRedrive:
             one.verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN for one in sent
         )
 
-    def _may_be_sent(self, verdict: RedriveVerdict) -> bool:
+    def may_be_sent(self, verdict: RedriveVerdict) -> bool:
+        """Tell whether a letter with this verdict is sent."""
+        if verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN:
+            return self.returning_too
         return verdict.safe or (self.unsafe and verdict.outcome is not RedriveOutcome.KEPT)

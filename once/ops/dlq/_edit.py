@@ -50,7 +50,7 @@ def edit_letter(context: LetterContext, look: _ReadContext) -> Letter:
         if text == before.strip():
             raise OpsError("the body was not changed, and nothing is sent: leave --edit out")
         original = OriginalMessage(text, context.letter.original.attributes)
-        letter = replace(context.letter, original=original)
+        letter = replace(context.letter, original=original, edited=True)
         fault = _edit_error(context, look(letter))
         if fault is None:
             return letter

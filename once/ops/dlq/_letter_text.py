@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 
-from rich.table import Table
 from rich.text import Text
 
 from once.errors import OnceError
@@ -25,6 +24,8 @@ from once.ops.terminal.formatting import (
 )
 from once.schema import Limits
 
+_NAME_WIDTH = len("dead-lettered")
+
 NO_REASON = "no reason recorded: the function died"
 
 
@@ -38,16 +39,20 @@ def verdict_style(verdict: RedriveVerdict) -> str:
     return "green" if verdict.safe else "bold red"
 
 
-def letter_table(assessed: AssessedLetter, now: datetime) -> Table:
-    """Return a table of a letter without its body."""
-    table = Table.grid(padding=(0, 2))
+def letter_lines(assessed: AssessedLetter, now: datetime) -> Iterator[Text]:
+    """Yield the lines of a letter without its body, to be printed with `soft_wrap`.
+
+    A table would cut or fold a long key, which could then not be copied.
+    """
     for name, value in _rows(assessed.context, now):
-        table.add_row(Text(name, "dim"), value)
-    table.add_row(
-        Text("if sent back", "dim"),
-        Text(escape_controls(str(assessed.verdict)), verdict_style(assessed.verdict)),
-    )
-    return table
+        yield from _lines(name, value)
+    yield from _lines("if sent back", str(assessed.verdict), verdict_style(assessed.verdict))
+
+
+def _lines(name: str, value: str, style: str = "") -> Iterator[Text]:
+    names = (name, *[""] * value.count("\n"))
+    for left, line in zip(names, escape_controls(value).split("\n"), strict=True):
+        yield Text.assemble((f"{left:<{_NAME_WIDTH}}  ", "dim"), (line, style))
 
 
 def body_text(letter: Letter) -> str:

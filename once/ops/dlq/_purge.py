@@ -16,7 +16,8 @@ from once.ops.dead_letters.redrive import delete_letters
 from once.ops.dlq._export import export
 from once.ops.dlq._letter_list import groups_table
 from once.ops.dlq._options import LetterOptions, MessageIdsArgument, with_letter_options
-from once.ops.dlq._selection import approximate_number, open_walk, progress_text, selected_letters
+from once.ops.dlq._search import open_search
+from once.ops.dlq._selection import selected_letters
 from once.ops.errors import OpsError
 from once.ops.terminal.console import console, progress
 
@@ -50,20 +51,28 @@ def purge(
     letter_filter = options.letter_filter(names)
     deployment = Deployment.find(options.service)
     sqs, places = client("sqs"), dead_letter_queues(deployment, options.consumer)
-    about = approximate_number(sqs, places)
-    with open_walk(sqs, places, options.limit) as walk:
+    with open_search(sqs, places, options.limit) as search:
         letters = [
-            letter for page in selected_letters(walk, names, letter_filter) for letter in page
+            letter for page in selected_letters(search, names, letter_filter) for letter in page
         ]
+        search.count_hidden()
         console.print(groups_table(letters, datetime.now(UTC)))
-        console.print(progress_text(walk, about))
-        if dry_run or not letters:
-            return
-        if not yes:
-            typer.confirm(f"delete {len(letters)} dead letters?", abort=True)
-        faults = _export(letters, export_file)
-        written = [letter for letter in letters if letter.message_id not in faults]
-        refused = _delete(sqs, walk, written)
+        console.print(search.progress_text)
+        if letters and not dry_run:
+            if not yes:
+                typer.confirm(f"delete {len(letters)} dead letters?", abort=True)
+            search.raise_if_lapsed()
+            _export_and_delete(sqs, search.walk, letters, export_file)
+    if not names:
+        search.raise_if_hidden()
+
+
+def _export_and_delete(
+    sqs: "SQSClient", walk: QueueWalk, letters: Sequence[Letter], path: Path | None
+) -> None:
+    faults = _export(letters, path)
+    written = [letter for letter in letters if letter.message_id not in faults]
+    refused = _delete(sqs, walk, written)
     if faults or refused:
         raise OpsError(_failure_text(faults, refused))
 

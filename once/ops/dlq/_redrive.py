@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Annotated
 
+import typer
 from rich.table import Table
 from typer import BadParameter, Option
 
@@ -11,26 +12,25 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_queues
 from once.ops.dead_letters.letter_context import LetterContext
-from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dead_letters.redrive import RateLimiter, Redriver
+from once.ops.dead_letters.redrive import RateLimiter, Redriver, RedriveResult
 from once.ops.dead_letters.redrive_safety import AssessedLetter, assess_letters
+from once.ops.dead_letters.redrive_verdict import RedriveOutcome, RedriveVerdict
 from once.ops.dead_letters.safe_redrive import Assess, SafeRedrive
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq._edit import edit_letter
 from once.ops.dlq._letter_list import verdict_lines
 from once.ops.dlq._options import (
+    LetterFilter,
     LetterOptions,
     MessageIdsArgument,
     with_letter_options,
 )
-from once.ops.dlq._selection import approximate_number, open_walk, progress_text, selected_letters
-from once.ops.errors import OpsError
+from once.ops.dlq._search import LetterSearch, open_search
+from once.ops.dlq._selection import selected_letters
+from once.ops.errors import OpsError, StoppedError
 from once.ops.terminal.console import console, progress
 from once.ops.terminal.formatting import single_line
 from once.schema import RELAY
-
-EDIT_HOLD_SECONDS = 60 * 60
-"""Seconds for which a letter stays hidden while it is edited."""
 
 _MAX_FAILURE_LINES = 20
 
@@ -45,6 +45,16 @@ _EditOption = Annotated[
 _UnsafeOption = Annotated[
     bool, Option("--unsafe", help="Send each MESSAGE_ID, even if that is not safe.")
 ]
+_YesOption = Annotated[
+    bool, Option("--yes", help="Send without asking, also without a filter and a MESSAGE_ID.")
+]
+_ReturningOption = Annotated[
+    bool,
+    Option(
+        "--returning",
+        help="Without a filter and a MESSAGE_ID: send also what would be dead-lettered again.",
+    ),
+]
 _RateOption = Annotated[float, Option(min=0.1, help="Most messages a second.")]
 
 
@@ -55,13 +65,17 @@ def redrive(
     dry_run: _DryRunOption = False,
     edit: _EditOption = False,
     unsafe: _UnsafeOption = False,
+    yes: _YesOption = False,
+    returning: _ReturningOption = False,
     rate: _RateOption = 10,
 ) -> None:
     """Send dead letters back to the queue of their consumer, with their key and their history.
 
-    A dead letter that is not safe to send stays. Each one is sent first and
-    deleted afterwards. The command can therefore be stopped at any time and run
-    again: the consumer recognises a message that was sent twice as a duplicate.
+    A dead letter that is not safe to send stays. Without a MESSAGE_ID, --reason,
+    --key or an age, the command asks first, and leaves out dead letters that would
+    come back. Each one is sent first and deleted afterwards. The command can
+    therefore be stopped at any time and run again: the consumer recognises a
+    message that was sent twice as a duplicate.
     """
     names = message_ids or []
     letter_filter = options.letter_filter(names)
@@ -69,17 +83,23 @@ def redrive(
     deployment = Deployment.find(options.service)
     sqs, places = client("sqs"), _source_queues(deployment, options.consumer)
     assess = partial(assess_letters, DedupRecordReader(client("dynamodb"), deployment.dedup_table))
-    about = approximate_number(sqs, places)
-    with open_walk(sqs, places, options.limit) as walk:
-        pages: _Pages = selected_letters(walk, names, letter_filter)
+    with open_search(sqs, places, options.limit) as search:
+        pages: _Pages = selected_letters(search, names, letter_filter)
         if edit:
-            pages = [[_edited(walk, letter, assess) for page in pages for letter in page]]
+            pages = [[_edited(letter, assess) for page in pages for letter in page]]
+            search.raise_if_lapsed()
+        is_chosen = bool(names) or letter_filter != LetterFilter()
+        redriver = Redriver(sqs, RateLimiter(rate), search.walk.forget)
+        job = SafeRedrive(assess, redriver, unsafe, edit, returning or is_chosen)
         if dry_run:
-            _show_verdicts([one for page in pages for one in assess(page)])
+            _show_verdicts(job, [one for page in pages for one in assess(page)])
         else:
-            redriver = Redriver(sqs, RateLimiter(rate), walk.forget)
-            _run(SafeRedrive(assess, redriver, unsafe, edit), pages, walk, about)
-    console.print(progress_text(walk, about))
+            if not (is_chosen or yes):
+                _confirm(job, pages := [*pages], search)
+            _run(job, pages, search)
+    console.print(search.progress_text)
+    if not names:
+        search.raise_if_hidden()
 
 
 def _check(names: Sequence[str], *, edit: bool, unsafe: bool) -> None:
@@ -95,31 +115,81 @@ def _source_queues(deployment: Deployment, consumer: str | None) -> list[DeadLet
     return [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
 
 
-def _edited(walk: QueueWalk, letter: Letter, assess: Assess) -> Letter:
+def _edited(letter: Letter, assess: Assess) -> Letter:
     def look(changed: Letter) -> LetterContext:
         return assess([changed])[0].context
 
-    walk.hold(letter, EDIT_HOLD_SECONDS)
     return edit_letter(look(letter), look)
 
 
-def _show_verdicts(assessed: Sequence[AssessedLetter]) -> None:
+def _show_verdicts(job: SafeRedrive, assessed: Sequence[AssessedLetter]) -> None:
     console.print(*verdict_lines(assessed), sep="\n")
-    safe = sum(one.verdict.safe for one in assessed)
-    console.print(f"would be sent: {safe}; not safe to send: {len(assessed) - safe}")
+    console.print(_plan_text(job, assessed))
 
 
-def _run(job: SafeRedrive, pages: _Pages, walk: QueueWalk, about: int) -> None:
+def _plan_text(job: SafeRedrive, assessed: Sequence[AssessedLetter]) -> str:
+    """Return how many letters would be sent and would stay, each with the part that matters."""
+    sent = [one.verdict for one in assessed if job.may_be_sent(one.verdict)]
+    kept = [one.verdict for one in assessed if not job.may_be_sent(one.verdict)]
+    return (
+        f"would be sent: {len(sent)}, of which will come back unless mended: {_returning(sent)}, "
+        f"not safe: {sum(not verdict.safe for verdict in sent)}; "
+        f"would stay: {len(kept)}, of which would come back: {_returning(kept)}, "
+        f"not safe to send: {sum(not verdict.safe for verdict in kept)}"
+    )
+
+
+def _returning(verdicts: Iterable[RedriveVerdict]) -> int:
+    return sum(one.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN for one in verdicts)
+
+
+def _confirm(job: SafeRedrive, pages: _Pages, search: LetterSearch) -> None:
+    """Ask before letters are sent that were not chosen.
+
+    Raises:
+        OpsError: the answer is no, there is no answer, or the letters could not be held meanwhile.
+    """
+    assessed = [one for page in pages for one in job.assess(page)]
+    search.count_hidden()
+    console.print(search.progress_text)
+    console.print(_plan_text(job, assessed), soft_wrap=True)
+    number = sum(job.may_be_sent(one.verdict) for one in assessed)
+    if not number:
+        return
+    try:
+        typer.confirm(f"send {number} dead letters back?", abort=True, err=True)
+    except typer.Abort:
+        raise OpsError("nothing was sent: answer y, give --yes, or choose with --reason") from None
+    search.raise_if_lapsed()
+
+
+def _run(job: SafeRedrive, pages: _Pages, search: LetterSearch) -> None:
     try:
         with progress() as bar:
-            task = bar.add_task("dead letters looked at", total=about)
+            task = bar.add_task("dead letters looked at", total=search.about.total)
             for page in pages:
                 job.send(page)
-                bar.update(task, completed=walk.looked_at)
+                bar.update(task, completed=search.walk.looked_at)
+    except KeyboardInterrupt:
+        raise StoppedError(_stopped_text(job.redriver.result)) from None
     finally:
         console.print(_summary(job))
     if job.refused or job.redriver.result.failed:
         raise OpsError(_failure_text(job))
+
+
+def _stopped_text(result: RedriveResult) -> str:
+    """Return what is certain after Ctrl-C, and which letters are in doubt."""
+    doubts = {
+        "perhaps sent": result.unanswered,
+        "sent, and perhaps not deleted": result.undeleted,
+    }
+    told = "".join(f"\n  {name}: {doubt}" for doubt, names in doubts.items() for name in names)
+    return (
+        f"stopped: {len(result.sent)} certainly sent back; in doubt: "
+        f"{len(result.unanswered) + len(result.undeleted)}; all others are as they were. Run the "
+        f"command again: a letter that is sent twice is a duplicate{told}"
+    )
 
 
 def _summary(job: SafeRedrive) -> Table:
@@ -128,7 +198,10 @@ def _summary(job: SafeRedrive) -> Table:
     table.add_column("number", justify="right")
     table.add_row("sent back", str(len(result.sent)))
     table.add_row("of these, will come back unless mended", str(job.returning))
-    table.add_row("skipped, as not safe", str(len(job.refused)))
+    kept = [one.verdict for one in job.refused]
+    table.add_row("skipped, as not safe", str(len(kept) - _returning(kept)))
+    if _returning(kept):
+        table.add_row("left out, as they would come back", str(_returning(kept)))
     table.add_row("failed", str(len(result.failed)))
     if job.came_back:
         table.add_row("sent back, and here again", str(job.came_back))
@@ -144,5 +217,6 @@ def _failure_text(job: SafeRedrive) -> str:
     told = "".join(f"\n  {single_line(line)}" for line in lines[:_MAX_FAILURE_LINES])
     return (
         f"{len(lines)} dead letters are still here; those that are not safe are sent by "
-        f"`once dlq redrive MESSAGE_ID --unsafe` alone, after a look outside:{told}{more}"
+        "`once dlq redrive MESSAGE_ID --unsafe` alone, after a look outside; those that come back, "
+        f"by --reason or --returning, once they are mended:{told}{more}"
     )

@@ -12,7 +12,7 @@ from once.ops.dead_letters.redrive_safety import assess_letters
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq._letter_json import letter_json
 from once.ops.dlq._letter_list import groups_table
-from once.ops.dlq._letter_text import body_text, letter_table
+from once.ops.dlq._letter_text import body_text, letter_lines
 from once.ops.dlq._options import (
     DEFAULT_LIMIT,
     ConsumerOption,
@@ -23,7 +23,8 @@ from once.ops.dlq._options import (
 )
 from once.ops.dlq._purge import purge
 from once.ops.dlq._redrive import redrive
-from once.ops.dlq._selection import approximate_number, letters_by_id, open_walk, progress_text
+from once.ops.dlq._search import LetterSearch, open_search
+from once.ops.dlq._selection import letters_by_id
 from once.ops.terminal.console import ServiceOption, command_group, console
 from once.ops.terminal.formatting import json_text
 
@@ -42,24 +43,27 @@ def list_command(
     letter_filter = options.letter_filter()
     deployment = Deployment.find(options.service)
     sqs, places = client("sqs"), dead_letter_queues(deployment, options.consumer)
-    about = approximate_number(sqs, places)
-    with open_walk(sqs, places, options.limit) as walk:
+    with open_search(sqs, places, options.limit) as search:
         letters = [
-            letter for page in walk.pages() for letter in page if letter_filter.matches(letter)
+            letter
+            for page in search.walk.pages()
+            for letter in page
+            if letter_filter.matches(letter)
         ]
     if as_json:
-        found = {"looked_at": walk.looked_at, "approximate_number": about}
-        typer.echo(json_text({**found, "letters": list(map(letter_json, letters))}))
+        found = {**search.as_json(), "letters": list(map(letter_json, letters))}
+        typer.echo(json_text(found))
     else:
-        _show_groups(letters)
-        console.print(progress_text(walk, about))
+        _show_groups(letters, search)
+    search.raise_if_hidden()
 
 
-def _show_groups(letters: list[Letter]) -> None:
+def _show_groups(letters: list[Letter], search: LetterSearch) -> None:
     if letters:
         console.print(groups_table(letters, datetime.now(UTC)))
     else:
-        console.print("no dead letters")
+        console.print("no dead letter could be seen" if search.hidden else "no dead letters")
+    console.print(search.progress_text)
 
 
 @app.command()
@@ -72,12 +76,13 @@ def show(
     """Show one dead letter, its dedup record, and whether it is safe to send it back."""
     deployment = Deployment.find(service)
     sqs = client("sqs")
-    with open_walk(sqs, dead_letter_queues(deployment, consumer), limit) as walk:
-        [letter] = letters_by_id(walk, [message_id])
+    with open_search(sqs, dead_letter_queues(deployment, consumer), limit) as search:
+        [letter] = letters_by_id(search, [message_id])
     [assessed] = assess_letters(
         DedupRecordReader(client("dynamodb"), deployment.dedup_table), [letter]
     )
-    console.print(letter_table(assessed, datetime.now(UTC)))
+    for line in letter_lines(assessed, datetime.now(UTC)):
+        console.print(line, soft_wrap=True)
     console.print()
     console.print(body_text(letter), soft_wrap=True)
 

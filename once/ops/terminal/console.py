@@ -45,7 +45,7 @@ class _Group(TyperGroup):
             return super().invoke(ctx)
         except (OpsError, BotoCoreError, ClientError) as error:
             error_console.print(f"error: {error_with_remedy(error)}", soft_wrap=True)
-            raise typer.Exit(1) from error
+            raise typer.Exit(getattr(error, "exit_code", 1)) from error
 
 
 def command_group(*, help: str | None = None) -> typer.Typer:  # noqa: A002, the name that typer gives it

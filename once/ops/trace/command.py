@@ -13,7 +13,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.queue_depth import depth
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
-from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters.queue_walk import QueueWalk, renewing
 from once.ops.dedup_records.dedup_table import DedupRecordReader, Item
 from once.ops.dedup_records.outbox_scan import approximate_count
 from once.ops.errors import OpsError
@@ -126,7 +126,7 @@ class _Search:
         sqs, places = client("sqs"), dead_letter_queues(self._deployment)
         if hidden := sum(depth(sqs, queue.url).in_flight for queue in places):
             self.notes.append(f"{hidden} dead letters are hidden: another command is reading them")
-        with QueueWalk(sqs, places, MOST_LETTERS) as walk:
+        with QueueWalk(sqs, places, MOST_LETTERS) as walk, renewing(walk):
             found = [letter for page in walk.pages() for letter in page]
         if len(found) == MOST_LETTERS:
             self.notes.append(f"only {MOST_LETTERS} dead letters were looked at: there are more")

@@ -77,7 +77,9 @@ def test_redrive_sends_any_letter_or_says_why_not(
     with mess.of(found, stored) as ids:
         named = [name for name, one in zip(ids, found, strict=True) if not one.relay]
         chosen = (*named, *options) if options and named else ()
-        result = ended("dlq", "redrive", "--rate", 1000, *chosen, codes=(0, 1))
+        result = ended(
+            "dlq", "redrive", "--rate", 1000, "--yes", "--returning", *chosen, codes=(0, 1)
+        )
         stayed = mess.left() - (len(found) - len(own))
         assert len(shop.waiting()) + stayed == len(own)
         assert result.exit_code == (1 if stayed else 0)

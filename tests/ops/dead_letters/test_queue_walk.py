@@ -1,13 +1,16 @@
 """A queue walk yields every dead letter once, and leaves all of them in their queues."""
 
+import time
+from threading import Event
+
 import pytest
 
 from once.ops.aws.clients import client
 from once.ops.aws.queue_depth import depth
 from once.ops.dead_letters import queue_walk as walk
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
-from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dlq._selection import open_walk
+from once.ops.dead_letters.queue_walk import QueueWalk, renewing
+from once.ops.dlq._search import open_search
 from tests.ops.letters import Shop
 from tests.ops.support import OK, Cloud, answer_with, refusal, requests_of
 
@@ -89,11 +92,53 @@ def test_forgotten_letters_are_not_made_visible(full: Shop) -> None:
     assert full.hidden() == 9
 
 
-def test_letters_are_hidden_for_the_time_of_a_walk(full: Shop) -> None:
+def test_letters_of_a_killed_walk_are_visible_again_in_a_minute(full: Shop) -> None:
     asked = requests_of("sqs.ReceiveMessage")
     with walk_of(full, limit=1) as found:
         all_of(found)
-    assert asked[0]["VisibilityTimeout"] == walk.HOLD_SECONDS >= 600
+    assert asked[0]["VisibilityTimeout"] == walk.HOLD_SECONDS <= 60
+
+
+def test_holds_that_end_soon_are_renewed(full: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = requests_of("sqs.ChangeMessageVisibilityBatch")
+    with walk_of(full) as found:
+        forgotten = all_of(found)[:2]
+        found.forget(forgotten)
+        assert [*found.renewals()] == []
+        monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
+        assert len([*found.renewals()]) == 3
+    renewed = [entry for request in asked[:3] for entry in request["Entries"]]
+    assert {entry["VisibilityTimeout"] for entry in renewed} == {walk.HOLD_SECONDS}
+    handles = {entry["ReceiptHandle"] for entry in renewed}
+    assert len(handles) == MANY - 2
+    assert not handles & {letter.receipt_handle for letter in forgotten}
+
+
+def test_holds_are_renewed_while_a_walk_waits(full: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    renewed = Event()
+    monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
+    monkeypatch.setattr(walk, "RENEW_EVERY_SECONDS", 0.01)
+    answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: renewed.set())
+    with walk_of(full, limit=1) as found:
+        all_of(found)
+        with renewing(found):
+            assert renewed.wait(10)
+        assert full.hidden() == 1
+    assert full.hidden() == 0
+
+
+def test_hold_that_could_not_be_renewed_has_lapsed(
+    full: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
+    answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: refusal("AccessDenied"))
+    with walk_of(full, limit=2) as found:
+        all_of(found)
+        assert found.lapsed == 0
+        now = time.time()
+        monkeypatch.setattr("time.time", lambda: now + walk.HOLD_SECONDS)
+        assert [*found.renewals()] == [None]
+        assert found.lapsed == 2
 
 
 @pytest.mark.parametrize(
@@ -110,8 +155,8 @@ def test_number_of_letters_that_stay_hidden_is_printed(
     full: Shop, capsys: pytest.CaptureFixture[str], answer: object
 ) -> None:
     answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: answer)
-    with open_walk(client("sqs"), [full.box], limit=2) as found:
-        all_of(found)
+    with open_search(client("sqs"), [full.box], limit=2) as search:
+        all_of(search.walk)
     assert "2 dead letters could not be given back" in capsys.readouterr().err
     assert full.hidden() == 2
 

@@ -4,24 +4,19 @@ import json
 import os
 import shlex
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import Result
 
 from once.handlers.effect_declaration import Policy
-from once.ops.dlq._redrive import EDIT_HOLD_SECONDS
+from once.ops.dead_letters import queue_walk as walk
+from once.ops.dead_letters.queue_walk import QueueWalk
 from once.schema import DeadLetter
 from tests.ops.editing import Editor
 from tests.ops.letters import KEY, Shop, note
 from tests.ops.output import stdout_of, words
 from tests.ops.support import Cloud, requests_of
-
-
-@pytest.fixture
-def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Editor:
-    return Editor(monkeypatch, tmp_path)
 
 
 @pytest.fixture
@@ -204,7 +199,9 @@ def test_dry_run_of_an_edit_sends_nothing(invalid: Shop, editor: Editor) -> None
     editor.writes(VALID)
     result = edit(invalid, "--dry-run")
     assert result.exit_code == 0
-    assert "would be sent: 1" in result.stdout
+    assert "would be sent: 1, of which will come back unless mended: 0" in words(result.stdout)
+    assert "safe: no record of it was found" in words(result.stdout)
+    assert "if its handler can read the edited body" in words(result.stdout)
     assert invalid.waiting() == []
     assert invalid.hidden() == 0
 
@@ -234,8 +231,20 @@ def test_error_of_the_editor_names_the_remedy(
     assert said in refused(invalid)
 
 
-def test_letter_is_hidden_for_the_time_of_an_edit(invalid: Shop, editor: Editor) -> None:
-    asked = requests_of("sqs.ChangeMessageVisibility")
+def test_letter_stays_hidden_during_an_edit(
+    invalid: Shop, editor: Editor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
+    monkeypatch.setattr(walk, "RENEW_EVERY_SECONDS", 0.01)
+    asked = requests_of("sqs.ChangeMessageVisibilityBatch")
     editor.writes(VALID)
-    edit(invalid)
-    assert [request["VisibilityTimeout"] for request in asked] == [EDIT_HOLD_SECONDS]
+    assert edit(invalid).exit_code == 0
+    assert asked[0]["Entries"][0]["VisibilityTimeout"] == walk.HOLD_SECONDS
+
+
+def test_letter_whose_hold_lapsed_is_not_sent(
+    invalid: Shop, editor: Editor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor.writes(VALID)
+    monkeypatch.setattr(QueueWalk, "lapsed", 1)
+    assert "could not be held while this command waited" in refused(invalid)

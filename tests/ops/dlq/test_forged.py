@@ -34,7 +34,7 @@ def redrive_leaves(mess: Mess, shop: Shop, forged: Forged, why: str) -> str:
     """Redrive a forged and a valid letter, of which the first stays; return its id."""
     message_id = mess.send(forged)
     mess.send(VALID)
-    said = stderr_of("dlq", "redrive", "--rate", 1000)
+    said = stderr_of("dlq", "redrive", "--rate", 1000, "--yes", "--returning")
     assert why in said
     assert "1 dead letters are still here" in said
     assert [message["Body"] for message in shop.waiting()] == [VALID.body]
@@ -81,7 +81,7 @@ def test_first_receive_after_the_dead_lettering_is_ignored(mess: Mess, shop: Sho
 def test_lineage_is_limited(mess: Mess, shop: Shop) -> None:
     mess.send(letter(lineage=",".join(f"m-{number}" for number in range(10_000))))
     assert len(shop.letter().lineage) == 101
-    stdout_of("dlq", "redrive", "--rate", 1000)
+    stdout_of("dlq", "redrive", "--rate", 1000, "--yes", "--returning")
 
 
 def test_forged_reason_of_a_letter_that_sqs_moved_is_ignored(mess: Mess, shop: Shop) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from once.ops.dead_letters.queue_walk import QueueWalk
 from once.schema import RELAY, Limits
 from tests.ops.letters import Shop, note
-from tests.ops.output import stderr_of, stdout_of
+from tests.ops.output import stderr_of, stdout_of, words
 from tests.ops.support import REFUSED_ENTRY, answer_with, fail_entries, run
 
 
@@ -112,6 +113,17 @@ def test_purge_asks_for_confirmation(shop: Shop, answer: str, left: int) -> None
     assert shop.hidden() == 0
     assert len(shop.letters()) == left
     assert Path("out").exists() is not bool(left)
+
+
+def test_letter_whose_hold_lapsed_is_not_deleted(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QueueWalk, "lapsed", 1)
+    result = purge("--export", "out", answer="y\n")
+    assert result.exit_code == 1
+    assert "could not be held while this command waited" in words(result.stderr)
+    assert len(shop.letters()) == 1
+    assert not Path("out").exists()
 
 
 def test_dry_run_shows_the_letters_and_deletes_none(shop: Shop) -> None:

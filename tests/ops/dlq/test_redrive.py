@@ -1,6 +1,7 @@
 """`dlq redrive`: dead letters return to their queue unchanged, with their history."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from tests.ops.letters import Shop, note
 from tests.ops.output import numbers, stderr_of, stdout_of, words
 from tests.ops.support import Cloud, answer_with, requests_of, run
 
-REDRIVE = ("dlq", "redrive", "--rate", "1000")
+REDRIVE = ("dlq", "redrive", "--rate", "1000", "--yes", "--returning")
 
 
 def redrive(*options: object) -> str:
@@ -136,13 +137,49 @@ def test_dry_run_shows_verdicts_and_sends_nothing(shop: Shop) -> None:
     shop.fail("a")
     shop.give_up("{")
     ids = [letter.message_id for letter in shop.letters()]
-    output = redrive("--dry-run")
+    output = stdout_of("dlq", "redrive", "--dry-run")
     assert all(one in output for one in ids)
     assert "no record of it was found" in words(output)
-    assert "would be sent: 2; not safe to send: 0" in output
+    assert words(output).endswith(
+        "would be sent: 1, of which will come back unless mended: 0, not safe: 0; would stay: 1, "
+        "of which would come back: 1, not safe to send: 0 looked at 2 of about 2 dead letters"
+    )
     assert shop.waiting() == []
     assert shop.hidden() == 0
     assert len(shop.letters()) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "code", "sent"),
+    [
+        pytest.param("", "y\n", 1, ["id-a"], id="letters that come back stay"),
+        pytest.param("--yes", None, 1, ["id-a"], id="without asking"),
+        pytest.param("--returning", "y\n", 0, ["id-a", None], id="they are sent on demand"),
+        pytest.param("--reason unparseable", None, 0, [None], id="a filter chooses them"),
+        pytest.param("--consumer orders", "n\n", 1, [], id="a consumer is no filter"),
+        pytest.param("", None, 1, [], id="no answer"),
+    ],
+)
+def test_redrive_without_a_filter_asks_and_leaves_out_what_would_come_back(
+    shop: Shop, options: str, answer: str | None, code: int, sent: list[str | None]
+) -> None:
+    shop.fail("a")
+    shop.give_up("{")
+    result = run("dlq", "redrive", "--rate", 1000, *options.split(), answer=answer)
+    assert result.exit_code == code, result.output
+    asked = re.findall(r"send (\d) dead letters back", result.stderr)
+    is_asked = not {"--yes", "--reason"} & {*options.split()}
+    assert asked == ([str(len(sent) or 1)] if is_asked else [])
+    bodies = [message["Body"] for message in shop.waiting()]
+    assert sorted(map(str, sent)) == sorted(
+        "None" if body == "{" else json.loads(body)["id"] for body in bodies
+    )
+    assert shop.hidden() == 0
+    if is_asked and code and not sent:
+        assert "nothing was sent: answer y, give --yes" in words(result.stderr)
+    if code and sent:
+        assert numbers(result.stdout)["left out, as they would come back"] == "1"
+        assert "safe, but comes back" in result.stderr
 
 
 @pytest.fixture
@@ -171,6 +208,8 @@ def test_unsafe_letter_is_sent_only_by_its_id_and_the_option(unsafe: Shop) -> No
     message_id = unsafe.letters()[0].message_id
     assert run("dlq", "redrive", message_id).exit_code == 1
     assert len(unsafe.letters()) == 2
+    planned = stdout_of("dlq", "redrive", message_id, "--unsafe", "--dry-run")
+    assert "would be sent: 1, of which will come back unless mended: 0, not safe: 1" in planned
     redrive(message_id, "--unsafe")
     assert message_id not in [letter.message_id for letter in unsafe.letters()]
 

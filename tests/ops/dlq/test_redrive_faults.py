@@ -16,7 +16,7 @@ from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive import RateLimiter, Redriver
 from once.schema import DeadLetter
 from tests.ops.letters import Shop, note
-from tests.ops.output import numbers, stderr_of, stdout_of
+from tests.ops.output import numbers, stderr_of, stdout_of, words
 from tests.ops.support import (
     REFUSED_ENTRY,
     THROTTLED_ENTRY,
@@ -27,7 +27,7 @@ from tests.ops.support import (
     run,
 )
 
-REDRIVE = ("dlq", "redrive", "--rate", "1000")
+REDRIVE = ("dlq", "redrive", "--rate", "1000", "--yes", "--returning")
 
 
 def test_only_the_message_that_is_too_large_for_a_call_stays(shop: Shop) -> None:
@@ -36,7 +36,7 @@ def test_only_the_message_that_is_too_large_for_a_call_stays(shop: Shop) -> None
 
     shop.fail("a", "b")
     answer_with("sqs.SendMessageBatch", answer)
-    assert "not sent: An error occurred" in stderr_of("dlq", "redrive", "--rate", "1")
+    assert "not sent: An error occurred" in stderr_of("dlq", "redrive", "--rate", "1", "--yes")
     assert [json.loads(message["Body"]) for message in shop.waiting()] == [note("b")]
     assert [json.loads(one.original.body) for one in shop.letters()] == [note("a")]
 
@@ -93,6 +93,32 @@ def test_refused_call_ends_the_redrive_with_its_summary(shop: Shop) -> None:
     assert result.exit_code == 1
     assert numbers(result.stdout)["sent back"] == "10"
     assert "have this action granted" in result.stderr
+    assert shop.hidden() == 0
+    assert len(shop.letters()) == 2
+
+
+@pytest.mark.parametrize(
+    ("operation", "said", "sent"),
+    [
+        ("sqs.SendMessageBatch", "perhaps sent", 0),
+        ("sqs.DeleteMessageBatch", "sent, and perhaps not deleted", 2),
+    ],
+)
+def test_interrupted_redrive_says_what_is_certain(
+    shop: Shop, operation: str, said: str, sent: int
+) -> None:
+    def interrupt(params: Any) -> None:
+        raise KeyboardInterrupt
+
+    shop.fail("a", "b")
+    ids = [letter.message_id for letter in shop.letters()]
+    answer_with(operation, interrupt)
+    result = run(*REDRIVE)
+    assert result.exit_code == 130
+    text = words(result.stderr)
+    assert f"stopped: {sent} certainly sent back; in doubt: 2; all others" in text
+    assert all(f"{one}: {said}" in text for one in ids)
+    assert numbers(result.stdout)["sent back"] == str(sent)
     assert shop.hidden() == 0
     assert len(shop.letters()) == 2
 

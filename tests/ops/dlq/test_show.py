@@ -49,6 +49,19 @@ def test_letter_is_shown_with_its_metadata(shop: Shop) -> None:
     assert "see to what the handler's error names" in text
 
 
+def test_long_values_are_complete_on_a_narrow_terminal(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "x" * 300
+    shop.give_up(note("a", event_id=long), error=PermanentError("no"), tenant=long)
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = stdout_of("dlq", "show", shop.letter().message_id).splitlines()
+    for value in (f"orders#event#/test#{long}", f"SHA-256 {shop.letter().key_hash}"):
+        assert any(line.endswith(value) for line in lines), value
+    assert any(f'"stringValue": "{long}"' in line for line in lines)
+    assert not any("…" in line for line in lines)
+
+
 def test_committed_record_is_described(shop: Shop) -> None:
     shop.process(note("a"))
     shop.give_up(note("a", data={"amount": 9}))

@@ -70,7 +70,7 @@ def listed(*options: str) -> list[dict[str, Any]]:
 
 
 def redrive(*options: str) -> Result:
-    return run("dlq", "redrive", "--rate", "1000", *OWN, *options)
+    return run("dlq", "redrive", "--rate", "1000", "--yes", *OWN, *options)
 
 
 def test_unrouted_events_are_listed_with_their_reason(unrouted: Unrouted) -> None:
@@ -167,7 +167,7 @@ def test_event_that_the_topic_refuses_is_not_deleted(unrouted: Unrouted) -> None
 
 def test_redrive_of_all_queues_publishes_unrouted_events(unrouted: Unrouted) -> None:
     unrouted.publish(event())
-    stdout_of("dlq", "redrive", "--rate", "1000")
+    stdout_of("dlq", "redrive", "--rate", "1000", "--yes")
     assert unrouted.left() == 0
 
 

@@ -183,10 +183,14 @@ def test_a_property_of_a_wrong_type_is_a_fault(stack: cdk.Stack, wrong: Json) ->
         make(stack, replace(TICKETS, **wrong))
 
 
-def test_event_types_that_exceed_the_variables_of_a_function_are_a_fault(stack: cdk.Stack) -> None:
-    types = tuple(f"a.type.with.a.long.name.{number}" for number in range(150))
+def test_event_types_that_exceed_the_variables_of_a_function_are_a_fault(
+    stack: cdk.Stack, tmp_path: Path
+) -> None:
+    types = [f"a.type.with.a.long.name.{number}" for number in range(150)]
+    handlers = "".join(f"@consumer.handles({each!r}, dict)\ndef handle(): ...\n" for each in types)
+    (tmp_path / "handler.py").write_text(handlers)
     with pytest.raises(SynthError, match="Lambda takes 4096; give it fewer or shorter event types"):
-        make(stack, replace(TICKETS, external=types))
+        make(stack, replace(TICKETS, external=tuple(types), folder=tmp_path))
 
 
 def test_a_source_makes_an_internal_event_sound(stack: cdk.Stack) -> None:

@@ -60,7 +60,7 @@ class Ledger:
         """Check that an acknowledged message had its effect, or was dead-lettered or isolated.
 
         Raises:
-            Violation: it was acknowledged in vain.
+            Violation: it was acknowledged without any of these.
         """
         place = self._service.places[consumer]
         copies = [*place.dead_letters.ever]

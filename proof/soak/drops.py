@@ -7,7 +7,7 @@ from random import Random
 
 
 class Drop(StrEnum):
-    """How a call is cut off. The caller always sees a closed connection.
+    """A way to cut off a call. The caller always sees a closed connection.
 
     Attributes:
         REFUSED: the call does not reach AWS.

@@ -8,7 +8,7 @@ from proof.world.errors import ServiceError
 from proof.world.expressions import Item, Scope, holds, updated
 
 _TOKEN_SECONDS = 10 * 60
-"""How long a ClientRequestToken makes a transaction idempotent."""
+"""The time within which a ClientRequestToken makes a transaction idempotent."""
 _PAGE = 1
 """Items of a page of a scan: so few that a scan takes several calls."""
 _NO_REASON = {"Code": "None"}

@@ -18,7 +18,7 @@ from proof.world.tasks import START, Killed, Pool, Process, Tasks
 from proof.world.topics import Subscribers, Topics
 
 TIMEOUT_SECONDS = {PROVIDER: 6.0}
-"""How long a caller waits for an answer; one second for AWS, as `once.sdk` configures it."""
+"""Timeout of a caller; one second for AWS, as `once.sdk` configures it."""
 
 _THREAD_POOLS = (
     "once.batch.group_commit.ThreadPoolExecutor",

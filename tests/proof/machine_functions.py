@@ -22,7 +22,7 @@ from proof.world.tasks import Process
 from tests.proof.machines import Faults, Stage
 
 KEY_LIFETIME = 24 * 60 * 60
-"""How long the provider remembers a key, in seconds."""
+"""Lifetime of an idempotency key at the provider, in seconds."""
 LOGGER = Logger(service="machines", level="CRITICAL")
 
 

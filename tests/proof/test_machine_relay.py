@@ -151,7 +151,7 @@ class Stream(Machine):
     def _check_call(self, call: Call) -> None:
         """Check that published events are of the batch, and of its new commits."""
         if call.service == "sns":
-            bodies = {text for name, text in call.request.items() if name.endswith(".Message")}
+            bodies = {entry["Message"] for entry in call.request["PublishBatchRequestEntries"]}
             assert bodies <= self.batch, bodies - self.batch
             if any(REJECTED in body for body in bodies):
                 raise ServiceError("InvalidParameter")

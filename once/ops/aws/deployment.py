@@ -137,8 +137,8 @@ def _stack(cloudformation: "CloudFormationClient", name: str) -> "StackTypeDef":
             raise
         raise OpsError(
             f"there is no stack {name!r} in {cloudformation.meta.region_name}: deploy first "
-            "(`cdk deploy --all`), or name the deployment with --service, or the region with "
-            "AWS_DEFAULT_REGION"
+            "(`cdk deploy --all`), or name the deployment with --service, or the "
+            "region with AWS_REGION"
         ) from None
     return stack
 

@@ -11,7 +11,7 @@ import typer
 from once.ops.aws.queue_depth import QueueDepth, total_depth
 from once.ops.dead_letters.letter import DeadLetterQueue
 from once.ops.dead_letters.queue_walk import HOLD_SECONDS, QueueWalk, renewing
-from once.ops.errors import OpsError
+from once.ops.errors import ExitCode, OpsError
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class LettersHiddenError(OpsError):
     """Letters exist that this command could not see."""
 
-    exit_code = 3
+    exit_code = ExitCode.HIDDEN
 
 
 @dataclass(frozen=True, slots=True)

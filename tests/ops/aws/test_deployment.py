@@ -2,6 +2,7 @@
 
 import pytest
 
+from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.schema import RELAY, UNROUTED, StackOutput
@@ -99,7 +100,17 @@ def test_error_for_a_missing_stack_names_region_and_option(cloud: Cloud) -> None
 
 
 def test_error_for_a_missing_region_names_the_variable() -> None:
-    assert "set AWS_DEFAULT_REGION" in stderr_of("status")
+    assert "set AWS_REGION" in stderr_of("status")
+
+
+@pytest.mark.parametrize(("default", "found"), [(None, "eu-west-1"), ("us-east-2", "eu-west-1")])
+def test_region_is_that_of_aws_region(
+    monkeypatch: pytest.MonkeyPatch, default: str | None, found: str
+) -> None:
+    monkeypatch.setenv("AWS_REGION", found)
+    if default:
+        monkeypatch.setenv("AWS_DEFAULT_REGION", default)
+    assert client("sqs").meta.region_name == found
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ class Deployment:
     unrouted_queue_url: str
     sweep_queue_url: str
     dedup_table: str
+    operator_log: str
     tables: Mapping[str, str]
     consumers: Mapping[str, DeployedConsumer]
 
@@ -92,6 +93,7 @@ class Deployment:
                 unrouted_queue_url=outputs[StackOutput.UNROUTED_QUEUE],
                 sweep_queue_url=outputs[StackOutput.SWEEP_QUEUE],
                 dedup_table=outputs[StackOutput.DEDUP_TABLE],
+                operator_log=outputs[StackOutput.OPERATOR_LOG],
                 tables=_tables(outputs),
                 consumers=_consumers(outputs, service),
             )

@@ -54,6 +54,9 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            error_console.print("stopped: run the same command again")
+            raise typer.Exit(ExitCode.STOPPED) from None
         except (OpsError, BotoCoreError, ClientError) as error:
             error_console.print(f"error: {error_with_remedy(error)}", soft_wrap=True)
             raise typer.Exit(getattr(error, "exit_code", ExitCode.FAILED)) from error

@@ -18,6 +18,7 @@ OUTPUTS = {
     "UnroutedQueue": "unrouted",
     "SweepQueue": "sweep",
     "DedupTable": "dedup",
+    "OperatorLog": "operator-log",
     "TableDeadThings": "once-state-deadthings",
     "FunctionRelayedMail2": "once-relayed_mail_2",
     "QueueRelayedMail2": "queue",
@@ -46,6 +47,7 @@ def test_outputs_of_deployed_stacks_are_read() -> None:
         unrouted_queue_url="unrouted",
         sweep_queue_url="sweep",
         dedup_table="dedup",
+        operator_log="operator-log",
         tables={"dead_things": "once-state-deadthings"},
         consumers={"relayed_mail_2": mail},
     )

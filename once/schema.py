@@ -144,6 +144,7 @@ class StackOutput:
     UNROUTED_QUEUE = "UnroutedQueue"
     SWEEP_QUEUE = "SweepQueue"
     DEDUP_TABLE = "DedupTable"
+    OPERATOR_LOG = "OperatorLog"
 
     # Prefixes; the name of a consumer or table follows, in the form of `once.cdk.output_key`.
     QUEUE = "Queue"

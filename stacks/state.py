@@ -13,6 +13,7 @@ from once.cdk import (
     ConsumerProps,
     DedupTable,
     DeploymentConfig,
+    OperatorLog,
     RelayFailures,
     RetainedTable,
     StackOutput,
@@ -28,9 +29,10 @@ renamed, CloudFormation replaces the table by an empty one."""
 
 
 class StateStack(Stack):
-    """The dedup table, and the registry's tables, secrets and sender of e-mail.
+    """The dedup table, the operator log, and the registry's tables, secrets and sender of e-mail.
 
-    `relay_failures` is the bucket for batches that the relay has given up.
+    `relay_failures` is the bucket for batches that the relay has given up. `operator_log` is the
+    log group of the changes that operators make.
 
     Args:
         scope: the app.
@@ -59,6 +61,7 @@ class StateStack(Stack):
             secret: self._make_secret(secret)
             for secret in _union(consumer.secrets for consumer in consumers)
         }
+        self.operator_log = OperatorLog(self, "operator-log")
         self.relay_failures = RelayFailures(self, "relay-failures")
         CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
         if any(consumer.sends_email for consumer in consumers):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from once.cdk.monitoring.alarms import add_table_alarms
     from once.cdk.monitoring.dashboard import tables_row
     from once.cdk.nag import acknowledge_finding
+    from once.cdk.operator_log import OperatorLog
     from once.cdk.outbox_relay import OutboxRelay, RelayFailures
     from once.cdk.props import ConsumerProps, TableProps, event_sources, output_key
     from once.cdk.tables import DedupTable, RetainedTable
@@ -31,6 +32,7 @@ __all__ = [
     "DedupTable",
     "DeploymentConfig",
     "IdempotentConsumer",
+    "OperatorLog",
     "OutboxRelay",
     "RelayFailures",
     "RetainedTable",
@@ -56,6 +58,7 @@ _MODULES = {
     "DedupTable": "tables",
     "DeploymentConfig": "deployment_config",
     "IdempotentConsumer": "idempotent_consumer",
+    "OperatorLog": "operator_log",
     "OutboxRelay": "outbox_relay",
     "RelayFailures": "outbox_relay",
     "RetainedTable": "tables",

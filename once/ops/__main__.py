@@ -1,8 +1,12 @@
 """The command line `once`: every command and group of commands."""
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 try:
+    import typer
+
     from once.ops import status
     from once.ops.dlq import command as dlq
     from once.ops.outbox import command as outbox
@@ -15,11 +19,29 @@ except ModuleNotFoundError as error:
         "once: the command line is an extra of the library; run pip install 'once-consumer[ops]'"
     )
 
-app = command_group(help="Operate Once: see how events are processed, and repair failures.")
+app = command_group(
+    help="Operate Once: see how events are processed, and repair failures.", completion=True
+)
 app.add_typer(status.app)
 app.add_typer(trace.app)
 app.add_typer(outbox.app, name="outbox")
 app.add_typer(dlq.app, name="dlq")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"once {version('once-consumer')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:

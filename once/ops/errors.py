@@ -1,6 +1,7 @@
 """Errors of the command line, and remedies for errors of AWS clients."""
 
 import os
+from enum import IntEnum
 
 from botocore import exceptions as aws
 
@@ -12,13 +13,28 @@ _REMEDIES: dict[type[Exception], str] = {
     aws.TokenRetrievalError: _SIGN_IN,
     aws.SSOError: _SIGN_IN,
     aws.ProfileNotFound: "`aws configure list-profiles` shows which there are",
-    aws.NoRegionError: "set AWS_DEFAULT_REGION, or give the profile a region",
+    aws.NoRegionError: "set AWS_REGION, or give the profile a region",
     aws.SSLError: "set AWS_CA_BUNDLE to the certificate of the server in AWS_ENDPOINT_URL",
 }
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
 _UNKNOWN = frozenset(
     {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch"}
 )
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every command; a command that did all it was asked to ends with 0."""
+
+    FAILED = 1
+    """An error, with its remedy on stderr; or part of the work was not done."""
+    USAGE = 2
+    """The arguments do not fit together: nothing was done."""
+    HIDDEN = 3
+    """Dead letters exist that another command hides from this one."""
+    STUCK = 4
+    """`status` found something that needs an operator."""
+    STOPPED = 130
+    """Ctrl-C; stderr says what is certain."""
 
 
 class OpsError(Exception):
@@ -28,13 +44,13 @@ class OpsError(Exception):
         exit_code: the exit code of the command.
     """
 
-    exit_code = 1
+    exit_code = ExitCode.FAILED
 
 
 class StoppedError(OpsError):
     """The operator stopped the command; the message says what is certain."""
 
-    exit_code = 130
+    exit_code = ExitCode.STOPPED
 
 
 def unexpected_error_text(error: Exception) -> str:

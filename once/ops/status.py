@@ -1,21 +1,22 @@
-"""The command `status`: depth of each queue, age of its oldest message, number of dead letters."""
+"""The command `status`: depth of each queue, age of its oldest message, what is stuck."""
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.live import Live
 from rich.table import Table
 
 from once.ops.aws.clients import client
-from once.ops.aws.deployment import Deployment
+from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.aws.queue_depth import depth, oldest_message_seconds
-from once.ops.terminal.console import ServiceOption, command_group, console
+from once.ops.errors import ExitCode, OpsError
+from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
 from once.ops.terminal.formatting import UNKNOWN
+from once.ops.terminal.timestamps import parse_age_option
 from once.schema import RELAY, UNROUTED
 
 if TYPE_CHECKING:
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
 
 WATCH_SECONDS = 2.0
 
+MAX_AGE = "1h"
+"""Age of an oldest message from which its queue counts as stuck."""
+
 app = command_group()
+
+
+class StuckError(OpsError):
+    """Messages need an operator."""
+
+    exit_code = ExitCode.STUCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,7 @@ class QueueStatus:
         visible: messages that wait.
         in_flight: messages that a function has received.
         delayed: messages with a delay.
-        oldest_seconds: age of the oldest message.
+        oldest_seconds: age of the oldest message, isolated ones included.
         isolated: messages in the isolation queue.
         dead_letters: dead letters; for the sweep queue, unrouted events.
     """
@@ -50,32 +60,63 @@ class QueueStatus:
     isolated: int | None
     dead_letters: int
 
+    def stuck(self, max_age_seconds: float) -> list[str]:
+        """Return what needs an operator, as texts."""
+        letters = "unrouted events" if self.consumer == UNROUTED else "dead letters"
+        found = [f"{self.dead_letters} {letters}"] if self.dead_letters else []
+        if self.oldest_seconds is not None and self.oldest_seconds >= max_age_seconds:
+            found.append(f"a message has waited for {_age(self.oldest_seconds)}")
+        return found
+
 
 @app.command()
 def status(
     service: ServiceOption = "once",
     watch: Annotated[bool, typer.Option(help="Repeat until Ctrl-C.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON in place of a table.")
-    ] = False,
+    max_age: Annotated[
+        str,
+        typer.Option(metavar="AGE", help="A queue with an older message is stuck: 90m, 26h, 2d."),
+    ] = MAX_AGE,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show the number of messages in every queue; the numbers are approximate on AWS."""
+    """Show the number of messages in every queue; the numbers are approximate on AWS.
+
+    Ends with exit code 4 if something is stuck: there are dead letters or unrouted
+    events, or the oldest message of a queue is older than --max-age. The age is not
+    known for a queue that nobody has used recently, nor in an embedded AWS.
+    """
+    seconds = parse_age_option(max_age, option="--max-age").total_seconds()
     deployment = Deployment.find(service)
     if not watch:
-        _show(deployment, as_json=as_json)
+        rows = _read_status(deployment)
+        _show(rows, service, seconds, as_json=as_json)
+        _raise_if_stuck(rows, seconds)
     elif as_json or not console.is_terminal:
-        _repeat(lambda: _show(deployment, as_json=as_json))
+        _repeat(lambda: _show(_read_status(deployment), service, seconds, as_json=as_json))
     else:
         with Live(console=console, auto_refresh=False) as live:
-            _repeat(lambda: live.update(_table(_read_status(deployment)), refresh=True))
+            _repeat(lambda: live.update(_table(_read_status(deployment), seconds), refresh=True))
 
 
-def _show(deployment: Deployment, *, as_json: bool) -> None:
-    rows = _read_status(deployment)
+def _show(
+    rows: Sequence[QueueStatus], service: str, max_age_seconds: float, *, as_json: bool
+) -> None:
     if as_json:
-        typer.echo(json.dumps([asdict(row) for row in rows]))
+        print_json(_as_json(rows, service, max_age_seconds))
     else:
-        console.print(_table(rows))
+        console.print(_table(rows, max_age_seconds))
+
+
+def _as_json(rows: Sequence[QueueStatus], service: str, max_age_seconds: float) -> dict[str, Any]:
+    queues = [{**asdict(row), "stuck": row.stuck(max_age_seconds)} for row in rows]
+    return {"service": service, "stuck": any(one["stuck"] for one in queues), "queues": queues}
+
+
+def _raise_if_stuck(rows: Sequence[QueueStatus], max_age_seconds: float) -> None:
+    lines = [f"  {row.consumer}: {one}" for row in rows for one in row.stuck(max_age_seconds)]
+    if lines:
+        told = "\n".join(lines)
+        raise StuckError(f"stuck; `once dlq list` and docs/runbook.md say what to do\n{told}")
 
 
 def _repeat(show: Callable[[], None]) -> None:
@@ -92,32 +133,40 @@ def _read_status(deployment: Deployment) -> list[QueueStatus]:
         botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
     """
     sqs: SQSClient = client("sqs")
-    queues = [
-        *((one.name, one.queue_url, one.dead_letter_url) for one in deployment.consumers.values()),
-        (UNROUTED, deployment.sweep_queue_url, deployment.unrouted_queue_url),
+    consumers = [*deployment.consumers.values()]
+    urls = [*(url for one in consumers for url in one.queue_urls), deployment.sweep_queue_url]
+    ages = dict(zip(urls, oldest_message_seconds(client("cloudwatch"), urls), strict=True))
+    letters = depth(sqs, deployment.relay_dead_letter_url).total
+    return [
+        *(_of_consumer(sqs, one, [ages[url] for url in one.queue_urls]) for one in consumers),
+        QueueStatus(RELAY, None, None, None, None, None, dead_letters=letters),
+        _of_queue(
+            sqs,
+            UNROUTED,
+            deployment.sweep_queue_url,
+            deployment.unrouted_queue_url,
+            ages[deployment.sweep_queue_url],
+        ),
     ]
-    ages = oldest_message_seconds(client("cloudwatch"), [url for _, url, _ in queues])
-    *consumers, unrouted = [
-        QueueStatus(
-            name,
-            **asdict(depth(sqs, url)),
-            oldest_seconds=age,
-            isolated=None,
-            dead_letters=depth(sqs, dead_letter_url).total,
-        )
-        for (name, url, dead_letter_url), age in zip(queues, ages, strict=True)
-    ]
-    given_up = depth(sqs, deployment.relay_dead_letter_url).total
-    relay = QueueStatus(RELAY, None, None, None, None, None, dead_letters=given_up)
-    return [*(_with_isolated(sqs, deployment, row) for row in consumers), relay, unrouted]
 
 
-def _with_isolated(sqs: "SQSClient", deployment: Deployment, row: QueueStatus) -> QueueStatus:
-    url = deployment.consumer(row.consumer).isolation_queue_url
+def _of_consumer(
+    sqs: "SQSClient", consumer: DeployedConsumer, ages: Sequence[int | None]
+) -> QueueStatus:
+    oldest = max((age for age in ages if age is not None), default=None)
+    row = _of_queue(sqs, consumer.name, consumer.queue_url, consumer.dead_letter_url, oldest)
+    url = consumer.isolation_queue_url
     return row if url is None else replace(row, isolated=depth(sqs, url).total)
 
 
-def _table(rows: Sequence[QueueStatus]) -> Table:
+def _of_queue(
+    sqs: "SQSClient", name: str, url: str, letters_url: str, oldest: int | None
+) -> QueueStatus:
+    found, letters = asdict(depth(sqs, url)), depth(sqs, letters_url).total
+    return QueueStatus(name, **found, oldest_seconds=oldest, isolated=None, dead_letters=letters)
+
+
+def _table(rows: Sequence[QueueStatus], max_age_seconds: float) -> Table:
     table = Table("consumer")
     for name in ("visible", "in flight", "delayed", "oldest", "isolated", "dead letters"):
         table.add_column(name, justify="right")
@@ -128,7 +177,7 @@ def _table(rows: Sequence[QueueStatus]) -> Table:
             _age(row.oldest_seconds),
             _number(row.isolated),
             str(row.dead_letters),
-            style="red" if row.dead_letters else None,
+            style="red" if row.stuck(max_age_seconds) else None,
         )
     return table
 

@@ -158,6 +158,7 @@ def _deployment(service: Service) -> Deployment:
         unrouted_queue_url="unrouted",
         sweep_queue_url="sweep",
         dedup_table=DEDUP,
+        operator_log="operator-log",
         tables={},
         consumers={
             name: DeployedConsumer(name, url(place.queue), url(place.dead_letters), f"once-{name}")

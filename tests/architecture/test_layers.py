@@ -14,7 +14,11 @@ ONCE = (
 """The packages and modules of the library, the lowest layer first."""
 
 COMMANDS = ("status", "dlq", "trace", "outbox")
-OPS = ("errors", "aws", "terminal", "dedup_records", "dead_letters", *COMMANDS, "__main__")
+OPS = (
+    *("errors", "aws", "terminal", "operator_log", "dedup_records", "dead_letters"),
+    *COMMANDS,
+    "__main__",
+)
 """Those of the operator's command line. The commands do not import each other."""
 
 

@@ -79,5 +79,10 @@ def test_a_redriven_letter_keeps_its_history_and_is_purged_into_a_file(
     named = (second["message_id"], "--consumer", "orders")
     ops(service, "dlq", "purge", *named, "--yes", "--export", str(file))
     assert letters(service, "orders", order) == []
-    [line] = file.read_text().splitlines()
-    assert json.loads(line)["send"]["QueueUrl"] == service.queue("orders")
+    for expected in (1, 0):
+        found = json.loads(ops(service, "dlq", "import", str(file), "--json"))
+        assert (found["imported"], len(found["there_already"])) == (expected, 1 - expected)
+    [again] = letters(service, "orders", order)
+    same = ("reason", "error", "first_seen", "key_hash", "lineage", "receive_count")
+    assert {name: again[name] for name in same} == {name: second[name] for name in same}
+    ops(service, "dlq", "purge", again["message_id"], "--yes", "--export", f"{file}-2")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from demo.audit import Evidence, Manifest, audit
 from emulator.embedded_aws import ROOT
+from once.ops.errors import ExitCode
 from stacks.consumers import CONSUMERS
 from tests.e2e.deployment import SAGA, Deployment
 
@@ -27,22 +28,27 @@ def evidence(service: Deployment, manifest: Manifest) -> Evidence:
     )
 
 
-def ops(service: Deployment, *arguments: str) -> str:
+def ops(service: Deployment, *arguments: str, code: int = 0) -> str:
     """Run the operator's command line, and return its output."""
-    return run_module(service, "once.ops", *arguments)
+    return run_module(service, "once.ops", *arguments, code=code)
 
 
-def run_module(service: Deployment, *arguments: str) -> str:
-    """Run a module with `python -m`, and return its output."""
+def run_module(service: Deployment, *arguments: str, code: int = 0) -> str:
+    """Run a module with `python -m` that ends with an exit code, and return its output."""
     command = [sys.executable, "-m", *arguments]
     environment = {**os.environ, **service.aws.environment()}
-    return subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
+    ended = subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert ended.returncode == code
+    return ended.stdout
 
 
 def test_status_shows_every_consumers_queue_and_dead_letters(service: Deployment) -> None:
     service.send("probe", "{")
     service.wait_until_empty("probe")
-    rows = {row["consumer"]: row for row in json.loads(ops(service, "status", "--json"))}
+    found = json.loads(ops(service, "status", "--json", code=ExitCode.STUCK))
+    rows = {row["consumer"]: row for row in found["queues"]}
     others = {"outbox_relay", "probe", "rogue", "unrouted"}
     assert set(rows) == {*(c.name for c in CONSUMERS), *others}
     assert (rows["probe"]["visible"], rows["probe"]["dead_letters"]) == (0, 1)

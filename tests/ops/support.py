@@ -23,6 +23,7 @@ from once.settings import RelaySettings
 from once.testing import FakeContext
 
 REGION = "us-east-1"
+OPERATOR_LOG = "operator-log"
 CONSUMERS = ("orders", "inventory")
 OK = SimpleNamespace(status_code=200)
 REFUSED = SimpleNamespace(status_code=400)
@@ -107,11 +108,13 @@ class Cloud:
 
     def __post_init__(self) -> None:
         self.sqs, self.sns = boto3.client("sqs"), boto3.client("sns")
-        self.dynamodb = boto3.client("dynamodb")
+        self.dynamodb, self.logs = boto3.client("dynamodb"), boto3.client("logs")
+        self.logs.create_log_group(logGroupName=OPERATOR_LOG)
         self.state, self.service = self.outputs["once-state"], self.outputs["once-service"]
         self.state |= {
             StackOutput.DEDUP_TABLE: self._table("physical-dedup", Record.PK),
             f"{StackOutput.TABLE}Stock": self._table("physical-stock", "sku"),
+            StackOutput.OPERATOR_LOG: OPERATOR_LOG,
         }
         self.service |= {
             StackOutput.INGRESS_TOPIC: self.sns.create_topic(Name="ingress")["TopicArn"],
@@ -181,6 +184,11 @@ class Cloud:
         except NotRelayed as error:
             answer = {"errorType": "NotRelayed", "errorMessage": str(error)}
             return OK, {"FunctionError": "Unhandled", "Payload": _stream(answer)}
+
+    def logged(self) -> list[dict[str, Any]]:
+        """Return the entries of the operator log, oldest first."""
+        events = self.logs.filter_log_events(logGroupName=OPERATOR_LOG)["events"]
+        return [json.loads(event["message"]) for event in events]
 
     def relay_dead_letters(self) -> list[Any]:
         answer = self.sqs.receive_message(

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from once.ops.aws.queue_depth import oldest_message_seconds
+from once.ops.errors import ExitCode
 from once.schema import RELAY, UNROUTED, StackOutput
-from tests.ops.output import rows, stdout_of
-from tests.ops.support import OK, Cloud, answer_with, refuse
+from tests.ops.output import rows, stderr_of, stdout_of
+from tests.ops.support import OK, Cloud, answer_with, refuse, run
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def answer_ages(**seconds: list[float]) -> None:
 
 
 def test_table_shows_depths_and_dead_letters(busy: Cloud) -> None:
-    output = stdout_of("status")
+    output = run("status").stdout
     assert rows(output) == [
         ["inventory", "0", "0", "0", "–", "–", "3"],
         ["orders", "2", "1", "1", "–", "1", "0"],
@@ -57,7 +58,15 @@ def test_table_shows_depths_and_dead_letters(busy: Cloud) -> None:
 
 def test_json_has_the_same_values(busy: Cloud) -> None:
     answer_ages(orders=[61.0])
-    inventory, orders, relay, unrouted = json.loads(stdout_of("status", "--json"))
+    found = json.loads(run("status", "--json").stdout)
+    inventory, orders, relay, unrouted = found["queues"]
+    assert (found["service"], found["stuck"]) == ("once", True)
+    assert [row.pop("stuck") for row in found["queues"]] == [
+        ["3 dead letters"],
+        [],
+        ["2 dead letters"],
+        ["4 unrouted events"],
+    ]
     idle = {"visible": 0, "in_flight": 0, "delayed": 0, "oldest_seconds": None, "isolated": None}
     assert inventory == {"consumer": "inventory", **idle, "dead_letters": 3}
     assert orders == {
@@ -79,7 +88,49 @@ def test_json_has_the_same_values(busy: Cloud) -> None:
 )
 def test_age_is_the_newest_value_of_cloudwatch(cloud: Cloud, seconds: int, shown: str) -> None:
     answer_ages(orders=[float(seconds), 7.0])
-    assert rows(stdout_of("status"))[1][4] == shown
+    assert rows(run("status").stdout)[1][4] == shown
+
+
+def test_age_is_that_of_the_older_of_queue_and_isolation_queue(cloud: Cloud) -> None:
+    answer_ages(orders=[5.0], **{"orders-isolation": [59.0]})
+    assert rows(stdout_of("status"))[1][4] == "59 s"
+
+
+@pytest.mark.parametrize(
+    ("owner", "said"),
+    [
+        ("orders", "orders: 1 dead letters"),
+        (RELAY, "outbox_relay: 1 dead letters"),
+        (UNROUTED, "unrouted: 1 unrouted events"),
+    ],
+)
+def test_letters_are_stuck(cloud: Cloud, owner: str, said: str) -> None:
+    stdout_of("status")
+    cloud.bury(owner)
+    assert said in stderr_of("status", code=ExitCode.STUCK)
+
+
+@pytest.mark.parametrize(
+    ("options", "seconds", "code"),
+    [
+        ((), 3599, 0),
+        ((), 3600, ExitCode.STUCK),
+        (("--max-age", "2h"), 7199, 0),
+        (("--max-age", "2h"), 7200, ExitCode.STUCK),
+    ],
+)
+def test_a_queue_with_an_old_message_is_stuck(
+    cloud: Cloud, options: tuple[str, ...], seconds: int, code: int
+) -> None:
+    answer_ages(orders=[float(seconds)])
+    result = run("status", "--json", *options)
+    assert result.exit_code == code
+    assert json.loads(result.stdout)["stuck"] is bool(code)
+    assert ("orders: a message has waited for" in result.stderr) is bool(code)
+
+
+def test_max_age_is_an_age(cloud: Cloud) -> None:
+    assert "'2026' is no age: give one such as" in stderr_of("status", "--max-age", "2026", code=2)
 
 
 def test_age_is_unknown_if_cloudwatch_refuses(cloud: Cloud) -> None:

@@ -26,6 +26,7 @@ def test_the_command_line_finds_every_resource_in_the_outputs(cloud: Cloud) -> N
     assert found.relay_dead_letter_url == cloud.text("outbox_relay", "DeadLetters")
     assert found.unrouted_queue_url == cloud.text("unrouted", "Queue")
     assert found.sweep_queue_url == cloud.text("unrouted", "Sweep")
+    assert found.operator_log == cloud.text("once-state", "operator-log")
     assert found.dedup_table == cloud.text("once-state", "dedup-records")
     tables = {table.name for consumer in CONSUMERS for table in consumer.tables}
     assert found.tables == {name: cloud.text("once-state", name) for name in tables}

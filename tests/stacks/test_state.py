@@ -21,10 +21,11 @@ def test_state_stack_holds_all_data_and_nothing_else(cloud: Cloud) -> None:
         "AWS::DynamoDB::Table": len(TABLES) + 1,
         "AWS::SecretsManager::Secret": len(SECRETS),
         "AWS::SES::EmailIdentity": 1,
+        "AWS::Logs::LogGroup": 1,
         "AWS::S3::Bucket": 1,
         "AWS::S3::BucketPolicy": 1,
     }
-    assert types(cloud.state).isdisjoint(types(cloud.service))
+    assert types(cloud.state) & types(cloud.service) == {"AWS::Logs::LogGroup"}
 
 
 def test_every_resource_is_retained(cloud: Cloud) -> None:
@@ -69,6 +70,10 @@ def test_dedup_table_keeps_its_logical_id(cloud: Cloud) -> None:
     assert cloud.id_of(STATE, DEDUP) == "deduprecords0DA4593F"
 
 
+def test_operator_log_keeps_its_logical_id(cloud: Cloud) -> None:
+    assert cloud.id_of(STATE, "operator-log") == "operatorlog"
+
+
 def test_outputs_name_tables_secrets_and_bucket(cloud: Cloud) -> None:
     outputs = cloud.state["Outputs"].items()
     assert {key: each["Value"] for key, each in outputs if "Export" not in each} == {
@@ -80,8 +85,13 @@ def test_outputs_name_tables_secrets_and_bucket(cloud: Cloud) -> None:
             }
             for name in SECRETS
         },
+        "OperatorLog": cloud.ref(STATE, "operator-log"),
         "RelayFailures": cloud.ref(STATE, "relay-failures"),
     }
+
+
+def test_operator_log_is_kept_for_a_year(cloud: Cloud) -> None:
+    assert cloud.of(STATE, "operator-log") == {"RetentionInDays": 365}
 
 
 @pytest.mark.parametrize("name", SECRETS)

@@ -1,5 +1,6 @@
 """AWS clients with credentials, region and endpoint of the environment."""
 
+import os
 from typing import Any
 
 import boto3
@@ -25,4 +26,6 @@ def client(service: str, *, read_timeout_seconds: int = 60) -> Any:
         botocore.exceptions.BotoCoreError: the environment names no region, or an unknown profile.
     """
     config = _CONFIG.merge(Config(read_timeout=read_timeout_seconds))
-    return boto3.client(service, config=config)
+    # The SDKs of other languages and the AWS CLI read AWS_REGION first; boto3 does not read it.
+    region = os.environ.get("AWS_REGION") or None
+    return boto3.client(service, config=config, region_name=region)

@@ -57,6 +57,7 @@ class Deployment:
     unrouted_queue_url: str
     sweep_queue_url: str
     dedup_table: str
+    operator_log: str
     tables: Mapping[str, str]
     consumers: Mapping[str, DeployedConsumer]
 
@@ -92,6 +93,7 @@ class Deployment:
                 unrouted_queue_url=outputs[StackOutput.UNROUTED_QUEUE],
                 sweep_queue_url=outputs[StackOutput.SWEEP_QUEUE],
                 dedup_table=outputs[StackOutput.DEDUP_TABLE],
+                operator_log=outputs[StackOutput.OPERATOR_LOG],
                 tables=_tables(outputs),
                 consumers=_consumers(outputs, service),
             )
@@ -137,8 +139,8 @@ def _stack(cloudformation: "CloudFormationClient", name: str) -> "StackTypeDef":
             raise
         raise OpsError(
             f"there is no stack {name!r} in {cloudformation.meta.region_name}: deploy first "
-            "(`cdk deploy --all`), or name the deployment with --service, or the region with "
-            "AWS_DEFAULT_REGION"
+            "(`cdk deploy --all`), or name the deployment with --service, or the "
+            "region with AWS_REGION"
         ) from None
     return stack
 

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
@@ -97,6 +97,7 @@ class Letter:
         moved: whether SQS moved it here after its last receive, without a reason.
         receives: number of receives, here and before it was moved.
         group: the FIFO message group; None on a standard queue.
+        received: the message as SQS returned it.
         edited: whether an operator changed its body.
     """
 
@@ -109,6 +110,7 @@ class Letter:
     moved: bool
     receives: int
     group: str | None
+    received: "MessageTypeDef" = field(repr=False, compare=False)
     edited: bool = False
 
     @classmethod
@@ -127,6 +129,7 @@ class Letter:
             moved="DeadLetterQueueSourceArn" in system or DeadLetter.REASON not in attributes,
             receives=int(system["ApproximateReceiveCount"]),
             group=system.get("MessageGroupId") if queue.is_fifo else None,
+            received=message,
         )
 
     @property

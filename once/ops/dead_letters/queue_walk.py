@@ -33,6 +33,10 @@ class _Hold:
     letter: Letter
     until: float
 
+    def lasts(self, now: float) -> bool:
+        """Tell whether SQS still hides the letter, if nothing else made it visible."""
+        return now < self.until
+
 
 class QueueWalk:
     """Context manager that receives letters and hides them until it ends.
@@ -81,7 +85,7 @@ class QueueWalk:
     def lapsed(self) -> int:
         """Number of letters whose hold ended before it was renewed: others may receive them."""
         now = time.time()
-        return sum(hold.until <= now for hold in self._holds())
+        return sum(not hold.lasts(now) for hold in self._holds())
 
     def pages(self) -> Iterator[list[Letter]]:
         """Yield the letters, each once, at most ten at a time, all of one queue.
@@ -104,13 +108,37 @@ class QueueWalk:
                 self._held.pop(letter.message_id, None)
 
     def renewals(self) -> Iterator[None]:
-        """Renew the holds that end soon, a call at each step. A failed call leaves its letters."""
-        soon = time.time() + RENEW_BELOW_SECONDS
-        for batch in batches_by_queue([one.letter for one in self._holds() if one.until < soon]):
-            until = time.time() + HOLD_SECONDS
+        """Renew the holds that end soon, a call at each step. A failed call leaves its letters.
+
+        A hold that has ended is not renewed: another command may have received its letter.
+        """
+        now = time.time()
+        soon = [
+            hold.letter
+            for hold in self._holds()
+            if hold.lasts(now) and hold.until < now + RENEW_BELOW_SECONDS
+        ]
+        for batch in batches_by_queue(soon):
             with suppress(BotoCoreError, ClientError):
-                self._note(self._change(batch, HOLD_SECONDS), until, new=False)
+                self._renew(batch)
             yield
+
+    def renew(self, letters: Sequence[Letter]) -> list[Letter]:
+        """Renew the holds of up to ten letters of one queue; return those that were still held.
+
+        Raises:
+            botocore.exceptions.BotoCoreError, ClientError: the whole call failed.
+        """
+        now = time.time()
+        held = {hold.letter.message_id for hold in self._holds() if hold.lasts(now)}
+        kept = [letter for letter in letters if letter.message_id in held]
+        return self._renew(kept) if kept else []
+
+    def _renew(self, letters: Sequence[Letter]) -> list[Letter]:
+        until = time.time() + HOLD_SECONDS
+        renewed = self._change(letters, HOLD_SECONDS)
+        self._note(renewed, until, new=False)
+        return renewed
 
     def _receive(self, queue: DeadLetterQueue) -> list[Letter]:
         until = time.time() + HOLD_SECONDS

@@ -1,5 +1,5 @@
-"""The commands `once dlq list|show|redrive|purge`.
+"""The commands `once dlq list|show|redrive|purge|import`.
 
-In: message ids, or a filter. Out: tables, JSON, a file of exported letters; redriven or
-deleted letters. Used by `once.ops.__main__`.
+In: message ids, a filter, or a file of exported letters. Out: tables, JSON, such a file; redriven,
+deleted or restored letters. Used by `once.ops.__main__`.
 """

@@ -1,14 +1,17 @@
-"""A dead letter's metadata as JSON. Omits body, key and error text, which may contain its data."""
+"""Dead letters and verdicts as JSON values; times in ISO 8601."""
 
+from datetime import datetime
 from typing import Any
 
 from once.events.cloud_event import CloudEvent
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import event_of
+from once.ops.dead_letters.redrive_safety import AssessedLetter
+from once.ops.dedup_records.record_text import record_lines
 
 
 def letter_json(letter: Letter) -> dict[str, Any]:
-    """Return a letter's metadata as JSON values; times in ISO 8601."""
+    """Return a letter's metadata. Omits body, key and error text, which may contain its data."""
     event = event_of(letter)
     return {
         "consumer": letter.queue.owner,
@@ -22,4 +25,35 @@ def letter_json(letter: Letter) -> dict[str, Any]:
         "receive_count": letter.receive_count,
         "lineage": list(map(str, letter.lineage)),
         **({"not_readable": [*letter.unreadable]} if letter.unreadable else {}),
+    }
+
+
+def verdict_json(assessed: AssessedLetter) -> dict[str, Any]:
+    """Return the verdict on a letter."""
+    letter, verdict = assessed.context.letter, assessed.verdict
+    return {
+        "consumer": letter.queue.owner,
+        "message_id": letter.message_id,
+        "outcome": verdict.outcome.name.lower(),
+        "safe": verdict.safe,
+        "why": verdict.why,
+    }
+
+
+def whole_letter_json(assessed: AssessedLetter, now: datetime) -> dict[str, Any]:
+    """Return all that is known of a letter, body included."""
+    context = assessed.context
+    letter, event = context.letter, context.event
+    return {
+        **letter_json(letter),
+        "error": letter.error,
+        "group": letter.group,
+        "event_id": event.id if isinstance(event, CloudEvent) else None,
+        "source": event.source if isinstance(event, CloudEvent) else None,
+        "attributes": letter.original.attributes,
+        "left_out": letter.left_out,
+        "dedup_key": context.pk,
+        "dedup_record": context.record and record_lines(context.record, now),
+        "if_sent_back": verdict_json(assessed),
+        "body": letter.original.body,
     }

@@ -1,9 +1,10 @@
 """Options of the `dlq` commands, and the filter of dead letters that they describe."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import wraps
+from hashlib import sha256
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
@@ -83,6 +84,11 @@ class LetterOptions:
     ] = None
     limit: LimitOption = DEFAULT_LIMIT
     service: ServiceOption = "once"
+
+    def for_log(self) -> dict[str, Any]:
+        """Return the options for the operator log; the key by its SHA-256."""
+        key = self.key and sha256(self.key.encode()).hexdigest()
+        return {**asdict(self), "key": key and f"SHA-256 {key}"}
 
     def letter_filter(self, ids: Sequence[str] = ()) -> LetterFilter:
         """Parse the options that select letters.

@@ -1,16 +1,14 @@
 """The commands `dlq list` and `dlq show`, and the group of all `dlq` commands."""
 
 from datetime import UTC, datetime
-from typing import Annotated
-
-import typer
 
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
-from once.ops.dead_letters.redrive_safety import assess_letters
+from once.ops.dead_letters.redrive_safety import AssessedLetter, assess_letters
 from once.ops.dedup_records.dedup_table import DedupRecordReader
-from once.ops.dlq._letter_json import letter_json
+from once.ops.dlq._import import import_letters
+from once.ops.dlq._letter_json import letter_json, whole_letter_json
 from once.ops.dlq._letter_list import groups_table
 from once.ops.dlq._letter_text import body_text, letter_lines
 from once.ops.dlq._options import (
@@ -25,19 +23,16 @@ from once.ops.dlq._purge import purge
 from once.ops.dlq._redrive import redrive
 from once.ops.dlq._search import LetterSearch, open_search
 from once.ops.dlq._selection import letters_by_id
-from once.ops.terminal.console import ServiceOption, command_group, console
-from once.ops.terminal.formatting import json_text
+from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
 
-app = command_group(help="Dead letters: list, show, redrive, purge.")
+app = command_group(help="Dead letters: list, show, redrive, purge, import.")
 
 
 @app.command("list")
 @with_letter_options
 def list_command(
     options: LetterOptions,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Every letter as JSON, without its body.")
-    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the dead letters by consumer, reason and age. They stay in their queues."""
     letter_filter = options.letter_filter()
@@ -51,8 +46,7 @@ def list_command(
             if letter_filter.matches(letter)
         ]
     if as_json:
-        found = {**search.as_json(), "letters": list(map(letter_json, letters))}
-        typer.echo(json_text(found))
+        print_json({**search.as_json(), "letters": list(map(letter_json, letters))})
     else:
         _show_groups(letters, search)
     search.raise_if_hidden()
@@ -72,6 +66,7 @@ def show(
     consumer: ConsumerOption = None,
     limit: LimitOption = DEFAULT_LIMIT,
     service: ServiceOption = "once",
+    as_json: JsonOption = False,
 ) -> None:
     """Show one dead letter, its dedup record, and whether it is safe to send it back."""
     deployment = Deployment.find(service)
@@ -81,11 +76,19 @@ def show(
     [assessed] = assess_letters(
         DedupRecordReader(client("dynamodb"), deployment.dedup_table), [letter]
     )
+    if as_json:
+        print_json(whole_letter_json(assessed, datetime.now(UTC)))
+    else:
+        _show_letter(assessed)
+
+
+def _show_letter(assessed: AssessedLetter) -> None:
     for line in letter_lines(assessed, datetime.now(UTC)):
         console.print(line, soft_wrap=True)
     console.print()
-    console.print(body_text(letter), soft_wrap=True)
+    console.print(body_text(assessed.context.letter), soft_wrap=True)
 
 
 app.command()(redrive)
 app.command()(purge)
+app.command("import")(import_letters)

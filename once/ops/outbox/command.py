@@ -1,6 +1,8 @@
 """The command `once outbox republish`: publishes committed events again."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 from rich.table import Table
@@ -10,6 +12,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dedup_records.outbox_scan import RecordFilter, approximate_count, scan_outboxes
 from once.ops.errors import OpsError
+from once.ops.operator_log import WhyOption, logged_change
 from once.ops.outbox._direct_delivery import DirectDelivery, SendEvents, queue_sender
 from once.ops.outbox.relay_invocation import MAX_FUNCTION_SECONDS, RelayFunction
 from once.ops.outbox.republish import (
@@ -19,7 +22,14 @@ from once.ops.outbox.republish import (
     republish,
     with_retries,
 )
-from once.ops.terminal.console import ServiceOption, command_group, console, progress
+from once.ops.terminal.console import (
+    JsonOption,
+    ServiceOption,
+    command_group,
+    console,
+    print_json,
+    progress,
+)
 from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
 from once.schema import RELAY
 
@@ -49,6 +59,8 @@ def republish_command(
         bool, Option("--dry-run", help="Count the events, and publish none.")
     ] = False,
     service: ServiceOption = "once",
+    why: WhyOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Publish committed events again, after a stream outage of over 24 h or a loss in the relay.
 
@@ -66,8 +78,18 @@ def republish_command(
     if consumer:
         deployment.consumer(consumer)
     relay = _direct_delivery(deployment, to, dry_run) if to else _relay(deployment, dry_run)
-    result = _republish(deployment.dedup_table, record_filter, relay)
-    console.print(_summary(result, dry_run=dry_run))
+    run = partial(_republish, deployment.dedup_table, record_filter, relay, as_json=as_json)
+    if dry_run:
+        result = run()
+    else:
+        told = {"since": since, "until": until, "consumer": consumer, "to": to}
+        with logged_change(deployment, "outbox republish", told, why) as change:
+            result = run()
+            change.counts = {"records": result.records, "events": result.events.total()}
+    if as_json:
+        print_json({"dry_run": dry_run, **asdict(result)})
+    else:
+        console.print(_summary(result, dry_run=dry_run))
     if result.refused or result.unreadable:
         raise OpsError(_failure_text(result, by_relay=not (dry_run or to)))
 
@@ -98,10 +120,12 @@ def _direct_delivery(deployment: Deployment, name: str, dry_run: bool) -> RelayC
     return DirectDelivery(consumer, send)
 
 
-def _republish(table: str, record_filter: RecordFilter, relay: RelayCall) -> RepublishResult:
+def _republish(
+    table: str, record_filter: RecordFilter, relay: RelayCall, *, as_json: bool
+) -> RepublishResult:
     dynamodb = client("dynamodb")
     pages = scan_outboxes(dynamodb, table, record_filter)
-    with progress() as bar:
+    with progress(as_json=as_json) as bar:
         total = approximate_count(dynamodb, table) or None  # a new table does not know it yet
         task = bar.add_task("records looked at", total=total)
         return republish(pages, relay, lambda count: bar.advance(task, count))

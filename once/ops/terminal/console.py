@@ -9,8 +9,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 from typer.core import TyperGroup
 
-from once.ops.errors import OpsError, error_with_remedy
-from once.ops.terminal.formatting import escape_controls
+from once.ops.errors import ExitCode, OpsError, error_with_remedy
+from once.ops.terminal.formatting import escape_controls, json_text
 
 
 class _EscapingConsole(Console):
@@ -37,27 +37,45 @@ ServiceOption = Annotated[
 ]
 
 
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON, and nothing else on stdout: docs/command-line.md."),
+]
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one line of JSON, without control characters."""
+    typer.echo(json_text(value))
+
+
 class _Group(TyperGroup):
     """Prints an error and its remedy in place of a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            error_console.print("stopped: run the same command again")
+            raise typer.Exit(ExitCode.STOPPED) from None
         except (OpsError, BotoCoreError, ClientError) as error:
             error_console.print(f"error: {error_with_remedy(error)}", soft_wrap=True)
-            raise typer.Exit(getattr(error, "exit_code", 1)) from error
+            raise typer.Exit(getattr(error, "exit_code", ExitCode.FAILED)) from error
 
 
-def command_group(*, help: str | None = None) -> typer.Typer:  # noqa: A002, the name that typer gives it
-    """Return an empty group of commands."""
-    return typer.Typer(cls=_Group, help=help, no_args_is_help=True, add_completion=False)
+def command_group(*, help: str | None = None, completion: bool = False) -> typer.Typer:  # noqa: A002, the name that typer gives it
+    """Return an empty group of commands; with options for shell completion if it is the root."""
+    return typer.Typer(cls=_Group, help=help, no_args_is_help=True, add_completion=completion)
 
 
-def progress() -> Progress:
-    """Return a progress bar; without a terminal, only its last state is printed."""
+def progress(*, as_json: bool = False) -> Progress:
+    """Return a progress bar; without a terminal, only its last state is printed.
+
+    Args:
+        as_json: whether stdout is for JSON alone, so that the bar goes to stderr.
+    """
     return Progress(
         TextColumn("{task.description:<24}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        console=console,
+        console=error_console if as_json else console,
     )

@@ -60,9 +60,24 @@ def parse_time_option(text: str, *, now: datetime, option: str) -> datetime:
         raise BadParameter(message, param_hint=option) from None
 
 
+def parse_age_option(text: str, *, option: str) -> timedelta:
+    """Return the age of an option, in minutes, hours or days.
+
+    Raises:
+        typer.BadParameter: the text is no age.
+    """
+    if age := _AGE.fullmatch(text.strip()):
+        return _age(age)
+    raise BadParameter(f"{text!r} is no age: give one such as 90m, 26h, 2d", param_hint=option)
+
+
+def _age(found: re.Match[str]) -> timedelta:
+    return int(found["number"]) * _UNITS[found["unit"]]
+
+
 def _read(text: str, now: datetime) -> datetime:
     if age := _AGE.fullmatch(text):
-        return now - int(age["number"]) * _UNITS[age["unit"]]
+        return now - _age(age)
     return _in_utc(datetime.fromisoformat(text))
 
 

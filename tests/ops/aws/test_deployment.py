@@ -2,6 +2,7 @@
 
 import pytest
 
+from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.schema import RELAY, UNROUTED, StackOutput
@@ -17,6 +18,7 @@ OUTPUTS = {
     "UnroutedQueue": "unrouted",
     "SweepQueue": "sweep",
     "DedupTable": "dedup",
+    "OperatorLog": "operator-log",
     "TableDeadThings": "once-state-deadthings",
     "FunctionRelayedMail2": "once-relayed_mail_2",
     "QueueRelayedMail2": "queue",
@@ -45,6 +47,7 @@ def test_outputs_of_deployed_stacks_are_read() -> None:
         unrouted_queue_url="unrouted",
         sweep_queue_url="sweep",
         dedup_table="dedup",
+        operator_log="operator-log",
         tables={"dead_things": "once-state-deadthings"},
         consumers={"relayed_mail_2": mail},
     )
@@ -99,7 +102,17 @@ def test_error_for_a_missing_stack_names_region_and_option(cloud: Cloud) -> None
 
 
 def test_error_for_a_missing_region_names_the_variable() -> None:
-    assert "set AWS_DEFAULT_REGION" in stderr_of("status")
+    assert "set AWS_REGION" in stderr_of("status")
+
+
+@pytest.mark.parametrize(("default", "found"), [(None, "eu-west-1"), ("us-east-2", "eu-west-1")])
+def test_region_is_that_of_aws_region(
+    monkeypatch: pytest.MonkeyPatch, default: str | None, found: str
+) -> None:
+    monkeypatch.setenv("AWS_REGION", found)
+    if default:
+        monkeypatch.setenv("AWS_DEFAULT_REGION", default)
+    assert client("sqs").meta.region_name == found
 
 
 @pytest.mark.parametrize(

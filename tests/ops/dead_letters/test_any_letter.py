@@ -121,5 +121,5 @@ def test_republish_counts_the_events_of_any_record(mess: Mess, stored: Sequence[
 @given(some)
 def test_status_counts_any_letter(mess: Mess, found: Sequence[Forged]) -> None:
     with mess.of(found):
-        found_rows = json.loads(ended("status", "--json").stdout)
+        found_rows = json.loads(ended("status", "--json", codes=(0, 4)).stdout)["queues"]
         assert sum(row["dead_letters"] for row in found_rows) == len(found)

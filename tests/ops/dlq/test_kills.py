@@ -20,6 +20,7 @@ PAGE, LETTERS = 2, 3
 
 CHOSEN = ("--consumer", "orders", "--reason", "retries-exhausted")
 REDRIVE = ("dlq", "redrive", "--rate", "1000", *CHOSEN)
+IMPORT = ("dlq", "import")
 PURGE = ("dlq", "purge", "--yes", *CHOSEN, "--export")
 
 
@@ -108,6 +109,9 @@ def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(sho
         "SendMessageBatch",
         "DeleteMessageBatch",
         "ChangeMessageVisibilityBatch",
+        "GetCallerIdentity",
+        "CreateLogStream",
+        "PutLogEvents",
     }
     for end, name in process.ends():
         expected |= give_up(shop, name)
@@ -118,6 +122,26 @@ def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(sho
         shop.work_off()
         assert shop.letter().original.body == BAD, name
         assert shop.counted() == dict.fromkeys(expected, 1), name
+
+
+def test_import_that_is_killed_is_completed_by_the_next_without_a_second_copy(
+    shop: Shop, tmp_path: Path
+) -> None:
+    process, file = Process(), tmp_path / "purged"
+    expected = give_up(shop, "letter")
+    process.run(*PURGE, file)
+    process.run(*IMPORT, file)
+    assert {"SendMessageBatch", "PutLogEvents"} < set(process.calls)
+    for number, (end, name) in enumerate([*process.ends()]):
+        process.run(*PURGE, tmp_path / f"emptied-{number}")
+        journal = file.with_name("purged.imported")
+        journal.unlink()
+        process.kill(*IMPORT, file, end=end)
+        shop.show_hidden()
+        process.run(*IMPORT, file)
+        bodies = [one.original.body for one in shop.letters()]
+        found = [json.loads(body)["data"]["name"] for body in bodies if body != BAD]
+        assert sorted(found) == sorted(expected), name
 
 
 def test_killed_purge_leaves_every_letter_in_the_file_or_in_the_queue(

@@ -1,16 +1,22 @@
-"""`dlq purge`: dead letters are deleted after a file holds everything to send them again."""
+"""`dlq purge`: dead letters are deleted after a file holds everything to restore them."""
 
 import json
 import os
+import subprocess
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import Result
 
-from once.ops.dead_letters.queue_walk import QueueWalk
-from once.schema import RELAY, Limits
-from tests.ops.letters import Shop, note
+from once.ops.dead_letters import queue_walk
+from once.ops.dead_letters.queue_walk import HOLD_SECONDS, RENEW_EVERY_SECONDS, QueueWalk
+from once.ops.dlq import _purge
+from once.ops.dlq._export import export
+from once.schema import RELAY
+from tests.ops.letters import Shop
 from tests.ops.output import stderr_of, stdout_of, words
 from tests.ops.support import REFUSED_ENTRY, answer_with, fail_entries, run
 
@@ -38,34 +44,6 @@ def lines(file: str | Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(file).read_text().splitlines()]
 
 
-def test_purged_letters_can_be_sent_again_from_the_file(empty: Shop) -> None:
-    empty.give_up(note("a"), note("b"), error=ValueError(), tenant="t-1")
-    before = {letter.message_id: letter for letter in empty.letters()}
-    assert purge("--yes", "--export", "out").exit_code == 0
-    assert empty.letters() == []
-    for line in lines("out"):
-        assert line["reason"] == "retries-exhausted"
-        assert line["error"] == before[line["message_id"]].error
-        assert empty.sqs.send_message(**line["send"])["MessageId"]
-    empty.outside.faults["b"] = ValueError()
-    empty.work_off(receive_count=5)
-    assert empty.counted() == {"a": 1}
-    again = empty.letter()
-    assert again.original.attributes["tenant"]["stringValue"] == "t-1"
-    assert len(again.lineage) == 2
-
-
-def test_compressed_message_is_exported_uncompressed(empty: Shop) -> None:
-    body = "x" * Limits.MESSAGE_BYTES
-    empty.give_up(body)
-    purge("--yes", "--export", "out")
-    [line] = lines("out")
-    assert line["send"]["MessageBody"] == body
-    empty.sqs.send_message(**line["send"])
-    empty.work_off()
-    assert empty.letter().original.body == body
-
-
 def test_file_of_its_owner_is_on_the_disk_before_letters_are_deleted(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,11 +66,23 @@ def test_file_of_its_owner_is_on_the_disk_before_letters_are_deleted(
 def test_each_consumer_has_a_file_of_its_own_without_a_file_name(shop: Shop) -> None:
     shop.cloud.bury(RELAY, "event")
     output = stdout_of("dlq", "purge", "--yes")
-    files = sorted(path.name for path in Path().glob("*.jsonl"))
-    assert [name.split("-")[1] for name in files] == ["orders", RELAY]
-    assert all(f"1 written to {name}" in output for name in files)
+    files = sorted(Path("once-exports").glob("*.jsonl"))
+    assert [file.name.split("-")[1] for file in files] == ["orders", RELAY]
+    assert all(
+        f"1 written to {file}; `once dlq import` is safe until 20" in output for file in files
+    )
     [line] = lines(files[1])
-    assert (line["send"]["QueueUrl"], line["send"]["MessageBody"]) == (None, "event")
+    assert line["send"]["QueueUrl"] == shop.cloud.box(RELAY)
+    assert line["send"]["MessageBody"] == "event"
+
+
+def test_git_ignores_the_folder_of_exports(shop: Shop) -> None:
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    stdout_of("dlq", "purge", "--yes")
+    assert list(Path("once-exports").glob("*.jsonl"))
+    listed = subprocess.check_output(["git", "status", "--porcelain"], text=True)
+    assert listed == ""
+    assert Path("once-exports").stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("file", ["exists", "no/such/folder/out"])
@@ -108,22 +98,79 @@ def test_no_letter_is_deleted_if_the_file_cannot_be_written(shop: Shop, file: st
 @pytest.mark.parametrize(("answer", "left"), [("y\n", 0), ("n\n", 1), ("", 1)])
 def test_purge_asks_for_confirmation(shop: Shop, answer: str, left: int) -> None:
     result = purge("--export", "out", answer=answer)
-    assert "delete 1 dead letters?" in result.stdout
+    assert "delete 1 dead letters?" in result.stderr
     assert result.exit_code == left
     assert shop.hidden() == 0
     assert len(shop.letters()) == left
     assert Path("out").exists() is not bool(left)
 
 
-def test_letter_whose_hold_lapsed_is_not_deleted(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds by which the clock of the walk is ahead."""
+    ahead = [0.0]
+    monkeypatch.setattr(queue_walk, "time", SimpleNamespace(time=lambda: time.time() + ahead[0]))
+    return ahead
+
+
+def test_prompt_may_stay_open_for_longer_than_a_hold(
+    shop: Shop, clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(QueueWalk, "lapsed", 1)
-    result = purge("--export", "out", answer="y\n")
+    walks: list[QueueWalk] = []
+
+    def enter(walk: QueueWalk) -> QueueWalk:
+        walks.append(walk)
+        return walk
+
+    monkeypatch.setattr(QueueWalk, "__enter__", enter)
+
+    def decide(*_: object, **__: object) -> bool:
+        for _step in range(10):
+            clock[0] += RENEW_EVERY_SECONDS
+            list(walks[0].renewals())
+        assert clock[0] > HOLD_SECONDS
+        return True
+
+    monkeypatch.setattr("typer.confirm", decide)
+    assert purge("--export", "out").exit_code == 0
+    assert shop.letters() == []
+
+
+def test_letter_that_another_command_took_while_the_prompt_was_open_is_not_deleted(
+    shop: Shop, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine slept. SQS accepts a renewal by the old receive, so that nothing else tells."""
+
+    def decide(*_: object, **__: object) -> bool:
+        clock[0] += HOLD_SECONDS
+        shop.show_hidden()
+        assert len(shop.letters()) == 1
+        return True
+
+    monkeypatch.setattr("typer.confirm", decide)
+    result = purge("--export", "out")
     assert result.exit_code == 1
-    assert "could not be held while this command waited" in words(result.stderr)
+    assert "1 dead letters could not be held while this command waited" in words(result.stderr)
     assert len(shop.letters()) == 1
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("stolen_by", ["the clock", "SQS"])
+def test_letter_whose_hold_ends_after_the_export_is_not_deleted(
+    shop: Shop, clock: list[float], monkeypatch: pytest.MonkeyPatch, stolen_by: str
+) -> None:
+    if stolen_by == "SQS":
+        fail_entries("sqs.ChangeMessageVisibilityBatch", REFUSED_ENTRY, times=9)
+
+    def slowly(*arguments: Any) -> dict[str, str]:
+        clock[0] += HOLD_SECONDS if stolen_by == "the clock" else 0
+        return export(*arguments)
+
+    monkeypatch.setattr(_purge, "export", slowly)
+    said = stderr_of("dlq", "purge", "--yes", "--export", "out")
+    assert "its hold ended before it was deleted" in said
+    assert len(lines("out")) == 1
+    assert len(shop.letters()) == 1
 
 
 def test_dry_run_shows_the_letters_and_deletes_none(shop: Shop) -> None:
@@ -142,7 +189,7 @@ def test_filters_and_ids_select_letters(shop: Shop) -> None:
 
 def test_nothing_is_asked_or_written_without_letters(empty: Shop) -> None:
     assert "looked at 0 of about 0" in stdout_of("dlq", "purge")
-    assert not list(Path().glob("*.jsonl"))
+    assert not Path("once-exports").exists()
 
 
 def test_letter_that_was_not_deleted_is_reported(shop: Shop) -> None:

@@ -1,0 +1,28 @@
+"""Operator log: the log group in which every change that an operator makes is written."""
+
+from aws_cdk import CfnOutput, RemovalPolicy
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from once.schema import StackOutput
+
+
+class OperatorLog(logs.LogGroup):
+    """The log group of the operator's command line: retained, kept for a year, with its output.
+
+    The command line changes nothing while it cannot write there. Its name is generated, so that a
+    retained log group does not stand in the way of the next deployment.
+
+    Args:
+        scope: the stack.
+        construct_id: makes the logical id. Under another id CloudFormation creates an empty one.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            retention=logs.RetentionDays.ONE_YEAR,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        CfnOutput(scope, StackOutput.OPERATOR_LOG, value=self.log_group_name)

@@ -1,0 +1,203 @@
+"""Exported letter: a dead letter as a line of JSON, complete for putting it back into its queue."""
+
+import base64
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from msgspec import Struct, ValidationError
+from msgspec.json import decode
+
+from once.events.cloud_event import CloudEvent
+from once.failures.quarantine import fits, size_of, text
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.letter_context import event_of
+from once.ops.dedup_records.outbox_scan import MESSAGE_LIFETIME_SECONDS
+from once.ops.dlq._letter_json import letter_json
+from once.ops.errors import OpsError
+from once.ops.terminal.timestamps import event_time
+from once.schema import DeadLetter, Limits
+
+_PARTS = ("DataType", "StringValue", "BinaryValue")
+
+
+class _Attribute(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A message attribute of SendMessage, with bytes in Base64."""
+
+    DataType: str
+    StringValue: str | None = None
+    BinaryValue: bytes | None = None
+
+    def __post_init__(self) -> None:
+        if (self.StringValue is None) is (self.BinaryValue is None):
+            raise ValueError("an attribute has one value, a text or bytes")
+
+    def value(self) -> dict[str, Any]:
+        """Return the attribute as boto3 takes it."""
+        return {part: value for part in _PARTS if (value := getattr(self, part)) is not None}
+
+
+class _Send(Struct, frozen=True):
+    """The arguments of SendMessage."""
+
+    MessageBody: str
+    MessageAttributes: dict[str, _Attribute]
+    MessageGroupId: str | None = None
+    MessageDeduplicationId: str | None = None
+
+
+class ExportedLetter(Struct, frozen=True):
+    """A line of an export.
+
+    Attributes:
+        consumer: the owner of its dead-letter queue.
+        message_id: its id before it was exported.
+        safe_until: see `safe_until`; None if that is not known.
+        send: the message.
+    """
+
+    consumer: str
+    message_id: str
+    safe_until: datetime | None
+    send: _Send
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over body and attributes: identifies the letter, whatever its message id."""
+        return _digest(self.send.MessageBody, self._attributes())
+
+    @property
+    def size(self) -> int:
+        """Size in bytes, as SQS counts it."""
+        return size_of(self.send.MessageBody, self._attributes())
+
+    def is_past(self, now: datetime) -> bool:
+        """Tell whether its `safe_until` is over, or not known."""
+        return self.safe_until is None or now >= self.safe_until
+
+    def entry(self) -> dict[str, Any]:
+        """Return the letter as an entry of SendMessageBatch, without its id."""
+        order = {
+            "MessageGroupId": self.send.MessageGroupId,
+            "MessageDeduplicationId": self.send.MessageDeduplicationId,
+        }
+        return {
+            "MessageBody": self.send.MessageBody,
+            "MessageAttributes": self._attributes(),
+            **{name: value for name, value in order.items() if value is not None},
+        }
+
+    def _attributes(self) -> dict[str, Any]:
+        return {name: one.value() for name, one in self.send.MessageAttributes.items()}
+
+
+def exported_line(letter: Letter) -> str:
+    """Return a letter as a line of JSON; its `send` is the input of SendMessage.
+
+    Raises:
+        OpsError: the letter cannot be put back as it is.
+    """
+    until, attributes = safe_until(letter), _kept_attributes(letter)
+    line = {
+        **letter_json(letter),
+        "error": letter.error,
+        "safe_until": until and until.isoformat(),
+        "send": {
+            "QueueUrl": letter.queue.url,
+            "MessageBody": letter.received["Body"],
+            "MessageAttributes": {
+                name: {part: _text(content) for part, content in value.items()}
+                for name, value in attributes.items()
+            },
+            **_order(letter),
+        },
+    }
+    return json.dumps(line)
+
+
+def read_line(line: bytes) -> ExportedLetter:
+    """Read a line of an export.
+
+    Raises:
+        ValueError: the line is not one of an export; the text does not quote it.
+    """
+    try:
+        return decode(line, type=ExportedLetter)
+    except ValidationError as error:
+        raise ValueError(f"it is no exported letter ({error})") from None
+    except ValueError:
+        raise ValueError("it is not JSON") from None
+
+
+def letter_digest(letter: Letter) -> str:
+    """Return the digest that this letter would have in an export."""
+    return _digest(letter.received["Body"], _kept_attributes(letter))
+
+
+def safe_until(letter: Letter) -> datetime | None:
+    """Return until when a redrive of the letter is deduplicated if its event was committed.
+
+    The dedup record of an event outlives every message that was made or first seen less than
+    `MESSAGE_LIFETIME_SECONDS` ago. None if the producer's time cannot be read.
+    """
+    moment, event = letter.first_seen, event_of(letter)
+    if isinstance(event, CloudEvent) and event.time:
+        sent = event_time(event)
+        if sent is None:
+            return None
+        moment = min(moment, sent)
+    try:
+        return (moment + timedelta(seconds=MESSAGE_LIFETIME_SECONDS)).astimezone(UTC)
+    except OverflowError:
+        return None
+
+
+def _kept_attributes(letter: Letter) -> dict[str, Any]:
+    """Return the attributes as they are; with the time of its first receive if they lack it.
+
+    SQS keeps that time of a letter that it moved by itself, and forgets it with the message. Of
+    such a letter, a reason among the attributes is its producer's, and would count as its reason.
+
+    Raises:
+        OpsError: with that time, the letter exceeds a limit of SQS.
+    """
+    raw = letter.received.get("MessageAttributes", {})
+    own: dict[str, Any] = {
+        name: {part: value for part, value in one.items() if part in _PARTS}
+        for name, one in raw.items()
+    }
+    if letter.moved:
+        own.pop(DeadLetter.REASON, None)
+    known = letter.attributes.first_seen
+    if known is not None and known <= letter.first_seen:
+        return own
+    first_seen = text(letter.first_seen.isoformat(timespec="milliseconds"))
+    reserved = {name: value for name, value in own.items() if name.startswith("once-")}
+    for attributes in (own, {**reserved, **letter.original.plain()}):
+        kept = {**attributes, DeadLetter.FIRST_SEEN: first_seen}
+        if len(kept) <= Limits.MESSAGE_ATTRIBUTES and fits(letter.received["Body"], kept):
+            return kept
+    raise OpsError("with the time of its first receive it would exceed a limit of SQS")
+
+
+def _order(letter: Letter) -> dict[str, str]:
+    group = letter.received["Attributes"].get("MessageGroupId")
+    if group is None:
+        return {}
+    if not letter.queue.is_fifo:
+        return {"MessageGroupId": group}
+    return {
+        "MessageGroupId": group,
+        "MessageDeduplicationId": sha256(letter.message_id.encode()).hexdigest(),
+    }
+
+
+def _digest(body: str, attributes: Mapping[str, Any]) -> str:
+    parts = {name: {k: _text(v) for k, v in one.items()} for name, one in attributes.items()}
+    return sha256(json.dumps([body, parts], sort_keys=True).encode()).hexdigest()
+
+
+def _text(part: str | bytes) -> str:
+    return base64.b64encode(part).decode() if isinstance(part, bytes) else part

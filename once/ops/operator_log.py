@@ -1,0 +1,122 @@
+"""Operator log: an entry before each change that an operator makes, and one with its outcome."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, Any, Self
+from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
+from typer import Option
+
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import Deployment
+from once.ops.errors import OpsError, StoppedError, error_with_remedy
+from once.ops.terminal.console import error_console
+
+if TYPE_CHECKING:
+    from mypy_boto3_logs import CloudWatchLogsClient
+
+MOST_IDS = 1000
+"""Most message ids in an entry: CloudWatch Logs accepts 1 MB."""
+
+WhyOption = Annotated[
+    str | None, Option("--why", metavar="TEXT", help="Reason of the change, for the operator log.")
+]
+
+
+@dataclass(slots=True)
+class Change:
+    """A change that is under way; the command fills in what it did.
+
+    Attributes:
+        counts: numbers for the entry of the outcome.
+        message_ids: ids of the messages that were sent or deleted.
+    """
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    message_ids: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def logged_change(
+    deployment: Deployment, command: str, arguments: Mapping[str, Any], why: str | None = None
+) -> Iterator[Change]:
+    """Write an entry before a change, and one with its outcome after it, also after Ctrl-C.
+
+    A command that is killed leaves an entry without an outcome.
+
+    Args:
+        deployment: the deployment, which has the log group.
+        command: the command, such as `dlq redrive`.
+        arguments: its arguments, without bodies and keys; those that are not set are left out.
+        why: the operator's reason.
+
+    Raises:
+        OpsError: the first entry cannot be written: nothing was changed. Or the second cannot.
+    """
+    given = {name: value for name, value in arguments.items() if value}
+    log = _Log.open(deployment.operator_log, {"command": command, "arguments": given, "why": why})
+    change = Change()
+    try:
+        yield change
+    except BaseException as error:
+        stopped = isinstance(error, (KeyboardInterrupt, StoppedError))
+        if fault := log.close("stopped" if stopped else "failed", change):
+            error_console.print(f"error: {fault}", soft_wrap=True)
+        raise
+    if fault := log.close("done", change):
+        raise OpsError(fault)
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """One stream of the log group: the entries of one command."""
+
+    logs: "CloudWatchLogsClient"
+    group: str
+    stream: str
+    facts: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, group: str, facts: Mapping[str, Any]) -> Self:
+        change = uuid4().hex
+        try:
+            who = client("sts").get_caller_identity()["Arn"]
+            stream = f"{datetime.now(UTC):%Y/%m/%d}/{change}"
+            known = {"change": change, "who": who, "version": version("once-consumer"), **facts}
+            log = cls(client("logs"), group, stream, known)
+            log.logs.create_log_stream(logGroupName=group, logStreamName=stream)
+            log.write({"phase": "intent"})
+        except (BotoCoreError, ClientError, OpsError) as error:
+            raise OpsError(
+                f"nothing was changed: a change must be written to the operator log {group} "
+                f"first, and this failed: {error_with_remedy(error)}"
+            ) from error
+        return log
+
+    def write(self, facts: Mapping[str, Any]) -> None:
+        entry = {**self.facts, **facts, "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
+        answer = self.logs.put_log_events(
+            logGroupName=self.group,
+            logStreamName=self.stream,
+            logEvents=[{"timestamp": int(time.time() * 1000), "message": json.dumps(entry)}],
+        )
+        if answer.get("rejectedLogEventsInfo"):
+            raise OpsError("CloudWatch Logs refuses its time: set the clock of this machine")
+
+    def close(self, outcome: str, change: Change) -> str | None:
+        """Write the outcome; return why this failed, if it did."""
+        ids = {"message_ids": change.message_ids[:MOST_IDS]} if change.message_ids else {}
+        try:
+            self.write({"phase": "outcome", "outcome": outcome, "counts": {**change.counts}, **ids})
+        except (BotoCoreError, ClientError, OpsError) as error:
+            return (
+                f"the outcome ({outcome}) could not be written to the operator log {self.group}, "
+                f"which has the intent alone: {error_with_remedy(error)}"
+            )
+        return None

@@ -1,0 +1,150 @@
+"""Operator log: each change has an entry before it and one with its outcome, or is not made."""
+
+import json
+from typing import Any
+
+import pytest
+
+from once.ops import operator_log
+from once.ops.errors import ExitCode, OpsError
+from once.ops.terminal import console
+from tests.ops.letters import Shop
+from tests.ops.outboxes import REPUBLISH, commit_each
+from tests.ops.output import stderr_of, stdout_of, words
+from tests.ops.support import OK, add_to_answer, answer_with, refuse, run
+
+ROOT = "arn:aws:sts::123456789012:user/moto"
+CHOSEN = ("--reason", "retries-exhausted")
+REDRIVE = ("dlq", "redrive", *CHOSEN, "--rate", 1000)
+
+
+def test_entries_say_who_what_why_and_with_which_outcome(shop: Shop) -> None:
+    shop.fail("a", "b")
+    stdout_of(*REDRIVE, "--why", "stock was corrected")
+    sent = {message["MessageId"] for message in shop.waiting()}
+    intent, outcome = shop.cloud.logged()
+    common = {
+        "change": intent["change"],
+        "who": ROOT,
+        "command": "dlq redrive",
+        "why": "stock was corrected",
+        "arguments": {"reason": "retries-exhausted", "limit": 10_000, "service": "once"},
+    }
+    assert intent["phase"] == "intent"
+    assert common.items() <= intent.items()
+    assert common.items() <= outcome.items()
+    assert outcome["phase"] == "outcome"
+    assert outcome["outcome"] == "done"
+    assert outcome["counts"] == {"sent": 2, "kept": 0, "failed": 0, "in_doubt": 0}
+    assert set(outcome["message_ids"]) == sent
+    assert intent["at"] < outcome["at"]
+
+
+def changes(shop: Shop) -> dict[str, tuple[object, ...]]:
+    """Every command that changes something, with its arguments."""
+    commit_each(shop.cloud, "orders#a", age=1)
+    shop.fail("a")
+    return {
+        "dlq redrive": REDRIVE,
+        "dlq purge": ("dlq", "purge", "--yes", "--export", "purged"),
+        "outbox republish": (*REPUBLISH, "2h"),
+    }
+
+
+@pytest.mark.parametrize("command", ["dlq redrive", "dlq purge", "outbox republish"])
+@pytest.mark.parametrize("call", ["CreateLogStream", "PutLogEvents"])
+def test_a_change_that_cannot_be_logged_is_not_made(
+    shop: Shop, command: str, call: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = changes(shop)[command]
+    refuse(f"logs.{call}")
+    said = stderr_of(*arguments)
+    assert "nothing was changed: a change must be written to the operator log operator-log" in said
+    assert "have this action granted" in said
+    assert shop.waiting() == []
+    assert len(shop.letters()) == 1
+    assert shop.cloud.invocations == []
+    assert not [*tmp_path.glob("*")]
+
+
+@pytest.mark.parametrize("command", ["dlq redrive", "dlq purge", "outbox republish"])
+def test_each_command_that_changes_something_is_logged_and_a_dry_run_is_not(
+    shop: Shop, command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = changes(shop)[command]
+    stdout_of(*arguments, "--dry-run")
+    assert shop.cloud.logged() == []
+    stdout_of(*arguments)
+    assert [(one["command"], one["phase"]) for one in shop.cloud.logged()] == [
+        (command, "intent"),
+        (command, "outcome"),
+    ]
+
+
+def test_import_is_logged(shop: Shop, tmp_path: Any) -> None:
+    shop.fail("a", "b")
+    stdout_of("dlq", "purge", "--yes", "--export", tmp_path / "purged")
+    stdout_of("dlq", "import", tmp_path / "purged")
+    intent, outcome = shop.cloud.logged()[-2:]
+    assert (intent["command"], intent["arguments"]["file"]) == ("dlq import", "purged")
+    assert outcome["counts"] == {"imported": 2, "failed": 0}
+    assert set(outcome["message_ids"]) == {letter.message_id for letter in shop.letters()}
+
+
+def test_clock_that_cloudwatch_refuses_stops_the_change(shop: Shop) -> None:
+    shop.fail("a")
+    refused = {"rejectedLogEventsInfo": {"tooNewLogEventStartIndex": 0}}
+    answer_with("logs.PutLogEvents", lambda params: (OK, refused))
+    assert "set the clock of this machine" in stderr_of(*REDRIVE)
+    assert len(shop.letters()) == 1
+
+
+def test_ctrl_c_is_logged_with_what_is_certain(shop: Shop) -> None:
+    shop.fail("a")
+
+    def stop(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    add_to_answer("sqs.SendMessageBatch", stop)
+    assert run(*REDRIVE).exit_code == ExitCode.STOPPED
+    outcome = shop.cloud.logged()[-1]
+    assert outcome["outcome"] == "stopped"
+    assert outcome["counts"] == {"sent": 0, "kept": 0, "failed": 0, "in_doubt": 1}
+
+
+def test_failure_is_logged(shop: Shop) -> None:
+    shop.fail("a")
+    refuse("sqs.SendMessageBatch")
+    assert run(*REDRIVE).exit_code == ExitCode.FAILED
+    assert shop.cloud.logged()[-1]["outcome"] == "failed"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_outcome_that_cannot_be_logged_is_told_and_hides_no_other_error(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    shop.fail("a")
+    monkeypatch.setattr(console.error_console, "_width", 200)
+    write = operator_log._Log.write
+
+    def only_intent(log: Any, facts: Any) -> None:
+        if facts["phase"] == "outcome":
+            raise OpsError("no network")
+        write(log, facts)
+
+    monkeypatch.setattr(operator_log._Log, "write", only_intent)
+    if fails:
+        refuse("sqs.SendMessageBatch", "Boom")
+    said = words(run(*REDRIVE).stderr)
+    outcome = "failed" if fails else "done"
+    assert f"the outcome ({outcome}) could not be written to the operator log" in said
+    assert ("Boom" in said) is fails
+
+
+def test_no_key_is_logged(shop: Shop) -> None:
+    shop.fail("customer-7")
+    stdout_of("dlq", "redrive", "--key", "id-customer-7", "--rate", 1000)
+    assert "customer-7" not in json.dumps(shop.cloud.logged())
+    assert shop.cloud.logged()[0]["arguments"]["key"].startswith("SHA-256 ")

@@ -23,7 +23,7 @@ TOGETHER = {
         *("tests/e2e", "tests/integration", "tests/emulator", "tests/demo/payment_sandbox"),
         *("tests/demo/test_", "tests/proof/test_soak.py"),
     ),
-    "wheel": ("tests/wheel",),
+    "wheel": ("tests/wheel", "tests/newcomer"),
     "templates": ("tests/stacks", "tests/cdk", "tests/architecture"),
 }
 """Tests that run on one worker: they share a slow fixture, or disturb each other."""

@@ -1,18 +1,14 @@
 """Resources that hold data or messages: each keeps its logical id, and none is deleted."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from stacks.folders import ROOT
-from tests.stacks.cloud import Cloud, Json
+from tests.stacks import logical_ids
+from tests.stacks.cloud import Cloud
+from tests.stacks.logical_ids import GOLDEN, resources
 
-GOLDEN = Path(__file__).with_name("logical_ids.json")
-PINNED = {
-    *("AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::DynamoDB::Table"),
-    *("AWS::KMS::Key", "AWS::S3::Bucket", "AWS::SecretsManager::Secret"),
-}
 MESSAGES = {
     *("AWS::SQS::Queue", "AWS::SQS::QueuePolicy"),
     *("AWS::SNS::Topic", "AWS::SNS::TopicPolicy", "AWS::SNS::Subscription"),
@@ -23,17 +19,15 @@ CHANGED = (
     "back, or override its logical id. Change the file only if the resource is removed on purpose, "
     "after its messages have been processed and its data has been moved:\n"
 )
-ADDED = f"New resources with data. Add them to {GOLDEN.relative_to(ROOT)}, as they are here:\n"
-
-
-def resources(template: Json, types: set[str]) -> dict[str, Json]:
-    return {key: each for key, each in template["Resources"].items() if each["Type"] in types}
+ADDED = (
+    f"New resources with data, which {GOLDEN.relative_to(ROOT)} does not pin: run "
+    "`.venv/bin/python -m tests.golden`, which adds them:\n"
+)
 
 
 def test_what_holds_data_keeps_its_logical_id(cloud: Cloud) -> None:
-    kept: dict[str, dict[str, str]] = json.loads(GOLDEN.read_text())
-    for stack, template in (("once-state", cloud.state), ("once-service", cloud.service)):
-        found = {key: each["Type"] for key, each in resources(template, PINNED).items()}
+    kept = logical_ids.kept()
+    for stack, found in logical_ids.found(cloud).items():
         gone = kept[stack].items() - found.items()
         assert not gone, CHANGED + json.dumps(dict(sorted(gone)), indent=2)
         added = found.items() - kept[stack].items()

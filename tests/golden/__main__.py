@@ -1,0 +1,86 @@
+"""`python -m tests.golden`: adds the golden data of new consumers; what is there stays as it is.
+
+A case for every event type without one, with sample data made from the handler's model, and the
+logical ids of new queues and tables. With arguments, one case with data of your own:
+`python -m tests.golden CONSUMER TYPE DATA`.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import typer
+
+from once.schema import SCHEMA_VERSION
+from tests.golden.consumer_cases import handler_of, missing, new_case
+from tests.golden.sample_data import NoSample, sample_data
+from tests.golden.versions import FOLDER, golden
+from tests.stacks import logical_ids
+from tests.stacks.cloud import Cloud
+
+CASES = FOLDER / f"v{SCHEMA_VERSION}" / "consumers.json"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Add what is missing, and print it."""
+    if arguments:
+        consumer, event_type, data = arguments
+        add_case(consumer, event_type, json.loads(data))
+        return
+    for consumer, event_type in list(missing()):
+        add_case(consumer, event_type, _sample(consumer, event_type))
+    _add_logical_ids()
+
+
+def add_case(consumer: str, event_type: str, data: Any) -> None:
+    """Add a case for an event with this data; it does not replace one.
+
+    Raises:
+        SystemExit: there is such a case, or the handler does not accept the data.
+    """
+    name, cases = f"{consumer}: {event_type}", golden(SCHEMA_VERSION, "consumers")
+    if name in cases:
+        sys.exit(f"{CASES} has a case {name!r}; messages of this form may be in flight")
+    try:
+        cases[name] = new_case(consumer, event_type, data)
+    except Exception as error:
+        sys.exit(_give_data(consumer, event_type, error))
+    _write(CASES, cases)
+    typer.echo(f"{name}: added to {CASES}, with {json.dumps(data)}")
+
+
+def _sample(consumer: str, event_type: str) -> Any:
+    try:
+        handler = handler_of({"consumer": consumer, "event": {"type": event_type}})
+        return sample_data(handler.model)
+    except NoSample as error:
+        sys.exit(_give_data(consumer, event_type, error))
+
+
+def _give_data(consumer: str, event_type: str, error: Exception) -> str:
+    return (
+        f"{consumer}: {event_type}: no case with this data ({error!r}); give data that the handler "
+        f"accepts: python -m tests.golden {consumer} {event_type} '{{…}}'"
+    )
+
+
+def _add_logical_ids() -> None:
+    with TemporaryDirectory() as folder:
+        found = logical_ids.found(Cloud.synthesize(Path(folder)))
+    kept = logical_ids.kept()
+    for stack, ids in found.items():
+        for added in sorted(ids.keys() - kept[stack].keys()):
+            typer.echo(f"{stack}: {added} added to {logical_ids.GOLDEN}")
+        kept[stack] = dict(sorted((ids | kept[stack]).items()))
+    _write(logical_ids.GOLDEN, kept)
+
+
+def _write(file: Path, content: Any) -> None:
+    file.write_text(json.dumps(content, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

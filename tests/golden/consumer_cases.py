@@ -1,0 +1,106 @@
+"""Golden cases of the deployed consumers: an event of each type, with its key and effect."""
+
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+
+from once.consumer import Consumer
+from once.effects.ledger import EffectLedger
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.fingerprint import fingerprint
+from once.handlers.effect_declaration import Effect
+from once.handlers.registration import Handler
+from once.handlers.transaction import Identity, Transaction
+from once.schema import SCHEMA_VERSION, source_of
+from once.settings import TableSettings
+from stacks.consumers import CONSUMERS
+from tests.golden.versions import Item, golden
+
+EXTERNAL_SOURCE = "/producer"
+
+
+def read(case: Item) -> CloudEvent:
+    return read_event(json.dumps(case["event"]), max_bytes=10_000)
+
+
+def deployed(case: Item) -> Consumer:
+    module = import_module(f"functions.{case['consumer']}.handler")
+    return cast("Consumer", module.consumer)
+
+
+def handler_of(case: Item) -> Handler:
+    return deployed(case).handlers[case["event"]["type"]]
+
+
+def identity(case: Item) -> Item:
+    """Return today's key and fingerprint of a case's event."""
+    handler, event = handler_of(case), read(case)
+    content = fingerprint(event, volatile=handler.volatile)
+    pk = handler.key.of(event, fingerprint=content, consumer=deployed(case).name)
+    return {"fingerprint": content, "key": pk}
+
+
+def requested(case: Item) -> tuple[Effect, bytes] | None:
+    """Return the effect and the request of an event's handler today."""
+    handler, event = handler_of(case), read(case)
+    own = Identity(case["key"], case["fingerprint"])
+    [line] = [line for line in CONSUMERS if line.name == case["consumer"]]
+    tables = {table.name: TableSettings(table.name, table.keys) for table in line.tables}
+    tx = Transaction(
+        event, own, tables=tables, publishes=line.publishes, read=lambda table, key: None
+    )
+    handler.function(msgspec.convert(event.data, handler.model), tx)
+    return tx.request
+
+
+def provider_keys(case: Item, effect: Effect, request: bytes) -> list[str]:
+    """Return today's key of the first attempts, and the key that replaces it when it is spent."""
+    client: Any = SimpleNamespace(transact_write_items=lambda **_: None)
+    ledger = EffectLedger(client, "dedup", lambda: 0.0, cast("Any", None), 0)
+    first = ledger.open(effect, request, case["key"], 30)
+    return [first.provider_key, ledger.renew_key(effect, case["key"], first).provider_key]
+
+
+def effect_of(case: Item) -> Item:
+    """Return the effect that a case's event causes today; empty if there is none."""
+    if (found := requested(case)) is None:
+        return {}
+    effect, request = found
+    keys = provider_keys(case, effect, request)
+    kept = {"name": effect.name, "request": json.loads(request), "provider_keys": keys}
+    return {"effect": kept}
+
+
+def new_case(consumer: str, event_type: str, data: Any) -> Item:
+    """Return the golden case of an event with this data, as the consumer's code handles it today.
+
+    Raises:
+        Exception: the handler, which runs once without items in its tables, does not accept it.
+    """
+    event = {
+        "specversion": "1.0",
+        "id": f"{consumer}-1",
+        "source": _source(event_type),
+        "type": event_type,
+        "data": data,
+    }
+    case = {"consumer": consumer, "event": event}
+    case |= identity(case)
+    return case | effect_of(case)
+
+
+def missing() -> Iterator[tuple[str, str]]:
+    """Yield consumer and event type of each line that has no golden case."""
+    kept = golden(SCHEMA_VERSION, "consumers").values()
+    known = {(case["consumer"], case["event"]["type"]) for case in kept}
+    lines = ((line.name, event_type) for line in CONSUMERS for event_type in line.event_types)
+    yield from (line for line in lines if line not in known)
+
+
+def _source(event_type: str) -> str:
+    publishers = (line.name for line in CONSUMERS if event_type in line.publishes)
+    return next(map(source_of, publishers), EXTERNAL_SOURCE)

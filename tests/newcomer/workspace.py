@@ -1,0 +1,68 @@
+"""A copy of the working tree, in which the pages' steps for a new consumer are followed."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.architecture.imports import ROOT
+
+INSTALLED = (".venv", ".venv-aws", "node_modules")
+CACHES = ("jsii", "node", "site")
+NOT_COPIED = (*INSTALLED, ".git", ".cache", "build", "cdk.out", "dist", "reports")
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A copy of the project; installed tools and caches are those of the original."""
+
+    folder: Path
+
+    @classmethod
+    def copy(cls, folder: Path) -> "Workspace":
+        # File times are kept: mypy's cache compares them.
+        ignored = shutil.ignore_patterns(*NOT_COPIED, "__pycache__", ".pytest_cache")
+        shutil.copytree(ROOT, folder, ignore=ignored, symlinks=True)
+        for name in INSTALLED:
+            (folder / name).symlink_to((ROOT / name).resolve())
+        (folder / ".cache").mkdir()
+        for name in CACHES:
+            shared = ROOT.resolve() / ".cache" / name
+            shared.mkdir(parents=True, exist_ok=True)
+            (folder / ".cache" / name).symlink_to(shared)
+        return cls(folder)
+
+    def add_consumer(self) -> None:
+        """Follow the README: the folder with its first example, the lines of its third."""
+        handler, _, lines = PYTHON.findall((self.folder / "README.md").read_text())
+        home = self.folder / "functions" / "tickets"
+        home.mkdir()
+        (home / "handler.py").write_text(handler)
+        table, line = lines.splitlines()
+        registry = self.folder / "stacks" / "consumers.py"
+        before, begin, entries = registry.read_text().partition("\nCONSUMERS = (\n")
+        rest = entries.removesuffix(")\n")
+        assert begin
+        assert rest != entries
+        registry.write_text(f"{before}{table}\n{begin}{rest}    {line},\n)\n")
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of the virtual environment; its output is text, both streams in one."""
+        bins = [str(self.folder / name) for name in (".venv/bin", "node_modules/.bin")]
+        env = {
+            **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            "PATH": os.pathsep.join([*bins, os.environ["PATH"]]),
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(self.folder / ".cache" / "jsii"),
+        }
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )

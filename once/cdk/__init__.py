@@ -12,7 +12,9 @@ from once.schema import StackOutput
 
 if TYPE_CHECKING:
     from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
+    from once.cdk.checks.missing_names import missing_name_faults
     from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
+    from once.cdk.deployed_names import DeployedNames
     from once.cdk.deployment_config import DeploymentConfig
     from once.cdk.errors import SynthError
     from once.cdk.idempotent_consumer import IdempotentConsumer
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from once.cdk.monitoring.dashboard import tables_row
     from once.cdk.nag import acknowledge_finding
     from once.cdk.outbox_relay import OutboxRelay, RelayFailures
-    from once.cdk.props import ConsumerProps, TableProps, event_sources, output_key
+    from once.cdk.props import ConsumerProps, TableProps, event_sources, output_key, published_types
     from once.cdk.tables import DedupTable, RetainedTable
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ConsumerProps",
     "DedupTable",
+    "DeployedNames",
     "DeploymentConfig",
     "IdempotentConsumer",
     "OutboxRelay",
@@ -45,8 +48,10 @@ __all__ = [
     "deployment_faults",
     "event_sources",
     "make_alarm_topic",
+    "missing_name_faults",
     "notify",
     "output_key",
+    "published_types",
     "tables_row",
     "unmanaged_mapping_faults",
 ]
@@ -54,6 +59,7 @@ __all__ = [
 _MODULES = {
     "ConsumerProps": "props",
     "DedupTable": "tables",
+    "DeployedNames": "deployed_names",
     "DeploymentConfig": "deployment_config",
     "IdempotentConsumer": "idempotent_consumer",
     "OutboxRelay": "outbox_relay",
@@ -69,8 +75,10 @@ _MODULES = {
     "deployment_faults": "checks.consumer_set",
     "event_sources": "props",
     "make_alarm_topic": "monitoring.alarm_topic",
+    "missing_name_faults": "checks.missing_names",
     "notify": "monitoring.alarm_topic",
     "output_key": "props",
+    "published_types": "props",
     "tables_row": "monitoring.dashboard",
     "unmanaged_mapping_faults": "checks.unmanaged_mappings",
 }

@@ -185,7 +185,9 @@ def test_a_fault_of_the_registry_names_the_file_to_change(
     folder = tmp_path / "functions" / GOOD.name
     folder.mkdir(parents=True)
     (folder / "handler.py").touch()
-    assert registry_faults(lines, DeploymentConfig(), folder.parent) == expected
+    deployed = tmp_path / "deployed.json"
+    deployed.write_text("{}")
+    assert registry_faults(lines, DeploymentConfig(), folder.parent, deployed) == expected
 
 
 def test_a_fault_of_the_context_names_its_file() -> None:

@@ -1,5 +1,6 @@
 """The command `once outbox republish`: publishes committed events again."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -64,7 +65,7 @@ def republish_command(
     record_filter = _record_filter(since, until, consumer)
     deployment = Deployment.find(service)
     if consumer:
-        deployment.consumer(consumer)
+        record_filter = replace(record_filter, consumer=deployment.consumer(consumer).identity)
     relay = _direct_delivery(deployment, to, dry_run) if to else _relay(deployment, dry_run)
     result = _republish(deployment.dedup_table, record_filter, relay)
     console.print(_summary(result, dry_run=dry_run))

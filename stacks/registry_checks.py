@@ -68,9 +68,9 @@ def _lines_without_folder(consumers: Sequence[ConsumerProps], functions: Path) -
 
 
 def _folders_without_line(consumers: Sequence[ConsumerProps], functions: Path) -> Iterator[str]:
-    names = {consumer.name for consumer in consumers}
+    places = {handler_folder(consumer, functions) for consumer in consumers}
     for handler in sorted(functions.glob("*/handler.py")):
-        if handler.parent.name not in names:
+        if handler.parent not in places:
             yield (
                 f"functions/{handler.parent.name}: its folder has no line; add "
                 f'ConsumerProps("{handler.parent.name}", …) to {REGISTRY}, or delete the folder'

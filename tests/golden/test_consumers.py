@@ -23,6 +23,7 @@ from once.handlers.registration import Handler
 from once.handlers.transaction import Identity, Transaction
 from once.schema import SCHEMA_VERSION
 from stacks.consumers import CONSUMERS
+from stacks.folders import handler_folder
 from tests.golden.versions import Item, cases, golden
 
 RULES: dict[str, Callable[..., Key]] = {
@@ -39,7 +40,8 @@ def read(case: Item) -> CloudEvent:
 
 
 def deployed(case: Item) -> Consumer:
-    module = import_module(f"functions.{case['consumer']}.handler")
+    lines = (line for line in CONSUMERS if line.identity == case["consumer"])
+    module = import_module(f"functions.{handler_folder(next(lines)).name}.handler")
     return cast("Consumer", module.consumer)
 
 
@@ -77,7 +79,7 @@ def test_a_rule_makes_the_keys_and_fingerprints_of_every_version(version: int, c
 def test_every_event_and_effect_of_every_consumer_is_kept() -> None:
     kept = golden(SCHEMA_VERSION, "consumers").values()
     assert {(case["consumer"], case["event"]["type"]) for case in kept} == {
-        (line.name, event_type) for line in CONSUMERS for event_type in line.event_types
+        (line.identity, event_type) for line in CONSUMERS for event_type in line.event_types
     }
     effects = {(case["consumer"], case["effect"]["name"]) for case in kept if "effect" in case}
     assert effects == {(case["consumer"], name) for case in kept for name in deployed(case).effects}

@@ -42,7 +42,7 @@ def test_the_new_line_adds_resources_and_replaces_none(changing: Cloud) -> None:
 
 
 @pytest.mark.parametrize("line", ["inventory", "warehouse"])
-def test_both_lines_have_the_first_name_in_keys_and_events(changing: Cloud, line: str) -> None:
+def test_h1_both_lines_have_the_first_name_in_keys_and_events(changing: Cloud, line: str) -> None:
     settings = Settings.from_env(environment(changing, line))
     assert settings.consumer == "inventory"
     leading = [

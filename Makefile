@@ -27,7 +27,7 @@ help: ## what there is to run
 
 setup: $(VENV)/.ready $(AWS_VENV)/.ready node_modules/.ready
 
-demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (SCENARIO=outage|hostile, KEEP=1)
+demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (SCENARIO=outage|hostile|change, KEEP=1)
 	@$(PY) -m demo run
 
 test: setup ## ruff, mypy --strict, and every test
@@ -82,8 +82,9 @@ synth: setup ## the CloudFormation templates, into cdk.out
 bootstrap: setup ## prepare the AWS account that your credentials name, once
 	cdk bootstrap
 
-deploy: setup ## into the AWS account your credentials name
-	cdk deploy --all
+deploy: setup ## into the AWS account your credentials name; records the names in stacks/deployed.json
+	cdk deploy --all --outputs-file cdk.out/outputs.json
+	@$(PY) -m stacks.deployed cdk.out/outputs.json
 
 lock: setup ## resolve the requirements anew, and lock them with hashes
 	@$(LOCK) pyproject.toml -o $(RUNTIME_LOCK)

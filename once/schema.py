@@ -11,7 +11,7 @@ SCHEMA_VERSION = 1
 """Shape of the dedup record. A change of shape is a new version, and readers know both."""
 
 CONSUMER_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-"""A consumer's name is part of each dedup key and of its folder's import path. Keep it for good."""
+"""A consumer's name is part of its folder's import path, and its first name of each dedup key."""
 
 EVENT_TYPE = re.compile(r"[^\s,*]([^,*]*[^\s,*])?")
 """An event type. A queue selects it literally: an asterisk would select nothing else."""
@@ -152,6 +152,7 @@ class StackOutput:
     DEAD_LETTERS = "DeadLetters"
     FUNCTION = "Function"
     EVENT_TYPES = "Takes"
+    IDENTITY = "Identity"
     TABLE = "Table"
 
 

@@ -10,6 +10,7 @@ from aws_cdk.cx_api import CloudAssembly
 from constructs import IValidation
 
 from once.cdk import ConsumerProps, DeploymentConfig, SynthError, unmanaged_mapping_faults
+from stacks.deployed import DEPLOYED
 from stacks.folders import FUNCTIONS, handler_folder
 from stacks.registry_checks import registry_faults
 from stacks.service import ServiceStack
@@ -30,17 +31,26 @@ class AppValidation:
 
 
 def assemble(
-    app: App, consumers: Sequence[ConsumerProps], functions: Path = FUNCTIONS
+    app: App,
+    consumers: Sequence[ConsumerProps],
+    functions: Path = FUNCTIONS,
+    deployed: Path = DEPLOYED,
 ) -> Sequence[ServiceStack]:
     """Add both stacks to the app, as its context says; none if the registry has faults.
 
     The faults are reported at synthesis, together with those of the rest of the app.
 
+    Args:
+        app: the app.
+        consumers: the lines of the registry.
+        functions: the folder of the handlers' folders.
+        deployed: the file of deployed names, which a deployment on AWS must not lose.
+
     Raises:
         SynthError: a function's package cannot be built.
     """
     config = DeploymentConfig.from_context(app.node, _parameters(consumers))
-    faults = registry_faults(consumers, config, functions)
+    faults = registry_faults(consumers, config, functions, deployed)
     app.node.add_validation(AppValidation(app, faults))
     if faults:
         return []

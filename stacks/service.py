@@ -21,6 +21,7 @@ from once.cdk import (
     make_alarm_topic,
     notify,
     output_key,
+    published_types,
     tables_row,
 )
 from stacks.state import DEDUP, StateStack
@@ -57,7 +58,7 @@ class ServiceStack(Stack):
             self,
             config=config,
             topic=self.topics.events,
-            publishes={props.name: props.publishes for props in registry if props.publishes},
+            publishes=published_types(registry),
             dedup_table=state.dedup_table,
             failures=state.relay_failures,
         )
@@ -96,6 +97,7 @@ class ServiceStack(Stack):
             **({StackOutput.ISOLATION_QUEUE: isolation.queue_url} if isolation else {}),
             StackOutput.DEAD_LETTERS: consumer.dead_letters.queue_url,
             StackOutput.FUNCTION: consumer.function.function_name,
+            StackOutput.IDENTITY: consumer.props.identity,
             StackOutput.EVENT_TYPES: json.dumps(takes),
         }
         for prefix, value in outputs.items():

@@ -12,7 +12,9 @@ from once.schema import StackOutput
 
 if TYPE_CHECKING:
     from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
+    from once.cdk.checks.missing_names import missing_name_faults
     from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
+    from once.cdk.deployed_names import DeployedNames
     from once.cdk.deployment_config import DeploymentConfig
     from once.cdk.errors import SynthError
     from once.cdk.idempotent_consumer import IdempotentConsumer
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from once.cdk.nag import acknowledge_finding
     from once.cdk.operator_log import OperatorLog
     from once.cdk.outbox_relay import OutboxRelay, RelayFailures
-    from once.cdk.props import ConsumerProps, TableProps, event_sources, output_key
+    from once.cdk.props import ConsumerProps, TableProps, event_sources, output_key, published_types
     from once.cdk.tables import DedupTable, RetainedTable
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ConsumerProps",
     "DedupTable",
+    "DeployedNames",
     "DeploymentConfig",
     "IdempotentConsumer",
     "OperatorLog",
@@ -47,8 +50,10 @@ __all__ = [
     "deployment_faults",
     "event_sources",
     "make_alarm_topic",
+    "missing_name_faults",
     "notify",
     "output_key",
+    "published_types",
     "tables_row",
     "unmanaged_mapping_faults",
 ]
@@ -56,6 +61,7 @@ __all__ = [
 _MODULES = {
     "ConsumerProps": "props",
     "DedupTable": "tables",
+    "DeployedNames": "deployed_names",
     "DeploymentConfig": "deployment_config",
     "IdempotentConsumer": "idempotent_consumer",
     "OperatorLog": "operator_log",
@@ -72,8 +78,10 @@ _MODULES = {
     "deployment_faults": "checks.consumer_set",
     "event_sources": "props",
     "make_alarm_topic": "monitoring.alarm_topic",
+    "missing_name_faults": "checks.missing_names",
     "notify": "monitoring.alarm_topic",
     "output_key": "props",
+    "published_types": "props",
     "tables_row": "monitoring.dashboard",
     "unmanaged_mapping_faults": "checks.unmanaged_mappings",
 }

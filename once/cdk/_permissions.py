@@ -6,8 +6,8 @@ condition on `dynamodb:EnclosingOperation` allows writes inside a transaction on
 `ConditionCheckItem` has no condition, because it exists in transactions only.
 
 All consumers share the dedup table. Each may only access records whose key begins with its own
-name, because a record decides how its consumer treats an event, and which events are published for
-it. No function deletes a record, and only consumers with effects update one.
+identity, because a record decides how its consumer treats an event, and which events are published
+for it. No function deletes a record, and only consumers with effects update one.
 
 Policies are inline, so that a role never exists without them: Lambda rejects an event source
 mapping that is created before the role may read its source.
@@ -100,7 +100,7 @@ def consumer_role(
 def _dedup_statements(
     consumer: ConsumerProps, arn: str, *, local: bool
 ) -> list[iam.PolicyStatement]:
-    own = _own_records(consumer.name, local=local)
+    own = _own_records(consumer.identity, local=local)
     writes = [PUT, *([UPDATE] if consumer.has_effects else [])]
     conditions = {**ONLY_IN_TRANSACTIONS, **own}
     return [

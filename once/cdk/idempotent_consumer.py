@@ -84,7 +84,7 @@ class IdempotentConsumer(Construct):
         self.node.add_metadata(CONSTRUCT_METADATA, props.name)
         self._config = config or DeploymentConfig.from_context(self.node, props.parameters)
         self._sources = sources or {}
-        published = None if relay is None else relay.publishes.get(props.name, ())
+        published = None if relay is None else relay.publishes.get(props.identity, ())
         wiring = Wiring(tables or {}, secrets or {}, self._sources, queue, topics, published)
         self._check(props, wiring)
         self.props = self._config.adapt(props)
@@ -188,7 +188,7 @@ class IdempotentConsumer(Construct):
         self, dedup_table: dynamodb.ITable, tables: Mapping[str, dynamodb.ITable]
     ) -> Settings:
         return Settings(
-            consumer=self.props.name,
+            consumer=self.props.identity,
             event_types=self.props.event_types,
             sources=self._sources,
             queue_url=self.queue.queue_url,

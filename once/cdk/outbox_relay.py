@@ -83,7 +83,8 @@ class OutboxRelay(Construct):
     Args:
         scope: the stack.
         topic: the topic that it publishes to.
-        publishes: the event types that each consumer may publish, by the consumer's name.
+        publishes: the event types that each consumer may publish, by its identity, as
+            `published_types` returns them.
         dedup_table: the table of dedup records, with a stream of both images.
         failures: the bucket for batches that were given up; by default the construct makes one.
         config: the deployment; by default that of the CDK context.

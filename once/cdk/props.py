@@ -33,7 +33,7 @@ class ConsumerProps:
     Times are seconds, memory is megabytes.
 
     Attributes:
-        name: part of every dedup key. It must never change while messages or records live.
+        name: names its queues and its function, and is its identity unless it was renamed.
         events: the CloudEvents types that it takes from other consumers.
         tables: the business tables that it may write.
         external: the CloudEvents types that it takes from producers.
@@ -55,6 +55,12 @@ class ConsumerProps:
         group_size: the most messages that commit in one request; 1 to have each commit alone.
         commit_threads: the number of such requests that are made side by side.
         memory_mb: memory of its function.
+        renamed_from: the first name of a renamed consumer, for good. It stays the consumer's
+            identity: the one that `Consumer(…)` names, that dedup keys begin with, and that is the
+            source of its events. The line of the old name may stand beside the new one: both have
+            one identity, so that an event which reaches both commits once.
+        retiring: True to deliver no more events into its queue. Function and queues stay, so that
+            it can finish the messages that it has, before its line is deleted.
         folder: the folder that holds its `handler.py`. It is packaged as `functions.<name>`, so
             that its modules must import each other relatively. A `requirements.txt` in it is the
             lock file of the wheels that it needs besides those of the library.
@@ -78,7 +84,14 @@ class ConsumerProps:
     group_size: int = field(default=10, kw_only=True)
     commit_threads: int = field(default=4, kw_only=True)
     memory_mb: int = field(default=512, kw_only=True)
+    renamed_from: str | None = field(default=None, kw_only=True)
+    retiring: bool = field(default=False, kw_only=True)
     folder: Path | None = field(default=None, kw_only=True)
+
+    @property
+    def identity(self) -> str:
+        """The consumer's name in dedup keys and in the source of its events: its first name."""
+        return self.renamed_from or self.name
 
     @property
     def has_effects(self) -> bool:
@@ -112,11 +125,24 @@ def event_sources(
         consumer: the consumer that takes the events.
         consumers: every consumer that may publish them.
     """
-    publishers = list(consumers)
+    publishers = published_types(consumers)
     return {
-        event: tuple(source_of(each.name) for each in publishers if event in each.publishes)
+        event: tuple(source_of(name) for name, types in publishers.items() if event in types)
         for event in consumer.events
     }
+
+
+def published_types(consumers: Iterable[ConsumerProps]) -> dict[str, tuple[str, ...]]:
+    """Return the event types that each identity may publish; without those that publish none.
+
+    The lines of a consumer that is being renamed have one identity.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for each in consumers:
+        if each.publishes:
+            types = (*found.get(each.identity, ()), *each.publishes)
+            found[each.identity] = tuple(dict.fromkeys(types))
+    return found
 
 
 def output_key(name: str) -> str:

@@ -16,6 +16,9 @@ from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
 from once.schema import EVENT_TYPE_ATTRIBUTE, StackOutput
 
+NO_EVENT = "once, no event"
+"""A text that is no event type: a filter policy that selects it selects nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Topics:
@@ -54,6 +57,9 @@ class Topics:
     ) -> None:
         """Deliver the events that a consumer takes into its queue.
 
+        Those of a retiring consumer select no event: deleted, a subscription of AWS would be
+        retained, and would still deliver.
+
         Args:
             queue: the queue.
             props: the consumer.
@@ -61,12 +67,13 @@ class Topics:
         """
         for topic, types in ((self.ingress, props.external), (self.events, props.events)):
             if types:
-                selected = sns.SubscriptionFilter.string_filter(allowlist=list(types))
+                selected = [NO_EVENT] if props.retiring else list(types)
+                policy = sns.SubscriptionFilter.string_filter(allowlist=selected)
                 topic.add_subscription(
                     subscriptions.SqsSubscription(
                         queue,
                         raw_message_delivery=True,
-                        filter_policy={EVENT_TYPE_ATTRIBUTE: selected},
+                        filter_policy={EVENT_TYPE_ATTRIBUTE: policy},
                         dead_letter_queue=dead_letters,
                     )
                 )

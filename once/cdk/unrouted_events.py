@@ -64,8 +64,9 @@ class UnroutedEvents(Construct):
         self.node.add_metadata(CONSTRUCT_METADATA, UNROUTED)
         self._config = config or DeploymentConfig.from_context(self.node)
         self._name = f"{self._config.service}-{UNROUTED}"
-        external = _union(consumer.external for consumer in consumers)
-        internal = _union(consumer.events for consumer in consumers)
+        subscribed = [each for each in consumers if not each.retiring]
+        external = _union(consumer.external for consumer in subscribed)
+        internal = _union(consumer.events for consumer in subscribed)
         self.queue = make_queue(self, "Queue", self._name, Limits.DEAD_LETTER_RETENTION_SECONDS)
         self.sweep = self._make_sweep()
         restrict_sources(self.queue, f"{self._name}-sweep")

@@ -13,6 +13,7 @@ GOOD = ConsumerProps(
     "refunds", external=("order.refunded",), tables=(TableProps("refunds", "order_id"),)
 )
 RETURNS = ConsumerProps("returns", external=("parcel.returned",))
+PAYOUTS = replace(GOOD, name="payouts", renamed_from="credits")
 
 
 CHECKED = "parcel.checked"
@@ -29,6 +30,18 @@ REFUSED = {
     "producer could forge it; move it to events, or have producers publish another type": [
         *(GOOD, replace(RETURNS, publishes=GOOD.external))
     ],
+    "consumer 'refunds': renamed_from='Old' was never a consumer's name; give its first one": [
+        replace(GOOD, renamed_from="Old")
+    ],
+    "consumer 'refunds': renamed_from='payouts' is not its first name, so committed events would "
+    "be applied again; give renamed_from='credits'": [
+        *(replace(GOOD, renamed_from="payouts"), PAYOUTS)
+    ],
+    "consumer 'refunds' and consumer 'returns' have the identity 'refunds', so that each skips the "
+    "events of the other, and take different types; give both the same external= and events= if "
+    "this is a rename, or one of them another name": [
+        *(GOOD, replace(RETURNS, renamed_from="refunds"))
+    ],
     "consumer 'refunds': events='parcel.checked'; give a tuple of types, such as "
     "('order.placed',)": [replace(GOOD, events=cast(Any, CHECKED))],
 }
@@ -37,6 +50,12 @@ SOUND = {
     "the same table in two consumers": [
         GOOD,
         replace(RETURNS, tables=(TableProps("refunds", ("order_id",)),)),
+    ],
+    "two lines of a consumer that is being renamed": [
+        *(GOOD, replace(GOOD, name="payouts", renamed_from="refunds"))
+    ],
+    "a line that retires beside one with other types": [
+        *(replace(RETURNS, renamed_from="refunds"), replace(GOOD, retiring=True))
     ],
     "an event of another consumer": [
         *(replace(GOOD, events=(CHECKED,)), replace(RETURNS, publishes=(CHECKED,)))

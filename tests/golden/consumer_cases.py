@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
+from once.cdk import ConsumerProps
 from once.consumer import Consumer
 from once.effects.ledger import EffectLedger
 from once.events.cloud_event import CloudEvent, read_event
@@ -18,6 +19,7 @@ from once.handlers.transaction import Identity, Transaction
 from once.schema import SCHEMA_VERSION, source_of
 from once.settings import TableSettings
 from stacks.consumers import CONSUMERS
+from stacks.folders import handler_folder
 from tests.golden.versions import Item, golden
 
 EXTERNAL_SOURCE = "/producer"
@@ -28,7 +30,7 @@ def read(case: Item) -> CloudEvent:
 
 
 def deployed(case: Item) -> Consumer:
-    module = import_module(f"functions.{case['consumer']}.handler")
+    module = import_module(f"functions.{handler_folder(_line(case)).name}.handler")
     return cast("Consumer", module.consumer)
 
 
@@ -48,7 +50,7 @@ def requested(case: Item) -> tuple[Effect, bytes] | None:
     """Return the effect and the request of an event's handler today."""
     handler, event = handler_of(case), read(case)
     own = Identity(case["key"], case["fingerprint"])
-    [line] = [line for line in CONSUMERS if line.name == case["consumer"]]
+    line = _line(case)
     tables = {table.name: TableSettings(table.name, table.keys) for table in line.tables}
     tx = Transaction(
         event, own, tables=tables, publishes=line.publishes, read=lambda table, key: None
@@ -97,10 +99,14 @@ def missing() -> Iterator[tuple[str, str]]:
     """Yield consumer and event type of each line that has no golden case."""
     kept = golden(SCHEMA_VERSION, "consumers").values()
     known = {(case["consumer"], case["event"]["type"]) for case in kept}
-    lines = ((line.name, event_type) for line in CONSUMERS for event_type in line.event_types)
+    lines = ((line.identity, event_type) for line in CONSUMERS for event_type in line.event_types)
     yield from (line for line in lines if line not in known)
 
 
+def _line(case: Item) -> ConsumerProps:
+    return next(line for line in CONSUMERS if line.identity == case["consumer"])
+
+
 def _source(event_type: str) -> str:
-    publishers = (line.name for line in CONSUMERS if event_type in line.publishes)
+    publishers = (line.identity for line in CONSUMERS if event_type in line.publishes)
     return next(map(source_of, publishers), EXTERNAL_SOURCE)

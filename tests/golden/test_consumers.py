@@ -48,7 +48,7 @@ def test_every_event_and_effect_of_every_consumer_is_kept() -> None:
         "`.venv/bin/python -m tests.golden`, which adds them"
     )
     kept = golden(SCHEMA_VERSION, "consumers").values()
-    types = {(line.name, event_type) for line in CONSUMERS for event_type in line.event_types}
+    types = {(line.identity, event_type) for line in CONSUMERS for event_type in line.event_types}
     assert {(case["consumer"], case["event"]["type"]) for case in kept} == types
     effects = {(case["consumer"], case["effect"]["name"]) for case in kept if "effect" in case}
     assert effects == {(case["consumer"], name) for case in kept for name in deployed(case).effects}

@@ -140,13 +140,14 @@ class Cloud:
         )
         return name
 
-    def deploy(self, name: str) -> None:
+    def deploy(self, name: str, renamed_from: str | None = None) -> None:
         """Deploy a consumer without an isolation queue."""
         word = name.capitalize()
         self.service |= {
             f"{StackOutput.QUEUE}{word}": self._queue(name),
             f"{StackOutput.DEAD_LETTERS}{word}": self._queue(f"{name}-dead-letters"),
             f"{StackOutput.FUNCTION}{word}": f"once-{name}",
+            f"{StackOutput.IDENTITY}{word}": renamed_from or name,
         }
         self.set_types(name, external=["order.placed"], events=["payment.captured"])
         for topic in (StackOutput.INGRESS_TOPIC, StackOutput.EVENTS_TOPIC):

@@ -16,7 +16,7 @@ from aws_cdk import aws_sqs as sqs
 from once.cdk import ConsumerProps, DeploymentConfig, SynthError
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
-from stacks.folders import FUNCTIONS, ROOT
+from stacks.folders import FUNCTIONS, ROOT, handler_folder
 from stacks.registry_checks import registry_faults
 from tests.stacks.cloud import CONTEXT, new_app
 
@@ -151,7 +151,7 @@ def test_the_entry_point_is_short_and_calls_no_aws() -> None:
 def test_each_line_of_the_registry_has_a_folder_and_each_folder_a_line() -> None:
     assert registry_faults(CONSUMERS, DeploymentConfig(parameters=CONTEXT)) == []
     folders = {path.parent.name for path in FUNCTIONS.glob("*/handler.py")}
-    assert folders == {line.name for line in CONSUMERS}
+    assert folders == {handler_folder(line).name for line in CONSUMERS}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,18 @@ def test_a_fault_of_the_registry_names_the_file_to_change(
     folder = tmp_path / "functions" / GOOD.name
     folder.mkdir(parents=True)
     (folder / "handler.py").touch()
-    assert registry_faults(lines, DeploymentConfig(), folder.parent) == expected
+    deployed = tmp_path / "deployed.json"
+    deployed.write_text("{}")
+    assert registry_faults(lines, DeploymentConfig(), folder.parent, deployed) == expected
+
+
+def test_a_line_may_name_a_folder_of_another_name(tmp_path: Path) -> None:
+    folder = tmp_path / "functions" / "stock"
+    folder.mkdir(parents=True)
+    (folder / "handler.py").touch()
+    line = replace(GOOD, folder=folder)
+    config = DeploymentConfig(local=True)
+    assert registry_faults([line], config, folder.parent) == []
 
 
 def test_a_fault_of_the_context_names_its_file() -> None:

@@ -34,12 +34,7 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     if types := list(property_type_faults(consumer)):
         yield from types
         return
-    if not CONSUMER_NAME.fullmatch(consumer.name):
-        yield f"the name {consumer.name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
-    if consumer.name == RELAY:
-        yield "the name is that of the outbox relay, which is no consumer; choose another"
-    if consumer.name == UNROUTED:
-        yield "the name is that of the queue of unrouted events; choose another"
+    yield from _name_faults(consumer)
     yield from _event_faults(consumer)
     yield from _taken_twice(consumer)
     yield from _loops(consumer)
@@ -50,6 +45,18 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     yield from _time_faults(consumer)
     yield from _batch_faults(consumer)
     yield from _group_faults(consumer)
+
+
+def _name_faults(consumer: ConsumerProps) -> Iterator[str]:
+    if not CONSUMER_NAME.fullmatch(consumer.name):
+        yield f"the name {consumer.name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
+    if consumer.name == RELAY:
+        yield "the name is that of the outbox relay, which is no consumer; choose another"
+    if consumer.name == UNROUTED:
+        yield "the name is that of the queue of unrouted events; choose another"
+    first = consumer.renamed_from
+    if first is not None and (not CONSUMER_NAME.fullmatch(first) or first in {RELAY, UNROUTED}):
+        yield f"renamed_from={first!r} was never a consumer's name; give its first one"
 
 
 def _event_faults(consumer: ConsumerProps) -> Iterator[str]:

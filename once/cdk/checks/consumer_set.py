@@ -30,6 +30,8 @@ def consumer_set_faults(consumers: Sequence[ConsumerProps], config: DeploymentCo
             for fault in consumer_props_faults(each, config)
         ),
         *_duplicate_names(typed),
+        *_second_renames(typed),
+        *_shared_identities(typed),
         *_types_without_publisher(typed),
         *_forgeable_types(typed),
         *_tables_with_two_keys(typed),
@@ -45,6 +47,31 @@ def _duplicate_names(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     for name, count in Counter(consumer.name for consumer in consumers).items():
         if count > 1:
             yield f"consumer {name!r}: {count} consumers have this name; rename all but one"
+
+
+def _second_renames(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    first = {consumer.name: consumer.identity for consumer in consumers}
+    for consumer in consumers:
+        identity = first.get(consumer.identity, consumer.identity)
+        if identity != consumer.identity:
+            yield (
+                f"{named(consumer)}: renamed_from={consumer.identity!r} is not its first name, so "
+                f"committed events would be applied again; give renamed_from={identity!r}"
+            )
+
+
+def _shared_identities(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    lines: dict[str, list[ConsumerProps]] = defaultdict(list)
+    for consumer in consumers:
+        if not consumer.retiring:
+            lines[consumer.identity].append(consumer)
+    for identity, found in lines.items():
+        if len({(frozenset(each.external), frozenset(each.events)) for each in found}) > 1:
+            yield (
+                f"{' and '.join(map(named, found))} have the identity {identity!r}, so that each "
+                "skips the events of the other, and take different types; give both the same "
+                "external= and events= if this is a rename, or one of them another name"
+            )
 
 
 def _types_without_publisher(consumers: Sequence[ConsumerProps]) -> Iterator[str]:

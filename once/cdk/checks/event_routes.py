@@ -34,7 +34,8 @@ def route_warnings(consumers: Collection[ConsumerProps]) -> Iterator[RouteWarnin
 
 
 def _without_subscriber(consumers: Collection[ConsumerProps]) -> Iterator[RouteWarning]:
-    taken = {event for consumer in consumers for event in consumer.events}
+    subscribed = [each for each in consumers if not each.retiring]
+    taken = {event for consumer in subscribed for event in consumer.events}
     for consumer in consumers:
         for event in dict.fromkeys(consumer.publishes):
             if event not in taken:

@@ -54,6 +54,7 @@ _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
     int: (_is_number, "a whole number"),
     int | None: (lambda value: value is None or _is_number(value), "a whole number, or None"),
     bool: (lambda value: isinstance(value, bool), "True or False"),
+    str | None: (lambda value: value is None or _is_text(value), "a text, or None"),
     Path | None: (lambda value: isinstance(value, Path | None), "a pathlib.Path"),
     tuple[str, ...]: (_are_texts, "a tuple of texts"),
     tuple[TableProps, ...]: (

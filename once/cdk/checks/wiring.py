@@ -66,7 +66,7 @@ def _event_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
     elif unpublished := set(props.publishes) - set(wiring.published or ()):
         yield (
             f"the relay does not publish {', '.join(sorted(unpublished))} for it; add the types to "
-            f"publishes={{{props.name!r}: …}} of OutboxRelay"
+            f"publishes={{{props.identity!r}: …}} of OutboxRelay"
         )
 
 

@@ -29,6 +29,7 @@ class DeployedConsumer:
         external: event types that it takes from producers.
         events: event types that it takes from other consumers.
         isolation_queue_url: its isolation queue; None with a batch size of 1.
+        renamed_from: its first name if it was renamed.
     """
 
     name: str
@@ -38,6 +39,12 @@ class DeployedConsumer:
     external: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
     isolation_queue_url: str | None = None
+    renamed_from: str | None = None
+
+    @property
+    def identity(self) -> str:
+        """The name that its dedup keys begin with, and that its events have as their source."""
+        return self.renamed_from or self.name
 
     @property
     def queue_urls(self) -> tuple[str, ...]:
@@ -153,19 +160,25 @@ def _tables(outputs: Mapping[str, str]) -> dict[str, str]:
 
 
 def _consumers(outputs: Mapping[str, str], service: str) -> dict[str, DeployedConsumer]:
-    consumers = [
-        DeployedConsumer(
-            # The function's name contains the consumer's name unchanged; the output's key does not.
-            name=outputs[f"{StackOutput.FUNCTION}{word}"].removeprefix(f"{service}-"),
-            queue_url=outputs[f"{StackOutput.QUEUE}{word}"],
-            dead_letter_url=outputs[f"{StackOutput.DEAD_LETTERS}{word}"],
-            function_name=outputs[f"{StackOutput.FUNCTION}{word}"],
-            isolation_queue_url=outputs.get(f"{StackOutput.ISOLATION_QUEUE}{word}"),
-            **_types(outputs[f"{StackOutput.EVENT_TYPES}{word}"]),
-        )
-        for word in _words(outputs, StackOutput.FUNCTION)
-    ]
+    words = _words(outputs, StackOutput.FUNCTION)
+    consumers = [_consumer(outputs, service, word) for word in words]
     return {consumer.name: consumer for consumer in consumers}
+
+
+def _consumer(outputs: Mapping[str, str], service: str, word: str) -> DeployedConsumer:
+    function = outputs[f"{StackOutput.FUNCTION}{word}"]
+    # The function's name contains the consumer's name unchanged; the output's key does not.
+    name = function.removeprefix(f"{service}-")
+    identity = outputs[f"{StackOutput.IDENTITY}{word}"]
+    return DeployedConsumer(
+        name=name,
+        queue_url=outputs[f"{StackOutput.QUEUE}{word}"],
+        dead_letter_url=outputs[f"{StackOutput.DEAD_LETTERS}{word}"],
+        function_name=function,
+        isolation_queue_url=outputs.get(f"{StackOutput.ISOLATION_QUEUE}{word}"),
+        renamed_from=None if identity == name else identity,
+        **_types(outputs[f"{StackOutput.EVENT_TYPES}{word}"]),
+    )
 
 
 def _words(outputs: Mapping[str, str], prefix: str) -> list[str]:

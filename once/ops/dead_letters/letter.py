@@ -44,12 +44,19 @@ class DeadLetterQueue:
         url: the dead-letter queue.
         source_url: the queue that the messages came from; None for the relay and unrouted events.
         ingress: the topic for unrouted events to be published again; None for dead letters.
+        renamed_from: the first name of its owner if that was renamed.
     """
 
     owner: str
     url: str
     source_url: str | None
     ingress: IngressTopic | None = None
+    renamed_from: str | None = None
+
+    @property
+    def identity(self) -> str:
+        """The owner's name in dedup keys."""
+        return self.renamed_from or self.owner
 
     @property
     def is_fifo(self) -> bool:
@@ -74,7 +81,10 @@ def dead_letter_queues(
     if consumer in others:
         return [others[consumer]]
     chosen = [deployment.consumer(consumer)] if consumer else deployment.consumers.values()
-    found = [DeadLetterQueue(one.name, one.dead_letter_url, one.queue_url) for one in chosen]
+    found = [
+        DeadLetterQueue(one.name, one.dead_letter_url, one.queue_url, renamed_from=one.renamed_from)
+        for one in chosen
+    ]
     return found if consumer else [*found, *others.values()]
 
 

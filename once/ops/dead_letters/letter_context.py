@@ -84,12 +84,11 @@ def event_and_keys(letter: Letter) -> tuple[CloudEvent | OnceError, list[str]]:
 
 
 def _keys(letter: Letter, event: CloudEvent) -> list[str]:
+    consumer = letter.queue.identity
     if letter.key_hash is None:
-        found = chain(
-            candidate_keys(event, letter.queue.owner), _keys_of_content(event, letter.queue.owner)
-        )
+        found = chain(candidate_keys(event, consumer), _keys_of_content(event, consumer))
         return [*dict.fromkeys(islice(found, MAX_LOOKUPS))]
-    key = _find_key(event, letter.queue.owner, letter.key_hash)
+    key = _find_key(event, consumer, letter.key_hash)
     return [key] if key else []
 
 

@@ -69,7 +69,7 @@ def _edit_error(before: LetterContext, after: LetterContext) -> str | None:
 def _key_error(before: LetterContext, event: CloudEvent) -> str | None:
     """Return why the key would change; a changed key would process the event a second time."""
     letter, was = before.letter, before.event
-    consumer = letter.queue.owner
+    consumer = letter.queue.identity
     if isinstance(was, OnceError):
         return None  # no consumer could compute a key
     if event.type != was.type and letter.reason != Reason.UNKNOWN_TYPE:

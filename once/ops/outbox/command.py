@@ -1,6 +1,6 @@
 """The command `once outbox republish`: publishes committed events again."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated
@@ -76,7 +76,7 @@ def republish_command(
     record_filter = _record_filter(since, until, consumer)
     deployment = Deployment.find(service)
     if consumer:
-        deployment.consumer(consumer)
+        record_filter = replace(record_filter, consumer=deployment.consumer(consumer).identity)
     relay = _direct_delivery(deployment, to, dry_run) if to else _relay(deployment, dry_run)
     run = partial(_republish, deployment.dedup_table, record_filter, relay, as_json=as_json)
     if dry_run:

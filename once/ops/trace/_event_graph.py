@@ -49,7 +49,7 @@ class EventGraphBuilder:
     """Builds an event graph from its first records and dead letters.
 
     Args:
-        consumers: the names of all consumers.
+        consumers: the identities of all consumers.
         read: returns the existing records of keys.
         letters: all dead letters.
     """

@@ -1,7 +1,7 @@
 """Timeline: an event graph and its log entries in the order of time."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -50,7 +50,7 @@ def timeline(
 
 
 def read_log_entries(
-    graph: EventGraph, logs: ConsumerLogs, hashes: Collection[str], consumers: Collection[str]
+    graph: EventGraph, logs: ConsumerLogs, hashes: Collection[str], consumers: Mapping[str, str]
 ) -> tuple[list[LogEntry], str | None]:
     """Read the log entries about the keys of a graph.
 
@@ -58,7 +58,7 @@ def read_log_entries(
         graph: the graph.
         logs: the consumers' logs.
         hashes: SHA-256 of further dedup keys, in hex, of unknown consumers.
-        consumers: the names of all consumers.
+        consumers: the identity of each consumer, by its name.
 
     Returns:
         The entries; and a text about logs that could not be read, None if all could.
@@ -67,7 +67,7 @@ def read_log_entries(
     waiting = {key_hash(key): event for event, keys in graph.open_events() for key in keys}
 
     def read(consumer: str) -> list[LogEntry] | Exception:
-        own = {*known[consumer], *(hashes if consumer != RELAY else ())}
+        own = {*known[consumers.get(consumer, consumer)], *(hashes if consumer != RELAY else ())}
         try:
             log_entries = [
                 entry for wanted in sorted(own) for entry in logs.entries(consumer, wanted)
@@ -83,7 +83,7 @@ def read_log_entries(
 
 
 def _hashes(graph: EventGraph) -> dict[str, set[str]]:
-    """Return the hashes of the graph's keys, by the consumer whose log holds them."""
+    """Return the hashes of the graph's keys, by the identity whose logs hold them."""
     found: dict[str, set[str]] = defaultdict(set)
     for pk, item in graph.records.items():
         found[pk.partition("#")[0]].add(key_hash(pk))
@@ -91,7 +91,7 @@ def _hashes(graph: EventGraph) -> dict[str, set[str]]:
             found[RELAY].add(key_hash(pk))
     for letter in graph.letters:
         if letter.key_hash:
-            found[letter.queue.owner].add(letter.key_hash)
+            found[letter.queue.identity].add(letter.key_hash)
     return found
 
 

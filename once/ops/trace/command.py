@@ -85,7 +85,7 @@ def _checked(key: str, deployment: Deployment, *, no_scan: bool) -> str:
     if not key.strip():
         raise BadParameter("it is blank, and every record would match", param_hint="KEY")
     if no_scan and not _is_whole(key, deployment):
-        names = ", ".join(deployment.consumers)
+        names = ", ".join(_identities(deployment))
         raise BadParameter(
             f"{key!r} is no whole dedup key: one begins with a consumer's name and #, and the "
             f"consumers are {names}",
@@ -96,7 +96,12 @@ def _checked(key: str, deployment: Deployment, *, no_scan: bool) -> str:
 
 def _is_whole(key: str, deployment: Deployment) -> bool:
     consumer, mark, _ = key.partition("#")
-    return bool(mark) and consumer in deployment.consumers
+    return bool(mark) and consumer in _identities(deployment)
+
+
+def _identities(deployment: Deployment) -> list[str]:
+    """Return the names that dedup keys begin with; lines of a rename share one."""
+    return [*dict.fromkeys(each.identity for each in deployment.consumers.values())]
 
 
 def _show(key: str, moments: list[TimelineEntry], notes: list[str], *, json_only: bool) -> None:
@@ -136,7 +141,7 @@ class _Search:
     def graph(self, letters: list[Letter], *, scan: bool) -> EventGraph:
         """Return the graph of the events and records that the key identifies."""
         table = DedupRecordReader(client("dynamodb"), self._deployment.dedup_table)
-        builder = EventGraphBuilder([*self._deployment.consumers], table.get, letters)
+        builder = EventGraphBuilder(_identities(self._deployment), table.get, letters)
         records = table.get([self._key]) if _is_whole(self._key, self._deployment) else []
         if scan and not records:
             records = self._scan(table)
@@ -150,7 +155,7 @@ class _Search:
         hashes = {self._key} if _HASH.fullmatch(self._key) else set()
         if _is_whole(self._key, self._deployment):
             hashes = {key_hash(self._key)}
-        consumers = [*self._deployment.consumers]
+        consumers = {each.name: each.identity for each in self._deployment.consumers.values()}
         service = ConsumerLogs(client("logs"), self._deployment.service)
         lines, fault = read_log_entries(graph, service, hashes, consumers)
         self.notes += [fault] if fault else []

@@ -24,6 +24,7 @@ OUTPUTS = {
     "QueueRelayedMail2": "queue",
     "IsolationRelayedMail2": "isolation",
     "DeadLettersRelayedMail2": "letters",
+    "IdentityRelayedMail2": "mail",
     "TakesRelayedMail2": '{"external": ["a"], "events": ["b"]}',
 }
 
@@ -37,7 +38,9 @@ def test_outputs_of_deployed_stacks_are_read() -> None:
         external=("a",),
         events=("b",),
         isolation_queue_url="isolation",
+        renamed_from="mail",
     )
+    assert mail.identity == "mail"
     assert Deployment.of("once", OUTPUTS) == Deployment(
         service="once",
         ingress_topic_arn="ingress",

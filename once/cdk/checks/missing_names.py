@@ -1,0 +1,89 @@
+"""The registry against the names that were deployed. Each fault states its remedy.
+
+A consumer whose line is gone or has another name leaves its queues and dead letters behind. Under
+another identity it would apply committed events again.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from once.cdk.checks.property_types import property_type_faults
+from once.cdk.deployed_names import DeployedNames
+from once.cdk.props import ConsumerProps
+
+STEPS = "docs/runbook.md#rename-or-remove-a-consumer"
+
+
+def missing_name_faults(
+    deployed: DeployedNames, consumers: Collection[ConsumerProps]
+) -> Iterator[str]:
+    """Yield a fault for each deployed name that a registry has lost or gives another identity.
+
+    Args:
+        deployed: the names that are recorded as deployed.
+        consumers: the registry. With a property of a wrong type, which is a fault of its own, it
+            is not compared.
+    """
+    if any(any(property_type_faults(each)) for each in consumers):
+        return
+    lines = {consumer.name: consumer for consumer in consumers}
+    for name, identity in deployed.consumers.items():
+        if name not in lines:
+            yield _missing_consumer(name, identity, _new_names(deployed, consumers))
+        elif lines[name].identity != identity:
+            yield _other_identity(name, identity)
+    yield from _early_retirements(deployed, consumers)
+    registered = DeployedNames.of(consumers)
+    yield from _missing("table", deployed.tables, registered.tables)
+    yield from _missing("secret", deployed.secrets, registered.secrets)
+
+
+def _missing_consumer(name: str, identity: str, new: Iterable[str]) -> str:
+    rename = " or ".join(new) or "its new name"
+    return (
+        f"consumer {name!r} was deployed and has no line: its queues may hold messages and dead "
+        f"letters, and under another name it would apply committed events again; put its line "
+        f"back. To rename it, add a second line, {rename}, with renamed_from={identity!r}; to "
+        f"remove it, set retiring=True. Deploy, wait until its queues are empty, and delete line "
+        f"and recorded name together ({STEPS})"
+    )
+
+
+def _new_names(deployed: DeployedNames, consumers: Iterable[ConsumerProps]) -> list[str]:
+    return [repr(each.name) for each in consumers if each.name not in deployed.consumers]
+
+
+def _other_identity(name: str, identity: str) -> str:
+    first = "no renamed_from" if name == identity else f"renamed_from={identity!r}"
+    return (
+        f"consumer {name!r} was deployed with the identity {identity!r}, with which its dedup keys "
+        f"begin: under another it would apply committed events again; give it {first} ({STEPS})"
+    )
+
+
+def _early_retirements(
+    deployed: DeployedNames, consumers: Collection[ConsumerProps]
+) -> Iterator[str]:
+    """Yield a fault for each line that retires before the line of its new name was deployed."""
+    heirs = {
+        each.identity: each.name
+        for each in consumers
+        if not each.retiring and each.name not in deployed.consumers
+    }
+    for each in consumers:
+        receives = each.name in deployed.consumers
+        if each.retiring and receives and each.identity in heirs:
+            yield (
+                f"consumer {each.name!r} retires before {heirs[each.identity]!r}, its new name, "
+                "was deployed: events published in between would reach neither; deploy both "
+                f"lines first, and set retiring=True afterwards ({STEPS})"
+            )
+
+
+def _missing(kind: str, deployed: Iterable[str], registered: Collection[str]) -> Iterator[str]:
+    for name in deployed:
+        if name not in registered:
+            yield (
+                f"{kind} {name!r} was deployed and no line has it: it would be left behind with "
+                "its value, and a new name would begin empty; put it back, or delete the recorded "
+                "name once its data is moved or no longer needed"
+            )

@@ -1,0 +1,89 @@
+"""The names of a deployment that hold data, and the file that records them.
+
+A name that was deployed and is missing from the registry later is a renamed or removed consumer,
+table or secret: its messages or its data would be left behind. The file is committed.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from once.cdk.errors import SynthError
+from once.cdk.props import ConsumerProps
+
+
+class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names that hold data.
+
+    Attributes:
+        consumers: the identity of each consumer, by its name.
+        tables: names of business tables.
+        secrets: names of secrets.
+    """
+
+    consumers: dict[str, str] = {}
+    tables: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, consumers: Iterable[ConsumerProps]) -> Self:
+        """Return the names of a registry."""
+        registry = list(consumers)
+        return cls(
+            consumers={each.name: each.identity for each in registry},
+            tables=_sorted(table.name for each in registry for table in each.tables),
+            secrets=_sorted(secret for each in registry for secret in each.secrets),
+        )
+
+    @classmethod
+    def read(cls, file: Path, service: str) -> "DeployedNames":
+        """Return the names that a file records for one deployment.
+
+        Args:
+            file: a JSON object with the names of each deployment; `{}` if there is none yet.
+            service: the name of the deployment.
+
+        Raises:
+            SynthError: the file is missing or malformed.
+        """
+        return _read(file).get(service, cls())
+
+    def record(self, file: Path, service: str) -> list[str]:
+        """Add the names to those that a file records for one deployment, and return the new ones.
+
+        Names are never taken out here: a person does that when they hold no data any more.
+
+        Raises:
+            SynthError: the file is missing or malformed.
+        """
+        every = _read(file)
+        known = every.get(service, DeployedNames())
+        every[service] = DeployedNames(
+            consumers={**known.consumers, **self.consumers},
+            tables=_sorted((*known.tables, *self.tables)),
+            secrets=_sorted((*known.secrets, *self.secrets)),
+        )
+        file.write_text(json.dumps(msgspec.to_builtins(every), indent=2, sort_keys=True) + "\n")
+        return [
+            *sorted(self.consumers.keys() - known.consumers.keys()),
+            *sorted({*self.tables} - {*known.tables}),
+            *sorted({*self.secrets} - {*known.secrets}),
+        ]
+
+
+def _read(file: Path) -> dict[str, DeployedNames]:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, DeployedNames])
+    except (OSError, msgspec.DecodeError) as error:
+        fault = (
+            f"{file} cannot be read ({error}); restore it from version control, or write {{}} if "
+            "nothing was ever deployed"
+        )
+        raise SynthError("the deployed names are not known", [fault]) from None
+
+
+def _sorted(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({*names}))

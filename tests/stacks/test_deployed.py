@@ -1,0 +1,124 @@
+"""The names that were deployed: recorded after a deployment, and missed at synthesis."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from once.cdk import ConsumerProps, DeployedNames, DeploymentConfig, SynthError, TableProps
+from stacks.consumers import CONSUMERS
+from stacks.deployed import DEPLOYED, record
+from stacks.folders import FUNCTIONS
+from stacks.registry_checks import registry_faults
+from tests.stacks.cloud import CONTEXT
+
+ORDERS, INVENTORY, PAYMENTS, NOTIFICATIONS = CONSUMERS
+REST = (ORDERS, PAYMENTS, NOTIFICATIONS)
+PLACE = FUNCTIONS / "inventory"
+WAREHOUSE = replace(INVENTORY, name="warehouse", renamed_from="inventory", folder=PLACE)
+DEPOT = replace(WAREHOUSE, name="depot", renamed_from=None)
+WITHOUT_LINE = "consumer 'inventory' was deployed and has no line"
+
+
+def faults(
+    consumers: Sequence[ConsumerProps], deployed: Path = DEPLOYED, *, local: bool = False
+) -> list[str]:
+    config = DeploymentConfig(parameters=CONTEXT, local=local)
+    found = registry_faults(consumers, config, deployed=deployed)
+    return [fault for fault in found if not fault.startswith("functions/")]
+
+
+def test_the_shop_is_recorded_and_its_registry_has_every_recorded_name() -> None:
+    assert DeployedNames.read(DEPLOYED, "once").consumers
+    assert registry_faults(CONSUMERS, DeploymentConfig(parameters=CONTEXT)) == []
+
+
+@pytest.mark.parametrize(
+    ("consumers", "starts"),
+    [
+        ([*REST, DEPOT], [WITHOUT_LINE]),
+        ([*REST, WAREHOUSE], [WITHOUT_LINE]),
+        ([*CONSUMERS, WAREHOUSE], []),
+        (
+            [*REST, replace(INVENTORY, retiring=True), WAREHOUSE],
+            ["consumer 'inventory' retires before 'warehouse', its new name, was deployed"],
+        ),
+        ([*REST, replace(INVENTORY, retiring=True)], []),
+        (
+            [*REST, replace(INVENTORY, renamed_from="stock")],
+            ["consumer 'inventory' was deployed with the identity 'inventory', with which"],
+        ),
+        (
+            [*REST, replace(INVENTORY, tables=(TableProps("reservations", "order_id"),))],
+            ["table 'stock' was deployed and no line has it"],
+        ),
+        (
+            [ORDERS, INVENTORY, replace(PAYMENTS, secrets=("paypal_key",)), NOTIFICATIONS],
+            ["secret 'stripe_key' was deployed and no line has it"],
+        ),
+    ],
+    ids=[
+        *("renamed", "renamed in one step", "renamed, both lines", "retired too early"),
+        *("removed, first step", "another identity", "a table", "a secret"),
+    ],
+)
+def test_h1_a_registry_without_a_deployed_name_is_refused(
+    consumers: Sequence[ConsumerProps], starts: list[str]
+) -> None:
+    found = faults(consumers)
+    assert [fault[: len(start)] for fault, start in zip(found, starts, strict=True)] == starts
+    assert all(fault.endswith("(deployed.json)") for fault in found)
+
+
+def test_the_fault_of_a_rename_names_both_lines_and_the_entry_of_the_runbook() -> None:
+    [fault] = faults([*REST, DEPOT])
+    assert "add a second line, 'depot', with renamed_from='inventory'" in fault
+    assert "docs/runbook.md#rename-or-remove-a-consumer" in fault
+
+
+def test_an_embedded_deployment_and_another_service_miss_nothing() -> None:
+    assert faults([*REST, DEPOT], local=True) == []
+    assert DeployedNames.read(DEPLOYED, "staging") == DeployedNames()
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "{", "[]", '{"once": {"consumer": {}}}', '{"once": {"tables": "stock"}}']
+)
+def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "deployed.json"
+    if text is not None:
+        file.write_text(text)
+    [fault] = faults(CONSUMERS, file)
+    assert fault.startswith(f"{file} cannot be read (")
+    assert "restore it from version control, or write {} if nothing was ever deployed" in fault
+
+
+def outputs(folder: Path, service: str) -> Path:
+    file = folder / "outputs.json"
+    file.write_text(json.dumps({f"{service}-state": {}, f"{service}-service": {}}))
+    return file
+
+
+def test_a_deployment_adds_its_names_and_takes_none_out(tmp_path: Path) -> None:
+    file = tmp_path / "deployed.json"
+    file.write_text('{"once": {"consumers": {"refunds": "refunds"}}, "staging": {}}')
+    added = record(outputs(tmp_path, "once"), file)
+    assert "inventory" in added
+    assert "refunds" not in added
+    names = DeployedNames.read(file, "once")
+    assert names.consumers.keys() == {"refunds", *DeployedNames.of(CONSUMERS).consumers}
+    assert DeployedNames.read(file, "staging") == DeployedNames()
+    assert record(outputs(tmp_path, "staging"), file) == added
+    before = file.read_bytes()
+    assert record(outputs(tmp_path, "staging"), file) == []
+    assert file.read_bytes() == before
+
+
+def test_a_malformed_file_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "deployed.json"
+    file.write_text("{")
+    with pytest.raises(SynthError):
+        record(outputs(tmp_path, "once"), file)
+    assert file.read_text() == "{"

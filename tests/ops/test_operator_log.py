@@ -47,7 +47,6 @@ def changes(shop: Shop) -> dict[str, tuple[object, ...]]:
     return {
         "dlq redrive": REDRIVE,
         "dlq purge": ("dlq", "purge", "--yes", "--export", "purged"),
-        "dlq import": ("dlq", "import", "purged"),
         "outbox republish": (*REPUBLISH, "2h"),
     }
 
@@ -82,6 +81,16 @@ def test_each_command_that_changes_something_is_logged_and_a_dry_run_is_not(
         (command, "intent"),
         (command, "outcome"),
     ]
+
+
+def test_import_is_logged(shop: Shop, tmp_path: Any) -> None:
+    shop.fail("a", "b")
+    stdout_of("dlq", "purge", "--yes", "--export", tmp_path / "purged")
+    stdout_of("dlq", "import", tmp_path / "purged")
+    intent, outcome = shop.cloud.logged()[-2:]
+    assert (intent["command"], intent["arguments"]["file"]) == ("dlq import", "purged")
+    assert outcome["counts"] == {"imported": 2, "failed": 0}
+    assert set(outcome["message_ids"]) == {letter.message_id for letter in shop.letters()}
 
 
 def test_clock_that_cloudwatch_refuses_stops_the_change(shop: Shop) -> None:

@@ -58,12 +58,15 @@ class LetterSearch:
         read_depth: reads the depth of the queues.
         about: depth before the walk; approximate on AWS.
         hidden: what other commands hide; None if nothing. Known after `count_hidden`.
+        taken: letters of `about` that other commands have sent or deleted since, as far as a
+            complete walk can tell. Known after `count_hidden`.
     """
 
     walk: QueueWalk
     read_depth: Callable[[], QueueDepth]
     about: QueueDepth = field(init=False)
     hidden: HiddenLetters | None = None
+    taken: int = 0
 
     def __post_init__(self) -> None:
         self.about = self.read_depth()
@@ -72,6 +75,8 @@ class LetterSearch:
     def progress_text(self) -> str:
         """The number of letters received, and of those hidden, as text."""
         text = f"looked at {self.walk.looked_at} of about {self.about.total} dead letters"
+        if self.taken:
+            text += f"; {self.taken} were sent or deleted meanwhile, by another command"
         return f"{text}; {self.hidden}" if self.hidden else text
 
     def as_json(self) -> dict[str, Any]:
@@ -84,6 +89,7 @@ class LetterSearch:
             "looked_at": self.walk.looked_at,
             "approximate_number": self.about.total,
             "hidden_by_other_commands": hidden,
+            "taken_by_other_commands": self.taken,
         }
 
     def count_hidden(self) -> None:
@@ -93,6 +99,7 @@ class LetterSearch:
             # The counts of SQS may be late. What was counted twice and not received is hidden.
             unseen = self.about.total - self.walk.looked_at
             number = min(unseen, now.total - self.walk.hidden)
+            self.taken = max(0, unseen - max(0, number))
         else:
             number = max(self.about.in_flight, now.in_flight - self.walk.hidden)
         if number > 0:

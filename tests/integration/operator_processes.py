@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import msgspec
 
 from once.ops.__main__ import app
 from once.ops.dead_letters import queue_walk
@@ -101,8 +102,7 @@ def command(cases: list[Case]) -> list[str]:
 
 
 def _case(values: dict[str, Any]) -> Case:
-    tuples = ("arguments", "end", "halt")
-    return Case(**{k: tuple(v) if k in tuples and v else v for k, v in values.items()})
+    return msgspec.convert(values, Case)
 
 
 def _main() -> None:

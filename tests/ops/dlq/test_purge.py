@@ -113,17 +113,22 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return ahead
 
 
-def test_prompt_may_stay_open_for_longer_than_a_hold(
-    shop: Shop, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    walks: list[QueueWalk] = []
+@pytest.fixture
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[QueueWalk]:
+    """The walks that were begun."""
+    found: list[QueueWalk] = []
 
     def enter(walk: QueueWalk) -> QueueWalk:
-        walks.append(walk)
+        found.append(walk)
         return walk
 
     monkeypatch.setattr(QueueWalk, "__enter__", enter)
+    return found
 
+
+def test_prompt_may_stay_open_for_longer_than_a_hold(
+    shop: Shop, clock: list[float], walks: list[QueueWalk], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def decide(*_: object, **__: object) -> bool:
         for _step in range(10):
             clock[0] += RENEW_EVERY_SECONDS
@@ -137,7 +142,7 @@ def test_prompt_may_stay_open_for_longer_than_a_hold(
 
 
 def test_letter_that_another_command_took_while_the_prompt_was_open_is_not_deleted(
-    shop: Shop, clock: list[float], monkeypatch: pytest.MonkeyPatch
+    shop: Shop, clock: list[float], walks: list[QueueWalk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine slept. SQS accepts a renewal by the old receive, so that nothing else tells."""
 
@@ -145,6 +150,7 @@ def test_letter_that_another_command_took_while_the_prompt_was_open_is_not_delet
         clock[0] += HOLD_SECONDS
         shop.show_hidden()
         assert len(shop.letters()) == 1
+        list(walks[0].renewals())
         return True
 
     monkeypatch.setattr("typer.confirm", decide)

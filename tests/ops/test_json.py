@@ -1,0 +1,106 @@
+"""`--json`: stdout holds one JSON value of the documented shape, and nothing else."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from once.ops.__main__ import app
+from tests.architecture.imports import ROOT
+from tests.ops.letters import Shop, note
+from tests.ops.outboxes import REPUBLISH, commit_each
+from tests.ops.support import fail_entries, run
+
+PAGE = (ROOT / "docs" / "command-line.md").read_text()
+DOCUMENTED = {
+    name: json.loads(example)
+    for name, example in re.findall(
+        r"^### once ([\w ]+)\n.*?^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
+    )
+}
+FREE = {"events", "attributes", "failed", "moments"}
+"""Members whose own members are names of data, or differ from entry to entry."""
+
+
+def shape(value: Any) -> Any:
+    """Return the names of the members, in their order; None for the rest."""
+    if isinstance(value, dict):
+        return {k: None if k in FREE else shape(member) for k, member in value.items()}
+    if isinstance(value, list) and value:
+        return shape(value[0])
+    return None
+
+
+@pytest.fixture
+def shop(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A shop with one dead letter and one committed event; files go into a temporary folder."""
+    monkeypatch.chdir(tmp_path)
+    commit_each(shop.cloud, "orders#a", age=1)
+    shop.fail("a")
+    return shop
+
+
+def arguments(shop: Shop, command: str) -> tuple[object, ...]:
+    match command:
+        case "dlq show":
+            return (shop.letter().message_id,)
+        case "dlq redrive":
+            shop.give_up(note("late") | {"time": "2020-01-01T00:00:00Z"}, error=ValueError())
+            return ("--yes", "--rate", 1000)
+        case "dlq purge":
+            return ("--yes",)
+        case "dlq import":
+            assert run("dlq", "purge", "--yes", "--export", "purged").exit_code == 0
+            return ("purged",)
+        case "outbox republish":
+            return (*REPUBLISH[2:], "2h")
+        case "trace":
+            return ("id-a", "--no-logs")
+    return ()
+
+
+@pytest.mark.parametrize("command", DOCUMENTED)
+def test_stdout_is_one_value_of_the_documented_shape(shop: Shop, command: str) -> None:
+    result = run(*command.split(), *arguments(shop, command), "--json")
+    assert shape(json.loads(result.stdout)) == shape(DOCUMENTED[command])
+    assert result.stdout.count("\n") == 1
+
+
+def test_every_command_has_json_and_a_documented_shape() -> None:
+    found = dict(_commands(get_command(app)))
+    assert set(found) == set(DOCUMENTED)
+    assert [name for name, options in found.items() if "--json" not in options] == []
+
+
+def _commands(group: Any, path: str = "") -> Any:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{name} ")
+        else:
+            options = {option for parameter in command.params for option in parameter.opts}
+            yield f"{path}{name}", options
+
+
+def test_result_of_a_redrive_that_failed_in_part_is_json_and_its_error_is_on_stderr(
+    shop: Shop,
+) -> None:
+    fail_entries("sqs.SendMessageBatch", {"Code": "Odd", "SenderFault": True})
+    result = run("dlq", "redrive", "--yes", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["failed"]
+    assert "1 dead letters are still here" in result.stderr
+
+
+def test_dry_run_of_a_redrive_plans_in_json(shop: Shop) -> None:
+    found = json.loads(run("dlq", "redrive", "--dry-run", "--json").stdout)
+    assert (found["dry_run"], found["sent"]) == (True, 1)
+    assert [one["outcome"] for one in found["planned"]] == ["processed"]
+
+
+def test_editor_and_json_exclude_one_another(shop: Shop) -> None:
+    result = run("dlq", "redrive", shop.letter().message_id, "--edit", "--json")
+    assert result.exit_code == 2
+    assert result.stdout == ""

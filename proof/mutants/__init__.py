@@ -15,7 +15,7 @@ from once.commit.committer import Committer
 from once.commit.result import COMMITTED, DUPLICATE, failed
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
-from once.errors import CommitRefused
+from once.errors import RequestRefused
 from once.events.dedup_key import Key
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
@@ -41,7 +41,7 @@ MUTANTS: Mapping[str, Mutant] = {
         BatchProcessor, "handle", messages.acknowledge_all
     ),
     "any cancellation is a failure": lambda: patch(
-        f"{_COMMITTER}.classify", lambda *_: failed(CommitRefused("cancelled"))
+        f"{_COMMITTER}.classify", lambda *_: failed(RequestRefused("cancelled"))
     ),
     "any cancellation is a duplicate": lambda: patch(
         f"{_COMMITTER}.classify", lambda *_: DUPLICATE

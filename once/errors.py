@@ -223,9 +223,9 @@ class InFlight(RetryableError):
 
     reason = Reason.NOT_TRIED
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, text: str, seconds: float) -> None:
         self.seconds = seconds
-        super().__init__(f"another delivery is at its effect for at most {seconds:.0f} s more")
+        super().__init__(text)
 
 
 class Suspended(RetryableError):

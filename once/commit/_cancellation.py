@@ -72,17 +72,20 @@ def classify_record(transaction: Transaction, stored: StoredRecord) -> CommitRes
     if stored.commit == transaction.commit_id:
         return COMMITTED  # an earlier attempt of ours, whose answer was lost
     if stored.fingerprint != transaction.identity.fingerprint:
-        return failed(
-            KeyConflict(
-                "an event with other content was committed under this key: the producer reused an "
-                "id, or a field that may differ is not declared volatile"
-            )
-        )
+        return failed(KeyConflict(_conflict(stored)))
     if stored.intent is None:
         return DUPLICATE
     if transaction.owned is not None and transaction.owned.owner == stored.intent.owner:
         return CONTENDED  # our own completion has not arrived: commit it again
     return pending(stored.intent, stored.committed_at)
+
+
+def _conflict(stored: StoredRecord) -> str:
+    text = (
+        "an event with other content was committed under this key: the producer reused an id, or a "
+        "field that may differ is not declared volatile"
+    )
+    return text if stored.intent is None else f"{text}; of the other, {stored.intent.account}"
 
 
 def _invalid_writes(actions: Collection[Action], reasons: Sequence[Reason]) -> Iterator[str]:

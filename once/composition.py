@@ -56,7 +56,7 @@ def compose(
     ledger = EffectLedger(
         dynamodb, settings.dedup_table, clock, logger, settings.lease_margin_seconds
     )
-    executor = EffectExecutor(effects, ledger, settings.effect_timeout_seconds)
+    executor = EffectExecutor(effects, rejections.keys(), ledger, settings.effect_timeout_seconds)
     machine = MessageStateMachine(runtime, committer, runner, executor, breaker, failures)
     # The outcome of an effect commits before the next intent does. Otherwise, a function that is
     # killed in between would leave pending effects that were never called.

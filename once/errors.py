@@ -23,7 +23,7 @@ OnceError
 │   ├── ConditionFailed         a handler's condition without `otherwise`
 │   ├── Contention              others kept changing the same items until the time was up
 │   ├── OutcomeUnknown          no answer, and the record could not be read back either
-│   ├── CommitRefused           DynamoDB refused the request for a reason that may pass
+│   ├── RequestRefused          DynamoDB refused a request for a reason that may pass
 │   ├── NotDone                 an effect certainly did not happen: safe to try again
 │   ├── Unanswered              an effect's outcome is not known yet: tried again with its key
 │   ├── KeySpent                under its key, a provider returns a saved error only
@@ -195,8 +195,8 @@ class OutcomeUnknown(RetryableError):
     """DynamoDB gave no answer, and the dedup record could not be read back either."""
 
 
-class CommitRefused(RetryableError):
-    """DynamoDB refused the request for a reason that may pass, such as missing rights."""
+class RequestRefused(RetryableError):
+    """DynamoDB refused a request for a reason that may pass: missing rights, a missing table."""
 
 
 class NotDone(RetryableError):
@@ -223,9 +223,9 @@ class InFlight(RetryableError):
 
     reason = Reason.NOT_TRIED
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, text: str, seconds: float) -> None:
         self.seconds = seconds
-        super().__init__(f"another delivery is at its effect for at most {seconds:.0f} s more")
+        super().__init__(text)
 
 
 class Suspended(RetryableError):

@@ -65,6 +65,10 @@ class Record:
     OWNER = "owner"
     LEASE_UNTIL = "lease_until"
     STANDING = "standing"
+    EFFECT_OUTCOME = "effect_outcome"
+    """The outcome of a settled effect, as JSON; see `once.effects.kept_outcome`."""
+    SETTLEMENT = "settlement"
+    """Who settled an effect by hand, when and why, as JSON."""
 
 
 class State(StrEnum):
@@ -83,6 +87,8 @@ class Standing(StrEnum):
     """The effect certainly did not happen."""
     UNKNOWN = "unknown"
     """The effect may have happened."""
+    SETTLED = "settled"
+    """The outcome is known and kept in the record; it is committed without another call."""
 
 
 class Outcome(StrEnum):

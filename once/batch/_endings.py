@@ -1,18 +1,7 @@
 """Endings: the errors of messages that end without an error of their handler."""
 
 from once.batch._message_state import MessageState
-from once.errors import (
-    Contention,
-    EffectUnknown,
-    InFlight,
-    InvalidData,
-    OnceError,
-    OutOfTime,
-    Suspended,
-    Unfinished,
-)
-from once.handlers.intent import Intent
-from once.schema import Standing
+from once.errors import Contention, OutOfTime, Suspended
 
 
 def contention() -> Contention:
@@ -30,24 +19,9 @@ def suspended() -> Suspended:
     return Suspended("what the consumer depends on is down")
 
 
-def unfinished(message: MessageState) -> Unfinished:
-    """Return the error of a message whose invocation ended, or was throttled, in each delivery."""
-    deliveries = message.delivery.receive_count - 1
-    text = f"the function died, timed out or was throttled in each of its {deliveries} deliveries"
-    if message.known is None or message.known.intent is None:
-        return Unfinished(text)
-    intent = message.known.intent
-    return Unfinished(
-        f"{text}; its effect {intent.effect!r} is pending under the provider key "
-        f"{intent.provider_key}: find out outside whether it was done"
+def unfinished_text(message: MessageState) -> str:
+    """Return the error text of a message whose function ended, or did not start, each time."""
+    return (
+        "the function did not start, died, timed out or was throttled in each of its "
+        f"{message.delivery.receive_count - 1} deliveries"
     )
-
-
-def unresumable(message: MessageState, found: Intent) -> OnceError:
-    """Return the error of a pending effect whose message no longer fits the model."""
-    error: InvalidData = message.event.data
-    if found.standing is Standing.NOT_DONE:
-        return error
-    if found.standing is Standing.IN_FLIGHT and not message.delivery.is_last_chance:
-        return InFlight(0)  # its owner, which could read the data, may be calling
-    return EffectUnknown(f"the effect {found.effect!r} may have happened, and {error}")

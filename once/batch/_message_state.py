@@ -1,6 +1,6 @@
 """Message state: the phase of one message in a batch, and the facts that decide its next step.
 
-`once.batch.state_machine` is the only writer. A message is in one phase at a time:
+`once.batch.state_machine` and its effect steps write it. A message is in one phase at a time:
 
     Waiting ──> Ready ──> Ended ──> Finished
        ^          │
@@ -15,7 +15,7 @@ from once.commit.request import CommitRequest
 from once.commit.result import CommitOutcome, CommitResult
 from once.deadline import Deadline
 from once.disposition import Disposition, MessageResult
-from once.effects.executor import EffectAttempt
+from once.effects.attempt import EffectAttempt
 from once.errors import InvalidData, OnceError
 from once.intake.reader import DecodedEvent, Delivery
 from once.schema import Limits

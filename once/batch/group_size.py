@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from once.commit.result import CommitOutcome, CommitResult
 from once.disposition import Disposition, MessageResult
-from once.errors import CommitRefused, OutcomeUnknown
+from once.errors import OutcomeUnknown, RequestRefused
 
 _ALLOWANCE = 0.10
 """Accepted additional cost of grouping over one request a message, in write units."""
@@ -16,7 +16,7 @@ _SPOILING = {
     *(CommitOutcome.CONTENDED, CommitOutcome.STALE, CommitOutcome.REFUSED),
     *(CommitOutcome.PENDING, CommitOutcome.FAILED, CommitOutcome.DUPLICATE),
 }
-_OF_THE_REQUEST = (OutcomeUnknown, CommitRefused)
+_OF_THE_REQUEST = (OutcomeUnknown, RequestRefused)
 """Failures of a whole request. A smaller group would have failed in the same way."""
 
 

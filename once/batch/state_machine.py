@@ -3,21 +3,28 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from once.batch._endings import contention, out_of_time, suspended, unfinished, unresumable
+from once.batch._effect_steps import EffectSteps
+from once.batch._endings import contention, out_of_time, suspended
 from once.batch._message_state import Ended, Finished, MessageState, Ready, Waiting
 from once.batch.handler_runner import HandlerRunner, refused_twice
 from once.commit.committer import Committer
 from once.commit.request import CommitRequest
 from once.commit.result import CommitOutcome, CommitResult
 from once.disposition import Disposition, MessageResult
-from once.effects.executor import EffectAttempt, EffectExecutor
-from once.errors import InvalidData, OnceError, OutcomeUnknown, Refusal, Unexpected
+from once.effects.executor import EffectExecutor
+from once.errors import (
+    InvalidData,
+    InvalidWrite,
+    OnceError,
+    OutcomeUnknown,
+    PermanentError,
+    Refusal,
+    Unexpected,
+)
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
-from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
 from once.intake.reader import DecodedEvent
-from once.schema import Standing
 
 if TYPE_CHECKING:
     from once.runtime import Runtime
@@ -31,12 +38,12 @@ _SAME_REQUEST = {
     *(CommitOutcome.UNAFFECTED, CommitOutcome.UNATTRIBUTED),
 }
 
-Step = Transaction | MessageResult
-"""The next step of a message: a transaction to commit, or the end."""
+Step = Transaction | CommitRequest | MessageResult
+"""The next step of a message: a transaction or its request to commit, or the end."""
 
 
 class MessageStateMachine:
-    """Makes every transition of a message; no other class writes a `MessageState`.
+    """Makes every transition of a message. Only it and its `EffectSteps` write a `MessageState`.
 
     Errors of a message are not raised: they are its result.
 
@@ -62,7 +69,7 @@ class MessageStateMachine:
         self._logger = runtime.logger
         self._committer = committer
         self._runner = runner
-        self._effects = effects
+        self._effects = EffectSteps(runner, effects)
         self._breaker = breaker
         self._failures = failures
 
@@ -138,10 +145,9 @@ class MessageStateMachine:
 
     def end(self, message: MessageState, result: MessageResult) -> None:
         """End a message with its result. An effect without its commit is left to a redelivery."""
+        if isinstance(result, OnceError):
+            result = self._effects.give_up(message, result)
         message.phase = Ended(result)
-        if message.effect is not None and isinstance(result, OnceError):
-            self._effects.give_up(message.effect)
-            message.metrics.effect_given_up(clean=message.effect.clean)
 
     def finish(self, message: MessageState, result: MessageResult) -> Finished:
         """Handle the failure of an ended message, if any, and return the final state."""
@@ -159,8 +165,9 @@ class MessageStateMachine:
         try:
             following = step()
             if isinstance(following, Transaction):
-                request = CommitRequest.of(following, self._settings, self._clock())
-                message.phase = Ready(request)
+                following = self._request_of(following)
+            if isinstance(following, CommitRequest):
+                message.phase = Ready(following)
                 return
         except OnceError as error:
             following = error
@@ -168,13 +175,16 @@ class MessageStateMachine:
             following = Unexpected(error)
         self.end(message, following)
 
+    def _request_of(self, transaction: Transaction) -> CommitRequest:
+        return CommitRequest.of(transaction, self._settings, self._clock())
+
     def _first_step(self, message: MessageState) -> Step:
         delivery, decoded = message.delivery, message.delivery.decoded
         if isinstance(decoded, OnceError):
             return decoded
         if not isinstance(decoded.data, InvalidData):
             if delivery.is_spent and not message.is_decided:
-                return unfinished(message)
+                return self._effects.unfinished(message)
             if not delivery.is_last_chance and self._breaker.is_open:
                 return suspended()
         if message.known is not None:
@@ -183,11 +193,13 @@ class MessageStateMachine:
 
     def _handle(self, message: MessageState, event: DecodedEvent) -> Step:
         step = self._runner.handle(event)
-        if isinstance(step, OnceError):
-            return self._unless_known(message, event, step)
-        if step.request is not None:
-            self._effects.intend(step, step.request, message.deadline)
-        return step
+        try:
+            if isinstance(step, Transaction):
+                self._effects.intend(message, step)
+                return self._request_of(step)
+        except PermanentError as error:
+            step = error
+        return self._unless_known(message, event, step)
 
     def _unless_known(self, message: MessageState, event: DecodedEvent, error: OnceError) -> Step:
         """Return the error, unless the dedup record shows an earlier commit.
@@ -201,22 +213,21 @@ class MessageStateMachine:
     def _next(self, message: MessageState, done: Transaction, result: CommitResult) -> Step:
         match result:
             case CommitResult(CommitOutcome.COMMITTED) if done.intent is not None:
-                attempt = self._effects.begin(done, done.intent, message.deadline)
-                return self._perform(message, attempt)
+                return self._effects.begin(message, done, done.intent)
             case CommitResult(CommitOutcome.COMMITTED):
                 return Disposition.COMMITTED if done.refusal is None else Disposition.REFUSED
             case CommitResult(CommitOutcome.DUPLICATE):
                 return Disposition.DUPLICATE
-            case CommitResult(CommitOutcome.PENDING, intent=Intent() as found):
-                if found.standing is not Standing.NOT_DONE:
-                    message.metrics.effect_found(result.since)
-                return self._resume(message, done, found)
+            case CommitResult(CommitOutcome.PENDING):
+                return self._effects.resume(message, done, result)
             case CommitResult(CommitOutcome.REFUSED, Refusal() as refusal):
                 if done.refusal is not None:
                     return refused_twice(refusal)
                 return self._runner.refuse(message.event, done.refused(refusal, keep_reads=False))
             case CommitResult(CommitOutcome.FAILED, OnceError() as error):
-                return error
+                # DynamoDB refuses an invalid request before it looks at the record.
+                unread = isinstance(error, InvalidWrite) and done.owned is None
+                return self._unless_known(message, message.event, error) if unread else error
             case CommitResult(CommitOutcome.STALE):
                 return self._handle_again(message)
             case _:
@@ -225,24 +236,7 @@ class MessageStateMachine:
     def _handle_again(self, message: MessageState) -> Step:
         if message.effect is None:
             return self._handle(message, message.event)
-        return self._complete(message, message.effect)
-
-    def _resume(self, message: MessageState, done: Transaction, found: Intent) -> Step:
-        if not message.is_readable:
-            return unresumable(message, found)
-        message.effect = None  # an earlier attempt has been taken over by another delivery
-        attempt = self._effects.resume(done, found, message.deadline)
-        return self._perform(message, attempt)
-
-    def _perform(self, message: MessageState, attempt: EffectAttempt) -> Step:
-        message.effect = attempt
-        self._effects.call(attempt)
-        message.metrics.effect_done()
-        message.attempts = 0  # the commit of the outcome has all attempts again
-        return self._complete(message, attempt)
-
-    def _complete(self, message: MessageState, attempt: EffectAttempt) -> Step:
-        return self._runner.complete(message.event, attempt.intent, attempt.outcome)
+        return self._effects.complete(message, message.effect)
 
 
 def _has_failed(message: MessageState) -> bool:

@@ -21,7 +21,7 @@ from once.commit.result import (
     pending,
     refused,
 )
-from once.errors import CommitRefused, ConditionFailed, InvalidWrite, KeyConflict
+from once.errors import ConditionFailed, InvalidWrite, KeyConflict, RequestRefused
 from once.handlers.actions import Action, ItemVersion
 from once.handlers.transaction import Transaction
 from once.schema import COMMIT_ATTRIBUTE
@@ -46,7 +46,7 @@ def classify(
     """
     if reasons[0]["Code"] == _CONDITION:
         if not reasons[0].get("Item"):  # a pending record that was deleted
-            return failed(CommitRefused("the effect's record is gone: it will be begun anew"))
+            return failed(RequestRefused("the effect's record is gone: it will be begun anew"))
         return classify_record(transaction, StoredRecord.read(reasons[0]["Item"]))
     if reasons[0]["Code"] == _CONFLICT:
         return CONTENDED  # an earlier attempt of ours may hold the record and the other items
@@ -64,7 +64,7 @@ def classify(
         return BUSY
     if codes == {"None"}:
         return UNAFFECTED
-    return failed(CommitRefused(f"DynamoDB cancelled the commit: {', '.join(sorted(codes))}"))
+    return failed(RequestRefused(f"DynamoDB cancelled the commit: {', '.join(sorted(codes))}"))
 
 
 def classify_record(transaction: Transaction, stored: StoredRecord) -> CommitResult:
@@ -72,17 +72,20 @@ def classify_record(transaction: Transaction, stored: StoredRecord) -> CommitRes
     if stored.commit == transaction.commit_id:
         return COMMITTED  # an earlier attempt of ours, whose answer was lost
     if stored.fingerprint != transaction.identity.fingerprint:
-        return failed(
-            KeyConflict(
-                "an event with other content was committed under this key: the producer reused an "
-                "id, or a field that may differ is not declared volatile"
-            )
-        )
+        return failed(KeyConflict(_conflict(stored)))
     if stored.intent is None:
         return DUPLICATE
     if transaction.owned is not None and transaction.owned.owner == stored.intent.owner:
         return CONTENDED  # our own completion has not arrived: commit it again
     return pending(stored.intent, stored.committed_at)
+
+
+def _conflict(stored: StoredRecord) -> str:
+    text = (
+        "an event with other content was committed under this key: the producer reused an id, or a "
+        "field that may differ is not declared volatile"
+    )
+    return text if stored.intent is None else f"{text}; of the other, {stored.intent.account}"
 
 
 def _invalid_writes(actions: Collection[Action], reasons: Sequence[Reason]) -> Iterator[str]:

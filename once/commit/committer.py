@@ -15,7 +15,7 @@ from once.commit._record_lookup import Item, look_up
 from once.commit.dedup_record import StoredRecord
 from once.commit.request import CommitRequest
 from once.commit.result import BUSY, COMMITTED, UNAFFECTED, UNATTRIBUTED, CommitResult, failed
-from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown, Unexpected
+from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused, Unexpected
 from once.handlers.transaction import Transaction
 from once.settings import Settings
 
@@ -32,7 +32,6 @@ _BUSY = {
 _PERMANENT = {
     "ValidationException",
     "SerializationException",
-    "ResourceNotFoundException",
     "ItemCollectionSizeLimitExceededException",
 }
 _CREDENTIAL_ERRORS = {
@@ -107,7 +106,7 @@ class Committer:
             return [UNATTRIBUTED] * len(requests)
         if code in _PERMANENT:
             return [failed(InvalidWrite(f"DynamoDB refuses a write: {_explain(error)}"))]
-        return [failed(CommitRefused(f"DynamoDB refused the commit: {code}"))] * len(requests)
+        return [failed(RequestRefused(f"DynamoDB refused the commit: {code}"))] * len(requests)
 
     def _unanswered(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
         """Read back whether a commit without an answer took place."""

@@ -17,6 +17,7 @@ READ = (
     *(Record.PK, Record.STATE, Record.FINGERPRINT, Record.COMMIT, Record.EXPIRES_AT),
     *(Record.COMMITTED_AT, Record.EFFECT, Record.PROVIDER_KEY, Record.REQUEST),
     *(Record.KEY_EXPIRES_AT, Record.OWNER, Record.LEASE_UNTIL, Record.STANDING),
+    *(Record.EFFECT_OUTCOME, Record.SETTLEMENT),
 )
 """The attributes that `StoredRecord` reads: all but the outbox, which may be large."""
 

@@ -1,26 +1,29 @@
 """Effect executor: calls an effect, and repeats a call only if policy and provider allow it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from once.deadline import Deadline
+from once.effects.attempt import EffectAttempt
+from once.effects.kept_outcome import NotKept, kept_text, restored
 from once.effects.ledger import EffectLedger
+from once.effects.provider_call import ProviderCall
 from once.errors import (
     EffectUnknown,
+    InFlight,
     InvalidWrite,
-    KeySpent,
     NotDone,
     OnceError,
     OutOfTime,
     PermanentError,
     Refusal,
     Unanswered,
-    Unexpected,
+    Unfinished,
 )
-from once.handlers.effect_declaration import Call, Effect, Policy
+from once.handlers.effect_declaration import Effect, Policy
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
 from once.schema import Standing
@@ -29,32 +32,12 @@ _MAX_CALLS = 3
 """Calls in one invocation; after that the message is retried from the queue."""
 
 
-@dataclass(slots=True)
-class EffectAttempt:
-    """A delivery's attempt at an effect. Only `EffectExecutor` writes it.
-
-    Attributes:
-        pk: partition key of the dedup record.
-        effect: the effect.
-        intent: the effect's intent, which this delivery owns.
-        deadline: the time left in this invocation.
-        clean: whether the provider has certainly done nothing so far.
-        outcome: the effect's outcome, once `EffectExecutor.call` has returned.
-    """
-
-    pk: str
-    effect: Effect
-    intent: Intent
-    deadline: Deadline
-    clean: bool
-    outcome: Any = None
-
-
 class EffectExecutor:
     """Executes the effects of one consumer.
 
     Args:
         effects: the consumer's effects, by name.
+        refusals: the classes that the consumer answers with `@consumer.rejects`.
         ledger: stores their intents.
         timeout_seconds: the timeout of one call.
     """
@@ -62,12 +45,15 @@ class EffectExecutor:
     def __init__(
         self,
         effects: Mapping[str, Effect],
+        refusals: Collection[type[Refusal]],
         ledger: EffectLedger,
         timeout_seconds: float,
     ) -> None:
         self._effects = effects
+        self._refusals = refusals
         self._ledger = ledger
         self._timeout = timeout_seconds
+        self._provider = ProviderCall(ledger, timeout_seconds)
 
     def intend(
         self, transaction: Transaction, requested: tuple[Effect, bytes], deadline: Deadline
@@ -103,11 +89,18 @@ class EffectExecutor:
     def resume(self, transaction: Transaction, found: Intent, deadline: Deadline) -> EffectAttempt:
         """Take over an effect that an earlier delivery left pending.
 
+        A settled effect is not taken over: the attempt has its outcome, in any delivery.
+
         Raises:
             OnceError: this delivery may not call the effect, or no delivery may.
         """
+        pk, effect = transaction.identity.pk, self._effect(found)
+        if found.standing is Standing.SETTLED:
+            outcome = restored(effect, found.outcome or "", self._refusals)
+            return EffectAttempt(
+                pk, effect, found, deadline, clean=False, is_done=True, outcome=outcome
+            )
         self._check_time(deadline)
-        effect, pk = self._effect(found), transaction.identity.pk
         mine = self._ledger.take_over(effect, pk, found, deadline.seconds_to_the_end)
         clean = found.standing is Standing.NOT_DONE
         return EffectAttempt(pk, effect, mine, deadline, clean=clean)
@@ -123,75 +116,75 @@ class EffectExecutor:
         self._check_time(attempt.deadline)  # the intent may have taken long
         for calls in range(1, _MAX_CALLS + 1):
             try:
-                attempt.outcome = self._call(attempt, request)
+                attempt.outcome = self._provider.outcome(attempt, request)
             except (NotDone, Unanswered):
                 if calls == _MAX_CALLS or not self._pause(attempt.deadline, calls):
                     raise
             else:
+                attempt.is_done = True
                 return
 
-    def give_up(self, attempt: EffectAttempt) -> None:
-        """Hand an effect without an outcome back, for a later delivery."""
+    def give_up(self, attempt: EffectAttempt, error: OnceError) -> OnceError:
+        """Hand an effect back, for a later delivery; return the error of its message.
+
+        An outcome whose commit failed is kept in the record. If that fails too, the error holds the
+        outcome of an effect that must not be called again.
+        """
+        if attempt.intent.standing is Standing.SETTLED:
+            return error
+        if attempt.is_done:
+            return self._keep(attempt, error)
         standing = Standing.NOT_DONE if attempt.clean else Standing.UNKNOWN
         self._ledger.hand_back(attempt.pk, attempt.intent, standing)
+        return error
 
-    def _call(self, attempt: EffectAttempt, request: Any) -> Any:
-        clean, attempt.clean = attempt.clean, False
+    def stuck(self, found: Intent, error: PermanentError) -> OnceError:
+        """Return the error of a pending effect whose message cannot go on because of `error`."""
         try:
-            return attempt.effect.function(request, self._terms(attempt))
-        except Refusal as refusal:
-            return refusal
-        except NotDone:
-            attempt.clean = clean
-            raise
-        except PermanentError as error:
-            attempt.clean = clean
-            raise _refused(attempt, error) from error
-        except KeySpent:
-            return self._look_up(attempt, request)
-        except Exception as error:  # an effect may raise any error, and may have happened
-            raise _unanswered(attempt, error) from error
+            self._ledger.check_ended(found)
+        except InFlight as running:  # the owner may go on
+            return running
+        is_known = found.standing in (Standing.NOT_DONE, Standing.SETTLED)
+        return (type(error) if is_known else EffectUnknown)(f"{error}; {found.account}")
 
-    def _look_up(self, attempt: EffectAttempt, request: Any) -> Any:
-        """Ask the provider for the outcome behind a saved error."""
-        if attempt.effect.look_up is None:
-            raise EffectUnknown(
-                f"the effect {attempt.effect.name!r} ended in an error that says nothing of its "
-                "outcome, and has no look-up: find out outside what became of it"
-            )
-        if attempt.deadline.spent:
-            raise Unanswered(f"no time was left to look the effect {attempt.effect.name!r} up")
+    def unfinished(self, found: Intent, text: str) -> Unfinished:
+        """Return the error of a pending effect whose message must not run again."""
         try:
-            found = attempt.effect.look_up(request, self._terms(attempt))
-        except Refusal as refusal:
-            return refusal
-        except Exception as error:
-            raise _unanswered(attempt, error) from error
-        if found is not None:
-            return found
-        attempt.intent = self._ledger.renew_key(attempt.effect, attempt.pk, attempt.intent)
-        attempt.clean = True
-        raise NotDone("the provider's attempt ended in an error, and did nothing")
+            self._ledger.check_ended(found)
+        except InFlight as running:
+            return Unfinished(f"{text}; {running}")
+        return Unfinished(f"{text}; {found.account}")
+
+    def _keep(self, attempt: EffectAttempt, error: OnceError) -> OnceError:
+        text, standing = None, Standing.UNKNOWN
+        with suppress(NotKept):
+            text, standing = kept_text(attempt.effect, attempt.outcome), Standing.SETTLED
+        is_stored = self._ledger.hand_back(attempt.pk, attempt.intent, standing, text)
+        if (is_stored and text) or attempt.effect.policy is not Policy.AT_MOST_ONCE:
+            return error
+        return EffectUnknown(
+            f"the effect {attempt.effect.name!r} was done, and its outcome could be neither "
+            f"committed ({error.summary}) nor kept in its record. Settle it with `once effects "
+            f"settle`; the outcome is {text or repr(attempt.outcome)}"
+        )
 
     def _request(self, attempt: EffectAttempt) -> Any:
         try:
             return _decoded(attempt.effect, attempt.intent.request)
         except msgspec.ValidationError as error:
-            raise EffectUnknown(
+            text = (
                 f"the pending request of {attempt.effect.name!r} does not fit its model any more: "
-                f"bring the model back, or find out outside what became of it: {error}"
-            ) from None
-
-    def _effect(self, intent: Intent) -> Effect:
-        if intent.effect not in self._effects:
-            raise EffectUnknown(
-                f"the pending effect {intent.effect!r} is none of this consumer's any more: bring "
-                "it back, or find out outside what became of it"
+                f"bring the model back: {error}"
             )
-        return self._effects[intent.effect]
+            if attempt.clean:
+                raise PermanentError(text) from None
+            raise EffectUnknown(f"{text}; {attempt.intent.account}") from None
 
-    def _terms(self, attempt: EffectAttempt) -> Call:
-        return Call(attempt.intent.provider_key, min(self._timeout, attempt.deadline.seconds))
+    def _effect(self, found: Intent) -> Effect:
+        if found.effect not in self._effects:
+            text = f"the pending effect {found.effect!r} is none of this consumer's any more"
+            raise self.stuck(found, PermanentError(f"{text}: bring it back"))
+        return self._effects[found.effect]
 
     def _pause(self, deadline: Deadline, calls: int) -> bool:
         return deadline.pause(calls) and deadline.seconds >= self._timeout
@@ -203,21 +196,3 @@ class EffectExecutor:
 
 def _decoded(effect: Effect, request: bytes) -> Any:
     return msgspec.json.decode(request, type=effect.model)
-
-
-def _refused(attempt: EffectAttempt, error: PermanentError) -> OnceError:
-    """Return the error of a refused call: unknown, if an earlier call may have succeeded."""
-    if attempt.clean:
-        return error
-    return EffectUnknown(
-        f"the effect {attempt.effect.name!r} may have happened in an earlier attempt, and now the "
-        f"provider refuses it for good: look it up there: {error}"
-    )
-
-
-def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
-    """Return the error of a call without an outcome, by the effect's policy."""
-    text = f"the effect {attempt.effect.name!r} brought no outcome: {Unexpected(error).summary}"
-    if attempt.effect.policy is Policy.AT_MOST_ONCE:
-        return EffectUnknown(f"{text}; it is done at most once: find out outside whether it was")
-    return Unanswered(text)

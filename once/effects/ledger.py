@@ -13,20 +13,18 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.commit.dedup_record import record_key
+from once.effects.record_update import record_update
 from once.error_text import summary_of
 from once.errors import EffectUnknown, InFlight, Unanswered
 from once.events.dedup_key import key_hash
 from once.handlers.effect_declaration import Effect, Policy
 from once.handlers.intent import Intent
-from once.schema import Record, Standing, State
+from once.schema import Standing
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import UpdateTypeDef
 
-_OWNED = "#state = :pending AND #owner = :owner AND #standing = :standing"
 _MILLISECONDS = 1000
 _HAND_BACKS = 3
 
@@ -123,22 +121,42 @@ class EffectLedger:
         self._change(pk, mine, renewed)
         return renewed
 
-    def hand_back(self, pk: str, mine: Intent, standing: Standing) -> None:
+    def hand_back(
+        self, pk: str, mine: Intent, standing: Standing, outcome: str | None = None
+    ) -> bool:
         """Release an effect, so that the next delivery need not wait for the end of the lease.
 
-        A failure is only logged: the lease ends by itself, and the effect then counts as unknown.
+        A failure is logged: the lease ends by itself, and the effect then counts as unknown.
+
+        Args:
+            pk: the partition key of the dedup record.
+            mine: the intent that this delivery owns.
+            standing: the known state of the effect.
+            outcome: the kept form of the outcome, if the effect is settled.
+
+        Returns:
+            False if DynamoDB did not confirm it.
         """
-        summary = ""
+        summary, released = "", replace(mine, standing=standing, outcome=outcome)
         for _ in range(_HAND_BACKS):
             try:
-                self._change(pk, mine, replace(mine, standing=standing))
+                self._change(pk, mine, released)
             except InFlight:
-                return  # another delivery owns it, or an unanswered attempt has handed it back
+                return True  # its owner has changed, or an unanswered attempt has handed it back
             except Unanswered as failure:
                 summary = failure.summary
             else:
-                return
+                return True
         self._logger.warning("effect not handed back", extra={"error": summary})
+        return False
+
+    def check_ended(self, found: Intent) -> None:
+        """Check that the owner of an effect has ended, by any function's clock.
+
+        Raises:
+            InFlight: it may still be calling.
+        """
+        self._check_lease(found, self._margin)
 
     def _check(self, effect: Effect, found: Intent) -> None:
         # While the provider remembers the key, an early takeover is harmless: the provider answers
@@ -147,13 +165,17 @@ class EffectLedger:
         if effect.policy is Policy.PROVIDER_KEY and self._is_remembered(found):
             self._check_lease(found, margin=0)
         else:
-            self._check_lease(found, self._margin)
+            self.check_ended(found)
             self._check_policy(effect, found)
 
     def _check_lease(self, found: Intent, margin: float) -> None:
         remaining = found.lease_until / _MILLISECONDS + margin - self._clock()
         if found.standing is Standing.IN_FLIGHT and remaining > 0:
-            raise InFlight(remaining)
+            raise InFlight(
+                f"another delivery is at the effect {found.effect!r} for at most {remaining:.0f} s "
+                f"more, under the provider key {found.provider_key}: its record tells its end",
+                remaining,
+            )
 
     def _is_remembered(self, found: Intent) -> bool:
         expiry = found.key_expires_at
@@ -180,12 +202,12 @@ class EffectLedger:
         return int((self._clock() + seconds) * _MILLISECONDS)
 
     def _change(self, pk: str, before: Intent, after: Intent) -> None:
-        update = _update(self._table, pk, before, after)
+        update = record_update(self._table, pk, before, after)
         try:
             self._client.transact_write_items(TransactItems=[{"Update": update}])
         except (ClientError, BotoCoreError, ResponseParserError) as error:
             if isinstance(error, ClientError) and _was_overtaken(error):
-                raise InFlight(0) from None
+                raise InFlight(f"another delivery took over {before.effect!r}", 0) from None
             raise Unanswered(
                 f"the pending record could not be changed: {summary_of(error)}"
             ) from None
@@ -194,22 +216,3 @@ class EffectLedger:
 def _was_overtaken(error: ClientError) -> bool:
     reasons = error.response.get("CancellationReasons", [])
     return any(reason["Code"] == "ConditionalCheckFailed" for reason in reasons)
-
-
-def _update(table: str, pk: str, before: Intent, after: Intent) -> "UpdateTypeDef":
-    """Set every attribute of the intent, if owner and standing have not changed."""
-    values = after.item()
-    names = {f"#{name}": name for name in values} | {"#state": Record.STATE}
-    return {
-        "TableName": table,
-        "Key": record_key(pk),
-        "UpdateExpression": "SET " + ", ".join(f"#{name} = :new_{name}" for name in values),
-        "ConditionExpression": _OWNED,
-        "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": {
-            **{f":new_{name}": value for name, value in values.items()},
-            ":pending": {"S": State.PENDING},
-            ":owner": {"S": before.owner},
-            ":standing": {"S": before.standing},
-        },
-    }

@@ -13,10 +13,10 @@ import random
 from collections.abc import Callable
 
 from once.disposition import Disposition, MessageResult
-from once.errors import CommitRefused, NotDone, OnceError, OutcomeUnknown, Unanswered
+from once.errors import NotDone, OnceError, OutcomeUnknown, RequestRefused, Unanswered
 from once.settings import Settings
 
-_DEPENDENCY_ERRORS = (NotDone, Unanswered, OutcomeUnknown, CommitRefused)
+_DEPENDENCY_ERRORS = (NotDone, Unanswered, OutcomeUnknown, RequestRefused)
 """Errors of the provider, of DynamoDB or of the function's permissions, not of the message."""
 
 _SUCCESSES = (Disposition.COMMITTED, Disposition.REFUSED)

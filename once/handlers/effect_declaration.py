@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from once.handlers._signatures import field_names, name_of, takes, would_never_run
+from once.handlers._signatures import (
+    field_names,
+    name_of,
+    returned_type,
+    takes,
+    would_never_run,
+)
 from once.schema import CONSUMER_NAME
 
 if TYPE_CHECKING:
@@ -78,6 +84,11 @@ class Effect:
         self.look_up = function
         return function
 
+    @property
+    def outcome_type(self) -> Any:
+        """The type of the outcome, which decodes an outcome that the record keeps."""
+        return returned_type(self.function)
+
     def faults(self) -> Iterator[str]:
         """Yield the mistakes in the declaration, each with its remedy."""
         place = f"the effect {self.name!r}"
@@ -99,6 +110,11 @@ class Effect:
                 yield (
                     f"{place}: {name_of(function)} is called with a request and a Call; make it a "
                     "plain function of these two arguments"
+                )
+            elif function is self.function and self.outcome_type is None:
+                yield (
+                    f"{place}: {name_of(function)} does not say what it returns; annotate it with "
+                    "a type that JSON can hold, such as a msgspec.Struct"
                 )
 
 

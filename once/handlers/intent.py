@@ -20,7 +20,9 @@ class Intent:
         owner: token of the delivery that may call and write the outcome.
         lease_until: time by which the owner has ended, by its own clock, in milliseconds since the
             epoch.
-        standing: whether the call may still run, did nothing, or has an unknown outcome.
+        standing: whether the call may still run, did nothing, or has an outcome.
+        outcome: the outcome of a settled effect, as `once.effects.kept_outcome` writes it.
+        settlement: who settled the effect by hand, when and why, as JSON.
     """
 
     effect: str
@@ -30,6 +32,21 @@ class Intent:
     owner: str
     lease_until: int
     standing: Standing
+    outcome: str | None = None
+    settlement: str | None = None
+
+    @property
+    def account(self) -> str:
+        """The known state of the effect, for the text of an error."""
+        match self.standing:
+            case Standing.NOT_DONE:
+                return f"its effect {self.effect!r} was certainly not done"
+            case Standing.SETTLED:
+                return f"its effect {self.effect!r} has an outcome, which its record keeps"
+        return (
+            f"its effect {self.effect!r} may have happened under the provider key "
+            f"{self.provider_key}: find out outside whether it did"
+        )
 
     @classmethod
     def read(cls, item: Mapping[str, Any]) -> "Intent":
@@ -43,6 +60,8 @@ class Intent:
             owner=item[Record.OWNER]["S"],
             lease_until=int(item[Record.LEASE_UNTIL]["N"]),
             standing=Standing(item[Record.STANDING]["S"]),
+            outcome=_text(item, Record.EFFECT_OUTCOME),
+            settlement=_text(item, Record.SETTLEMENT),
         )
 
     def item(self) -> dict[str, Any]:
@@ -56,11 +75,20 @@ class Intent:
         }
         if self.key_expires_at is not None:
             attributes[Record.KEY_EXPIRES_AT] = {"N": str(self.key_expires_at)}
+        if self.outcome is not None:
+            attributes[Record.EFFECT_OUTCOME] = {"S": self.outcome}
         return attributes
 
     def trail(self) -> dict[str, Any]:
-        """Return the attributes that a done record keeps, to find the effect at the provider."""
-        return {
+        """Return the attributes that a done record keeps: how the effect came about."""
+        attributes = {
             Record.EFFECT: {"S": self.effect},
             Record.PROVIDER_KEY: {"S": self.provider_key},
         }
+        if self.settlement is not None:
+            attributes[Record.SETTLEMENT] = {"S": self.settlement}
+        return attributes
+
+
+def _text(item: Mapping[str, Any], name: str) -> str | None:
+    return item[name]["S"] if name in item else None

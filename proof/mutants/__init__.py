@@ -15,7 +15,8 @@ from once.commit.committer import Committer
 from once.commit.result import COMMITTED, DUPLICATE, failed
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
-from once.errors import CommitRefused
+from once.effects.provider_call import ProviderCall
+from once.errors import RequestRefused
 from once.events.dedup_key import Key
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
@@ -41,7 +42,7 @@ MUTANTS: Mapping[str, Mutant] = {
         BatchProcessor, "handle", messages.acknowledge_all
     ),
     "any cancellation is a failure": lambda: patch(
-        f"{_COMMITTER}.classify", lambda *_: failed(CommitRefused("cancelled"))
+        f"{_COMMITTER}.classify", lambda *_: failed(RequestRefused("cancelled"))
     ),
     "any cancellation is a duplicate": lambda: patch(
         f"{_COMMITTER}.classify", lambda *_: DUPLICATE
@@ -51,7 +52,7 @@ MUTANTS: Mapping[str, Mutant] = {
     ),
     "checkpoint first": lambda: patch.object(Publisher, "publish", messages.ignore_unpublished),
     "a fresh provider key on each attempt": lambda: patch.object(
-        EffectExecutor, "_terms", effects.fresh_key
+        ProviderCall, "_terms", effects.fresh_key
     ),
     "a fresh key on each delivery": lambda: patch.object(
         Key, "of", lambda *_, consumer, **__: f"{consumer}#{uuid4().hex}"
@@ -99,7 +100,7 @@ RARE: Mapping[str, Mutant] = {
         EffectLedger, "_is_remembered", lambda *_: True
     ),
     "a saved error is not done": lambda: patch.object(
-        EffectExecutor, "_look_up", effects.saved_error_is_not_done
+        ProviderCall, "_look_up", effects.saved_error_is_not_done
     ),
     "resumed is clean": lambda: patch.object(EffectExecutor, "resume", effects.resumed_is_clean),
     "completion without a fence": lambda: patch(

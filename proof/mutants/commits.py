@@ -14,7 +14,7 @@ from once.commit.committer import Committer, _classify_each
 from once.commit.dedup_record import _NEW_OR_EXPIRED, StoredRecord
 from once.commit.request import CommitRequest
 from once.commit.result import COMMITTED, DUPLICATE, CommitResult, failed
-from once.errors import CommitRefused
+from once.errors import RequestRefused
 from once.events.outgoing import events_in
 from once.handlers.transaction import Transaction
 from once.outbox._sns_publisher import Publisher
@@ -113,10 +113,10 @@ def _leased(self: Committer, request: CommitRequest) -> CommitResult:
         reasons: list[Any] = [*error.response.get("CancellationReasons", []), {}]
         stored = reasons[0].get("Item", lease)
         if lease.keys() <= stored.keys():
-            return failed(CommitRefused("another process has the lease"))
+            return failed(RequestRefused("another process has the lease"))
         return classify_record(request.transaction, StoredRecord.read(stored))
     except BotoCoreError:
-        return failed(CommitRefused("no answer"))
+        return failed(RequestRefused("no answer"))
     return COMMITTED
 
 

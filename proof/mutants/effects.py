@@ -5,21 +5,23 @@ from uuid import uuid4
 
 from functions.payments import provider
 from once.deadline import Deadline
-from once.effects.executor import EffectAttempt, EffectExecutor
+from once.effects.attempt import EffectAttempt
+from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
-from once.errors import NotDone
+from once.effects.provider_call import ProviderCall
+from once.errors import NotDone, OnceError
 from once.handlers.effect_declaration import Call
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
 
-_terms = EffectExecutor._terms
+_terms = ProviderCall._terms
 _check_lease = EffectLedger._check_lease
 _resume = EffectExecutor.resume
 _give_up = EffectExecutor.give_up
 _charge = provider.charge
 
 
-def fresh_key(self: EffectExecutor, attempt: EffectAttempt) -> Call:
+def fresh_key(self: ProviderCall, attempt: EffectAttempt) -> Call:
     """Use a new provider key for each attempt."""
     return Call(uuid4().hex, _terms(self, attempt).timeout_seconds)
 
@@ -37,7 +39,7 @@ def failed_call_is_done(**request: Any) -> provider.Result:
         return provider.Result("no answer", paid=True)
 
 
-def saved_error_is_not_done(self: EffectExecutor, attempt: EffectAttempt, _: Any) -> Any:
+def saved_error_is_not_done(self: ProviderCall, attempt: EffectAttempt, _: Any) -> Any:
     """Treat a saved error as a call that was not executed."""
     attempt.intent = self._ledger.renew_key(attempt.effect, attempt.pk, attempt.intent)
     raise NotDone("a saved error")
@@ -52,7 +54,7 @@ def resumed_is_clean(
     return attempt
 
 
-def never_in_doubt(self: EffectExecutor, attempt: EffectAttempt) -> None:
+def never_in_doubt(self: EffectExecutor, attempt: EffectAttempt, error: OnceError) -> OnceError:
     """Hand back an effect with an unknown outcome as not done."""
     attempt.clean = True
-    _give_up(self, attempt)
+    return _give_up(self, attempt, error)

@@ -74,13 +74,16 @@ def refusal(call: Call, fault: Fault, position: int) -> Response:
     Args:
         call: the call, which is not executed.
         fault: REFUSED, CONFLICT or THROTTLE.
-        position: the entry of a transaction that is in conflict, modulo their number.
+        position: the entry of a transaction that is in conflict, modulo their number; for REFUSED,
+            an odd one means a missing table, and an even one missing rights.
 
     Raises:
         ServiceError: the error response of an AWS service.
     """
     if call.service == PROVIDER:
         return _provider_error(call, fault)
+    if fault is Fault.REFUSED and call.service == "dynamodb" and position % 2:
+        raise ServiceError("ResourceNotFoundException")  # the table is missing for a while
     if fault is not Fault.CONFLICT:
         raise ServiceError(*_ERRORS[fault][call.service])
     reasons = [{"Code": "None"} for _ in call.request["TransactItems"]]

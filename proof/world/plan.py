@@ -47,7 +47,8 @@ class Action:
         number: the occurrence at this place, from 1.
         what: a Fault or a PlatformFault.
         lasting: whether the SDK's retries meet it as well.
-        position: the entry of a request that it is about, modulo their number.
+        position: the entry of a request that it is about, modulo their number; see
+            `proof.world.faults.refusal`.
         seconds: the delay of a late call, or by how much a clock is fast.
     """
 

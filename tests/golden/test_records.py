@@ -31,6 +31,8 @@ INTENT = Intent(
     lease_until=1_800_000_030_500,
     standing=Standing.IN_FLIGHT,
 )
+KEPT = replace(INTENT, standing=Standing.SETTLED, outcome='{"returned":{"charge_id":"ch_1"}}')
+BY_HAND = replace(KEPT, settlement='{"by":"arn:aws:iam::1:user/a","at":"2027-01-15","why":"seen"}')
 SETTINGS = Settings(
     consumer="orders",
     event_types=("order.placed",),
@@ -51,6 +53,9 @@ MADE: dict[str, dict[str, Any]] = {
     "pending, unknown": {"intent": replace(INTENT, standing=Standing.UNKNOWN)},
     "pending, under a second key": {"intent": replace(INTENT, provider_key="once-h-charge-2")},
     "pending, of a provider without keys": {"intent": replace(INTENT, key_expires_at=None)},
+    "pending, settled": {"intent": KEPT},
+    "pending, settled by hand": {"intent": BY_HAND},
+    "done after an effect that was settled by hand": {"owned": BY_HAND},
     "done after an effect": {"owned": INTENT, "publishes": True},
     "refused by the provider": {"owned": INTENT, "refusal": SoldOut("x"), "publishes": True},
 }

@@ -12,7 +12,6 @@ from once import errors
 from once.error_text import summary_of
 from once.errors import (
     ConfigurationError,
-    InFlight,
     OnceError,
     PermanentError,
     Refusal,
@@ -101,12 +100,6 @@ def test_the_summary_of_an_error_has_its_class_and_code_and_not_its_text(
 
 def test_the_text_of_an_unexpected_error_is_kept() -> None:
     assert "secret" in str(Unexpected(ValueError("secret")))
-
-
-def test_in_flight_gives_the_longest_time_to_wait() -> None:
-    error = InFlight(29.6)
-    assert error.seconds == 29.6
-    assert str(error) == "another delivery is at its effect for at most 30 s more"
 
 
 def test_a_refusal_is_no_failure() -> None:

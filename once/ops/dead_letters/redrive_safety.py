@@ -206,6 +206,11 @@ def _pending(intent: Intent, now: datetime) -> RedriveVerdict:
         return RedriveVerdict(
             RedriveOutcome.PROCESSED, f"{effect} has certainly not been done: it goes on"
         )
+    if intent.standing is Standing.SETTLED:
+        return RedriveVerdict(
+            RedriveOutcome.PROCESSED,
+            f"{effect} is settled: the outcome in its record is committed, without another call",
+        )
     if intent.key_expires_at is None:
         return _unsafe(
             f"{effect} may have been done, and its provider knows no keys: find out there whether "

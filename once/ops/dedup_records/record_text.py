@@ -13,6 +13,7 @@ _STANDINGS = {
     Standing.IN_FLIGHT: "in flight",
     Standing.NOT_DONE: "certainly not done",
     Standing.UNKNOWN: "unknown: it may have been done",
+    Standing.SETTLED: "settled: its outcome is known, and is committed by the next delivery",
 }
 
 
@@ -35,6 +36,7 @@ def _done(item: Item, found: StoredRecord) -> list[str]:
     if effect := text_attribute(item, Record.EFFECT):
         key = text_attribute(item, Record.PROVIDER_KEY)
         lines.append(f"effect {effect!r} has an outcome; key at the provider: {key}")
+        lines += _settlement(None, text_attribute(item, Record.SETTLEMENT))
     if found.expires_at is None:
         return [*lines, "remembered without end"]
     return [*lines, f"remembered until {format_epoch_seconds(found.expires_at)}"]
@@ -52,9 +54,15 @@ def _pending(record: StoredRecord, intent: Intent, now: datetime) -> list[str]:
         f"may be forgotten from {format_epoch_seconds(expiry)}" if expiry else "not remembered"
     )
     over = "over" if lease <= now.timestamp() else "running: its owner may be calling the provider"
-    return [
+    lines = [
         f"pending since {format_written_at(record)}, remembered without end",
         f"effect {intent.effect!r}: {_STANDINGS[intent.standing]}",
         f"key at the provider: {intent.provider_key} ({remembered})",
         f"lease until {format_epoch_seconds(lease)} ({over})",
     ]
+    return lines + _settlement(intent.outcome, intent.settlement)
+
+
+def _settlement(outcome: str | None, settlement: str | None) -> list[str]:
+    lines = [] if outcome is None else [f"outcome: {outcome}"]
+    return lines if settlement is None else [*lines, f"settled by hand: {settlement}"]

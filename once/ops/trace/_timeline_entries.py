@@ -22,6 +22,7 @@ _STANDINGS: dict[str, str] = {
     Standing.IN_FLIGHT: "in flight: its owner is calling the provider, or died",
     Standing.NOT_DONE: "certainly not done",
     Standing.UNKNOWN: "unknown: it may have been done",
+    Standing.SETTLED: "settled: its outcome is known, and not committed yet",
 }
 
 

@@ -11,7 +11,7 @@ from once.commit.committer import Committer
 from once.commit.dedup_record import StoredRecord
 from once.commit.request import CommitRequest
 from once.commit.result import CommitOutcome, CommitResult
-from once.errors import CommitRefused, InvalidWrite, KeyConflict, PermanentError
+from once.errors import InvalidWrite, KeyConflict, PermanentError, RequestRefused
 from once.handlers.intent import Intent
 from once.schema import CLOCK_MARGIN_SECONDS, Record, State
 from proof.fuzz import items, values
@@ -92,7 +92,7 @@ def _check_cause(cause: Any, record: Item, codes: list[Any]) -> None:
     else:
         permanent = cause is None or isinstance(cause, PermanentError)
         expect(not permanent, "every other failure has a cause that can be retried")
-    if isinstance(cause, CommitRefused) and codes[0] == CONDITION:
+    if isinstance(cause, RequestRefused) and codes[0] == CONDITION:
         expect(not record, "an existing record is read")
 
 

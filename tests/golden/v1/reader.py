@@ -13,7 +13,7 @@ from typing import Any
 
 Item = Mapping[str, Any]
 
-_STANDINGS = ("in-flight", "not-done", "unknown")
+_STANDINGS = ("in-flight", "not-done", "unknown", "settled")
 _PACKED = "once-original-gzip"
 _BETWEEN = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
@@ -102,6 +102,8 @@ def _intent(item: Item) -> dict[str, Any]:
         "owner": _attribute(item, "owner", "S"),
         "lease_until": _number(item, "lease_until"),
         "standing": standing,
+        "outcome": _attribute(item, "effect_outcome", "S") if "effect_outcome" in item else None,
+        "settlement": _attribute(item, "settlement", "S") if "settlement" in item else None,
     }
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from once.batch.group_size import GroupSize
 from once.commit.result import CommitOutcome, CommitResult, failed
 from once.disposition import Disposition
-from once.errors import CommitRefused, InvalidWrite, OutcomeUnknown
+from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused
 from tests.once.batch.batches import batch_of, cancelling, message
 from tests.once.batch.function import Function
 from tests.once.support import quick
@@ -54,7 +54,7 @@ HARMLESS = {
 RESULTS = [(CommitResult(outcome), 10 if outcome in HARMLESS else 1) for outcome in CommitOutcome]
 # The last two fail the whole request, so that a smaller group would have failed as well.
 FAILED = [(failed(InvalidWrite("x")), 1), (failed(OutcomeUnknown("x")), 10),
-          (failed(CommitRefused("x")), 10)]  # fmt: skip
+          (failed(RequestRefused("x")), 10)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("result", "size"), [*RESULTS, *FAILED])

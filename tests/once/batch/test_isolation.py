@@ -12,8 +12,8 @@ from once.schema import Limits
 from once.testing import inject, refused
 from tests.once.batch.batches import SECOND, SPENT, THIRD, batch_of, message
 from tests.once.batch.function import ISOLATION_ARN, ISOLATION_URL, Function, Make, isolated_again
-from tests.once.effects.provider import Killed, Till, after
-from tests.once.support import Log, facts, note, record
+from tests.once.effects.provider import TAKEOVER, Till
+from tests.once.support import Log, facts, record
 
 UNAVAILABLE = refused("ServiceUnavailable")
 
@@ -197,7 +197,8 @@ def test_a_spent_message_is_dead_lettered_without_a_run(make: Make) -> None:
     [letter] = function.aws.dead_letters()
     assert facts(letter)["reason"] == "unfinished"
     assert facts(letter)["error"] == (
-        "Unfinished: the function died, timed out or was throttled in each of its 5 deliveries"
+        "Unfinished: the function did not start, died, timed out or was throttled in each of its "
+        "5 deliveries"
     )
 
 
@@ -215,13 +216,25 @@ def test_a_record_decides_about_a_spent_message(
     assert function.amounts == {"a": 1}
 
 
-def test_the_dead_letter_of_an_unfinished_message_names_its_pending_effect(till: Till) -> None:
-    till.provider.plan = [after(Killed())]
-    event = note("a")
-    assert till.killed(event)
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (TAKEOVER, "its effect 'charge' may have happened under the provider key {key}"),
+        (
+            0,
+            "another delivery is at the effect 'charge' for at most 630 s more, under the",
+        ),
+    ],
+    ids=["after its lease", "during its lease"],
+)
+def test_the_dead_letter_of_an_unfinished_message_names_its_pending_effect(
+    till: Till, seconds: int, text: str
+) -> None:
+    event = till.leave_pending(charged=True)
+    till.later(seconds)
     assert till.deliver(event, receive_count=6)
     assert till.standing == "in-flight"
     [(key, _)] = till.provider.calls
     [letter] = till.aws.dead_letters()
     assert facts(letter)["reason"] == "unfinished"
-    assert f"its effect 'charge' is pending under the provider key {key}" in facts(letter)["error"]
+    assert text.format(key=key) in facts(letter)["error"]

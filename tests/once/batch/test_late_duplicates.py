@@ -13,7 +13,7 @@ from once.testing import refused
 from tests.in_memory import Start
 from tests.once.batch.batches import READ, WRITE, batch_of, message
 from tests.once.batch.function import Function, Make
-from tests.once.effects.provider import Killed, Provider, Till, after, start_till
+from tests.once.effects.provider import TAKEOVER, Killed, Provider, Till, after, start_till
 from tests.once.support import facts, invoke, note, record
 
 INTEGER = json.dumps(note(event_id="e"))
@@ -91,10 +91,18 @@ def pending(start: Start, provider: Provider, *plan: Any) -> Till:
 
 def test_an_effect_in_flight_is_waited_for(start: Start, provider: Provider) -> None:
     till = pending(start, provider, after(Killed()))
-    assert not till.deliver(json.loads(FRACTION), receive_count=2)
+    with till.delays() as delays:
+        assert not till.deliver(json.loads(FRACTION), receive_count=2)
+    assert delays == [TAKEOVER]
     assert till.deliver(json.loads(FRACTION), receive_count=5)
-    [letter] = till.aws.dead_letters()
-    assert facts(letter)["reason"] == "effect-unknown"
+    [(reason, error)] = till.dead_letters()
+    assert reason == "not-tried"
+    assert "is at the effect 'charge' for at most 630 s more, under the provider key" in error
+    till.later(TAKEOVER)
+    assert till.deliver(json.loads(FRACTION), receive_count=5)
+    [(reason, error)] = till.dead_letters()
+    assert reason == "effect-unknown"
+    assert till.record["provider_key"] in error
 
 
 @pytest.mark.parametrize(
@@ -103,9 +111,9 @@ def test_an_effect_in_flight_is_waited_for(start: Start, provider: Provider) -> 
         (
             [after(TimeoutError())],
             "effect-unknown",
-            "'charge' may have happened, and noted does not fit Note",
+            "its effect 'charge' may have happened under the provider key once-",
         ),
-        ([NotDone()] * 3, "invalid-data", "noted does not fit Note"),
+        ([NotDone()] * 3, "invalid-data", "its effect 'charge' was certainly not done"),
     ],
     ids=["unknown", "not done"],
 )
@@ -116,6 +124,7 @@ def test_an_effect_is_not_called_for_data_that_does_not_fit(
     assert till.deliver(json.loads(FRACTION), receive_count=2)
     [letter] = till.aws.dead_letters()
     assert facts(letter)["reason"] == reason
+    assert "noted does not fit Note" in facts(letter)["error"]
     assert error in facts(letter)["error"]
     assert provider.calls == []
 

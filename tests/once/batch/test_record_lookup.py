@@ -1,5 +1,6 @@
 """Record look-up: redelivered messages are looked up in one read before any handler runs."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +12,7 @@ from once.schema import CLOCK_MARGIN_SECONDS
 from once.testing import Fault, never_sent, refused
 from tests.once.batch.batches import READ, SECOND, WRITE, batch_of, message
 from tests.once.batch.function import Function, Make
-from tests.once.effects.provider import NOW, SETTINGS, Killed, Provider
+from tests.once.effects.provider import NOW, SETTINGS, TAKEOVER, Killed, Provider
 from tests.once.effects.provider import consumer_of as effect_consumer_of
 from tests.once.support import Note, consumer_of, count, invoke, record
 
@@ -85,10 +86,13 @@ def test_a_pending_record_is_neither_new_nor_a_duplicate(make: Make) -> None:
     function, before = make(**SETTINGS), effect_consumer_of(Provider(plan=[Killed()]))
     with pytest.raises(Killed):
         invoke(function.aws, before, *batch_of("a"))
-    function.run(*batch_of("a", "b", **SECOND))
+    function.run(*batch_of("a", "b", **SECOND), reports=["a"])
+    assert function.reasons() == []  # its owner may still be calling it
+    function.aws.time = time.time() + TAKEOVER
+    function.run(*batch_of("a", "c", **SECOND))
     assert function.reasons() == ["effect-unknown"]
-    assert function.handled == ["b"]
-    assert function.amounts == {"b": 1}
+    assert function.handled == ["b", "c"]
+    assert function.amounts == {"b": 1, "c": 1}
 
 
 def test_a_record_that_is_committed_after_the_look_up_makes_a_duplicate(make: Make) -> None:

@@ -17,12 +17,12 @@ from once.commit.result import (
     refused,
 )
 from once.errors import (
-    CommitRefused,
     ConditionFailed,
     InvalidWrite,
     KeyConflict,
     OnceError,
     PermanentError,
+    RequestRefused,
     RetryableError,
 )
 from once.handlers.transaction import Transaction
@@ -170,7 +170,7 @@ def test_a_missing_reason_is_an_error(last: Reason) -> None:
 @pytest.mark.parametrize("code", ["AccessDenied", "DuplicateItem", "Unknown", "", "none"])
 def test_an_unknown_reason_is_retried(code: str, index: int) -> None:
     error = error_of(writing(None), *at(index, code, 2))
-    assert isinstance(error, CommitRefused)
+    assert isinstance(error, RequestRefused)
     assert not isinstance(error, PermanentError)
     codes = ", ".join(sorted([code, "None"]))
     assert str(error) == f"DynamoDB cancelled the commit: {codes}"

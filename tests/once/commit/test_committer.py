@@ -84,19 +84,19 @@ def test_contention_is_retried(bench: Bench, fault: Fault, expected: CommitResul
 cancelled_by = partial(cancelled, "None")
 INVALID_REQUEST = "InvalidWrite: DynamoDB refuses a write: {0}, injected: {0}"
 INVALID_WRITE = "InvalidWrite: DynamoDB refuses the Update on counters: {0}, {0}"
-REFUSED = "CommitRefused: DynamoDB refused the commit: {0}"
-UNKNOWN_REASON = "CommitRefused: DynamoDB cancelled the commit: {0}, None"
+REFUSED = "RequestRefused: DynamoDB refused the commit: {0}"
+UNKNOWN_REASON = "RequestRefused: DynamoDB cancelled the commit: {0}, None"
 
 
 @pytest.mark.parametrize(
     ("fault", "code", "error"),
     [
         (refused, "ValidationException", INVALID_REQUEST),
-        (refused, "ResourceNotFoundException", INVALID_REQUEST),
         (refused, "ItemCollectionSizeLimitExceededException", INVALID_REQUEST),
         (cancelled_by, "ValidationError", INVALID_WRITE),
         (cancelled_by, "ItemCollectionSizeLimitExceeded", INVALID_WRITE),
         (refused, "AccessDeniedException", REFUSED),
+        (refused, "ResourceNotFoundException", REFUSED),
         (refused, "UnrecognizedClientException", REFUSED),
         (refused, "ExpiredTokenException", REFUSED),
         (refused, "IdempotentParameterMismatchException", REFUSED),

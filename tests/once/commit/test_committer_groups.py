@@ -15,7 +15,7 @@ from once.commit.result import (
     CommitResult,
 )
 from once.commit.result import refused as refused_by
-from once.errors import CommitRefused, InvalidWrite, KeyConflict, Unexpected
+from once.errors import InvalidWrite, KeyConflict, RequestRefused, Unexpected
 from once.handlers.transaction import Transaction
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
 from tests.once.support import COUNTERS, Bench, SoldOut, amounts, calls
@@ -80,7 +80,7 @@ def test_an_error_of_the_credentials_fails_every_transaction(bench: Bench) -> No
     with inject(bench.client, WRITE, refused("ExpiredTokenException")):
         results = bench.commit(bench.counting("a"), bench.counting("b"))
     assert [result.outcome for result in results] == [CommitOutcome.FAILED] * 2
-    assert all(isinstance(result.cause, CommitRefused) for result in results)
+    assert all(isinstance(result.cause, RequestRefused) for result in results)
 
 
 def test_transactions_of_different_lengths_get_their_own_reasons(bench: Bench) -> None:

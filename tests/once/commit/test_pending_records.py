@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, pending
-from once.errors import CommitRefused, KeyConflict
+from once.errors import KeyConflict, RequestRefused
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
 from once.schema import Standing
@@ -84,6 +84,6 @@ def test_a_completion_that_did_not_arrive_is_retried(begun: Bench) -> None:
 def test_a_completion_of_a_deleted_record_is_refused(begun: Bench) -> None:
     begun.client.delete_item(TableName="dedup", Key={"pk": {"S": "notes#a"}})
     [result] = begun.commit(completing(begun))
-    assert isinstance(result.cause, CommitRefused)
+    assert isinstance(result.cause, RequestRefused)
     assert str(result.cause) == "the effect's record is gone: it will be begun anew"
     assert amounts(begun.aws) == {}

@@ -101,7 +101,7 @@ def test_only_a_handler_requests_an_effect(
     assert till.deliver(note())
     assert_refused(till, "one effect an event")
     assert len(till.provider.calls) == calls
-    assert [item["standing"] for item in till.aws.items("dedup")] == ["unknown"] * calls
+    assert [item["standing"] for item in till.aws.items("dedup")] == ["settled"] * calls
 
 
 def narrowed_consumer() -> Consumer:
@@ -119,15 +119,17 @@ def narrowed_consumer() -> Consumer:
         pytest.param(
             narrowed_consumer(),
             "unknown",
-            "the pending request of 'charge' does not fit its model any more: bring the model "
-            "back, or find out outside what became of it: Expected `int` >= 100 - at `$.amount`",
+            "EffectUnknown: the pending request of 'charge' does not fit its model any more: bring "
+            "the model back: Expected `int` >= 100 - at `$.amount`; its effect 'charge' may have "
+            "happened under the provider key {key}: find out outside whether it did",
             id="model",
         ),
         pytest.param(
             consumer_of(Provider(), name="payment"),
             "in-flight",
-            "the pending effect 'charge' is none of this consumer's any more: bring it back, or "
-            "find out outside what became of it",
+            "EffectUnknown: the pending effect 'charge' is none of this consumer's any more: bring "
+            "it back; its effect 'charge' may have happened under the provider key {key}: find out "
+            "outside whether it did",
             id="name",
         ),
     ],
@@ -139,7 +141,8 @@ def test_a_pending_effect_whose_declaration_changed_is_quarantined_until_it_is_r
     till.later(TAKEOVER)
     original, till.consumer = till.consumer, changed
     assert till.deliver(event)
-    assert till.dead_letters() == [("effect-unknown", f"EffectUnknown: {text}")]
+    [(key, _)] = till.provider.calls
+    assert till.dead_letters() == [("effect-unknown", text.format(key=key))]
     assert till.standing == standing
     till.consumer = original
     assert till.deliver(event)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from once.errors import ConditionFailed, PermanentError
+from once.handlers.effect_declaration import Policy
 from once.handlers.transaction import Transaction
 from once.testing import inject, refused
 from tests.in_memory import Start
@@ -13,7 +14,6 @@ from tests.once.effects.provider import Charge, Declined, Make, Paid, after, cap
 from tests.once.support import (
     COUNTERS,
     Note,
-    SoldOut,
     amounts,
     consumer_of,
     invoke,
@@ -69,21 +69,14 @@ def test_a_refusal_of_the_completion_commits_its_rejection(make: Make, by: str) 
     assert till.record["provider_key"] in till.provider.charges
 
 
-@pytest.mark.parametrize(
-    ("error", "reason", "standing"),
-    [
-        (SoldOut(), "unhandled-refusal", "unknown"),
-        (PermanentError(), "permanent", "not-done"),
-    ],
-    ids=["refusal without a rejection", "permanent error"],
-)
-def test_an_outcome_that_cannot_commit_is_quarantined_and_resumed_by_a_redrive(
-    make: Make, error: Exception, reason: str, standing: str
+@pytest.mark.parametrize("policy", [Policy.PROVIDER_KEY, Policy.AT_MOST_ONCE])
+def test_an_effect_that_failed_for_good_is_called_again_by_a_redrive(
+    make: Make, policy: Policy
 ) -> None:
-    till, event = make(error), note()
+    till, event = make(PermanentError(), policy=policy), note()
     assert till.deliver(event)
-    assert reasons(till.aws) == [reason]
-    assert till.standing == standing
+    assert reasons(till.aws) == ["permanent"]
+    assert till.standing == "not-done"
     assert till.deliver(event)
     till.assert_paid_once(calls=2)
 
@@ -129,10 +122,10 @@ def test_a_completion_that_fails_causes_no_second_charge(make: Make, failure: Ex
     till, event = make(completion=complete), note()
     quarantined = isinstance(failure, PermanentError)
     assert till.deliver(event) is quarantined
-    assert till.standing == "unknown"
+    assert till.standing == "settled"
     assert reasons(till.aws) == ["permanent"] * quarantined
     assert till.deliver(event)
-    till.assert_paid_once(calls=2)
+    till.assert_paid_once(calls=1)
 
 
 def insert(event: Note, tx: Transaction) -> None:

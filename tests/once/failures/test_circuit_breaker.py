@@ -6,13 +6,13 @@ import pytest
 
 from once.disposition import Disposition
 from once.errors import (
-    CommitRefused,
     ConditionFailed,
     Contention,
     NotDone,
     OnceError,
     OutcomeUnknown,
     PermanentError,
+    RequestRefused,
     Unanswered,
     Unexpected,
 )
@@ -73,7 +73,7 @@ def test_it_opens_after_three_failed_rounds_in_a_row(
     assert breaker.seconds_open == seconds
 
 
-@pytest.mark.parametrize("error", [NotDone(), Unanswered(), OutcomeUnknown(), CommitRefused()])
+@pytest.mark.parametrize("error", [NotDone(), Unanswered(), OutcomeUnknown(), RequestRefused()])
 def test_an_error_of_a_dependency_opens_it(breaker: CircuitBreaker, error: OnceError) -> None:
     for _ in range(3):
         breaker.learn((error, 1))

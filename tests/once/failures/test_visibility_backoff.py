@@ -78,7 +78,7 @@ def test_a_message_in_flight_is_delayed_until_its_lease_ends(
     start: Start, lease: float, delay: int
 ) -> None:
     def in_flight(event: Note, tx: Transaction) -> None:
-        raise InFlight(lease)
+        raise InFlight("another delivery is at it", lease)
 
     assert delays(start, 1, 4, consumer=consumer_of(in_flight)) == [delay] * 2
 

@@ -12,6 +12,7 @@ from once.schema import StackOutput
 
 if TYPE_CHECKING:
     from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
+    from once.cdk.checks.handlers import event_types_output
     from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
     from once.cdk.deployment_config import DeploymentConfig
     from once.cdk.errors import SynthError
@@ -44,6 +45,7 @@ __all__ = [
     "consumer_set_faults",
     "deployment_faults",
     "event_sources",
+    "event_types_output",
     "make_alarm_topic",
     "notify",
     "output_key",
@@ -68,6 +70,7 @@ _MODULES = {
     "consumer_set_faults": "checks.consumer_set",
     "deployment_faults": "checks.consumer_set",
     "event_sources": "props",
+    "event_types_output": "checks.handlers",
     "make_alarm_topic": "monitoring.alarm_topic",
     "notify": "monitoring.alarm_topic",
     "output_key": "props",

@@ -22,7 +22,10 @@ OUTPUTS = {
     "QueueRelayedMail2": "queue",
     "IsolationRelayedMail2": "isolation",
     "DeadLettersRelayedMail2": "letters",
-    "TakesRelayedMail2": '{"external": ["a"], "events": ["b"]}',
+    "TakesRelayedMail2": (
+        '{"external": ["a"], "events": ["b"], "keys": {"a": ["field", "id"]}, '
+        '"volatile": {"a": ["sent"], "b": null}}'
+    ),
 }
 
 
@@ -35,6 +38,8 @@ def test_outputs_of_deployed_stacks_are_read() -> None:
         external=("a",),
         events=("b",),
         isolation_queue_url="isolation",
+        keys={"a": ("field", "id")},
+        volatile={"a": ("sent",), "b": None},
     )
     assert Deployment.of("once", OUTPUTS) == Deployment(
         service="once",

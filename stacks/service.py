@@ -1,6 +1,5 @@
 """The stack of consumers. What holds messages outlives it; the rest can be made again."""
 
-import json
 from collections.abc import Iterable, Mapping
 
 from aws_cdk import CfnOutput, Stack
@@ -18,6 +17,7 @@ from once.cdk import (
     UnroutedEvents,
     add_table_alarms,
     event_sources,
+    event_types_output,
     make_alarm_topic,
     notify,
     output_key,
@@ -90,7 +90,6 @@ class ServiceStack(Stack):
             self._add_dashboard(config.service, state.tables)
 
     def _add_outputs(self, consumer: IdempotentConsumer) -> None:
-        takes = {"external": consumer.props.external, "events": consumer.props.events}
         isolation = consumer.isolation
         outputs = {
             StackOutput.QUEUE: consumer.queue.queue_url,
@@ -98,7 +97,7 @@ class ServiceStack(Stack):
             StackOutput.DEAD_LETTERS: consumer.dead_letters.queue_url,
             StackOutput.FUNCTION: consumer.function.function_name,
             StackOutput.IDENTITY: consumer.props.identity,
-            StackOutput.EVENT_TYPES: json.dumps(takes),
+            StackOutput.EVENT_TYPES: event_types_output(consumer.props),
         }
         for prefix, value in outputs.items():
             CfnOutput(self, f"{prefix}{output_key(consumer.props.name)}", value=value)

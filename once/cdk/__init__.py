@@ -12,6 +12,7 @@ from once.schema import StackOutput
 
 if TYPE_CHECKING:
     from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
+    from once.cdk.checks.handlers import event_types_output
     from once.cdk.checks.missing_names import missing_name_faults
     from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
     from once.cdk.deployed_names import DeployedNames
@@ -49,6 +50,7 @@ __all__ = [
     "consumer_set_faults",
     "deployment_faults",
     "event_sources",
+    "event_types_output",
     "make_alarm_topic",
     "missing_name_faults",
     "notify",
@@ -77,6 +79,7 @@ _MODULES = {
     "consumer_set_faults": "checks.consumer_set",
     "deployment_faults": "checks.consumer_set",
     "event_sources": "props",
+    "event_types_output": "checks.handlers",
     "make_alarm_topic": "monitoring.alarm_topic",
     "missing_name_faults": "checks.missing_names",
     "notify": "monitoring.alarm_topic",

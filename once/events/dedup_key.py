@@ -5,7 +5,6 @@ The parts of a key are escaped and joined by `#`, so that two different events n
 """
 
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -13,6 +12,9 @@ from typing import Any
 from once.errors import NoKey, TooLarge
 from once.events.cloud_event import CloudEvent
 from once.schema import Limits
+
+RULES = ("event", "field", "attribute", "content")
+"""Names of the key rules; the second part of a dedup key."""
 
 # Composed (NFC), a text has at least half as many bytes as it had characters before.
 _MOST_CHARACTERS = 2 * Limits.PARTITION_KEY_BYTES
@@ -23,38 +25,51 @@ class Key:
     """A key rule, declared with the handler: `@consumer.handles(…, key=Key.field("order_id"))`.
 
     Attributes:
-        parts: returns the parts of a key for an event and its fingerprint; raises NoKey if one is
-            missing.
-        fields: the paths into the event's data that the rule reads.
+        rule: one of `RULES`, each the name of a constructor below.
+        names: the arguments of that constructor.
     """
 
-    parts: Callable[[CloudEvent, str], tuple[str, ...]]
-    fields: tuple[str, ...] | None = None
+    rule: str
+    names: tuple[str, ...] = ()
 
     @classmethod
     def event(cls) -> "Key":
         """Identity by CloudEvents `source` and `id`: the default."""
-        return cls(lambda event, _: ("event", event.source, event.id))
+        return cls("event")
 
     @classmethod
     def field(cls, *paths: str) -> "Key":
         """Identity by one or more business fields of the data, with dots for nesting."""
-        return cls(lambda event, _: ("field", event.type, *_field_parts(event, paths)), paths)
+        return cls("field", paths)
 
     @classmethod
     def attribute(cls, name: str) -> "Key":
         """Identity by `subject`, or an extension attribute such as a provider's own event id."""
-
-        def parts(event: CloudEvent, _: str) -> tuple[str, ...]:
-            attributes = {"subject": event.subject, **event.extensions}
-            return "attribute", event.source, name, _scalar(attributes.get(name), name)
-
-        return cls(parts)
+        return cls("attribute", (name,))
 
     @classmethod
     def content(cls) -> "Key":
         """Identity by the fingerprint itself, for events that have no other."""
-        return cls(lambda event, fingerprint: ("content", event.source, fingerprint))
+        return cls("content")
+
+    @classmethod
+    def of_record(cls, pk: str) -> "Key | None":
+        """Return the rule that made a key, which the key itself states; None if no rule did."""
+        match [_unescape(part) for part in pk.split("#")[1:]]:
+            case ["event", _, _]:
+                return cls.event()
+            case ["field", _, *parts] if parts and len(parts) % 2 == 0:
+                return cls.field(*parts[::2])
+            case ["attribute", _, name, _]:
+                return cls.attribute(name)
+            case ["content", _, _]:
+                return cls.content()
+        return None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The paths into the event's data that the rule reads."""
+        return self.names if self.rule == "field" else ()
 
     def of(self, event: CloudEvent, *, fingerprint: str, consumer: str) -> str:
         """Return the partition key of the dedup record: the consumer, then the event's key.
@@ -64,7 +79,7 @@ class Key:
                 whole number.
             TooLarge: the key is longer than DynamoDB's limit for partition keys.
         """
-        parts = self.parts(event, fingerprint)
+        parts = self._parts(event, fingerprint)
         if (length := sum(map(len, parts))) > _MOST_CHARACTERS:
             raise TooLarge(
                 f"the key has {length} characters; DynamoDB takes {Limits.PARTITION_KEY_BYTES} "
@@ -75,6 +90,18 @@ class Key:
             raise TooLarge(f"the key has {size} bytes; DynamoDB takes {Limits.PARTITION_KEY_BYTES}")
         return key
 
+    def _parts(self, event: CloudEvent, fingerprint: str) -> tuple[str, ...]:
+        match self.rule:
+            case "field":
+                return self.rule, event.type, *_field_parts(event, self.names)
+            case "attribute":
+                [name] = self.names
+                attributes = {"subject": event.subject, **event.extensions}
+                return self.rule, event.source, name, _scalar(attributes.get(name), name)
+            case "content":
+                return self.rule, event.source, fingerprint
+        return self.rule, event.source, event.id
+
 
 def consumer_of(pk: str) -> str:
     """Return the consumer whose dedup record has this partition key."""
@@ -82,7 +109,7 @@ def consumer_of(pk: str) -> str:
 
 
 def key_hash(pk: str) -> str:
-    """Return the SHA-256 of a key in hex. It replaces the key in logs, metrics and dead letters."""
+    """Return the SHA-256 of a key in hex. It replaces the key in logs and metrics."""
     return sha256(pk.encode()).hexdigest()
 
 
@@ -110,3 +137,7 @@ def _scalar(value: Any, name: str) -> str:
 
 def _escape(part: str) -> str:
     return unicodedata.normalize("NFC", part).replace("%", "%25").replace("#", "%23")
+
+
+def _unescape(part: str) -> str:
+    return part.replace("%23", "#").replace("%25", "%")

@@ -48,11 +48,11 @@ class Handler:
     def _key_faults(self) -> Iterator[str]:
         if not isinstance(self.key, Key):
             yield "has no key rule; give key=Key.event(), or another rule of once.Key"
-        elif self.key.fields == ():
+        elif self.key.rule == "field" and not self.key.names:
             yield "has a key of no fields, the same for every event; name one in Key.field(…)"
 
     def _fields_used(self) -> set[str]:
-        paths = (self.key.fields or ()) if isinstance(self.key, Key) else ()
+        paths = self.key.fields if isinstance(self.key, Key) else ()
         return {path.split(".")[0] for path in paths} | self.volatile
 
 

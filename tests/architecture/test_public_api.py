@@ -22,8 +22,8 @@ NAMES = {
         *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
         *("RelayFailures", "RetainedTable", "StackOutput", "SynthError", "TableProps", "Topics"),
         *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
-        *("deployment_faults", "event_sources", "make_alarm_topic", "notify", "output_key"),
-        *("tables_row", "unmanaged_mapping_faults"),
+        *("deployment_faults", "event_sources", "event_types_output", "make_alarm_topic", "notify"),
+        *("output_key", "tables_row", "unmanaged_mapping_faults"),
         *("DeployedNames", "missing_name_faults", "published_types"),
     },
     "once.testing": {

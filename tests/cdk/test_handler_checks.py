@@ -1,5 +1,6 @@
 """The event types of a consumer's line against the handlers in its folder."""
 
+import json
 from pathlib import Path
 from textwrap import dedent
 
@@ -8,7 +9,12 @@ import pytest
 from aws_cdk.assertions import Annotations, Match
 
 from once.cdk import ConsumerProps, DedupTable, IdempotentConsumer
-from once.cdk.checks.handlers import UNREAD, handler_faults, unread_handlers
+from once.cdk.checks.handlers import (
+    UNREAD,
+    event_types_output,
+    handler_faults,
+    unread_handlers,
+)
 from stacks.consumers import CONSUMERS
 from stacks.folders import handler_folder
 
@@ -70,6 +76,23 @@ UNREADABLE = {
     "a handler in a file that is not imported": ("from ...seats import x", "no @consumer.handles"),
 }
 
+KEYS: dict[str, tuple[str, list[str] | None, list[str] | None]] = {
+    "the default": ("", ["event"], []),
+    "event": (", key=Key.event()", ["event"], []),
+    "a field": (", key=Key.field('hall.row')", ["field", "hall.row"], []),
+    "fields": (", key=once.Key.field('hall', ROW)", ["field", "hall", "row"], []),
+    "an attribute": (", key=Key.attribute('subject')", ["attribute", "subject"], []),
+    "content": (", key=Key.content(), volatile=('sent', ROW)", ["content"], ["sent", "row"]),
+    "a name": (", key=KEY", None, []),
+    "computed fields": (", key=Key.field(*names)", None, []),
+    "no field": (", key=Key.field()", None, []),
+    "another class": (", key=Other.field('hall')", None, []),
+    "another rule": (", key=Key.of_record('a')", None, []),
+    "computed volatile fields": (", volatile=tuple(names)", ["event"], None),
+    "unknown arguments": (", **given", None, None),
+}
+"""Arguments of `handles`; the key rule and the volatile fields, None if unknown."""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -129,6 +152,27 @@ def test_a_handler_beside_an_unreadable_one_is_still_compared(folder: Path) -> N
     source = HANDLER.format("'seat.booked'") + HANDLER.format("UNKNOWN")
     [fault] = handler_faults(consumer(folder, {"handler": source}, "hall.closed"))
     assert "handles 'seat.booked', which its queue never gets" in fault
+
+
+@pytest.mark.parametrize(("given", "key", "volatile"), KEYS.values(), ids=KEYS)
+def test_the_key_rule_of_a_handler_is_in_the_output(
+    folder: Path, given: str, key: list[str] | None, volatile: list[str] | None
+) -> None:
+    source = f"ROW = 'row'\nconsumer.handles('seat.booked', Booked{given})(book)"
+    props = consumer(folder, {"handler": source}, "seat.booked")
+    assert json.loads(event_types_output(props)) == {
+        "external": ["seat.booked"],
+        "events": [],
+        "keys": {} if key is None else {"seat.booked": key},
+        "volatile": {} if volatile == [] else {"seat.booked": volatile},
+    }
+
+
+def test_the_key_rule_of_two_handlers_for_one_type_is_unknown(folder: Path) -> None:
+    other = "consumer.handles('seat.booked', Booked, key=Key.field('row'))"
+    source = f"if old:\n    {READ['a direct call']['handler']}\nelse:\n    {other}(book)"
+    found = json.loads(event_types_output(consumer(folder, {"handler": source}, "seat.booked")))
+    assert (found["keys"], found["volatile"]) == ({}, {"seat.booked": None})
 
 
 @pytest.mark.parametrize("acknowledged", [False, True])

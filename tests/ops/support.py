@@ -3,7 +3,7 @@
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -161,9 +161,18 @@ class Cloud:
                 },
             )
 
-    def set_types(self, name: str, **types: list[str]) -> None:
-        """Set the event types that a consumer takes, in the outputs alone."""
-        self.service[f"{StackOutput.EVENT_TYPES}{name.capitalize()}"] = json.dumps(types)
+    def set_types(
+        self,
+        name: str,
+        external: Iterable[str] = (),
+        events: Iterable[str] = (),
+        **more: Mapping[str, Sequence[str] | None],
+    ) -> None:
+        """Set the event types that a consumer takes, and their key rules, in the outputs alone."""
+        types = {"external": [*external], "events": [*events]}
+        keys = {one: ["event"] for one in (*types["external"], *types["events"])}
+        value = {**types, "keys": keys, "volatile": {}, **more}
+        self.service[f"{StackOutput.EVENT_TYPES}{name.capitalize()}"] = json.dumps(value)
 
     def invoke_relay(self, **call: Any) -> Any:
         """Answer Lambda's Invoke with the relay itself."""

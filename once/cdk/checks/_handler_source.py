@@ -1,4 +1,4 @@
-"""The event types that a function's source registers, read from its syntax trees.
+"""The event types and key rules that a function's source registers, read from its syntax trees.
 
 Nothing is imported: the wheels that the function alone needs are not installed at synthesis.
 """
@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from once.cdk.checks._event_type import types_given_to
+from once.cdk.checks._event_type import event_type_of, uses_of
+from once.cdk.checks._key_rules import UNKNOWN, DeclaredKey, declared_key
 from once.cdk.checks._published_types import PublishedTypes
 
 
@@ -20,11 +21,13 @@ class Registrations:
         places: file and line of the handler, by event type.
         unread: file and line of each registration whose event type is neither a text nor a
             constant of the folder, and of each file that cannot be parsed.
+        keys: the key rule of each event type, as far as it can be read.
         published: the event types that each handler may publish.
     """
 
     places: Mapping[str, str]
     unread: tuple[str, ...]
+    keys: Mapping[str, DeclaredKey]
     published: PublishedTypes
 
     @property
@@ -42,7 +45,7 @@ def read_registrations(folder: Path, name: str) -> Registrations:
     """
     sources = _Sources(folder, name)
     sources.constants("handler")
-    return Registrations(sources.places, tuple(sources.unread), sources.published)
+    return Registrations(sources.places, tuple(sources.unread), sources.keys, sources.published)
 
 
 class _Sources:
@@ -51,6 +54,7 @@ class _Sources:
     def __init__(self, folder: Path, name: str) -> None:
         self.places: dict[str, str] = {}
         self.unread: list[str] = []
+        self.keys: dict[str, DeclaredKey] = {}
         self.published = PublishedTypes()
         self._folder = folder
         self._package = f"functions.{name}"
@@ -86,11 +90,18 @@ class _Sources:
             known.update(self._imported(node, package))
         known.update(_assigned(tree.body))
         self.published.add(tree, known)
-        for line, event_type in types_given_to("handles", tree, known):
+        for line, call in uses_of("handles", tree):
+            event_type = event_type_of(call, known)
             if event_type is None:
                 self.unread.append(f"{place}:{line}")
             else:
                 self.places.setdefault(event_type, f"{place}:{line}")
+                self._add_key(event_type, declared_key(call, known))
+
+    def _add_key(self, event_type: str, declared: DeclaredKey) -> None:
+        # Two handlers of one type, such as one behind an `if`: which one runs is unknown.
+        if self.keys.setdefault(event_type, declared) != declared:
+            self.keys[event_type] = UNKNOWN
 
     def _imported(self, node: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         """Yield the constants that an import brings, by the names that they have there."""

@@ -1,5 +1,6 @@
 """A consumer's event types against the handlers in its folder. Each fault states its remedy."""
 
+import json
 from collections.abc import Iterator
 from difflib import get_close_matches
 
@@ -64,6 +65,26 @@ def caused_events(consumer: ConsumerProps) -> dict[str, set[str]]:
         event: declared if None in types else declared & (types | unplaced)
         for event, types in read.items()
     }
+
+
+def event_types_output(consumer: ConsumerProps) -> str:
+    """Return the value of the output `EVENT_TYPES`: a consumer's event types, and their keys.
+
+    It is one JSON object. `external` and `events` list the types; `keys` holds the key rule of each
+    type and `volatile` its volatile fields. A key rule that synthesis cannot read is left out, as
+    is an empty list of volatile fields; null stands for fields that it cannot read.
+    """
+    found = _registrations(consumer)
+    declared = {} if found is None else found.keys
+    keys = {event: declared[event] for event in consumer.event_types if event in declared}
+    return json.dumps(
+        {
+            "external": consumer.external,
+            "events": consumer.events,
+            "keys": {event: key.rule for event, key in keys.items() if key.rule},
+            "volatile": {event: key.volatile for event, key in keys.items() if key.volatile != ()},
+        }
+    )
 
 
 def _registrations(consumer: ConsumerProps) -> Registrations | None:

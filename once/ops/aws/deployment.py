@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 from botocore.exceptions import ClientError
 
@@ -30,6 +30,9 @@ class DeployedConsumer:
         events: event types that it takes from other consumers.
         isolation_queue_url: its isolation queue; None with a batch size of 1.
         renamed_from: its first name if it was renamed.
+        keys: the key rule of each event type, by name and arguments; without the rules that could
+            not be read at synthesis.
+        volatile: the volatile fields of the event types that have some; None if not known.
     """
 
     name: str
@@ -40,6 +43,8 @@ class DeployedConsumer:
     events: tuple[str, ...] = ()
     isolation_queue_url: str | None = None
     renamed_from: str | None = None
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    volatile: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
     @property
     def identity(self) -> str:
@@ -186,8 +191,16 @@ def _words(outputs: Mapping[str, str], prefix: str) -> list[str]:
     return sorted(key.removeprefix(prefix) for key in outputs if key.startswith(prefix))
 
 
-def _types(taken: str) -> dict[str, tuple[str, ...]]:
-    return {kind: tuple(types) for kind, types in json.loads(taken).items()}
+def _types(taken: str) -> dict[str, Any]:
+    found = json.loads(taken)
+    return {
+        **{kind: tuple(found[kind]) for kind in ("external", "events")},
+        **{kind: _tuples(found[kind]) for kind in ("keys", "volatile")},
+    }
+
+
+def _tuples(lists: Mapping[str, list[str] | None]) -> dict[str, tuple[str, ...] | None]:
+    return {name: None if one is None else tuple(one) for name, one in lists.items()}
 
 
 def _snake(words: str) -> str:

@@ -25,7 +25,10 @@ OUTPUTS = {
     "IsolationRelayedMail2": "isolation",
     "DeadLettersRelayedMail2": "letters",
     "IdentityRelayedMail2": "mail",
-    "TakesRelayedMail2": '{"external": ["a"], "events": ["b"]}',
+    "TakesRelayedMail2": (
+        '{"external": ["a"], "events": ["b"], "keys": {"a": ["field", "id"]}, '
+        '"volatile": {"a": ["sent"], "b": null}}'
+    ),
 }
 
 
@@ -39,6 +42,8 @@ def test_outputs_of_deployed_stacks_are_read() -> None:
         events=("b",),
         isolation_queue_url="isolation",
         renamed_from="mail",
+        keys={"a": ("field", "id")},
+        volatile={"a": ("sent",), "b": None},
     )
     assert mail.identity == "mail"
     assert Deployment.of("once", OUTPUTS) == Deployment(

@@ -11,8 +11,8 @@ import typer
 from demo.console import console, print_failure, step
 from demo.deployed_shop import deploy_service
 from demo.payment_sandbox import PaymentSandbox, payment_sandbox
+from demo.scenarios import change, hostile
 from demo.scenarios.faults import faults
-from demo.scenarios.hostile import APP, hostile
 from demo.scenarios.outage import outage
 from emulator.child_processes import ProcessFailed
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
@@ -34,13 +34,18 @@ class Scenario(StrEnum):
     """The payment provider is down until messages are dead-lettered; then they are redriven."""
     HOSTILE = "hostile"
     """Poison, bombs, forgeries and fatal messages ahead of healthy ones."""
+    CHANGE = "change"
+    """A rename, a faulty version and a removed consumer under traffic."""
 
 
 _FUNCTIONS: dict[Scenario, ScenarioFunction] = {
     Scenario.FAULTS: faults,
     Scenario.OUTAGE: outage,
-    Scenario.HOSTILE: hostile,
+    Scenario.HOSTILE: hostile.hostile,
+    Scenario.CHANGE: change.change,
 }
+_APPS = {Scenario.HOSTILE: hostile.APP, Scenario.CHANGE: change.APP}
+"""The CDK apps of scenarios that deploy more than the shop."""
 
 
 @app.command()
@@ -74,10 +79,9 @@ def run_scenario(scenario: Scenario, *, keep: bool) -> int:
 
 
 def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: Scenario) -> bool:
-    cdk_app = APP if scenario is Scenario.HOSTILE else None
     with step("deploying: cdk bootstrap, cdk deploy"):
         started = time.monotonic()
-        deployment = deploy_service(aws, sandbox.url, app=cdk_app)
+        deployment = deploy_service(aws, sandbox.url, app=_APPS.get(scenario))
         seconds = time.monotonic() - started
     return _FUNCTIONS[scenario](aws, sandbox, deployment, seconds)
 

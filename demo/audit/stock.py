@@ -7,7 +7,8 @@ from demo.audit.evidence import Evidence, Item, Manifest, number, text
 from demo.audit.findings import Findings
 from demo.audit.orders import expected_end
 
-_RESERVATION_STATUS = {"paid": "sold", "refused": "refused", "declined": "released"}
+RESERVATION_STATUS = {"paid": "sold", "refused": "refused", "declined": "released"}
+"""The status at which a reservation must end, by that of its order."""
 _HOLDING = ("reserved", "sold")
 
 
@@ -34,7 +35,7 @@ def _audit_reservation(
 ) -> None:
     own = order["lines"][0]
     times = moved[own["sku"]] // own["quantity"]
-    end = _RESERVATION_STATUS[expected_end(order)]
+    end = RESERVATION_STATUS[expected_end(order)]
     findings.refused += status == "refused"
     findings.unfinished += status == "reserved"
     if end == "sold":

@@ -1,0 +1,89 @@
+"""Audit of a change: what was lost, doubled, or left unfinished on the way.
+
+Like `demo.audit`, it shares no code with the library.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from demo.audit.evidence import Evidence, Manifest, number, text
+from demo.audit.findings import Findings
+from demo.audit.orders import expected_end
+from demo.audit.stock import RESERVATION_STATUS
+
+REMOVED = "loyalty"
+"""The consumer that is removed; it gives a point for each order."""
+
+Letter = tuple[str, str]
+"""A dead letter: its consumer, and its order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeEvidence:
+    """What is known of a change besides the state of the systems after it.
+
+    Attributes:
+        due: orders that were sent before the removal began, so that each must have its point.
+        seen: dead letters that existed on the way.
+        left: messages that are still in a queue, dead letters included.
+    """
+
+    due: Collection[str]
+    seen: Collection[Letter]
+    left: int
+
+
+def count_change(
+    findings: Findings, manifest: Manifest, evidence: Evidence, change: ChangeEvidence
+) -> dict[str, int]:
+    """Return the figures that must be 0, by their key in the report.
+
+    Args:
+        findings: the audit of the shop.
+        manifest: the messages that were sent.
+        evidence: access to the systems.
+        change: what was noted on the way.
+    """
+    points = {name: number(item, "points") for name, item in _points(evidence).items()}
+    ended = _ended(manifest, evidence)
+    return {
+        "lost": findings.lost + len({*change.due} - points.keys()),
+        "doubled": findings.doubled + sum(count - 1 for count in points.values()),
+        "letters_lost": len(_lost_letters(change.seen, ended, points.keys())),
+        "unfinished": findings.unfinished + change.left,
+    }
+
+
+def letters_of(consumer: str, messages: Iterable[Mapping[str, Any]]) -> set[Letter]:
+    """Return the dead letters of a consumer, by the order that each is about."""
+    return {(consumer, str(json.loads(each["Body"])["data"]["order_id"])) for each in messages}
+
+
+def _points(evidence: Evidence) -> Mapping[str, Any]:
+    return evidence.by_key("points", "order_id")
+
+
+def _ended(manifest: Manifest, evidence: Evidence) -> set[str]:
+    """Return the orders of which every consumer has done its part."""
+    orders = evidence.by_key("orders", "order_id")
+    reservations = evidence.by_key("reservations", "order_id")
+    return {
+        order["order_id"]
+        for order in manifest["orders"]
+        if text(orders.get(order["order_id"], {}), "status") == expected_end(order)
+        and text(reservations.get(order["order_id"], {}), "status")
+        == RESERVATION_STATUS[expected_end(order)]
+    }
+
+
+def _lost_letters(
+    seen: Iterable[Letter], ended: Collection[str], counted: Collection[str]
+) -> list[Letter]:
+    """Return the letters whose order lacks what the consumer of the letter does for it."""
+    return [
+        (consumer, order)
+        for consumer, order in seen
+        if order not in (counted if consumer == REMOVED else ended)
+    ]

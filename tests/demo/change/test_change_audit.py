@@ -1,0 +1,67 @@
+"""The audit of a change counts what is missing, what is there twice, and what is left."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from demo.audit import Findings
+from demo.scenarios.change.change_audit import ChangeEvidence, count_change, letters_of
+
+ORDER = {"order_id": "o-1", "refused": False, "declined": False}
+CLEAN = {"lost": 0, "doubled": 0, "letters_lost": 0, "unfinished": 0}
+LETTERS = {("inventory", "o-1"), ("loyalty", "o-1")}
+
+
+def count(
+    *,
+    status: str = "paid",
+    reservation: str = "sold",
+    points: int = 1,
+    left: int = 0,
+    **findings: Any,
+) -> dict[str, int]:
+    """Return the figures of one order that was due and had a dead letter at two consumers."""
+    tables = {
+        "orders": {"o-1": {"status": {"S": status}}},
+        "reservations": {"o-1": {"status": {"S": reservation}}},
+        "points": {"o-1": {"points": {"N": str(points)}}} if points else {},
+    }
+    evidence = SimpleNamespace(by_key=lambda table, _: tables[table])
+    return count_change(
+        Findings(sent=1, distinct=1, **findings),
+        {"orders": [ORDER]},
+        cast(Any, evidence),
+        ChangeEvidence(due={"o-1"}, seen=LETTERS, left=left),
+    )
+
+
+def test_a_change_without_harm_counts_nothing() -> None:
+    assert count() == CLEAN
+
+
+@pytest.mark.parametrize(
+    ("harm", "figures"),
+    [
+        ({"lost": 1}, {"lost": 1}),
+        ({"doubled": 2}, {"doubled": 2}),
+        ({"unfinished": 3}, {"unfinished": 3}),
+        ({"left": 1}, {"unfinished": 1}),
+        ({"points": 3}, {"doubled": 2}),
+        ({"points": 0}, {"lost": 1, "letters_lost": 1}),
+        ({"reservation": "reserved"}, {"letters_lost": 1}),
+        ({"status": "placed"}, {"letters_lost": 1}),
+    ],
+    ids=[
+        *("an effect lost", "effects doubled", "orders without an end", "a message left"),
+        *("points given again", "a point missing", "a reservation held", "an order held"),
+    ],
+)
+def test_each_harm_is_counted(harm: dict[str, Any], figures: dict[str, int]) -> None:
+    assert count(**harm) == CLEAN | figures
+
+
+def test_letters_are_known_by_consumer_and_order() -> None:
+    bodies = ['{"data": {"order_id": "o-1"}}', '{"data": {"order_id": "o-2"}}']
+    found = letters_of("inventory", [{"Body": body} for body in bodies])
+    assert found == {("inventory", "o-1"), ("inventory", "o-2")}

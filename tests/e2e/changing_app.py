@@ -1,0 +1,29 @@
+"""Two consumers in the phases of a change: `probe` is renamed, `loyalty` removed."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import aws_cdk as cdk
+
+from demo.scenarios.change.app import LOYALTY
+from once.cdk import ConsumerProps, SynthError
+from stacks.assembly import assemble, synthesize
+from tests.e2e.app import FUNCTIONS, PROBE
+
+GAUGE = replace(PROBE, name="gauge", renamed_from="probe")
+
+PHASES: Mapping[str, Sequence[ConsumerProps]] = {
+    "before": (PROBE, LOYALTY),
+    "renaming": (PROBE, GAUGE, LOYALTY),
+    "retiring": (replace(PROBE, retiring=True), GAUGE, replace(LOYALTY, retiring=True)),
+    "after": (GAUGE,),
+}
+
+if __name__ == "__main__":
+    app = cdk.App()
+    try:
+        assemble(app, PHASES[app.node.get_context("phase")], FUNCTIONS / "none")
+        synthesize(app)
+    except SynthError as error:
+        sys.exit(f"\n{error}\n")

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from once.cdk.monitoring.dashboard import tables_row
     from once.cdk.nag import acknowledge_finding
     from once.cdk.outbox_relay import OutboxRelay, RelayFailures
-    from once.cdk.props import ConsumerProps, TableProps, event_sources, output_key
+    from once.cdk.props import (
+        ConsumerProps,
+        Rollout,
+        TableProps,
+        event_sources,
+        output_key,
+    )
     from once.cdk.tables import DedupTable, RetainedTable
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
@@ -34,6 +40,7 @@ __all__ = [
     "OutboxRelay",
     "RelayFailures",
     "RetainedTable",
+    "Rollout",
     "StackOutput",
     "SynthError",
     "TableProps",
@@ -59,6 +66,7 @@ _MODULES = {
     "OutboxRelay": "outbox_relay",
     "RelayFailures": "outbox_relay",
     "RetainedTable": "tables",
+    "Rollout": "props",
     "SynthError": "errors",
     "TableProps": "props",
     "Topics": "topics",

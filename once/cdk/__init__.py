@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from once.cdk.monitoring.alarms import add_table_alarms
     from once.cdk.monitoring.dashboard import tables_row
     from once.cdk.nag import acknowledge_finding
+    from once.cdk.operators import OperatorPolicies
     from once.cdk.outbox_relay import OutboxRelay, RelayFailures
     from once.cdk.props import (
         ConsumerProps,
@@ -37,6 +38,7 @@ __all__ = [
     "DedupTable",
     "DeploymentConfig",
     "IdempotentConsumer",
+    "OperatorPolicies",
     "OutboxRelay",
     "RelayFailures",
     "RetainedTable",
@@ -63,6 +65,7 @@ _MODULES = {
     "DedupTable": "tables",
     "DeploymentConfig": "deployment_config",
     "IdempotentConsumer": "idempotent_consumer",
+    "OperatorPolicies": "operators",
     "OutboxRelay": "outbox_relay",
     "RelayFailures": "outbox_relay",
     "RetainedTable": "tables",

@@ -21,7 +21,7 @@ NAMES = {
     "once.cdk": {
         *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
         *("RelayFailures", "RetainedTable", "StackOutput", "SynthError", "TableProps", "Topics"),
-        "Rollout",
+        *("OperatorPolicies", "Rollout"),
         *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
         *("deployment_faults", "event_sources", "make_alarm_topic", "notify", "output_key"),
         *("tables_row", "unmanaged_mapping_faults"),
@@ -37,6 +37,7 @@ SIGNATURES = {
     "topics=None, unrouted=None, relay=None, sources=None, config=None",
     "OutboxRelay": "scope, *, topic, publishes, dedup_table, failures=None, config=None",
     "UnroutedEvents": "scope, *, topics, consumers, config=None",
+    "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, config=None",
     "DedupTable": "scope, construct_id",
     "RetainedTable": "scope, construct_id, props, **extra",
     "RelayFailures": "scope, construct_id",

@@ -22,6 +22,9 @@ RELAY = "outbox_relay"
 UNROUTED = "unrouted"
 """The function that finds the events no consumer subscribes to, and the queue that keeps them."""
 
+LIVE_ALIAS = "live"
+"""Alias of each function: the published version that its queues or its stream invoke."""
+
 EVENT_TYPE_ATTRIBUTE = "type"
 """Message attribute on the topic; each queue's filter policy selects by it."""
 

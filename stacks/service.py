@@ -11,6 +11,7 @@ from once.cdk import (
     ConsumerProps,
     DeploymentConfig,
     IdempotentConsumer,
+    OperatorPolicies,
     OutboxRelay,
     StackOutput,
     Topics,
@@ -86,6 +87,7 @@ class ServiceStack(Stack):
         CfnOutput(self, StackOutput.SWEEP_QUEUE, value=self.unrouted.sweep.queue_url)
         add_table_alarms(self, f"{config.service}-{DEDUP}", state.dedup_table)
         self._add_alarm_topic()
+        self._add_operator_policies(config, state)
         if not config.local:  # the embedded AWS has no metrics to show
             self._add_dashboard(config.service, state.tables)
 
@@ -106,6 +108,21 @@ class ServiceStack(Stack):
         topic = make_alarm_topic(self)
         notify(topic, self.node.find_all())
         CfnOutput(self, "AlarmTopic", value=topic.topic_arn)
+
+    def _add_operator_policies(self, config: DeploymentConfig, state: StateStack) -> None:
+        operators = OperatorPolicies(
+            self,
+            consumers=self.consumers,
+            dedup_table=state.dedup_table,
+            topics=self.topics,
+            relay=self.relay,
+            unrouted=self.unrouted,
+            config=config,
+        )
+        made = {"OperatorReads": operators.read_only, "OperatorChanges": operators.changes}
+        for name, policies in made.items():
+            arns = ",".join(policy.managed_policy_arn for policy in policies)
+            CfnOutput(self, name, value=arns)
 
     def _add_dashboard(self, name: str, tables: Mapping[str, dynamodb.ITable]) -> None:
         rows = [

@@ -24,8 +24,16 @@ if TYPE_CHECKING:
     from once.cdk.monitoring.dashboard import tables_row
     from once.cdk.nag import acknowledge_finding
     from once.cdk.operator_log import OperatorLog
+    from once.cdk.operators import OperatorPolicies
     from once.cdk.outbox_relay import OutboxRelay, RelayFailures
-    from once.cdk.props import ConsumerProps, TableProps, event_sources, output_key, published_types
+    from once.cdk.props import (
+        ConsumerProps,
+        Rollout,
+        TableProps,
+        event_sources,
+        output_key,
+        published_types,
+    )
     from once.cdk.tables import DedupTable, RetainedTable
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
@@ -37,9 +45,11 @@ __all__ = [
     "DeploymentConfig",
     "IdempotentConsumer",
     "OperatorLog",
+    "OperatorPolicies",
     "OutboxRelay",
     "RelayFailures",
     "RetainedTable",
+    "Rollout",
     "StackOutput",
     "SynthError",
     "TableProps",
@@ -67,9 +77,11 @@ _MODULES = {
     "DeploymentConfig": "deployment_config",
     "IdempotentConsumer": "idempotent_consumer",
     "OperatorLog": "operator_log",
+    "OperatorPolicies": "operators",
     "OutboxRelay": "outbox_relay",
     "RelayFailures": "outbox_relay",
     "RetainedTable": "tables",
+    "Rollout": "props",
     "SynthError": "errors",
     "TableProps": "props",
     "Topics": "topics",

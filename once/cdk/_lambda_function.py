@@ -70,6 +70,8 @@ def make_function(
             "POWERTOOLS_SERVICE_NAME": full_name,
             "POWERTOOLS_LOG_LEVEL": config.log_level,
         },
+        # Retained versions would fill the account's code storage.
+        current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.DESTROY),
     )
     # `tracing=` would add a second policy to the role, which has this permission already.
     cast(lambda_.CfnFunction, function.node.default_child).tracing_config = TRACED

@@ -72,18 +72,18 @@ def consumer_role(
     statements = [
         *_dedup_statements(consumer, dedup_table.table_arn, local=local),
         *_table_statements([table.table_arn for table in tables]),
-        _allow("ConsumeOwnQueues", consume, *(queue.queue_arn for queue in queues)),
-        _allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
-        _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+        allow("ConsumeOwnQueues", consume, *(queue.queue_arn for queue in queues)),
+        allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
+        allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
     keys = [key.key_arn for queue in queues if (key := queue.encryption_master_key)]
     if keys:  # an existing queue may be encrypted with a customer managed key
-        statements.append(_allow("DecryptMessages", ["kms:Decrypt"], *keys))
+        statements.append(allow("DecryptMessages", ["kms:Decrypt"], *keys))
     if isolation is not None:
         send = ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if local else [])]
-        statements.append(_allow("Isolate", send, isolation.queue_arn))
+        statements.append(allow("Isolate", send, isolation.queue_arn))
     if secret_arns:
-        statements.append(_allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
+        statements.append(allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
     if sender is not None:
         statements.append(_send_email(scope, sender, local=local))
     role = _role(scope, "Consumer", statements)
@@ -104,8 +104,8 @@ def _dedup_statements(
     writes = [PUT, *([UPDATE] if consumer.has_effects else [])]
     conditions = {**ONLY_IN_TRANSACTIONS, **own}
     return [
-        _allow("WriteOwnRecordsInTransactions", writes, arn, conditions=conditions),
-        _allow("ReadOwnRecords", READS, arn, conditions=own),
+        allow("WriteOwnRecordsInTransactions", writes, arn, conditions=conditions),
+        allow("ReadOwnRecords", READS, arn, conditions=own),
     ]
 
 
@@ -121,9 +121,9 @@ def _table_statements(arns: Sequence[str]) -> list[iam.PolicyStatement]:
     if not arns:
         return []
     return [
-        _allow("WriteInTransactions", WRITES, *arns, conditions=ONLY_IN_TRANSACTIONS),
-        _allow("CheckInTransactions", ["dynamodb:ConditionCheckItem"], *arns),
-        _allow("Read", READS, *arns),
+        allow("WriteInTransactions", WRITES, *arns, conditions=ONLY_IN_TRANSACTIONS),
+        allow("CheckInTransactions", ["dynamodb:ConditionCheckItem"], *arns),
+        allow("Read", READS, *arns),
     ]
 
 
@@ -147,11 +147,11 @@ def relay_role(
     # On AWS this action includes batches; the embedded AWS has an action for batches.
     publish = ["sns:Publish", *(["sns:PublishBatch"] if local else [])]
     statements = [
-        _allow("ReadStream", STREAM_ACTIONS, stream_arn),
-        _allow("Publish", publish, topic.topic_arn),
-        _allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
-        _allow("KeepFailures", keep, failures.bucket_arn, objects, conditions=ours),
-        _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+        allow("ReadStream", STREAM_ACTIONS, stream_arn),
+        allow("Publish", publish, topic.topic_arn),
+        allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
+        allow("KeepFailures", keep, failures.bucket_arn, objects, conditions=ours),
+        allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
     role = _role(scope, "Relay", statements)
     acknowledge_finding(
@@ -167,19 +167,19 @@ def sweep_role(
 ) -> iam.Role:
     """Return the role of the function that reads `sweep` and sends to `unrouted`."""
     statements = [
-        _allow("ConsumeSweep", MAPPING_ACTIONS, sweep.queue_arn),
-        _allow("KeepUnrouted", ["sqs:SendMessage"], unrouted.queue_arn),
-        _allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+        allow("ConsumeSweep", MAPPING_ACTIONS, sweep.queue_arn),
+        allow("KeepUnrouted", ["sqs:SendMessage"], unrouted.queue_arn),
+        allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
     return _role(scope, "Sweep", statements)
 
 
 def _send_email(scope: Construct, sender: str, *, local: bool) -> iam.PolicyStatement:
     if local:  # the embedded AWS checks neither identities nor the sender
-        return _allow("SendEmail", ["ses:SendEmail"], "*")
+        return allow("SendEmail", ["ses:SendEmail"], "*")
     identities = Stack.of(scope).format_arn(service="ses", resource="identity", resource_name="*")
     only_as_sender = {"StringEquals": {"ses:FromAddress": sender}}
-    return _allow("SendEmail", ["ses:SendEmail"], identities, conditions=only_as_sender)
+    return allow("SendEmail", ["ses:SendEmail"], identities, conditions=only_as_sender)
 
 
 def _arn_in_findings(scope: Construct, bucket: s3.IBucket) -> str:
@@ -197,7 +197,7 @@ def _arn_in_findings(scope: Construct, bucket: s3.IBucket) -> str:
 
 
 def _role(scope: Construct, policy: str, statements: Sequence[iam.PolicyStatement]) -> iam.Role:
-    every = [*statements, _allow("Trace", TRACE_ACTIONS, "*")]
+    every = [*statements, allow("Trace", TRACE_ACTIONS, "*")]
     role = iam.Role(
         scope,
         "Role",
@@ -212,12 +212,13 @@ def _role(scope: Construct, policy: str, statements: Sequence[iam.PolicyStatemen
     return role
 
 
-def _allow(
+def allow(
     sid: str,
     actions: Sequence[str],
     *resources: str,
     conditions: Mapping[str, Any] | None = None,
 ) -> iam.PolicyStatement:
+    """Return a statement that allows actions."""
     # Statements with a name are never merged: a condition stays with its own actions.
     return iam.PolicyStatement(
         sid=sid, actions=list(actions), resources=list(resources), conditions=conditions

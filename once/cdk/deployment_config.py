@@ -11,7 +11,7 @@ from typing import Any, Self
 from aws_cdk import aws_lambda as lambda_
 from constructs import Node
 
-from once.cdk.props import ConsumerProps
+from once.cdk.props import ConsumerProps, Rollout
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.settings import TIME_MARGIN_MS
 
@@ -47,6 +47,8 @@ class DeploymentConfig:
         provider_retry_days: the time for which a webhook provider sends an event again.
         log_level: level of the functions' logs.
         group_commit: False to have each message of every consumer commit in a request of its own.
+        gradual_rollout: False to move every consumer's traffic at once, whatever its `rollout`:
+            CodeDeploy does not start while one of the consumer's alarms is active.
         email_sender: the address that e-mail comes from.
         python_runtime: minor version of the Lambda runtime; by default that of the Python which
             synthesizes, on which the tests ran.
@@ -63,6 +65,7 @@ class DeploymentConfig:
     provider_retry_days: int = 3
     log_level: str = "INFO"
     group_commit: bool = True
+    gradual_rollout: bool = True
     email_sender: str = "orders@example.com"
     python_runtime: str = _this_python()
     runtime_lock: Path = RUNTIME_LOCK
@@ -136,6 +139,8 @@ class DeploymentConfig:
         """Return the consumer as it is deployed here: on the embedded AWS, with short times."""
         if not self.group_commit:
             consumer = replace(consumer, group_size=1)
+        if self.local or not self.gradual_rollout:  # the embedded AWS has no CodeDeploy
+            consumer = replace(consumer, rollout=Rollout.ALL_AT_ONCE)
         if not self.local:
             return consumer
         effects = min(consumer.effect_timeout_seconds, 2)
@@ -205,6 +210,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "provider_retry_days": _count,
     "log_level": _level,
     "group_commit": _flag,
+    "gradual_rollout": _flag,
     "email_sender": _address,
     "python_runtime": _python,
 }

@@ -8,11 +8,14 @@ from aws_cdk import Annotations, Duration
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
-from constructs import Construct
+from constructs import Construct, IDependable
 
+from once.cdk._consumer_settings import consumer_settings, handler_variables
 from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._permissions import consumer_role
+from once.cdk._queue_mappings import map_isolation, map_queue
 from once.cdk._queues import make_dead_letters, make_queue, retain_messages
+from once.cdk._rollout import make_alias, shift_gradually
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.consumer_set import deployment_faults
 from once.cdk.checks.handlers import UNREAD, unread_handlers
@@ -28,17 +31,14 @@ from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import Topics
 from once.schema import Limits
-from once.settings import Settings, TableSettings
-
-ISOLATION_CONCURRENCY = 2
-"""The least that Lambda accepts. Messages that end the function must not use up its concurrency."""
 
 
 class IdempotentConsumer(Construct):
     """A consumer: its function, the queues that the function reads, dead letters and alarms.
 
     The attributes are its parts. `props` are its properties as they are deployed, `isolation` is
-    None if every batch holds one message.
+    None if every batch holds one message. The queues invoke `alias`, which points to a published
+    version of `function`.
 
     An existing `queue` is not changed. If it is imported by its ARN, synthesis cannot check these
     attributes, which must hold: it is a standard queue; its visibility timeout is at least
@@ -83,9 +83,8 @@ class IdempotentConsumer(Construct):
         super().__init__(scope, props.name)
         self.node.add_metadata(CONSTRUCT_METADATA, props.name)
         self._config = config or DeploymentConfig.from_context(self.node, props.parameters)
-        self._sources = sources or {}
         published = None if relay is None else relay.publishes.get(props.identity, ())
-        wiring = Wiring(tables or {}, secrets or {}, self._sources, queue, topics, published)
+        wiring = Wiring(tables or {}, secrets or {}, sources or {}, queue, topics, published)
         self._check(props, wiring)
         self.props = self._config.adapt(props)
         self._name = f"{self._config.service}-{props.name}"
@@ -94,13 +93,14 @@ class IdempotentConsumer(Construct):
         self.queue = queue or self._make_queue("Queue", self._name)
         self.isolation = self._make_isolation()
         self.function = self._make_function(dedup_table, wiring)
-        self._map()
-        if self.isolation is not None:
-            self._map_isolation(self.isolation)
+        # The relay dead-letters a type that it does not know yet.
+        self.alias = make_alias(self, self.function, after=[relay.alias] if relay else [])
+        serving: list[IDependable] = [self.alias, *self._map()]
         if topics is not None:
-            topics.subscribe(self.queue, props, dead_letters=unrouted)
+            topics.subscribe(self.queue, props, dead_letters=unrouted, after=serving)
         retain_messages(self, self._config)
-        add_consumer_alarms(self, self._monitored, local=self._config.local)
+        alarms = add_consumer_alarms(self, self._monitored, local=self._config.local)
+        shift_gradually(self, self.alias, self.props.rollout, alarms)
 
     def dashboard_row(self) -> Row:
         """Return this consumer's graphs."""
@@ -153,7 +153,16 @@ class IdempotentConsumer(Construct):
         props = self.props
         tables = {table.name: wiring.tables[table.name] for table in props.tables}
         secrets = {name: wiring.secrets[name] for name in props.secrets}
-        settings = self._settings(dedup_table, tables)
+        settings = consumer_settings(
+            props,
+            self._config,
+            queue=self.queue,
+            isolation=self.isolation,
+            dead_letters=self.dead_letters,
+            dedup_table=dedup_table,
+            tables=tables,
+            sources=wiring.sources,
+        )
         log_group = make_log_group(self, self._name)
         role = consumer_role(
             self,
@@ -177,70 +186,21 @@ class IdempotentConsumer(Construct):
             log_group=log_group,
             timeout_seconds=props.timeout_seconds,
             memory_mb=props.memory_mb,
-            environment={**settings.to_env(), **self._handler_environment(secrets)},
+            environment={
+                **settings.to_env(),
+                **handler_variables(props, self._config, secrets),
+            },
         )
 
     @property
     def _queues(self) -> list[sqs.IQueue]:
         return [self.queue] if self.isolation is None else [self.queue, self.isolation]
 
-    def _settings(
-        self, dedup_table: dynamodb.ITable, tables: Mapping[str, dynamodb.ITable]
-    ) -> Settings:
-        return Settings(
-            consumer=self.props.identity,
-            event_types=self.props.event_types,
-            sources=self._sources,
-            queue_url=self.queue.queue_url,
-            dead_letter_url=self.dead_letters.queue_url,
-            dedup_table=dedup_table.table_name,
-            tables={
-                table.name: TableSettings(name=tables[table.name].table_name, key=table.keys)
-                for table in self.props.tables
-            },
-            dedup_window_seconds=self._config.dedup_window_seconds,
-            publishes=self.props.publishes,
-            max_receive_count=self.props.max_receive_count,
-            time_margin_ms=self._config.time_margin_ms,
-            effect_timeout_seconds=self.props.effect_timeout_seconds,
-            lease_margin_seconds=self._config.lease_margin_seconds,
-            group_size=self.props.group_size,
-            commit_threads=self.props.commit_threads,
-            isolation_queue_url=None if self.isolation is None else self.isolation.queue_url,
-            **self._config.backoff,
-        )
-
-    def _handler_environment(self, secrets: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables that the handler reads, and the library does not."""
-        sender = {"EMAIL_SENDER": self._config.email_sender} if self.props.sends_email else {}
-        return {
-            **{f"SECRET_{name.upper()}": arn for name, arn in secrets.items()},
-            **{name.upper(): self._config.parameters[name] for name in self.props.parameters},
-            **sender,
-        }
-
-    def _map(self) -> None:
-        lambda_.EventSourceMapping(
-            self,
-            "Mapping",
-            target=self.function,
-            event_source_arn=self.queue.queue_arn,
-            batch_size=self.props.batch_size,
-            max_batching_window=Duration.seconds(self.props.batch_window_seconds),
-            max_concurrency=self.props.max_concurrency,
-            report_batch_item_failures=True,
-        )
-
-    def _map_isolation(self, queue: sqs.IQueue) -> None:
-        lambda_.EventSourceMapping(
-            self,
-            "IsolationMapping",
-            target=self.function,
-            event_source_arn=queue.queue_arn,
-            batch_size=1,
-            max_concurrency=ISOLATION_CONCURRENCY,
-            report_batch_item_failures=True,
-        )
+    def _map(self) -> list[lambda_.EventSourceMapping]:
+        mappings = [map_queue(self, self.props, self.alias, self.queue)]
+        if self.isolation is not None:
+            mappings.append(map_isolation(self, self.alias, self.isolation))
+        return mappings
 
 
 def _raise_if_any(props: ConsumerProps, faults: Sequence[str]) -> None:

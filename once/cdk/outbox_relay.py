@@ -16,6 +16,7 @@ from once.cdk import functions
 from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._permissions import relay_role
 from once.cdk._queues import make_dead_letters, retain_messages
+from once.cdk._rollout import make_alias
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.monitoring.alarms import add_relay_alarms
@@ -79,6 +80,7 @@ class OutboxRelay(Construct):
     The function dead-letters an event that cannot be published. While it fails on a whole batch,
     Lambda retries the batch in halves, and writes the failing records into the bucket in the end.
     The attributes are its parts; `publishes` are the event types that each consumer may publish.
+    The stream invokes `alias`, which points to a published version of `function`.
 
     Args:
         scope: the stack.
@@ -127,6 +129,7 @@ class OutboxRelay(Construct):
             local=self._config.local,
         )
         self.function = self._make_function(topic, log_group)
+        self.alias = make_alias(self, self.function)
         self._mapping = self._map(failures)
         add_relay_alarms(
             self,
@@ -171,7 +174,7 @@ class OutboxRelay(Construct):
         return lambda_.EventSourceMapping(
             self,
             "Mapping",
-            target=self.function,
+            target=self.alias,
             event_source_arn=self._stream,
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             filters=[lambda_.FilterCriteria.filter(OUTBOX)],

@@ -2,9 +2,28 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 
 from once.schema import Limits, source_of
+
+
+class Rollout(Enum):
+    """How a deployment moves a consumer's traffic to its new version.
+
+    The names are those of CodeDeploy's configurations. With a canary, a tenth of the invocations
+    use the new version for the given time. With the linear ones, a further tenth each time.
+    """
+
+    ALL_AT_ONCE = auto()
+    CANARY_10_PERCENT_5_MINUTES = auto()
+    CANARY_10_PERCENT_10_MINUTES = auto()
+    CANARY_10_PERCENT_15_MINUTES = auto()
+    CANARY_10_PERCENT_30_MINUTES = auto()
+    LINEAR_10_PERCENT_EVERY_1_MINUTE = auto()
+    LINEAR_10_PERCENT_EVERY_2_MINUTES = auto()
+    LINEAR_10_PERCENT_EVERY_3_MINUTES = auto()
+    LINEAR_10_PERCENT_EVERY_10_MINUTES = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +74,9 @@ class ConsumerProps:
         group_size: the most messages that commit in one request; 1 to have each commit alone.
         commit_threads: the number of such requests that are made side by side.
         memory_mb: memory of its function.
+        rollout: how a deployment moves its traffic to a new version. Unless that is all at once,
+            CodeDeploy moves the traffic back if an alarm on the consumer's errors, new dead letters
+            or circuit breaker fires meanwhile, and the deployment fails.
         renamed_from: the first name of a renamed consumer, for good. It stays the consumer's
             identity: the one that `Consumer(…)` names, that dedup keys begin with, and that is the
             source of its events. The line of the old name may stand beside the new one: both have
@@ -84,6 +106,7 @@ class ConsumerProps:
     group_size: int = field(default=10, kw_only=True)
     commit_threads: int = field(default=4, kw_only=True)
     memory_mb: int = field(default=512, kw_only=True)
+    rollout: Rollout = field(default=Rollout.ALL_AT_ONCE, kw_only=True)
     renamed_from: str | None = field(default=None, kw_only=True)
     retiring: bool = field(default=False, kw_only=True)
     folder: Path | None = field(default=None, kw_only=True)

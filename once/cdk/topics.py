@@ -1,6 +1,7 @@
 """The two topics: producers publish to `ingress`, and the relay alone publishes to `events`."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Self
 
 from aws_cdk import CfnOutput, Stack
@@ -9,7 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
-from constructs import Construct
+from constructs import Construct, DependencyGroup, IDependable
 
 from once.cdk._queues import retain_messages
 from once.cdk.deployment_config import DeploymentConfig
@@ -27,10 +28,12 @@ class Topics:
     Attributes:
         ingress: the topic of the producers.
         events: the topic of the events that consumers publish through the relay.
+        subscribed: the subscriptions of consumers, those made later included.
     """
 
     ingress: sns.Topic
     events: sns.Topic
+    subscribed: DependencyGroup = field(default_factory=DependencyGroup, init=False)
 
     @classmethod
     def make(cls, scope: Construct, *, config: DeploymentConfig | None = None) -> Self:
@@ -53,7 +56,12 @@ class Topics:
         return topics
 
     def subscribe(
-        self, queue: sqs.IQueue, props: ConsumerProps, *, dead_letters: sqs.IQueue | None
+        self,
+        queue: sqs.IQueue,
+        props: ConsumerProps,
+        *,
+        dead_letters: sqs.IQueue | None,
+        after: Sequence[IDependable],
     ) -> None:
         """Deliver the events that a consumer takes into its queue.
 
@@ -64,12 +72,14 @@ class Topics:
             queue: the queue.
             props: the consumer.
             dead_letters: the queue for events that SNS cannot deliver, if there is one.
+            after: parts that a deployment changes before the subscription: they must handle the
+                types that it adds.
         """
         for topic, types in ((self.ingress, props.external), (self.events, props.events)):
             if types:
                 selected = [NO_EVENT] if props.retiring else list(types)
                 policy = sns.SubscriptionFilter.string_filter(allowlist=selected)
-                topic.add_subscription(
+                subscription = topic.add_subscription(
                     subscriptions.SqsSubscription(
                         queue,
                         raw_message_delivery=True,
@@ -77,6 +87,8 @@ class Topics:
                         dead_letter_queue=dead_letters,
                     )
                 )
+                subscription.node.add_dependency(*after)
+                self.subscribed.add(subscription)
 
     def restrict_events_to(self, role: iam.IRole, *, local: bool) -> None:
         """Deny publishing to `events` to every principal except this role.

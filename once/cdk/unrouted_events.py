@@ -1,18 +1,19 @@
 """The construct of the unrouted queue: published events to which no consumer subscribes."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from aws_cdk import Annotations, Duration
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from once.cdk import functions
 from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._permissions import sweep_role
 from once.cdk._queues import make_queue, restrict_sources, retain_messages
+from once.cdk._rollout import make_alias
 from once.cdk.checks.event_routes import route_warnings
 from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
 from once.cdk.deployment_config import DeploymentConfig
@@ -38,8 +39,8 @@ class UnroutedEvents(Construct):
     that no consumer subscribes to. Synthesis warns of published types without a subscriber and of
     loops through several consumers.
 
-    `queue` is the unrouted queue, and the dead-letter queue of subscriptions; `sweep` and
-    `function` are the other parts.
+    `queue` is the unrouted queue, and the dead-letter queue of subscriptions; `sweep`, `function`
+    and `alias`, the published version that reads `sweep`, are the other parts.
 
     Args:
         scope: the stack.
@@ -79,9 +80,12 @@ class UnroutedEvents(Construct):
                 unrouted_url=self.queue.queue_url,
             )
         )
+        # Until the consumers' subscriptions exist, an event of a new type is unrouted. If it were
+        # dropped by then, it would be lost.
+        self.alias = make_alias(self, self.function, after=[topics.subscribed])
         self._map()
         self._subscribe(topics.ingress)
-        self._subscribe(topics.events, but=internal)
+        self._subscribe(topics.events, but=internal, after=[topics.subscribed])
         retain_messages(self, self._config)
         for warning in route_warnings(consumers):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
@@ -135,7 +139,7 @@ class UnroutedEvents(Construct):
         lambda_.EventSourceMapping(
             self,
             "Mapping",
-            target=self.function,
+            target=self.alias,
             event_source_arn=self.sweep.queue_arn,
             batch_size=BATCH_SIZE,
             max_batching_window=self._window,
@@ -143,10 +147,16 @@ class UnroutedEvents(Construct):
             report_batch_item_failures=True,
         )
 
-    def _subscribe(self, topic: sns.ITopic, *, but: Collection[str] = ()) -> None:
+    def _subscribe(
+        self,
+        topic: sns.ITopic,
+        *,
+        but: Collection[str] = (),
+        after: Sequence[IDependable] = (),
+    ) -> None:
         """Deliver a topic's events to the sweep queue, except those of the types in `but`."""
         others = sns.SubscriptionFilter.string_filter(denylist=list(but))
-        topic.add_subscription(
+        subscription = topic.add_subscription(
             subscriptions.SqsSubscription(
                 self.sweep,
                 # In SNS's envelope: a raw delivery carries ten message attributes at most.
@@ -155,6 +165,7 @@ class UnroutedEvents(Construct):
                 dead_letter_queue=self.queue,
             )
         )
+        subscription.node.add_dependency(*after)
 
 
 def _union(types: Iterable[Collection[str]]) -> tuple[str, ...]:

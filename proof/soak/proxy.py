@@ -6,7 +6,7 @@ It decrypts the calls: a lost answer has arrived here completely, so AWS has exe
 import re
 import ssl
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPSConnection
@@ -19,6 +19,8 @@ from typing import Any
 
 from emulator.certificate import write_certificate
 from emulator.embedded_aws import HOST, EmbeddedAws
+from emulator.function_versions import reconfigured
+from once.schema import LIVE_ALIAS
 from proof.soak.drops import Drop, Drops
 
 _ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
@@ -79,25 +81,20 @@ def rerouted(aws: EmbeddedAws, functions: Sequence[str], proxy: Proxy) -> Iterat
 
     The functions' processes are replaced at the beginning and at the end.
     """
-    client = aws.client("lambda")
-    before = {
-        name: client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+    there = {"AWS_ENDPOINT_URL": proxy.url, "AWS_CA_BUNDLE": str(proxy.certificate)}
+    changes = {
+        name: {"Environment": {"Variables": {**_variables(aws, name), **there}}}
         for name in functions
     }
-    there = {"AWS_ENDPOINT_URL": proxy.url, "AWS_CA_BUNDLE": str(proxy.certificate)}
-    _configure(client, {name: {**variables, **there} for name, variables in before.items()})
-    yield
-    # Not after an error: the embedded AWS is about to end, and replacing processes takes long.
-    _configure(client, before)
+    with reconfigured(aws, LIVE_ALIAS, changes):
+        yield
 
 
-def _configure(client: Any, environments: Mapping[str, Mapping[str, str]]) -> None:
-    for name, variables in environments.items():
-        environment = {"Variables": variables}
-        client.update_function_configuration(FunctionName=name, Environment=environment)
-    changed = client.get_waiter("function_updated_v2")
-    for name in environments:
-        changed.wait(FunctionName=name, WaiterConfig={"Delay": 1})
+def _variables(aws: EmbeddedAws, function: str) -> dict[str, str]:
+    configuration = aws.client("lambda").get_function_configuration(
+        FunctionName=function, Qualifier=LIVE_ALIAS
+    )
+    return dict(configuration["Environment"]["Variables"])
 
 
 class _Server(ThreadingTCPServer):

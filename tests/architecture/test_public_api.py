@@ -21,6 +21,7 @@ NAMES = {
     "once.cdk": {
         *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
         *("RelayFailures", "RetainedTable", "StackOutput", "SynthError", "TableProps", "Topics"),
+        *("OperatorPolicies", "Rollout"),
         *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
         *("deployment_faults", "event_sources", "event_types_output", "make_alarm_topic", "notify"),
         *("output_key", "tables_row", "unmanaged_mapping_faults"),
@@ -37,6 +38,7 @@ SIGNATURES = {
     "topics=None, unrouted=None, relay=None, sources=None, config=None",
     "OutboxRelay": "scope, *, topic, publishes, dedup_table, failures=None, config=None",
     "UnroutedEvents": "scope, *, topics, consumers, config=None",
+    "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, config=None",
     "DedupTable": "scope, construct_id",
     "RetainedTable": "scope, construct_id, props, **extra",
     "RelayFailures": "scope, construct_id",
@@ -48,10 +50,10 @@ FIELDS = {
     TableProps: "name key",
     ConsumerProps: "name events tables external publishes timeout_seconds visibility_seconds "
     "batch_size batch_window_seconds max_concurrency max_receive_count effect_timeout_seconds "
-    "secrets parameters sends_email group_size commit_threads memory_mb "
+    "secrets parameters sends_email group_size commit_threads memory_mb rollout "
     "renamed_from retiring folder",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
-    "group_commit email_sender python_runtime runtime_lock parameters faults",
+    "group_commit gradual_rollout email_sender python_runtime runtime_lock parameters faults",
 }
 
 

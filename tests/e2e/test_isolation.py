@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from demo.quiescence import wait_until_empty
-from once.schema import DeadLetter, Reason
+from emulator.function_versions import reconfigured
+from once.schema import LIVE_ALIAS, DeadLetter, Reason
 from once.testing import cloud_event
 from tests.e2e.deployment import Deployment, attribute
 
@@ -28,19 +29,11 @@ def quick(service: Deployment) -> Iterator[Deployment]:
     """The probe with a short timeout and a short visibility timeout."""
     probe = service.parts.consumer("probe")
     with ExitStack() as stack:
-        stack.enter_context(_timeout(service, probe.function_name))
+        short = {probe.function_name: {"Timeout": TIMEOUT_SECONDS}}
+        stack.enter_context(reconfigured(service.aws, LIVE_ALIAS, short))
         for url in probe.queue_urls:
             stack.enter_context(_visibility(service, url))
         yield service
-
-
-@contextmanager
-def _timeout(service: Deployment, function: str) -> Iterator[None]:
-    client = service.aws.client("lambda")
-    before = client.get_function_configuration(FunctionName=function)["Timeout"]
-    client.update_function_configuration(FunctionName=function, Timeout=TIMEOUT_SECONDS)
-    yield
-    client.update_function_configuration(FunctionName=function, Timeout=before)
 
 
 @contextmanager

@@ -8,11 +8,13 @@ import pytest
 
 from once.cdk.props import ConsumerProps
 from once.schema import RELAY, UNROUTED, Metric
-from tests.stacks.cloud import STATE, Cloud, Json, flat
+from stacks.consumers import CONSUMERS
+from tests.stacks.cloud import STATE, Cloud, Json, flat, name_of
 
 HOUR = 60 * 60
 DAY = 24 * HOUR
 HIDDEN = "ApproximateNumberOfMessagesNotVisible"
+SENT = "NumberOfMessagesSent"
 VISIBLE, AGE = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
 
 ONCE_METRICS = {value for name, value in vars(Metric).items() if name.isupper()}
@@ -66,6 +68,7 @@ def test_alarms_of_a_consumer(cloud: Cloud, consumer: ConsumerProps) -> None:
         return cloud.text(consumer, part, attribute="QueueName")
 
     expected = {
+        "NewLettersAlarm": (SENT, "Sum", 300, 1, queue("DeadLetters")),
         "AgeAlarm": (AGE, "Maximum", 60, 2 * DAY, queue("Queue")),
         "BreakerAlarm": (Metric.BREAKER_OPEN, "Sum", 300, 1, service),
         **on_function(cloud, name),
@@ -105,8 +108,8 @@ def alarm_on_messages(cloud: Cloud, owner: str | ConsumerProps, name: str) -> ob
     return expression, alarm["Threshold"], named
 
 
-def on_messages(queue: str) -> object:
-    common = ("Maximum", 60, queue)
+def on_messages(queue: str, period: int = 60) -> object:
+    common = ("Maximum", period, queue)
     return (
         "visible + hidden",
         1,
@@ -122,9 +125,24 @@ def test_an_operator_who_looks_at_dead_letters_does_not_end_their_alarm(
         assert alarm_on_messages(cloud, owner, "DeadLettersAlarm") == on_messages(queue)
 
 
+@pytest.mark.parametrize("owner", [*CONSUMERS, RELAY, UNROUTED], ids=name_of)
+def test_letters_that_are_there_for_four_days_alarm_however_often_they_are_read(
+    cloud: Cloud, owner: str | ConsumerProps
+) -> None:
+    part = "Queue" if owner == UNROUTED else "DeadLetters"
+    queue = cloud.text(owner, part, attribute="QueueName")
+    alarm = cloud.of(owner, "OldLettersAlarm")
+    assert alarm_on_messages(cloud, owner, "OldLettersAlarm") == on_messages(queue, HOUR)
+    assert alarm["EvaluationPeriods"] * HOUR == 4 * DAY
+    # SQS counts the age of a letter that it moved from its first queue: 8 days at most.
+    assert cloud.of(owner, part)["MessageRetentionPeriod"] > (8 + 4 + 1) * DAY
+
+
 def test_alarms_of_the_relay(cloud: Cloud) -> None:
     given_up = "OnFailureDestinationDeliveredEventCount"
+    letters = cloud.text(RELAY, "DeadLetters", attribute="QueueName")
     assert simple_alarms(cloud, RELAY) == {
+        "NewLettersAlarm": (SENT, "Sum", 300, 1, letters),
         "AgeAlarm": ("IteratorAge", "Maximum", 60, HOUR * 1000, cloud.text(RELAY, "Function")),
         "FailuresAlarm": (given_up, "Sum", 60, 1, cloud.text(RELAY, "Mapping")),
     }
@@ -135,7 +153,9 @@ def test_s3_the_first_unrouted_event_alarms(cloud: Cloud) -> None:
     assert alarm_on_messages(cloud, UNROUTED, "UnroutedAlarm") == on_messages(
         cloud.text(UNROUTED, "Queue", attribute="QueueName")
     )
+    unrouted = cloud.text(UNROUTED, "Queue", attribute="QueueName")
     assert simple_alarms(cloud, UNROUTED) == {
+        "NewLettersAlarm": (SENT, "Sum", 300, 1, unrouted),
         "AgeAlarm": (AGE, "Maximum", 60, 2 * DAY, sweep),
         **on_function(cloud, UNROUTED),
     }
@@ -200,7 +220,7 @@ def test_an_alarm_needs_one_figure_and_names_its_runbook_entry(alarms: list[Json
     for alarm in alarms:
         assert alarm["TreatMissingData"] == "notBreaching"
         assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
-        assert alarm["EvaluationPeriods"] == 1
+        assert alarm["EvaluationPeriods"] == 1 or "#old-dead-letters" in alarm["AlarmDescription"]
         assert DESCRIPTION.fullmatch(alarm["AlarmDescription"])
 
 

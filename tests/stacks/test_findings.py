@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -11,6 +12,7 @@ from cdk_nag import AwsSolutionsChecks
 from cfnlint.api import lint
 from cfnlint.config import ManualArgs
 
+from once.cdk import Rollout
 from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import Cloud, Json, new_app
@@ -33,10 +35,13 @@ def test_cfn_lint_finds_a_wrong_property(cloud: Cloud) -> None:
     assert any("E3030" in finding for finding in lint_findings(wrong))
 
 
+GRADUAL = [replace(line, rollout=Rollout.LINEAR_10_PERCENT_EVERY_1_MINUTE) for line in CONSUMERS]
+
+
 def nag_findings(directory: Path, add: Callable[[cdk.App], object] = lambda _: None) -> set[str]:
     """Return rule and construct of every finding in the app, and in the constructs added to it."""
     app = new_app(directory)
-    assemble(app, CONSUMERS)
+    assemble(app, GRADUAL)
     add(app)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     try:
@@ -62,7 +67,7 @@ def test_cdk_nag_finds_a_bad_queue_and_nothing_else(tmp_path: Path) -> None:
 
 def test_every_acknowledgement_has_a_reason(tmp_path: Path) -> None:
     app = new_app(tmp_path)
-    assert assemble(app, CONSUMERS)
+    assert assemble(app, GRADUAL)
     reasons = [
         reason
         for construct in app.node.find_all()

@@ -77,6 +77,8 @@ def test_outputs_name_every_part_that_an_operator_needs(cloud: Cloud) -> None:
         "RelayDeadLetters": cloud.ref(RELAY, "DeadLetters"),
         "UnroutedQueue": cloud.ref(UNROUTED, "Queue"),
         "SweepQueue": cloud.ref(UNROUTED, "Sweep"),
+        "OperatorReads": cloud.ref("Operators", "ReadOnly"),
+        "OperatorChanges": cloud.ref("Operators", "Changes"),
     }
     for consumer in CONSUMERS:
         expected |= outputs_of(cloud, consumer)

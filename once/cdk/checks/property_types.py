@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from once.cdk.props import ConsumerProps, TableProps
+from once.cdk.props import ConsumerProps, Rollout, TableProps
 
 _A_TYPE = "a tuple of types, such as ('order.placed',)"
 _TEXTS = {
@@ -55,6 +55,10 @@ _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
     int | None: (lambda value: value is None or _is_number(value), "a whole number, or None"),
     bool: (lambda value: isinstance(value, bool), "True or False"),
     str | None: (lambda value: value is None or _is_text(value), "a text, or None"),
+    Rollout: (
+        lambda value: isinstance(value, Rollout),
+        "a member of Rollout, such as Rollout.CANARY_10_PERCENT_15_MINUTES",
+    ),
     Path | None: (lambda value: isinstance(value, Path | None), "a pathlib.Path"),
     tuple[str, ...]: (_are_texts, "a tuple of texts"),
     tuple[TableProps, ...]: (

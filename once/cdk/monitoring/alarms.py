@@ -25,6 +25,11 @@ RUNBOOK = "docs/runbook.md"
 MINUTE = Duration.minutes(1)
 MOMENT = Duration.minutes(5)
 WHILE = Duration.minutes(15)
+HOUR = Duration.hours(1)
+
+OLD_LETTERS_HOURS = 4 * 24
+"""Four days of the 14 that a letter is kept. A letter that SQS moved may already be eight days old
+when it arrives: two days are left then."""
 
 AGE_ALARM_SECONDS = Limits.QUEUE_RETENTION_SECONDS // 2
 """Half the retention: a weekend must fit between the alarm and the deletion of the message."""
@@ -59,24 +64,30 @@ _SHARES = (
 operator has redriven raise no alarm."""
 
 
-def add_consumer_alarms(scope: Construct, consumer: MonitoredConsumer, *, local: bool) -> None:
-    """Add the alarms of a consumer.
+def add_consumer_alarms(
+    scope: Construct, consumer: MonitoredConsumer, *, local: bool
+) -> list[cloudwatch.IAlarm]:
+    """Add the alarms of a consumer, and return those that a faulty new version sets off.
 
     With `local` those on shares are left out: the embedded AWS rejects metric math.
     """
     alarms = _Alarms(scope, consumer.service, local)
     age = consumer.queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
     waits = once_metric(consumer.service, Metric.BREAKER_OPEN, MOMENT)
-    alarms.on_dead_letters(consumer.dead_letters, "dead-letters")
+    new_letters = alarms.on_dead_letters(consumer.dead_letters, "dead-letters")
     alarms.add("AgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", "SQS will soon delete messages")
     if consumer.isolation is not None:
         alarms.on_isolation(consumer.isolation)
-    alarms.add("BreakerAlarm", waits, 1, "breaker-open", "messages wait for what is down")
-    alarms.on_function(consumer.function)
+    faulty = [
+        new_letters,
+        alarms.add("BreakerAlarm", waits, 1, "breaker-open", "messages wait for what is down"),
+        alarms.on_function(consumer.function),
+    ]
     if consumer.has_effects:
         alarms.on_effects()
     if not local:
         alarms.on_shares()
+    return faulty
 
 
 def add_relay_alarms(
@@ -115,6 +126,7 @@ def add_unrouted_alarms(
     """Alarm when an event reached no consumer, and when the sweep function fails."""
     alarms = _Alarms(scope, name, local)
     kept = messages(unrouted, MINUTE, local=local)
+    alarms.on_letters(unrouted)
     age = sweep.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
     alarms.add("UnroutedAlarm", kept, 1, "unrouted-events", "published events reached no consumer")
     alarms.add("AgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", "SQS will soon delete messages")
@@ -145,41 +157,62 @@ class _Alarms:
     local: bool = False
 
     def add(
-        self, part: str, metric: cloudwatch.IMetric, threshold: int, entry: str, what: str
-    ) -> None:
-        """Alarm from the threshold on; `entry` is the anchor in the runbook."""
-        cloudwatch.Alarm(
+        self,
+        part: str,
+        metric: cloudwatch.IMetric,
+        threshold: int,
+        entry: str,
+        what: str,
+        periods: int = 1,
+    ) -> cloudwatch.IAlarm:
+        """Alarm from the threshold on; `entry` is the anchor in the runbook.
+
+        With several `periods`, the threshold must be reached in each of them.
+        """
+        return cloudwatch.Alarm(
             self.scope,
             part,
             metric=metric,
             threshold=threshold,
-            evaluation_periods=1,
+            evaluation_periods=periods,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             # An idle queue reports nothing, and idle is not a fault.
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"{self.name}: {what}. {RUNBOOK}#{entry}",
         )
 
-    def on_dead_letters(self, dead_letters: sqs.IQueue, entry: str) -> None:
+    def on_dead_letters(self, dead_letters: sqs.IQueue, entry: str) -> cloudwatch.IAlarm:
+        """Alarm on present, new and old dead letters; return the alarm on new ones."""
         dead = messages(dead_letters, MINUTE, local=self.local)
         self.add("DeadLettersAlarm", dead, 1, entry, "dead letters wait for a decision")
+        return self.on_letters(dead_letters)
+
+    def on_letters(self, queue: sqs.IQueue) -> cloudwatch.IAlarm:
+        """Alarm on new and on old letters of a queue; return the former."""
+        # Not the age of the oldest message: SQS leaves out messages that were received three times,
+        # and each look at a letter is a receive.
+        there = messages(queue, HOUR, local=self.local)
+        what = "letters have been there for four days and are deleted after 14"
+        self.add("OldLettersAlarm", there, 1, "old-dead-letters", what, OLD_LETTERS_HOURS)
+        # Not a change of the number of letters, which is approximate. A letter that SQS moved by
+        # itself does not count here: the function's errors or throttles come first.
+        sent = queue.metric_number_of_messages_sent(period=MOMENT, statistic=SUM)
+        what = "letters have arrived, perhaps beside others"
+        return self.add("NewLettersAlarm", sent, 1, "new-dead-letters", what)
 
     def on_isolation(self, queue: sqs.IQueue) -> None:
         age = queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
         what = "SQS will soon delete isolated messages"
         self.add("IsolationAgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", what)
 
-    def on_function(self, function: lambda_.IFunction) -> None:
+    def on_function(self, function: lambda_.IFunction) -> cloudwatch.IAlarm:
+        """Alarm on throttles and errors; return the latter."""
         errors = function.metric_errors(period=WHILE, statistic=SUM)
         throttles = function.metric_throttles(period=WHILE, statistic=SUM)
-        self.add("ErrorsAlarm", errors, ERRORS, "function-errors", "the function fails as a whole")
-        self.add(
-            "ThrottlesAlarm",
-            throttles,
-            THROTTLES,
-            "function-throttled",
-            "Lambda has no room for it",
-        )
+        full = "Lambda has no room for it"
+        self.add("ThrottlesAlarm", throttles, THROTTLES, "function-throttled", full)
+        what = "the function fails as a whole"
+        return self.add("ErrorsAlarm", errors, ERRORS, "function-errors", what)
 
     def on_effects(self) -> None:
         age = once_metric(self.name, Metric.PENDING_SECONDS, MOMENT, MAXIMUM)

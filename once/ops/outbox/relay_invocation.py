@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from once.schema import LIVE_ALIAS
+
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
 
@@ -37,7 +39,9 @@ class RelayFunction:
             botocore.exceptions.BotoCoreError, ClientError: it cannot be invoked.
         """
         answer = self._client.invoke(
-            FunctionName=self._name, Payload=json.dumps({"Records": [*records]})
+            FunctionName=self._name,
+            Qualifier=LIVE_ALIAS,  # the version that the stream invokes
+            Payload=json.dumps({"Records": [*records]}),
         )
         payload = json.loads(answer["Payload"].read())
         if "FunctionError" in answer:

@@ -1,0 +1,51 @@
+"""Versions of deployed functions, changed as a deployment does it: publish, then move the alias."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psutil
+
+from emulator.embedded_aws import EmbeddedAws
+
+
+@contextmanager
+def reconfigured(
+    aws: EmbeddedAws, alias: str, changes: Mapping[str, Mapping[str, Any]]
+) -> Iterator[None]:
+    """Let an alias of functions point to versions with another configuration.
+
+    The functions' processes are replaced at the beginning and at the end. After an error they stay
+    as they are: the embedded AWS is about to end.
+
+    Args:
+        aws: where the functions are deployed.
+        alias: the name of the alias.
+        changes: arguments of `update_function_configuration`, by the functions' names.
+    """
+    client = aws.client("lambda")
+    before = {name: _version(client, name, alias) for name in changes}
+    changed = {name: _publish(client, name, arguments) for name, arguments in changes.items()}
+    _move(aws, alias, changed)
+    yield
+    _move(aws, alias, before)
+
+
+def _version(client: Any, function: str, alias: str) -> str:
+    return str(client.get_alias(FunctionName=function, Name=alias)["FunctionVersion"])
+
+
+def _publish(client: Any, function: str, arguments: Mapping[str, Any]) -> str:
+    client.update_function_configuration(FunctionName=function, **arguments)
+    client.get_waiter("function_updated_v2").wait(FunctionName=function, WaiterConfig={"Delay": 1})
+    return str(client.publish_version(FunctionName=function)["Version"])
+
+
+def _move(aws: EmbeddedAws, alias: str, versions: Mapping[str, str]) -> None:
+    processes = [process for name in versions for process in aws.function_processes(name)]
+    client = aws.client("lambda")
+    for name, version in versions.items():
+        client.update_alias(FunctionName=name, Name=alias, FunctionVersion=version)
+    for process in processes:  # an idle process of another version would stay
+        with suppress(psutil.NoSuchProcess):
+            process.kill()

@@ -1,0 +1,161 @@
+"""IAM policies for the operators of a deployment, who use the command `once`."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from aws_cdk import Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from once.cdk._permissions import ONLY_IN_TRANSACTIONS, allow
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.idempotent_consumer import IdempotentConsumer
+from once.cdk.nag import acknowledge_finding
+from once.cdk.outbox_relay import OutboxRelay
+from once.cdk.topics import Topics
+from once.cdk.unrouted_events import UnroutedEvents
+
+CONSUMERS_A_POLICY = 8
+"""A managed policy holds 6,144 characters: four ARNs of a consumer have up to 120 each."""
+
+Statements = Callable[[Sequence[IdempotentConsumer]], Iterator[iam.PolicyStatement]]
+
+READ_LETTERS = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility")
+MOVE_LETTERS = ("sqs:DeleteMessage", "sqs:SendMessage")
+"""Imported letters are sent to the queue that they were purged from."""
+
+_WILDCARDS = {
+    "AwsSolutions-IAM5[Resource::*]": "CloudWatch has no resources that a policy could name.",
+    "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>"
+    ":stack/{service}-state/*]": "The ARN of a stack ends with a random id.",
+    "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>"
+    ":stack/{service}-service/*]": "The ARN of a stack ends with a random id.",
+}
+
+
+class OperatorPolicies(Construct):
+    """Managed policies for operators.
+
+    `read_only` allows `once status`, `trace`, `dlq list` and `dlq show`. A look at a dead letter
+    receives and hides it for a minute, so it includes these actions. `changes` allows what the
+    other commands need besides: to redrive, purge, import, settle and republish. Attach both to the
+    role of an operator who may change data. There is one of each for every eight consumers.
+
+    No action reads or writes a business table. Changes of dedup records are restricted to
+    transactions.
+
+    Args:
+        scope: the stack.
+        consumers: the consumers whose queues and logs are opened.
+        dedup_table: the table of dedup records.
+        topics: the topics of the deployment.
+        relay: the outbox relay.
+        unrouted: the unrouted events.
+        config: the deployment; by default that of the CDK context.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        consumers: Sequence[IdempotentConsumer],
+        dedup_table: dynamodb.ITable,
+        topics: Topics,
+        relay: OutboxRelay,
+        unrouted: UnroutedEvents,
+        config: DeploymentConfig | None = None,
+    ) -> None:
+        super().__init__(scope, "Operators")
+        self._config = config or DeploymentConfig.from_context(self.node)
+        self._dedup_table, self._topics = dedup_table, topics
+        self._relay, self._unrouted = relay, unrouted
+        self.read_only = self._make("ReadOnly", consumers, self._common_reads, _reads)
+        self.changes = self._make("Changes", consumers, self._common_changes, _changes)
+
+    def _make(
+        self,
+        name: str,
+        consumers: Sequence[IdempotentConsumer],
+        common: Callable[[], Iterator[iam.PolicyStatement]],
+        own: Statements,
+    ) -> tuple[iam.ManagedPolicy, ...]:
+        starts = range(0, max(len(consumers), 1), CONSUMERS_A_POLICY)
+        return tuple(
+            self._policy(
+                name if start == 0 else f"{name}{start // CONSUMERS_A_POLICY + 1}",
+                [
+                    *(common() if start == 0 else ()),
+                    *own(consumers[start : start + CONSUMERS_A_POLICY]),
+                ],
+            )
+            for start in starts
+        )
+
+    def _policy(self, name: str, statements: list[iam.PolicyStatement]) -> iam.ManagedPolicy:
+        policy = iam.ManagedPolicy(
+            self, name, description=f"once: {name} of operators", statements=statements
+        )
+        for rule, reason in _WILDCARDS.items():
+            acknowledge_finding(policy, rule.format(service=self._config.service), reason)
+        return policy
+
+    def _common_reads(self) -> Iterator[iam.PolicyStatement]:
+        stacks = [
+            Stack.of(self).format_arn(
+                service="cloudformation",
+                resource="stack",
+                resource_name=f"{self._config.service}-{part}/*",
+            )
+            for part in ("state", "service")
+        ]
+        table = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:Scan"]
+        yield allow("FindDeployment", ["cloudformation:DescribeStacks"], *stacks)
+        yield allow(
+            "ReadDedupRecords", [*table, "dynamodb:DescribeTable"], self._dedup_table.table_arn
+        )
+        yield allow("ReadQueueAges", ["cloudwatch:GetMetricData"], "*")
+        yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
+        yield allow("ReadOtherLetters", READ_LETTERS, *self._other_letters())
+
+    def _common_changes(self) -> Iterator[iam.PolicyStatement]:
+        yield allow("MoveOtherLetters", MOVE_LETTERS, *self._other_letters())
+        yield allow("PublishUnrouted", ["sns:Publish"], self._topics.ingress.topic_arn)
+        yield allow("Republish", ["lambda:InvokeFunction"], self._relay.alias.function_arn)
+        yield allow(
+            "SettleEffects",
+            ["dynamodb:UpdateItem"],
+            self._dedup_table.table_arn,
+            conditions=ONLY_IN_TRANSACTIONS,
+        )
+
+    def _other_letters(self) -> tuple[str, str]:
+        return self._relay.dead_letters.queue_arn, self._unrouted.queue.queue_arn
+
+
+def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatement]:
+    if not consumers:
+        return
+    logs = [consumer.function.log_group.log_group_arn for consumer in consumers]
+    letters = [consumer.dead_letters.queue_arn for consumer in consumers]
+    yield allow("ReadDepth", ["sqs:GetQueueAttributes"], *_queues(consumers))
+    yield allow("ReadLetters", READ_LETTERS, *letters)
+    yield allow("ReadLogs", ["logs:FilterLogEvents"], *logs)
+
+
+def _changes(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatement]:
+    if not consumers:
+        return
+    letters = [consumer.dead_letters.queue_arn for consumer in consumers]
+    yield allow("Redrive", ["sqs:SendMessage"], *(c.queue.queue_arn for c in consumers))
+    yield allow("MoveLetters", MOVE_LETTERS, *letters)
+    keys = [key.key_arn for c in consumers if (key := c.queue.encryption_master_key)]
+    if keys:  # an existing queue may be encrypted with a customer managed key
+        yield allow("EncryptMessages", ["kms:Decrypt", "kms:GenerateDataKey"], *keys)
+
+
+def _queues(consumers: Sequence[IdempotentConsumer]) -> list[str]:
+    queues: list[sqs.IQueue | None] = [
+        queue for consumer in consumers for queue in (consumer.queue, consumer.isolation)
+    ]
+    return [queue.queue_arn for queue in queues if queue is not None]

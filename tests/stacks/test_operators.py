@@ -1,0 +1,148 @@
+"""Policies of operators: they allow every call that the commands make, and no more than needed."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import botocore.session
+import pytest
+from botocore import xform_name
+
+from once.schema import RELAY, UNROUTED
+from stacks.consumers import CONSUMERS
+from stacks.folders import ROOT
+from tests.stacks.cloud import STATE, Cloud, Json, flat, listed
+from tests.stacks.policies import Request, allows
+
+OPS = sorted((ROOT / "once" / "ops").rglob("*.py"))
+ACTIONS = {
+    "SendMessageBatch": ["SendMessage"],
+    "DeleteMessageBatch": ["DeleteMessage"],
+    "ChangeMessageVisibilityBatch": ["ChangeMessageVisibility"],
+    "PublishBatch": ["Publish"],
+    "Invoke": ["InvokeFunction"],
+    "TransactGetItems": ["GetItem"],
+    "TransactWriteItems": ["UpdateItem"],  # each write in it is authorized like a plain one
+}
+"""IAM's actions for the operations that have another name there."""
+CHANGES = {"SendMessage", "DeleteMessage", "Publish", "InvokeFunction", "UpdateItem"}
+
+
+def clients() -> set[str]:
+    """Return boto3's names of the services that the commands call."""
+    text = "\n".join(path.read_text() for path in OPS)
+    return set(re.findall(r'\bclient\(\s*"(\w+)"', text))
+
+
+@cache
+def operations() -> dict[str, set[str]]:
+    """Return the IAM actions of every operation of these services, by boto3's method names."""
+    session, found = botocore.session.get_session(), dict[str, set[str]]()
+    for service in clients():
+        for operation in session.get_service_model(service).operation_names:
+            names = ACTIONS.get(operation, [operation])
+            actions = {f"{service}:{name}" for name in names}
+            found.setdefault(xform_name(operation), set()).update(actions)
+    return found
+
+
+def methods(source: str) -> Iterator[str]:
+    """Yield the names of attributes, and the texts given to `get_paginator`."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(attr=name):
+                yield name
+            case ast.Call(func=ast.Attribute(attr="get_paginator"), args=[ast.Constant(name)]):
+                yield str(name)
+
+
+CALLED = sorted(
+    action
+    for name in {name for path in OPS for name in methods(path.read_text())}
+    for action in operations().get(name, ())
+)
+
+
+def granted(cloud: Cloud, *policies: str) -> list[Json]:
+    return [
+        statement
+        for policy in policies
+        for statement in cloud.of("Operators", policy)["PolicyDocument"]["Statement"]
+    ]
+
+
+def actions(statements: list[Json]) -> set[str]:
+    return {action for statement in statements for action in listed(statement["Action"])}
+
+
+def test_the_calls_of_the_commands_are_found() -> None:
+    assert {"sqs:ReceiveMessage", "dynamodb:Scan", "lambda:InvokeFunction"} <= set(CALLED)
+    assert clients() >= {"sqs", "sns", "dynamodb", "lambda", "logs", "cloudformation"}
+
+
+@pytest.mark.parametrize("action", CALLED)
+def test_every_call_of_the_commands_is_allowed(cloud: Cloud, action: str) -> None:
+    assert action in actions(granted(cloud, "ReadOnly", "Changes"))
+
+
+def test_read_only_changes_nothing_but_the_visibility_of_letters(cloud: Cloud) -> None:
+    reads, changes = (actions(granted(cloud, each)) for each in ("ReadOnly", "Changes"))
+    assert {action.partition(":")[2] for action in reads}.isdisjoint(CHANGES)
+    assert {action.partition(":")[2] for action in changes} == CHANGES
+
+
+def reachable(cloud: Cloud, action: str) -> set[str]:
+    """Return the resources on which operators may do something."""
+    return {
+        cloud.resolved(resource)
+        for statement in granted(cloud, "ReadOnly", "Changes")
+        if action in listed(statement["Action"])
+        for resource in listed(statement["Resource"])
+    }
+
+
+def test_each_action_is_allowed_on_the_resources_that_it_needs_only(cloud: Cloud) -> None:
+    names = [consumer.name for consumer in CONSUMERS]
+    isolating = [consumer.name for consumer in CONSUMERS if consumer.batch_size > 1]
+    letters = {
+        *(cloud.text(name, "DeadLetters", attribute="Arn") for name in (*names, RELAY)),
+        cloud.text(UNROUTED, "Queue", attribute="Arn"),
+    }
+    queues = {cloud.text(name, "Queue", attribute="Arn") for name in names}
+    others = {cloud.text(name, "Isolation", attribute="Arn") for name in isolating}
+    others.add(cloud.text(UNROUTED, "Sweep", attribute="Arn"))
+    dedup = {cloud.text(STATE, "dedup-records", attribute="Arn")}
+    expected = {
+        **dict.fromkeys(("ReceiveMessage", "ChangeMessageVisibility", "DeleteMessage"), letters),
+        "SendMessage": letters | queues,
+        "GetQueueAttributes": letters | queues | others,
+    }
+    assert {each: reachable(cloud, f"sqs:{each}") for each in expected} == expected
+    assert reachable(cloud, "sns:Publish") == {cloud.text("Ingress")}
+    assert reachable(cloud, "lambda:InvokeFunction") == {cloud.text(RELAY, "Live")}
+    assert reachable(cloud, "logs:FilterLogEvents") == {
+        cloud.text(name, "Log", attribute="Arn") for name in names
+    }
+    for action in actions(granted(cloud, "ReadOnly", "Changes")):
+        if action.startswith("dynamodb:"):
+            assert reachable(cloud, action) == dedup
+
+
+@pytest.mark.parametrize(("operation", "allowed"), [("TransactWriteItems", True), (None, False)])
+def test_a_dedup_record_is_changed_in_a_transaction_only(
+    cloud: Cloud, operation: str | None, *, allowed: bool
+) -> None:
+    statements = [
+        statement | {"Resource": [cloud.resolved(each) for each in listed(statement["Resource"])]}
+        for statement in granted(cloud, "ReadOnly", "Changes")
+    ]
+    table = cloud.text(STATE, "dedup-records", attribute="Arn")
+    context = {"dynamodb:EnclosingOperation": [operation]} if operation else {}
+    assert allows(Request("dynamodb:UpdateItem", table, context), statements) is allowed
+
+
+def test_the_outputs_name_the_policies(cloud: Cloud) -> None:
+    outputs = {name: flat(output["Value"]) for name, output in cloud.service["Outputs"].items()}
+    assert outputs["OperatorReads"] == cloud.text("Operators", "ReadOnly")
+    assert outputs["OperatorChanges"] == cloud.text("Operators", "Changes")

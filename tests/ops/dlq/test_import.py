@@ -251,9 +251,11 @@ def test_journal_that_cannot_be_written_stops_the_import(purged: Shop) -> None:
     assert purged.letters() == []
 
 
-def test_consumer_that_is_not_deployed_is_named(purged: Shop) -> None:
+def test_letters_of_a_renamed_consumer_are_imported_into_a_named_queue(purged: Shop) -> None:
     Path(FILE).write_text(Path(FILE).read_text().replace('"orders"', '"gone"'))
     assert "no consumer 'gone'" in stderr_of("dlq", "import", FILE)
+    assert import_("--into", "orders")["imported"] == "2"
+    assert len(purged.letters()) == 2
 
 
 def test_json_names_the_letters_by_their_ids_in_the_export(purged: Shop) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dlq._exported_letter import safe_until
+from once.ops.dlq._exported_letter import exported_line, read_line, safe_until
 from once.ops.errors import ExitCode
 from once.schema import RELAY, DeadLetter, Limits
 from tests.ops.letters import Shop, note
@@ -131,6 +132,23 @@ def test_reason_that_a_producer_forged_does_not_become_the_letters(shop: Shop) -
     assert lines()[0]["reason"] is None
     import_()
     assert shop.letter().reason is None
+
+
+@pytest.mark.parametrize("suffix", ["", ".fifo"])
+def test_message_group_is_kept_on_both_kinds_of_queues(suffix: str) -> None:
+    queue = DeadLetterQueue("orders", f"https://sqs/1/letters{suffix}", "https://sqs/1/orders")
+    system = {
+        "SentTimestamp": "1800000000000",
+        "ApproximateReceiveCount": "1",
+        "MessageGroupId": "tenant-1",
+    }
+    message: Any = {"MessageId": "m", "ReceiptHandle": "r", "Body": "{", "Attributes": system}
+    line = exported_line(Letter.read(queue, message)).encode()
+    first, second = (read_line(line).entry() for _ in range(2))
+    assert first["MessageGroupId"] == second["MessageGroupId"] == "tenant-1"
+    ids = {one.get("MessageDeduplicationId") for one in (first, second)}
+    assert len(ids) == (2 if suffix else 1)  # SQS drops a second message of one id
+    assert (None in ids) is not bool(suffix)
 
 
 def test_second_import_finds_the_letters_there(purged: Shop) -> None:

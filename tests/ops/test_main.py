@@ -6,11 +6,21 @@ import pytest
 from typer.testing import CliRunner
 
 from once.ops.__main__ import app
-from tests.ops.output import stdout_of
+from once.ops.aws.deployment import Deployment
+from once.ops.errors import ExitCode
+from tests.ops.output import stderr_of, stdout_of
 
 
 def test_version_is_that_of_the_distribution() -> None:
     assert stdout_of("--version") == f"once {version('once-consumer')}\n"
+
+
+def test_ctrl_c_ends_any_command_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(service: str) -> Deployment:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Deployment, "find", stop)
+    assert "run the same command again" in stderr_of("dlq", "list", code=ExitCode.STOPPED)
 
 
 @pytest.mark.parametrize(("typed", "completed"), [("once d", "dlq"), ("once dlq red", "redrive")])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
+from uuid import uuid4
 
 from msgspec import Struct, ValidationError
 from msgspec.json import decode
@@ -79,15 +80,13 @@ class ExportedLetter(Struct, frozen=True):
 
     def entry(self) -> dict[str, Any]:
         """Return the letter as an entry of SendMessageBatch, without its id."""
-        order = {
-            "MessageGroupId": self.send.MessageGroupId,
-            "MessageDeduplicationId": self.send.MessageDeduplicationId,
-        }
-        return {
-            "MessageBody": self.send.MessageBody,
-            "MessageAttributes": self._attributes(),
-            **{name: value for name, value in order.items() if value is not None},
-        }
+        entry = {"MessageBody": self.send.MessageBody, "MessageAttributes": self._attributes()}
+        if self.send.MessageGroupId is not None:
+            entry["MessageGroupId"] = self.send.MessageGroupId
+        if self.send.MessageDeduplicationId is not None:
+            # Under the exported id, SQS would accept a second import and drop its letters.
+            entry["MessageDeduplicationId"] = uuid4().hex
+        return entry
 
     def _attributes(self) -> dict[str, Any]:
         return {name: one.value() for name, one in self.send.MessageAttributes.items()}

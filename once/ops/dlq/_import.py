@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _FileArgument = Annotated[
     Path, Argument(metavar="FILE", exists=True, dir_okay=False, help="File that `purge` wrote.")
 ]
+_IntoOption = Annotated[
+    str | None, Option("--into", metavar="CONSUMER", help="Queue of a consumer that was renamed.")
+]
 _DryRunOption = Annotated[bool, Option("--dry-run", help="Show the numbers, and import none.")]
 _AgainOption = Annotated[
     bool, Option("--again", help="Import also letters that were imported from FILE before.")
@@ -42,6 +45,7 @@ def import_letters(
     again: _AgainOption = False,
     unsafe: _UnsafeOption = False,
     dry_run: _DryRunOption = False,
+    into: _IntoOption = None,
     limit: LimitOption = DEFAULT_LIMIT,
     service: ServiceOption = "once",
     why: WhyOption = None,
@@ -58,15 +62,21 @@ def import_letters(
     letters, journal = _read(file), ImportJournal.of(file)
     deployment = Deployment.find(service)
     boxes = {
-        name: dead_letter_queues(deployment, name)[0]
+        name: dead_letter_queues(deployment, into or name)[0]
         for name in dict.fromkeys(letter.consumer for letter in letters)
     }
     sqs = client("sqs")
-    there = _present(sqs, [*boxes.values()], limit)
+    there = _present(sqs, [*dict.fromkeys(boxes.values())], limit)
     plan = _Plan.of(letters, there, journal, again=again, unsafe=unsafe)
     job = _Import(sqs, boxes, journal, plan)
     if plan.new and not dry_run:
-        told = {"file": file.name, "again": again, "unsafe": unsafe, "service": service}
+        told = {
+            "file": file.name,
+            "into": into,
+            "again": again,
+            "unsafe": unsafe,
+            "service": service,
+        }
         with logged_change(deployment, "dlq import", told, why) as change:
             job.run(change)
     if as_json:

@@ -1,7 +1,7 @@
 """Report of a redrive: its plan and its result, as text and as JSON."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
@@ -36,7 +36,7 @@ class RedriveReport:
     search: LetterSearch
     as_json: bool
     assessed: Sequence[AssessedLetter] | None = None
-    stopped: bool = field(default=False)
+    stopped: bool = False
 
     def show(self) -> None:
         """Print it on stdout."""

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dlq._exported_letter import safe_until
+from once.ops.dlq._exported_letter import exported_line, read_line, safe_until
 from once.ops.errors import ExitCode
 from once.schema import RELAY, DeadLetter, Limits
 from tests.ops.letters import Shop, note
@@ -133,6 +134,23 @@ def test_reason_that_a_producer_forged_does_not_become_the_letters(shop: Shop) -
     assert shop.letter().reason is None
 
 
+@pytest.mark.parametrize("suffix", ["", ".fifo"])
+def test_message_group_is_kept_on_both_kinds_of_queues(suffix: str) -> None:
+    queue = DeadLetterQueue("orders", f"https://sqs/1/letters{suffix}", "https://sqs/1/orders")
+    system = {
+        "SentTimestamp": "1800000000000",
+        "ApproximateReceiveCount": "1",
+        "MessageGroupId": "tenant-1",
+    }
+    message: Any = {"MessageId": "m", "ReceiptHandle": "r", "Body": "{", "Attributes": system}
+    line = exported_line(Letter.read(queue, message)).encode()
+    first, second = (read_line(line).entry() for _ in range(2))
+    assert first["MessageGroupId"] == second["MessageGroupId"] == "tenant-1"
+    ids = {one.get("MessageDeduplicationId") for one in (first, second)}
+    assert len(ids) == (2 if suffix else 1)  # SQS drops a second message of one id
+    assert (None in ids) is not bool(suffix)
+
+
 def test_second_import_finds_the_letters_there(purged: Shop) -> None:
     assert import_()["imported"] == "2"
     for options in ((), ("--again",)):
@@ -251,9 +269,11 @@ def test_journal_that_cannot_be_written_stops_the_import(purged: Shop) -> None:
     assert purged.letters() == []
 
 
-def test_consumer_that_is_not_deployed_is_named(purged: Shop) -> None:
+def test_letters_of_a_renamed_consumer_are_imported_into_a_named_queue(purged: Shop) -> None:
     Path(FILE).write_text(Path(FILE).read_text().replace('"orders"', '"gone"'))
     assert "no consumer 'gone'" in stderr_of("dlq", "import", FILE)
+    assert import_("--into", "orders")["imported"] == "2"
+    assert len(purged.letters()) == 2
 
 
 def test_json_names_the_letters_by_their_ids_in_the_export(purged: Shop) -> None:

@@ -13,8 +13,11 @@ ONCE = (
 )
 """The packages and modules of the library, the lowest layer first."""
 
-COMMANDS = ("status", "dlq", "trace", "outbox")
-OPS = ("errors", "aws", "terminal", "dedup_records", "dead_letters", *COMMANDS, "__main__")
+COMMANDS = ("status", "dlq", "trace", "outbox", "send")
+OPS = (
+    *("errors", "aws", "terminal", "plugins", "dedup_records", "dead_letters"),
+    *(*COMMANDS, "__main__"),
+)
 """Those of the operator's command line. The commands do not import each other."""
 
 

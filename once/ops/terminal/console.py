@@ -5,12 +5,13 @@ from typing import Annotated, Any
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.text import Text
 from typer.core import TyperGroup
 
 from once.ops.errors import OpsError, error_with_remedy
 from once.ops.terminal.formatting import escape_controls
+from once.ops.terminal.line_progress import LineProgress
 
 
 class _EscapingConsole(Console):
@@ -53,9 +54,9 @@ def command_group(*, help: str | None = None) -> typer.Typer:  # noqa: A002, the
     return typer.Typer(cls=_Group, help=help, no_args_is_help=True, add_completion=False)
 
 
-def progress() -> Progress:
-    """Return a progress bar; without a terminal, only its last state is printed."""
-    return Progress(
+def progress() -> LineProgress:
+    """Return a progress bar; without a terminal, a line now and then and the last state."""
+    return LineProgress(
         TextColumn("{task.description:<24}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),

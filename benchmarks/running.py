@@ -20,7 +20,8 @@ from benchmarks.dynamodb import Counts
 from benchmarks.latency import Delay
 from benchmarks.server import CONTROL
 from emulator.child_processes import running
-from emulator.embedded_aws import HOST, REGION, ROOT
+from emulator.connection import HOST, REGION
+from emulator.embedded_aws import ROOT
 
 START_SECONDS = 30.0
 

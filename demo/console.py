@@ -1,23 +1,19 @@
 """Terminal output of a demo run: the console, timed steps, and the report of a failure."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from rich.console import Console
 
 from emulator.embedded_aws import EmbeddedAws
+from once.ops.terminal import line_progress
+from once.ops.terminal.line_progress import Step
 
 console = Console()
 
 
-@contextmanager
-def step(name: str) -> Iterator[None]:
-    """Print a step's name when it begins, and its duration in seconds when it has succeeded."""
-    started = time.monotonic()
-    console.print(f"[dim]{name} …", highlight=False)
-    yield
-    console.print(f"[dim]{name}: {time.monotonic() - started:.1f} s", highlight=False)
+def step(name: str) -> AbstractContextManager[Step]:
+    """Show a step while it runs, and its duration in seconds when it has succeeded."""
+    return line_progress.step(name, console=console)
 
 
 def print_failure(aws: EmbeddedAws, error: Exception) -> None:

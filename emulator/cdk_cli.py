@@ -2,20 +2,30 @@
 
 import json
 import os
-from collections.abc import Mapping
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import mkdtemp
 
 from emulator.child_processes import run
-from emulator.embedded_aws import ROOT, EmbeddedAws
+from emulator.connection import Connection
+from emulator.embedded_aws import ROOT
 
 TIMEOUT_SECONDS = 600.0
 
 Outputs = dict[str, dict[str, str]]
 """Stack name → output name → value."""
 
+Report = Callable[[str], object]
+"""Takes a few words about what goes on, every second."""
 
-def bootstrap(aws: EmbeddedAws) -> None:
+_EVENT = re.compile(r"^(?P<stack>[\w-]+) \| +(?P<done>\d+/\d+) \| .*$", re.MULTILINE)
+_ASSET = re.compile(r"^[\w-]+: (?:start|success): \w+ .*$", re.MULTILINE)
+
+
+def bootstrap(aws: Connection) -> None:
     """Prepare the account for deployments.
 
     Raises:
@@ -28,12 +38,13 @@ def bootstrap(aws: EmbeddedAws) -> None:
 
 
 def deploy(
-    aws: EmbeddedAws,
+    aws: Connection,
     *,
     app: str | None = None,
     cwd: Path = ROOT,
     context: Mapping[str, str] | None = None,
     outputs: Path,
+    report: Report | None = None,
 ) -> Outputs:
     """Deploy every stack of an app, with the context `local=true`.
 
@@ -43,6 +54,7 @@ def deploy(
         cwd: Folder in which that command runs.
         context: Further context values for the app.
         outputs: File to write the stacks' outputs to, as JSON.
+        report: Told of the progress.
 
     Returns:
         The outputs.
@@ -58,33 +70,58 @@ def deploy(
     arguments += ["--output", str(folder / "cdk.out"), "--progress", "events"]
     arguments += [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
     arguments += ["--app", app] if app else []
-    _cdk(aws, folder, cwd, "deploy", *arguments)
+    _cdk(aws, folder, cwd, "deploy", *arguments, report=report)
     stacks: Outputs = json.loads(outputs.read_text())
     return stacks
 
 
-def _cdk(aws: EmbeddedAws, folder: Path, cwd: Path, verb: str, *arguments: str) -> None:
-    command = [str(_program()), verb, "--no-notices", "--no-color", *arguments]
-    env = _environment(aws)
-    run(f"cdk {verb}", command, env=env, log=folder / "cdk.log", cwd=cwd, timeout=TIMEOUT_SECONDS)
+def progress_of(log: str) -> str:
+    """Return what a deployment does, from the output of `cdk deploy --progress events`."""
+    if events := _EVENT.findall(log):
+        stack, done = events[-1]
+        return f"{stack} {done} resources"
+    return "publishing assets" if _ASSET.search(log) else "synthesizing"
 
 
-def _program() -> Path:
+def _cdk(
+    aws: Connection,
+    folder: Path,
+    cwd: Path,
+    verb: str,
+    *arguments: str,
+    report: Report | None = None,
+) -> None:
+    log = folder / "cdk.log"
+    run(
+        f"cdk {verb}",
+        [_program(), verb, "--no-notices", "--no-color", *arguments],
+        env=_environment(aws),
+        log=log,
+        cwd=cwd,
+        timeout=TIMEOUT_SECONDS,
+        watch=report and (lambda: report(progress_of(log.read_text(errors="replace")))),
+    )
+
+
+def _program() -> str:
     program = ROOT / "node_modules" / ".bin" / "cdk"
-    if not program.exists():
-        raise FileNotFoundError(f"{program} is missing: run `make setup`, which installs the CDK")
-    return program
+    if program.exists():
+        return str(program)
+    if found := shutil.which("cdk"):
+        return found
+    raise FileNotFoundError(f"{program} is missing: run `make setup`, which installs the CDK")
 
 
-def _folder(aws: EmbeddedAws, verb: str) -> Path:
+def _folder(aws: Connection, verb: str) -> Path:
     """A folder of its own for each run, so that runs side by side do not share an assembly."""
     return Path(mkdtemp(prefix=f"cdk-{verb}-", dir=aws.state_dir))
 
 
-def _environment(aws: EmbeddedAws) -> dict[str, str]:
+def _environment(aws: Connection) -> dict[str, str]:
     # The rest of the user's environment stays: proxies and package indexes are needed to bundle.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    bins = [str(ROOT / ".venv" / "bin"), str(ROOT / "node_modules" / ".bin")]
+    # The app's own Python first: the one that runs this, with what the app imports.
+    bins = [str(Path(sys.executable).parent), str(ROOT / "node_modules" / ".bin")]
     settings = {
         "PATH": os.pathsep.join([*bins, os.environ.get("PATH", os.defpath)]),
         # The CDK's command line does not read HOME, its library does.

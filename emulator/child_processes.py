@@ -6,6 +6,7 @@ SIGKILL), the operating system closes that end. The supervisor then ends the pro
 deletes the scratch directory. Run as a script, this file is the supervisor.
 """
 
+import math
 import os
 import shutil
 import signal
@@ -22,6 +23,7 @@ import psutil
 
 GRACE_SECONDS = 3.0
 POLL_SECONDS = 0.02
+WATCH_SECONDS = 1.0
 TAIL_LINES = 40
 
 
@@ -37,21 +39,31 @@ class Child:
     supervisor: subprocess.Popen[bytes]
     log: Path
 
-    def wait(self, timeout: float | None = None) -> None:
+    def wait(
+        self, timeout: float | None = None, *, watch: Callable[[], object] | None = None
+    ) -> None:
         """Block until the command has ended with status 0.
 
         Args:
             timeout: Seconds; None waits without a limit.
+            watch: Called every second meanwhile.
 
         Raises:
             ProcessFailed: It ended with another status than 0, or not in time.
         """
-        try:
-            status = self.supervisor.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise self.failure(f"was still running after {timeout:g} s") from None
+        deadline = time.monotonic() + (math.inf if timeout is None else timeout)
+        while (status := self._status(min(WATCH_SECONDS, deadline - time.monotonic()))) is None:
+            if time.monotonic() >= deadline:
+                raise self.failure(f"was still running after {timeout:g} s")
+            if watch:
+                watch()
         if status:
             raise self.failure(f"ended with status {status}")
+
+    def _status(self, seconds: float) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            return self.supervisor.wait(max(0, seconds))
+        return None
 
     def wait_until(self, ready: Callable[[], bool], *, timeout: float) -> None:
         """Block until `ready()` is true; `timeout` is in seconds.
@@ -137,14 +149,15 @@ def run(
     log: Path,
     cwd: Path,
     timeout: float,
+    watch: Callable[[], object] | None = None,
 ) -> None:
-    """Run a command to its end; `timeout` is in seconds.
+    """Run a command to its end; `timeout` is in seconds, and `watch` is called every second.
 
     Raises:
         ProcessFailed: It ended with another status than 0, or not in time.
     """
     with running(name, command, env=env, log=log, cwd=cwd) as child:
-        child.wait(timeout)
+        child.wait(timeout, watch=watch)
 
 
 def _supervise(scratch: str, command: Sequence[str]) -> int:

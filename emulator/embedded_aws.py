@@ -11,75 +11,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-import boto3
 import psutil
-from botocore.config import Config
 
 from emulator.certificate import write_certificate
 from emulator.child_processes import Child, running
+from emulator.connection import HOST, REGION, Connection
 
 ROOT = Path(__file__).resolve().parent.parent
-HOST = "127.0.0.1"
-REGION = "us-east-1"
 START_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class EmbeddedAws:
-    """A running embedded AWS, with endpoint, certificate and credentials for clients.
+@dataclass(frozen=True, kw_only=True)
+class EmbeddedAws(Connection):
+    """A running embedded AWS."""
 
-    The account number is random, and is the access key as well: tools that cache the account of a
-    key do not confuse two instances. The key is the account's root, with any secret.
-    """
-
-    port: int
-    account: str
-    certificate: Path
-    state_dir: Path
     child: Child = field(repr=False)
-    region: str = REGION
-
-    @property
-    def endpoint(self) -> str:
-        """The one URL of every service."""
-        return f"https://{HOST}:{self.port}"
-
-    def environment(self) -> dict[str, str]:
-        """Return the variables with which SDKs, the AWS CLI and the CDK use this AWS only."""
-        return {
-            "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ENDPOINT_URL_S3": self.endpoint,
-            "AWS_ACCESS_KEY_ID": self.account,
-            "AWS_SECRET_ACCESS_KEY": self.account,
-            "AWS_REGION": self.region,
-            "AWS_DEFAULT_REGION": self.region,
-            "AWS_CA_BUNDLE": str(self.certificate),
-            "NODE_EXTRA_CA_CERTS": str(self.certificate),
-            "NO_PROXY": f"{HOST},localhost",
-        }
-
-    def client(self, service: str, **options: Any) -> Any:
-        """Return a boto3 client of this AWS, independent of the process's environment.
-
-        Args:
-            service: boto3's name of the service, such as `sqs`.
-            options: Further arguments of `boto3.Session.client`; a `config` is merged.
-        """
-        config = Config(proxies={}).merge(options.pop("config", Config()))
-        session = boto3.Session(
-            aws_access_key_id=self.account,
-            aws_secret_access_key=self.account,
-            region_name=self.region,
-        )
-        return session.client(
-            service,
-            endpoint_url=self.endpoint,
-            verify=str(self.certificate),
-            config=config,
-            **options,
-        )
 
     def function_processes(self, function_name: str) -> list[psutil.Process]:
         """Return the live worker processes of a Lambda function; none before its first call."""
@@ -131,7 +78,9 @@ def embedded_aws(*, state_dir: Path | None = None) -> Iterator[EmbeddedAws]:
             gateway.close()
             trust = ssl.create_default_context(cafile=str(certificate))
             child.wait_until(lambda: _is_healthy(port, trust), timeout=START_SECONDS)
-            yield EmbeddedAws(port, account, certificate, state, child)
+            yield EmbeddedAws(
+                port=port, account=account, certificate=certificate, state_dir=state, child=child
+            )
 
 
 def _interpreter() -> Path:

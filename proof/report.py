@@ -1,4 +1,4 @@
-"""Reports `reports/<name>.json`, and progress bars."""
+"""Reports `reports/<name>.json`, and progress of counted work."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from once.ops.terminal.line_progress import step
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "reports"
@@ -23,8 +24,6 @@ def write(name: str, figures: Mapping[str, Any]) -> Path:
 
 @contextmanager
 def progress(console: Console, name: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Show a progress bar; the context is a function that advances it by a number of steps."""
-    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(name, total=total)
-        yield lambda steps: bar.advance(task, steps)
+    """Show the progress of counted work; the context is a function that adds steps to it."""
+    with step(name, console=console, total=total) as shown:
+        yield shown.advance

@@ -7,9 +7,10 @@ from typing import Annotated
 try:
     import typer
 
-    from once.ops import status
+    from once.ops import send, status
     from once.ops.dlq import command as dlq
     from once.ops.outbox import command as outbox
+    from once.ops.plugins import plugin_commands
     from once.ops.terminal.console import command_group
     from once.ops.trace import command as trace
 except ModuleNotFoundError as error:
@@ -26,6 +27,9 @@ app.add_typer(status.app)
 app.add_typer(trace.app)
 app.add_typer(outbox.app, name="outbox")
 app.add_typer(dlq.app, name="dlq")
+app.add_typer(send.app)
+for name, commands in plugin_commands():
+    app.add_typer(commands, name=name)
 
 
 def _show_version(asked: bool) -> None:

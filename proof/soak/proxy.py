@@ -18,7 +18,8 @@ from threading import Event, Lock, Thread
 from typing import Any
 
 from emulator.certificate import write_certificate
-from emulator.embedded_aws import HOST, EmbeddedAws
+from emulator.connection import HOST
+from emulator.embedded_aws import EmbeddedAws
 from emulator.function_versions import reconfigured
 from once.schema import LIVE_ALIAS
 from proof.soak.drops import Drop, Drops

@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "once": ("once",),
     "functions": ("once",),
     "stacks": ("stacks", "once.cdk"),
+    "emulator.local": ("emulator", "once.ops"),  # a plugin of the command line
     "emulator": ("emulator",),
     "demo.audit": ("demo.audit",),  # an audit that shares code with the shop shares its mistakes
     "demo": ("demo", "emulator", "stacks", "once"),
@@ -29,6 +30,7 @@ MAY_NOT_IMPORT = {
     "once.cdk.functions": TOOLS,
     "functions": TOOLS,
     "once.ops": ("once.cdk",),
+    "emulator": ("emulator.local",),
 }
 """Code that runs in Lambda is packaged without the constructs and the operator's commands."""
 
@@ -50,7 +52,12 @@ FORBIDDEN = {
     ],
     "once.ops.status": ["from stacks import consumers", "from once.cdk import props"],
     "once.cdk._queues": ["from once.ops import status", "from once.commit import committer"],
-    "emulator.cdk_cli": ["from demo import run"],
+    "emulator.cdk_cli": [
+        "from demo import run",
+        "from emulator.local.background import HOME",
+        "from once.ops.errors import OpsError",
+    ],
+    "emulator.local.command": ["from demo import run", "from once.consumer import Consumer"],
     "once.cdk.functions.outbox_relay.handler": ["from once.cdk import ConsumerProps"],
     "once.commit.committer": [
         "from once.cdk.props import TableProps",

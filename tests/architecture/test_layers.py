@@ -13,11 +13,10 @@ ONCE = (
 )
 """The packages and modules of the library, the lowest layer first."""
 
-COMMANDS = ("status", "dlq", "trace", "outbox")
+COMMANDS = ("status", "dlq", "trace", "outbox", "send")
 OPS = (
-    *("errors", "aws", "terminal", "operator_log", "dedup_records", "dead_letters"),
-    *COMMANDS,
-    "__main__",
+    *("errors", "aws", "terminal", "plugins", "operator_log", "dedup_records", "dead_letters"),
+    *(*COMMANDS, "__main__"),
 )
 """Those of the operator's command line. The commands do not import each other."""
 

@@ -12,14 +12,14 @@ from once.cdk.checks.event_routes import route_warnings
 from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
 from stacks.folders import handler_folder
-from tests.stacks.cloud import new_app
+from tests.stacks.cloud import SHOP, new_app
 
 
 def line(name: str, takes: str, publishes: str = "") -> ConsumerProps:
     return ConsumerProps(name, events=tuple(takes.split()), publishes=tuple(publishes.split()))
 
 
-SHOP = [replace(each, folder=handler_folder(each)) for each in CONSUMERS]
+LINES = [replace(each, folder=handler_folder(each)) for each in CONSUMERS if each.name in SHOP]
 CHAIN = [line("a", "x", "y"), line("b", "y", "z"), line("c", "z")]
 LOOPS = {
     "two consumers": ([line("a", "y", "x"), line("b", "x", "y")], ["x,y"]),
@@ -72,7 +72,7 @@ def ids(*lines: ConsumerProps) -> list[str]:
     return [each.id for each in route_warnings(lines)]
 
 
-@pytest.mark.parametrize("lines", [SHOP, CHAIN], ids=["the shop", "a chain"])
+@pytest.mark.parametrize("lines", [LINES, CHAIN], ids=["the shop", "a chain"])
 def test_sound_routes_have_no_warning(lines: list[ConsumerProps]) -> None:
     assert ids(*lines) == []
 
@@ -123,7 +123,7 @@ def test_the_shop_warns_of_a_type_that_lost_its_subscribers(tmp_path: Path) -> N
     orders, inventory, *others = CONSUMERS
     publishing = replace(inventory, publishes=(*inventory.publishes, "stock.counted"))
     [service] = assemble(new_app(tmp_path), [orders, publishing, *others])
-    [warning] = shown(service)
+    [warning] = [text for text in shown(service) if "'inventory'" in text]
     assert "consumer 'inventory' publishes 'stock.counted', which no consumer takes" in warning
 
 

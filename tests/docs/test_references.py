@@ -16,7 +16,9 @@ PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 LINK = re.compile(r"\]\((?!http)([\w./-]+)(?:#[\w-]*)?\)")
 FRAGMENT = re.compile(r"\]\((?!http)([\w./-]+\.md)?#([\w-]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-COMMAND = re.compile(r"`(?:once )?((?:status|dlq|trace|outbox)(?: [^`]*)?)`")
+COMMAND = re.compile(
+    r"`(?:once )?((?:status|dlq|trace|outbox|(?<=once )(?:send|local))(?: [^`]*)?)`"
+)
 EXAMPLE = ROOT / "functions" / "tickets"
 """The README tells its reader to create this folder."""
 

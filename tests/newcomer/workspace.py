@@ -55,6 +55,7 @@ class Workspace:
         env = {
             **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
             "PATH": os.pathsep.join([*bins, os.environ["PATH"]]),
+            "COLUMNS": "200",
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(self.folder / ".cache" / "jsii"),
         }
         return subprocess.run(

@@ -18,7 +18,8 @@ from botocore.exceptions import ConnectionClosedError
 
 from demo.quiescence import wait_until
 from emulator.certificate import write_certificate
-from emulator.embedded_aws import HOST, EmbeddedAws
+from emulator.connection import HOST
+from emulator.embedded_aws import EmbeddedAws
 from proof.soak.drops import Drop, Drops
 from proof.soak.proxy import Proxy, proxying
 

@@ -19,6 +19,9 @@ Name = ConsumerProps | str
 
 CONTEXT: Json = json.loads((ROOT / "cdk.json").read_text())["context"]
 STATE = "once-state"
+SHOP = ("orders", "inventory", "payments", "notifications")
+"""The example's consumers. The registry may have more, where a team starts from this project."""
+
 WITH_PATHS = {"aws:cdk:enable-path-metadata": True}
 
 

@@ -5,12 +5,13 @@ from typing import Annotated, Any
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.text import Text
 from typer.core import TyperGroup
 
 from once.ops.errors import ExitCode, OpsError, error_with_remedy
 from once.ops.terminal.formatting import escape_controls, json_text
+from once.ops.terminal.line_progress import LineProgress
 
 
 class _EscapingConsole(Console):
@@ -67,13 +68,13 @@ def command_group(*, help: str | None = None, completion: bool = False) -> typer
     return typer.Typer(cls=_Group, help=help, no_args_is_help=True, add_completion=completion)
 
 
-def progress(*, as_json: bool = False) -> Progress:
-    """Return a progress bar; without a terminal, only its last state is printed.
+def progress(*, as_json: bool = False) -> LineProgress:
+    """Return a progress bar; without a terminal, a line now and then and the last state.
 
     Args:
         as_json: whether stdout is for JSON alone, so that the bar goes to stderr.
     """
-    return Progress(
+    return LineProgress(
         TextColumn("{task.description:<24}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),

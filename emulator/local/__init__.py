@@ -1,0 +1,5 @@
+"""The commands `once local …`: an embedded AWS in the background, for one's own consumers.
+
+In: the folder of a CDK app. Out: an embedded AWS below it, deployments and logs. Registered with
+the command line `once` by this distribution's entry point.
+"""

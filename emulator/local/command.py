@@ -1,0 +1,118 @@
+"""The commands `once local up | deploy | env | logs | down`."""
+
+import shlex
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from emulator.cdk_cli import bootstrap
+from emulator.cdk_cli import deploy as cdk_deploy
+from emulator.child_processes import ProcessFailed
+from emulator.connection import Connection
+from emulator.local.background import background
+from emulator.local.function_logs import Entry, FunctionLogs
+from once.ops.errors import OpsError
+from once.ops.terminal.console import command_group, console
+from once.ops.terminal.formatting import escape_controls
+from once.ops.terminal.line_progress import step
+
+_FOLLOW_SECONDS = 1.0
+
+app = command_group(help="Try consumers on an embedded AWS: no account, no Docker.")
+
+_NEXT = """\
+  once local deploy          deploys the app of this folder into it
+  eval "$(once local env)"   lets this shell's AWS clients use it, such as `once send`
+  once local down            ends it; nothing is kept"""
+
+ContextOption = Annotated[
+    list[str] | None,
+    typer.Option("--context", "-c", metavar="NAME=VALUE", help="A value of the CDK context."),
+]
+
+
+@app.command()
+def up() -> None:
+    """Start an embedded AWS in the background, for the app in this folder."""
+    aws = background()
+    started = aws.start()
+    state = "runs" if started else "was running already"
+    console.print(f"the embedded AWS {state}: {aws.connection().endpoint}", soft_wrap=True)
+    console.print(_NEXT, soft_wrap=True)
+
+
+@app.command()
+def deploy(context: ContextOption = None) -> None:
+    """Deploy every stack of the CDK app in this folder, with the context local=true."""
+    connection = background().connection()
+    if not Path("cdk.json").exists():
+        raise OpsError(f"there is no cdk.json in {Path.cwd()}: run this in the folder of a CDK app")
+    try:
+        _bootstrap_once(connection)
+        with step("cdk deploy", console=console) as shown:
+            outputs = cdk_deploy(
+                connection,
+                cwd=Path.cwd(),
+                context=_context(context or []),
+                outputs=connection.state_dir / "outputs.json",
+                report=shown.show,
+            )
+    except (FileNotFoundError, ProcessFailed) as error:
+        raise OpsError(str(error)) from None
+    console.print(f"deployed: {', '.join(outputs)}")
+
+
+@app.command()
+def env() -> None:
+    """Print variables for a shell: with them, all AWS clients use the embedded AWS."""
+    for name, value in background().connection().environment().items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
+
+
+@app.command()
+def logs(
+    consumer: Annotated[
+        str | None, typer.Argument(help="A consumer, or a function; by default all.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for further entries until Ctrl-C.")
+    ] = False,
+) -> None:
+    """Show what the functions have logged."""
+    found = FunctionLogs(background().connection().client("logs"), consumer)
+    with suppress(KeyboardInterrupt):
+        _print(found.new_entries())
+        while follow:
+            time.sleep(_FOLLOW_SECONDS)
+            _print(found.new_entries())
+
+
+@app.command()
+def down() -> None:
+    """End the embedded AWS of this folder, and delete everything in it."""
+    was_running = background().end()
+    console.print("ended" if was_running else "none was running")
+
+
+def _bootstrap_once(connection: Connection) -> None:
+    done = connection.state_dir / "bootstrapped"
+    if not done.exists():
+        with step("cdk bootstrap", console=console):
+            bootstrap(connection)
+        done.touch()
+
+
+def _context(given: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    if wrong := [name for name, mark, _ in pairs if not mark]:
+        raise typer.BadParameter(f"{wrong[0]!r} has no value: give NAME=VALUE", param_hint="-c")
+    return {name: value for name, _, value in pairs}
+
+
+def _print(entries: list[Entry]) -> None:
+    for entry in entries:
+        moment = time.strftime("%H:%M:%S", time.gmtime(entry.at / 1000))
+        typer.echo(f"{moment} {entry.function}  {escape_controls(entry.text)}")

@@ -1,0 +1,62 @@
+"""Without a terminal, long work prints a line now and then; on one, a line is redrawn."""
+
+import io
+import re
+import time
+
+import pytest
+from rich.console import Console
+
+from once.ops.terminal.line_progress import Step, step
+
+
+class Output(io.StringIO):
+    """An output that can wait for a text."""
+
+    def wait_for(self, text: str) -> None:
+        deadline = time.monotonic() + 20
+        while text not in self.getvalue():
+            assert time.monotonic() < deadline, self.getvalue()
+            time.sleep(0.005)
+
+
+@pytest.fixture
+def output() -> Output:
+    return Output()
+
+
+def console(output: Output, *, terminal: bool = False) -> Console:
+    return Console(file=output, force_terminal=terminal, width=100)
+
+
+@pytest.mark.parametrize(
+    ("total", "act", "line"),
+    [
+        (None, lambda shown: shown.show("once-state 3/17"), "deploying: once-state 3/17: 0 s\n"),
+        (20, lambda shown: shown.advance(5), "deploying: 5/20, 0 s"),
+    ],
+)
+def test_without_a_terminal_a_line_says_how_far_it_is(
+    output: Output, total: int | None, act: object, line: str
+) -> None:
+    with step("deploying", console=console(output), total=total, line_seconds=0.01) as shown:
+        act(shown)  # type: ignore[operator]
+        output.wait_for(line)
+    assert output.getvalue().startswith("deploying …\n")
+    assert re.search(r"^deploying: \d\.\d s\n\Z", output.getvalue(), re.MULTILINE)
+
+
+def test_a_failed_step_is_not_reported_as_done(output: Output) -> None:
+    with pytest.raises(ValueError, match="no"), step("deploying", console=console(output)):
+        raise ValueError("no")
+    assert output.getvalue() == "deploying …\n"
+
+
+def test_a_terminal_shows_one_line_that_is_redrawn(output: Output) -> None:
+    shown: Step
+    with step("deploying", console=console(output, terminal=True), line_seconds=0.001) as shown:
+        shown.show("once-state 3/17")
+        output.wait_for("once-state 3/17")
+    text = output.getvalue()
+    assert "\x1b[2K" in text  # erases the line
+    assert "deploying …" not in text

@@ -117,6 +117,7 @@ class ServiceStack(Stack):
             topics=self.topics,
             relay=self.relay,
             unrouted=self.unrouted,
+            operator_log=state.operator_log,
             config=config,
         )
         made = {"OperatorReads": operators.read_only, "OperatorChanges": operators.changes}

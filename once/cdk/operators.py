@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -52,6 +53,7 @@ class OperatorPolicies(Construct):
         topics: the topics of the deployment.
         relay: the outbox relay.
         unrouted: the unrouted events.
+        operator_log: the log group of the operators' changes.
         config: the deployment; by default that of the CDK context.
     """
 
@@ -64,12 +66,14 @@ class OperatorPolicies(Construct):
         topics: Topics,
         relay: OutboxRelay,
         unrouted: UnroutedEvents,
+        operator_log: logs.ILogGroup,
         config: DeploymentConfig | None = None,
     ) -> None:
         super().__init__(scope, "Operators")
         self._config = config or DeploymentConfig.from_context(self.node)
         self._dedup_table, self._topics = dedup_table, topics
         self._relay, self._unrouted = relay, unrouted
+        self._operator_log = operator_log
         self.read_only = self._make("ReadOnly", consumers, self._common_reads, _reads)
         self.changes = self._make("Changes", consumers, self._common_changes, _changes)
 
@@ -119,6 +123,8 @@ class OperatorPolicies(Construct):
         yield allow("ReadOtherLetters", READ_LETTERS, *self._other_letters())
 
     def _common_changes(self) -> Iterator[iam.PolicyStatement]:
+        log = ["logs:CreateLogStream", "logs:PutLogEvents"]
+        yield allow("LogChanges", log, self._operator_log.log_group_arn)
         yield allow("MoveOtherLetters", MOVE_LETTERS, *self._other_letters())
         yield allow("PublishUnrouted", ["sns:Publish"], self._topics.ingress.topic_arn)
         yield allow("Republish", ["lambda:InvokeFunction"], self._relay.alias.function_arn)

@@ -21,7 +21,7 @@ NAMES = {
     "once.cdk": {
         *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
         *("RelayFailures", "RetainedTable", "StackOutput", "SynthError", "TableProps", "Topics"),
-        *("OperatorPolicies", "Rollout"),
+        *("OperatorLog", "OperatorPolicies", "Rollout"),
         *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
         *("deployment_faults", "event_sources", "event_types_output", "make_alarm_topic", "notify"),
         *("output_key", "tables_row", "unmanaged_mapping_faults"),
@@ -38,8 +38,10 @@ SIGNATURES = {
     "topics=None, unrouted=None, relay=None, sources=None, config=None",
     "OutboxRelay": "scope, *, topic, publishes, dedup_table, failures=None, config=None",
     "UnroutedEvents": "scope, *, topics, consumers, config=None",
-    "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, config=None",
+    "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, "
+    "operator_log, config=None",
     "DedupTable": "scope, construct_id",
+    "OperatorLog": "scope, construct_id",
     "RetainedTable": "scope, construct_id, props, **extra",
     "RelayFailures": "scope, construct_id",
     "Topics": "ingress, events",

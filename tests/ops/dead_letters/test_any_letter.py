@@ -90,13 +90,17 @@ def test_redrive_sends_any_letter_or_says_why_not(
 
 @quick
 @given(some)
-def test_purge_exports_any_letter(mess: Mess, tmp_path: Path, found: Sequence[Forged]) -> None:
+def test_purge_exports_any_letter_and_import_puts_it_back(
+    mess: Mess, tmp_path: Path, found: Sequence[Forged]
+) -> None:
     file = tmp_path / f"{uuid4()}.jsonl"
     with mess.of(found) as ids:
         ended("dlq", "purge", "--yes", "--export", file)
         lines = [json.loads(line) for line in file.read_text().splitlines()]
         assert sorted(line["message_id"] for line in lines) == sorted(ids)
         assert mess.left() == 0
+        ended("dlq", "import", file, "--unsafe")
+        assert mess.left() == len(found)
 
 
 @quick

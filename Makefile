@@ -82,8 +82,8 @@ synth: setup ## the CloudFormation templates, into cdk.out
 bootstrap: setup ## prepare the AWS account that your credentials name, once
 	cdk bootstrap
 
-deploy: setup ## into the AWS account your credentials name; records the names in stacks/deployed.json
-	cdk deploy --all --outputs-file cdk.out/outputs.json
+deploy: setup ## into the AWS account your credentials name; records names in stacks/deployed.json (STACK=name: that one alone)
+	cdk deploy $(if $(STACK),$(STACK) --exclusively,--all) --outputs-file cdk.out/outputs.json
 	@$(PY) -m stacks.deployed cdk.out/outputs.json
 
 lock: setup ## resolve the requirements anew, and lock them with hashes

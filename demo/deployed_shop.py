@@ -66,11 +66,12 @@ def collect_evidence(aws: EmbeddedAws, deployment: Deployment, payment_api: str)
 
 
 def subscribers(consumers: Iterable[ConsumerProps]) -> dict[str, list[str]]:
-    """Return the names of the consumers that subscribe to each event type."""
+    """Return the identities of the consumers that subscribe to each event type."""
     found: dict[str, list[str]] = defaultdict(list)
     for consumer in consumers:
         for event_type in consumer.event_types:
-            found[event_type].append(consumer.name)
+            if not consumer.retiring and consumer.identity not in found[event_type]:
+                found[event_type].append(consumer.identity)
     return found
 
 

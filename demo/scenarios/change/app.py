@@ -16,7 +16,8 @@ HERE = Path(__file__).resolve().parent
 _NO_FOLDERS = HERE / "none"
 """In place of `functions/`, of which each phase uses another part."""
 
-ORDERS, INVENTORY, *OTHERS = CONSUMERS
+[INVENTORY] = (line for line in CONSUMERS if line.name == "inventory")
+REST = tuple(line for line in CONSUMERS if line is not INVENTORY)
 WAREHOUSE = replace(
     INVENTORY, name="warehouse", renamed_from="inventory", folder=FUNCTIONS / "inventory"
 )
@@ -27,7 +28,6 @@ LOYALTY = ConsumerProps(
     folder=HERE / "loyalty",
 )
 FAULTY = replace(INVENTORY, folder=HERE / "faulty_inventory")
-REST = (ORDERS, *OTHERS)
 
 PHASES: Mapping[str, Sequence[ConsumerProps]] = {
     "before": (*REST, LOYALTY, INVENTORY),

@@ -27,7 +27,7 @@ class ChangeEvidence:
     Attributes:
         due: orders that were sent before the removal began, so that each must have its point.
         seen: dead letters that existed on the way.
-        left: messages that are still in a queue, dead letters included.
+        left: messages that are still in a queue, without the dead letters.
     """
 
     due: Collection[str]
@@ -52,7 +52,7 @@ def count_change(
         "lost": findings.lost + len({*change.due} - points.keys()),
         "doubled": findings.doubled + sum(count - 1 for count in points.values()),
         "letters_lost": len(_lost_letters(change.seen, ended, points.keys())),
-        "unfinished": findings.unfinished + change.left,
+        "unfinished": findings.unfinished + findings.unexplained_dead_letters + change.left,
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from demo.audit import Evidence, audit
+from demo.audit import Evidence, Findings, audit
 from demo.commands import run_once
 from demo.console import console, step
 from demo.deployed_shop import collect_evidence
@@ -106,7 +106,8 @@ class ChangingShop:
         )
         evidence = self._evidence()
         findings = audit(manifest, evidence)
-        known = ChangeEvidence(due=due, seen=seen, left=self._left())
+        _print_explained(findings)
+        known = ChangeEvidence(due=due, seen=seen, left=self._left(evidence))
         return count_change(findings, manifest, evidence, known)
 
     def _evidence(self) -> Evidence:
@@ -117,9 +118,10 @@ class ChangingShop:
         parts = map(self.deployment.consumer, consumers)
         return [url for part in parts for url in part.queue_urls]
 
-    def _left(self) -> int:
-        """Return the number of messages in all queues, those for dead letters included."""
-        urls = self._sqs.list_queues().get("QueueUrls", [])
+    def _left(self, evidence: Evidence) -> int:
+        """Return the number of messages in all queues but those of which the audit has read."""
+        found = self._sqs.list_queues().get("QueueUrls", [])
+        urls = {*found} - {*evidence.dead_letters.values()}
         left = {url.rpartition("/")[2]: depth(self._sqs, url).total for url in urls}
         for name, number in left.items():
             if number:
@@ -136,3 +138,10 @@ class ChangingShop:
             answer = dynamodb.batch_write_item(RequestItems={table: puts[start : start + _BATCH]})
             if answer.get("UnprocessedItems"):
                 raise RuntimeError("DynamoDB did not write the stock")
+
+
+def _print_explained(findings: Findings) -> None:
+    """Print the dead letters that stay for a reason, such as an e-mail of unknown outcome."""
+    for reason, number in sorted(findings.quarantined_by_reason.items()):
+        if number:
+            console.print(f"dead letters that a person decides about, {reason}: {number}")

@@ -44,7 +44,7 @@ def _missing_consumer(name: str, identity: str, new: Iterable[str]) -> str:
         f"letters, and under another name it would apply committed events again; put its line "
         f"back. To rename it, add a second line, {rename}, with renamed_from={identity!r}; to "
         f"remove it, set retiring=True. Deploy, wait until its queues are empty, and delete line "
-        f"and recorded name together ({STEPS})"
+        f"and recorded name together; at once if it was never deployed from here ({STEPS})"
     )
 
 

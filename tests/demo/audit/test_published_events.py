@@ -12,10 +12,12 @@ ORDER_OF = {"stock.refused": "order-3", "payment.declined": "order-4"}
 STEPS = [(consumer, event) for event, consumers in SUBSCRIBERS.items() for consumer in consumers]
 
 
-def test_subscribers_are_read_from_the_registry() -> None:
+def test_subscribers_are_read_from_the_registry_by_identity() -> None:
     registry = (
         ConsumerProps("a", external=("x",), events=("y",)),
         ConsumerProps("b", events=("y",)),
+        ConsumerProps("renamed", events=("y",), renamed_from="b"),
+        ConsumerProps("removed", events=("y",), retiring=True),
     )
     assert subscribers(registry) == {"x": ["a"], "y": ["a", "b"]}
 

@@ -47,6 +47,7 @@ def test_a_change_without_harm_counts_nothing() -> None:
         ({"doubled": 2}, {"doubled": 2}),
         ({"unfinished": 3}, {"unfinished": 3}),
         ({"left": 1}, {"unfinished": 1}),
+        ({"unexplained_dead_letters": 1}, {"unfinished": 1}),
         ({"points": 3}, {"doubled": 2}),
         ({"points": 0}, {"lost": 1, "letters_lost": 1}),
         ({"reservation": "reserved"}, {"letters_lost": 1}),
@@ -54,6 +55,7 @@ def test_a_change_without_harm_counts_nothing() -> None:
     ],
     ids=[
         *("an effect lost", "effects doubled", "orders without an end", "a message left"),
+        "a dead letter left",
         *("points given again", "a point missing", "a reservation held", "an order held"),
     ],
 )

@@ -61,7 +61,8 @@ class StateStack(Stack):
         }
         self.relay_failures = RelayFailures(self, "relay-failures")
         CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
-        if any(consumer.sends_email for consumer in consumers):
+        sends = any(consumer.sends_email for consumer in consumers)
+        if sends and config.create_email_identity:
             self._make_sender(config.email_sender)
 
     @property

@@ -12,6 +12,7 @@ from once.schema import StackOutput
 
 if TYPE_CHECKING:
     from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
+    from once.cdk.checks.stack_size import stack_size_faults
     from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
     from once.cdk.deployment_config import DeploymentConfig
     from once.cdk.errors import SynthError
@@ -56,6 +57,7 @@ __all__ = [
     "make_alarm_topic",
     "notify",
     "output_key",
+    "stack_size_faults",
     "tables_row",
     "unmanaged_mapping_faults",
 ]
@@ -82,6 +84,7 @@ _MODULES = {
     "make_alarm_topic": "monitoring.alarm_topic",
     "notify": "monitoring.alarm_topic",
     "output_key": "props",
+    "stack_size_faults": "checks.stack_size",
     "tables_row": "monitoring.dashboard",
     "unmanaged_mapping_faults": "checks.unmanaged_mappings",
 }

@@ -21,7 +21,7 @@ NAMES = {
     "once.cdk": {
         *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
         *("RelayFailures", "RetainedTable", "StackOutput", "SynthError", "TableProps", "Topics"),
-        *("OperatorPolicies", "Rollout"),
+        *("OperatorPolicies", "Rollout", "stack_size_faults"),
         *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
         *("deployment_faults", "event_sources", "make_alarm_topic", "notify", "output_key"),
         *("tables_row", "unmanaged_mapping_faults"),
@@ -51,7 +51,8 @@ FIELDS = {
     "batch_size batch_window_seconds max_concurrency max_receive_count effect_timeout_seconds "
     "secrets parameters sends_email group_size commit_threads memory_mb rollout folder",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
-    "group_commit gradual_rollout email_sender python_runtime runtime_lock parameters faults",
+    "group_commit gradual_rollout email_sender create_email_identity python_runtime "
+    "runtime_lock parameters faults",
 }
 
 

@@ -9,7 +9,13 @@ from aws_cdk import App
 from aws_cdk.cx_api import CloudAssembly
 from constructs import IValidation
 
-from once.cdk import ConsumerProps, DeploymentConfig, SynthError, unmanaged_mapping_faults
+from once.cdk import (
+    ConsumerProps,
+    DeploymentConfig,
+    SynthError,
+    stack_size_faults,
+    unmanaged_mapping_faults,
+)
 from stacks.deployed import DEPLOYED
 from stacks.folders import FUNCTIONS, handler_folder
 from stacks.registry_checks import registry_faults
@@ -27,7 +33,8 @@ class AppValidation:
 
     def validate(self) -> list[str]:
         """Return every fault."""
-        return [*self._registry, *unmanaged_mapping_faults(self._app.node.find_all())]
+        tree = self._app.node.find_all()
+        return [*self._registry, *unmanaged_mapping_faults(tree), *stack_size_faults(tree)]
 
 
 def assemble(

@@ -64,7 +64,8 @@ class StateStack(Stack):
         self.operator_log = OperatorLog(self, "operator-log")
         self.relay_failures = RelayFailures(self, "relay-failures")
         CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
-        if any(consumer.sends_email for consumer in consumers):
+        sends = any(consumer.sends_email for consumer in consumers)
+        if sends and config.create_email_identity:
             self._make_sender(config.email_sender)
 
     @property

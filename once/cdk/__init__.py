@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
     from once.cdk.checks.handlers import event_types_output
     from once.cdk.checks.missing_names import missing_name_faults
+    from once.cdk.checks.stack_size import stack_size_faults
     from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
     from once.cdk.deployed_names import DeployedNames
     from once.cdk.deployment_config import DeploymentConfig
@@ -66,6 +67,7 @@ __all__ = [
     "notify",
     "output_key",
     "published_types",
+    "stack_size_faults",
     "tables_row",
     "unmanaged_mapping_faults",
 ]
@@ -97,6 +99,7 @@ _MODULES = {
     "notify": "monitoring.alarm_topic",
     "output_key": "props",
     "published_types": "props",
+    "stack_size_faults": "checks.stack_size",
     "tables_row": "monitoring.dashboard",
     "unmanaged_mapping_faults": "checks.unmanaged_mappings",
 }

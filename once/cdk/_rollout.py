@@ -28,6 +28,8 @@ def make_alias(
         after: parts that a deployment changes before the alias moves.
     """
     alias = lambda_.Alias(scope, "Live", alias_name=LIVE_ALIAS, version=function.current_version)
+    if function.role is not None:  # with the policies that an app has added to it
+        alias.node.add_dependency(function.role)
     alias.node.add_dependency(*after)
     return alias
 

@@ -50,6 +50,8 @@ class DeploymentConfig:
         gradual_rollout: False to move every consumer's traffic at once, whatever its `rollout`:
             CodeDeploy does not start while one of the consumer's alarms is active.
         email_sender: the address that e-mail comes from.
+        create_email_identity: False if the account has that address as an identity of SES already,
+            such as for another deployment. An account and region can have it once only.
         python_runtime: minor version of the Lambda runtime; by default that of the Python which
             synthesizes, on which the tests ran.
         runtime_lock: lock file, with hashes, of the library's own dependencies in the functions'
@@ -67,6 +69,7 @@ class DeploymentConfig:
     group_commit: bool = True
     gradual_rollout: bool = True
     email_sender: str = "orders@example.com"
+    create_email_identity: bool = True
     python_runtime: str = _this_python()
     runtime_lock: Path = RUNTIME_LOCK
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -212,5 +215,6 @@ _READ: dict[str, Callable[[str], Any]] = {
     "group_commit": _flag,
     "gradual_rollout": _flag,
     "email_sender": _address,
+    "create_email_identity": _flag,
     "python_runtime": _python,
 }

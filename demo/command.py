@@ -75,9 +75,9 @@ def run_scenario(scenario: Scenario, *, keep: bool) -> int:
 
 def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: Scenario) -> bool:
     cdk_app = APP if scenario is Scenario.HOSTILE else None
-    with step("deploying: cdk bootstrap, cdk deploy"):
+    with step("cdk bootstrap, cdk deploy") as shown:
         started = time.monotonic()
-        deployment = deploy_service(aws, sandbox.url, app=cdk_app)
+        deployment = deploy_service(aws, sandbox.url, app=cdk_app, report=shown.show)
         seconds = time.monotonic() - started
     return _FUNCTIONS[scenario](aws, sandbox, deployment, seconds)
 

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 
 from benchmarks import chart, page, report
 from benchmarks.checks import Wrong
@@ -18,6 +17,7 @@ from benchmarks.measure import samples_of
 from benchmarks.rows import Row, rows_of
 from benchmarks.running import bench_server
 from emulator.embedded_aws import ROOT
+from once.ops.terminal.line_progress import step
 
 REPEATS, IMPORT_REPEATS = 5, 3
 EMBEDDED_REPEATS, EMBEDDED_MESSAGES = 3, 800
@@ -71,15 +71,12 @@ def _measure(rows: list[Row], imports: list[Row], *, in_short: bool) -> None:
 
 def _through_the_server(rows: list[Row], settings: Sequence[Setting], repeats: int) -> None:
     samples = repeats * sum(len(contenders_in(setting)) for setting in settings)
-    with bench_server() as server, Progress(console=console, transient=True) as progress:
-        task = progress.add_task("", total=samples)
+    with bench_server() as server, step("samples", console=console, total=samples) as shown:
         for setting in settings:
-            progress.update(task, description=str(setting))
+            shown.show(str(setting))
             began = time.monotonic()
-            rows += rows_of(
-                setting, samples_of(server, setting, repeats, lambda: progress.advance(task))
-            )
-            progress.console.print(f"{time.monotonic() - began:5.1f} s  {setting}")
+            rows += rows_of(setting, samples_of(server, setting, repeats, shown.advance))
+            console.print(f"{time.monotonic() - began:5.1f} s  {setting}")
 
 
 if __name__ == "__main__":

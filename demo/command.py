@@ -79,9 +79,10 @@ def run_scenario(scenario: Scenario, *, keep: bool) -> int:
 
 
 def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: Scenario) -> bool:
-    with step("deploying: cdk bootstrap, cdk deploy"):
+    with step("cdk bootstrap, cdk deploy") as shown:
         started = time.monotonic()
-        deployment = deploy_service(aws, sandbox.url, app=_APPS.get(scenario))
+        app = _APPS.get(scenario)
+        deployment = deploy_service(aws, sandbox.url, app=app, report=shown.show)
         seconds = time.monotonic() - started
     return _FUNCTIONS[scenario](aws, sandbox, deployment, seconds)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from demo.audit import Evidence
-from emulator.cdk_cli import Outputs, bootstrap, deploy
+from emulator.cdk_cli import Outputs, Report, bootstrap, deploy
 from emulator.embedded_aws import EmbeddedAws
 from once.cdk import ConsumerProps
 from once.ops.aws.deployment import Deployment
@@ -21,7 +21,12 @@ _STRIPE_KEY = "sk_test_sandbox"
 
 
 def deploy_service(
-    aws: EmbeddedAws, payment_api: str, *, app: str | None = None, outputs: Path | None = None
+    aws: EmbeddedAws,
+    payment_api: str,
+    *,
+    app: str | None = None,
+    outputs: Path | None = None,
+    report: Report | None = None,
 ) -> Deployment:
     """Bootstrap the account, deploy both stacks, and store the provider's key as a secret.
 
@@ -30,13 +35,15 @@ def deploy_service(
         payment_api: the URL of the payment provider.
         app: the command that synthesizes; by default that of cdk.json.
         outputs: file for the stacks' outputs.
+        report: told of the progress of `cdk deploy`.
 
     Raises:
         ProcessFailed: a step failed; the message has the last lines of its output.
     """
     bootstrap(aws)
     file = outputs or aws.state_dir / "outputs.json"
-    stacks = deploy(aws, app=app, context={"payment_api": payment_api}, outputs=file)
+    context = {"payment_api": payment_api}
+    stacks = deploy(aws, app=app, context=context, outputs=file, report=report)
     values = _flat(stacks)
     aws.client("secretsmanager").put_secret_value(
         SecretId=values["SecretStripeKey"], SecretString=_STRIPE_KEY

@@ -65,12 +65,12 @@ def wait_until_processed(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: 
 
     A timeout is printed and not raised: the audit then reports the unfinished orders.
     """
-    with step("waiting until everything is processed"):
+    with step("waiting until everything is processed") as shown:
         consumers = deployment.consumers.values()
         queues = [url for consumer in consumers for url in consumer.queue_urls]
         queues.append(deployment.sweep_queue_url)
         try:
             evidence = collect_evidence(aws, deployment, sandbox.url)
-            wait_until_quiescent(evidence, queues, timeout=_TIMEOUT_SECONDS)
+            wait_until_quiescent(evidence, queues, timeout=_TIMEOUT_SECONDS, show=shown.show)
         except TimeoutError as error:
             print_failure(aws, error)

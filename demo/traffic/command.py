@@ -31,6 +31,7 @@ from demo.traffic.traffic_plan import TrafficPlan, plan_traffic
 from demo.traffic.waves import BodyBatch, first_wave, late_wave
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.terminal.console import ServiceOption, command_group, console, progress
+from once.ops.terminal.line_progress import step
 
 _SEED_BITS = 48
 
@@ -109,11 +110,8 @@ def _send_wave(name: str, batches: Sequence[BodyBatch], call: publish.PublishCal
 
 
 def _wait(consumers: Sequence[DeployedConsumer], timeout: float) -> None:
-    console.print("waiting until the consumers' queues are empty")
-    with console.status("") as line:
-        wait_until_drained(
-            consumers, timeout=timeout, show=lambda left: line.update(f"left: {left}")
-        )
+    with step("waiting until the consumers' queues are empty", console=console) as shown:
+        wait_until_drained(consumers, timeout=timeout, show=shown.show)
 
 
 def _summary(planned: TrafficPlan, seconds: float) -> Table:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
+from botocore.exceptions import BotoCoreError
 from typer import BadParameter
 
 from once.errors import OnceError
@@ -55,16 +56,23 @@ def send(
     Only types that a consumer takes from producers are published. With --to, the
     types that the consumer takes from other consumers are sent as well.
     """
-    body = _body(event_type, data, event_id or str(uuid4()), source, subject)
+    event_id = event_id or str(uuid4())
+    body = _body(event_type, data, event_id, source, subject)
     deployment = Deployment.find(service)
     receivers = _receivers(deployment, event_type, to)
-    if to:
-        _send(deployment.consumer(to), body)
-    else:
-        _publish(deployment, event_type, body)
-    event = json.loads(body)
-    console.print(f"sent {event_type} to {', '.join(receivers)}; source {source}, id {event['id']}")
-    console.print(f"once trace {event['id']}", soft_wrap=True)
+    try:
+        if to:
+            _send(deployment.consumer(to), body)
+        else:
+            _publish(deployment, event_type, body)
+    except BotoCoreError as error:
+        raise OpsError(
+            f"{error}; perhaps it was sent: send it again with --id {event_id} and the same "
+            "--source, and if it was, this is a duplicate"
+        ) from None
+    receiving = ", ".join(receivers)
+    console.print(f"sent {event_type} to {receiving}; source {source}, id {event_id}")
+    console.print(f"once trace {event_id}", soft_wrap=True)
 
 
 def _body(event_type: str, data: str, event_id: str, source: str, subject: str | None) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, track
 
 from proof import report
 from proof.fuzz.cost import COSTS, MAX_RATIO, costs, figures
@@ -84,8 +83,9 @@ def run(inputs: int, seed: int | None = None, processes: int = 2) -> int:
     cost = _costs()  # before other processes compete for the CPU
     checked: Counter[str] = Counter()
     failures: Counter[tuple[str, str]] = Counter()
-    with Progress(console=console, transient=True) as progress:
-        for chunk in progress.track(_chunks(inputs, seed, processes), -(-inputs // _CHUNK)):
+    with report.progress(console, "inputs", inputs) as advance:
+        for chunk in _chunks(inputs, seed, processes):
+            advance(len(chunk))
             checked.update(parser for parser, _ in chunk)
             for crash in filter(None, (crash for _, crash in chunk)):
                 failures[crash.parser, crash.error] += 1
@@ -115,7 +115,11 @@ def replay(file: Path) -> int:
 
 
 def _costs() -> dict[str, Any]:
-    found = list(track(costs(), "cost", total=COSTS, console=console, transient=True))
+    found = []
+    with report.progress(console, "cost of the worst bodies", COSTS) as advance:
+        for one in costs():
+            found.append(one)
+            advance(1)
     for one in found:
         if one.ratio > MAX_RATIO:
             text = f"{one.family}, {one.bytes} bytes: {one.ratio} times a plain body"

@@ -12,7 +12,7 @@ from rich.table import Table
 from proof import report
 from proof.explore.command import show as show_scopes
 from proof.shop.run import Replay, RunResult, run_replay
-from proof.sim.search import Evidence, search
+from proof.sim.search import Evidence, count_parts, search
 from proof.sim.shrink import shrunk
 from proof.world.faults import Fault
 from proof.world.plan import PlatformFault
@@ -39,8 +39,9 @@ def run(seeds: int, first: int | None, processes: int) -> int:
     began = time.monotonic()
     first = secrets.randbelow(_FIRST_SEEDS) if first is None else first
     console.print(f"seeds {first} to {first + seeds - 1}, and the scopes", highlight=False)
-    with report.progress(console, "seeds", seeds) as advance:
-        evidence = search(range(first, first + seeds), processes, advance)
+    drawn = range(first, first + seeds)
+    with report.progress(console, "parts of the work", count_parts(drawn)) as advance:
+        evidence = search(drawn, processes, advance)
     figures = _figures(evidence)
     _show(evidence, figures)
     seconds = round(time.monotonic() - began, 1)

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from proof.explore import broken
 from proof.explore.campaign import Campaign, explore_part, parts
@@ -12,6 +13,9 @@ from proof.shop.run import RunResult, run
 from proof.shop.traffic import drawn
 from proof.workers import workers
 from proof.world.plan import chance
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 CHUNK = 50
 """Seeds that a worker runs at a time."""
@@ -63,21 +67,32 @@ def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Ev
     Args:
         seeds: the seeds.
         processes: number of worker processes.
-        advance: called with the number of further seeds that are done.
+        advance: called with 1 for each part that is done; `count_parts` counts them.
     """
     with workers(processes) as pool:
         scopes = [pool.submit(explore_part, part) for part in parts()]
         in_scopes = {name: pool.submit(broken.caught, name) for name in broken.CAUGHT_IN}
-        chunks = [pool.submit(run_seeds, seeds[n : n + CHUNK]) for n in range(0, len(seeds), CHUNK)]
+        chunks = [pool.submit(run_seeds, chunk) for chunk in _chunks(seeds)]
         by_seeds = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in MUTANTS}
+        every: list[Future[Any]] = [*scopes, *in_scopes.values(), *chunks, *by_seeds.values()]
+        for part in every:
+            part.add_done_callback(lambda _: advance(1))
         figures = SeedFigures()
         for chunk in chunks:
             figures.add(chunk.result())
-            advance(chunk.result().seeds)
         found = {f"{name}, in its scope": one.result() for name, one in in_scopes.items()}
         runs = {f"{name}, by seeds": one.result() for name, one in by_seeds.items()}
         catches = {name: result is not None for name, result in (found | runs).items()}
         return Evidence(Campaign([scope.result() for scope in scopes]), figures, catches)
+
+
+def count_parts(seeds: range) -> int:
+    """Return the number of parts of the work: scopes, chunks of seeds, and broken protocols."""
+    return len(parts()) + len(broken.CAUGHT_IN) + len(_chunks(seeds)) + len(MUTANTS)
+
+
+def _chunks(seeds: range) -> list[range]:
+    return [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
 
 
 def run_seed(seed: int) -> RunResult:

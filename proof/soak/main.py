@@ -54,8 +54,8 @@ def run(shape: Shape = SOAK, *, seed: int | None = None) -> int:
     write(NAME, {"complaints": ["the run was interrupted"]})
     with payment_sandbox() as sandbox, embedded_aws() as aws:
         try:
-            with step("deploying: cdk bootstrap, cdk deploy"):
-                deployment = deploy_service(aws, sandbox.url)
+            with step("cdk bootstrap, cdk deploy") as shown:
+                deployment = deploy_service(aws, sandbox.url, report=shown.show)
             chosen = secrets.randbits(SEED_BITS) if seed is None else seed
             figures = play(aws, sandbox, deployment, shape, chosen)
         except (subprocess.CalledProcessError, ProcessFailed) as error:

@@ -1,7 +1,9 @@
 """Wheels of a package, and the build folders in which they are installed once."""
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 from pathlib import Path
 from threading import Barrier
@@ -12,6 +14,7 @@ from botocore.regions import EndpointResolver
 
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
+from once.cdk.packaging import _build_folder as build_folder
 from once.cdk.packaging import _wheels as wheels_module
 from once.cdk.packaging._build_folder import build_once, digest
 from once.cdk.packaging._wheels import install_wheels
@@ -62,6 +65,9 @@ def test_a_lock_that_cannot_be_installed_is_refused_with_a_remedy(tmp_path: Path
     assert "--require-hashes" in str(caught.value)
 
 
+build = partial(build_once, keep_seconds=3600)
+
+
 def test_a_folder_that_two_build_at_once_is_whole(tmp_path: Path) -> None:
     both = Barrier(2)
 
@@ -71,7 +77,7 @@ def test_a_folder_that_two_build_at_once_is_whole(tmp_path: Path) -> None:
         (folder / "second").touch()
 
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda _: build_once(tmp_path / "x", fill), range(2)))
+        results = list(pool.map(lambda _: build(tmp_path / "x", fill), range(2)))
     assert results == [tmp_path / "x"] * 2
     assert names(tmp_path / "x") == {"first", "second"}
     assert names(tmp_path) == {"x"}
@@ -83,13 +89,37 @@ def test_an_interrupted_build_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_once(tmp_path / "x", fill)
+        build(tmp_path / "x", fill)
     assert names(tmp_path) == set()
 
 
 def test_an_existing_folder_is_not_built_again(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
-    assert build_once(tmp_path / "x", lambda _: pytest.fail("built again")) == tmp_path / "x"
+    assert build(tmp_path / "x", lambda _: pytest.fail("built again")) == tmp_path / "x"
+
+
+def test_a_build_deletes_folders_that_were_not_used_for_an_hour(tmp_path: Path) -> None:
+    for name in ("old", "used", ".part-killed", "new"):
+        build(tmp_path / name, lambda folder: (folder / "file").touch())
+    for name in ("old", "used", ".part-killed"):
+        os.utime(tmp_path / name, (0, 0))
+    build(tmp_path / "used", lambda _: pytest.fail("built again"))
+    assert names(tmp_path) == {"old", "used", ".part-killed", "new"}  # no build
+    build(tmp_path / "x", lambda folder: None)
+    assert names(tmp_path) == {"used", "new", "x"}
+
+
+def test_a_folder_that_another_synthesis_uses_is_not_deleted(tmp_path: Path) -> None:
+    """The other one takes an old folder into use while this one looks for old folders."""
+    build(tmp_path / "old", lambda folder: None)
+    os.utime(tmp_path / "old", (0, 0))
+    with ThreadPoolExecutor(1) as pool, build_folder._locked(tmp_path):
+        built = pool.submit(build, tmp_path / "x", lambda folder: None)
+        with pytest.raises(TimeoutError):  # it waits for the lock
+            built.result(timeout=0.2)
+        os.utime(tmp_path / "old")
+    assert built.result() == tmp_path / "x"
+    assert names(tmp_path) == {"old", "x"}
 
 
 def test_a_digest_depends_on_where_each_part_ends() -> None:

@@ -1,13 +1,15 @@
 """`once send` publishes one well-formed event, and refuses an event that no consumer takes."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from tests.ops.output import stderr_of, stdout_of
-from tests.ops.support import Cloud, run
+from tests.ops.support import Cloud, answer_with, run
 
 SEND = ("send", "--type", "order.placed", "--data")
 
@@ -52,6 +54,15 @@ def test_with_to_only_this_queue_receives_it_and_internal_types_are_sent(cloud: 
     stdout_of("send", "--type", "payment.captured", "--data", "1", "--to", "orders")
     assert [event["type"] for event in received(cloud, "orders")] == ["payment.captured"]
     assert received(cloud, "inventory") == []
+
+
+def test_after_a_lost_answer_the_id_to_send_again_is_named(cloud: Cloud) -> None:
+    def lose(params: Any) -> Any:
+        raise ReadTimeoutError(endpoint_url="sns")
+
+    answer_with("sns.Publish", lose)
+    error = stderr_of(*SEND, "1")
+    assert re.search(r"perhaps it was sent: send it again with --id [0-9a-f-]{36}", error)
 
 
 @pytest.mark.parametrize(

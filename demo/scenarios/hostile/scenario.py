@@ -68,10 +68,10 @@ def _stock(aws: EmbeddedAws, deployment: Deployment) -> None:
 
 def _wait(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> None:
     urls = _source_queues(aws)
-    with step("waiting until everything is processed"):
+    with step("waiting until everything is processed") as shown:
         try:
             evidence = collect_evidence(aws, deployment, sandbox.url)
-            wait_until_quiescent(evidence, urls, timeout=_TIMEOUT_SECONDS)
+            wait_until_quiescent(evidence, urls, timeout=_TIMEOUT_SECONDS, show=shown.show)
         except TimeoutError as error:
             print_failure(aws, error)
 

@@ -17,6 +17,9 @@ from once.cdk.packaging.bytecode import add_bytecode, bytecode_recipe
 SITES = Path(".cache", "site")
 """Below the working directory, which is the app's."""
 
+_KEEP_SECONDS = 30 * 24 * 60 * 60.0
+"""Wheels take long to install, and change with a lock file only."""
+
 AWS_SERVICES = frozenset({"dynamodb", "secretsmanager", "sesv2", "sns", "sqs"})
 """The services whose models stay in the package. The models of all services are some 25 MB."""
 
@@ -40,7 +43,11 @@ def install_wheels(locks: Sequence[Path], config: DeploymentConfig) -> Path:
         *bytecode_recipe(config),
     ]
     name = digest([*how, *(lock.read_bytes() for lock in locks)])
-    return build_once(SITES.absolute() / name, lambda folder: _fill(folder, locks, options, config))
+    return build_once(
+        SITES.absolute() / name,
+        lambda folder: _fill(folder, locks, options, config),
+        keep_seconds=_KEEP_SECONDS,
+    )
 
 
 def _for_lambda(python: str) -> tuple[str, ...]:

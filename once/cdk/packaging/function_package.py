@@ -4,6 +4,7 @@ Every function has a staged folder of its own, named after its content. Sharing 
 functions can give them one asset, so that one of them runs the other's code.
 """
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from once.cdk.packaging.bytecode import add_bytecode
 
 STAGED = Path("build")
 """Below the working directory, which is the app's."""
+KEEP_SECONDS = 60 * 60.0
+"""A synthesis needs its packages for minutes. Every change of a source makes new ones."""
 ONCE = Path(__file__).resolve().parents[2]
 """The library, where it is imported from."""
 NOT_AT_RUNTIME = frozenset({"cdk", "ops", "testing"})
@@ -37,7 +40,11 @@ def package(name: str, folder: Path, config: DeploymentConfig) -> Path:
     contents = [part for path in sorted(sources) for part in (path.encode(), sources[path])]
     recipe = [Path(__file__).read_bytes(), wheels.name.encode()]
     target = STAGED.absolute() / f"{name}-{digest([*recipe, *contents])}"
-    return build_once(target, lambda staged: _fill(staged, wheels, sources, config))
+    return build_once(
+        target,
+        lambda staged: _fill(staged, wheels, sources, config),
+        keep_seconds=KEEP_SECONDS,
+    )
 
 
 def locks_of(folder: Path, config: DeploymentConfig) -> list[Path]:
@@ -62,8 +69,16 @@ def _files(folder: Path) -> Iterator[Path]:
     return (path for path in every if SKIP.isdisjoint(path.relative_to(folder).parts))
 
 
+def _link(source: str, target: str) -> None:
+    """Give a file of a wheel a second name: it is not changed, and a copy takes long."""
+    try:
+        os.link(source, target)
+    except OSError:  # the folders are on two file systems, or links are not possible
+        shutil.copy2(source, target)
+
+
 def _fill(staged: Path, wheels: Path, sources: dict[str, bytes], config: DeploymentConfig) -> None:
-    shutil.copytree(wheels, staged, dirs_exist_ok=True)
+    shutil.copytree(wheels, staged, dirs_exist_ok=True, copy_function=_link)
     for name, content in sources.items():
         (staged / name).parent.mkdir(parents=True, exist_ok=True)
         (staged / name).write_bytes(content)

@@ -13,9 +13,9 @@ from once.batch.isolation import Isolation
 from once.batch.processor import BatchProcessor
 from once.commit.committer import Committer
 from once.commit.result import COMMITTED, DUPLICATE, failed
+from once.effects._provider_call import ProviderCall
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
-from once.effects.provider_call import ProviderCall
 from once.errors import RequestRefused
 from once.events.dedup_key import Key
 from once.failures.failure_handler import FailureHandler

@@ -5,6 +5,7 @@ import sys
 try:
     from once.ops import status
     from once.ops.dlq import command as dlq
+    from once.ops.effects import command as effects
     from once.ops.outbox import command as outbox
     from once.ops.terminal.console import command_group
     from once.ops.trace import command as trace
@@ -20,6 +21,7 @@ app.add_typer(status.app)
 app.add_typer(trace.app)
 app.add_typer(outbox.app, name="outbox")
 app.add_typer(dlq.app, name="dlq")
+app.add_typer(effects.app, name="effects")
 
 
 def main() -> None:

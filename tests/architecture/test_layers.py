@@ -13,7 +13,7 @@ ONCE = (
 )
 """The packages and modules of the library, the lowest layer first."""
 
-COMMANDS = ("status", "dlq", "trace", "outbox")
+COMMANDS = ("status", "dlq", "trace", "outbox", "effects")
 OPS = ("errors", "aws", "terminal", "dedup_records", "dead_letters", *COMMANDS, "__main__")
 """Those of the operator's command line. The commands do not import each other."""
 

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from once.deadline import Deadline
+from once.effects._provider_call import ProviderCall
 from once.effects.attempt import EffectAttempt
 from once.effects.kept_outcome import NotKept, kept_text, restored
 from once.effects.ledger import EffectLedger
-from once.effects.provider_call import ProviderCall
 from once.errors import (
     EffectUnknown,
     InFlight,

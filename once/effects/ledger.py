@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from once.effects.record_update import record_update
+from once.effects.settlement import next_key
 from once.error_text import summary_of
 from once.errors import EffectUnknown, InFlight, Unanswered
 from once.events.dedup_key import key_hash
@@ -111,10 +112,9 @@ class EffectLedger:
             InFlight: another delivery took the effect over.
             Unanswered: DynamoDB did not confirm the new key.
         """
-        stem, _, number = mine.provider_key.rpartition("-")
         renewed = replace(
             mine,
-            provider_key=f"{stem}-{int(number) + 1}",
+            provider_key=next_key(mine.provider_key),
             key_expires_at=self._key_expiry(effect),
             owner=uuid4().hex,  # fences a takeover that read the old key
         )

@@ -9,6 +9,7 @@ try:
 
     from once.ops import send, status
     from once.ops.dlq import command as dlq
+    from once.ops.effects import command as effects
     from once.ops.outbox import command as outbox
     from once.ops.plugins import plugin_commands
     from once.ops.terminal.console import command_group
@@ -27,6 +28,7 @@ app.add_typer(status.app)
 app.add_typer(trace.app)
 app.add_typer(outbox.app, name="outbox")
 app.add_typer(dlq.app, name="dlq")
+app.add_typer(effects.app, name="effects")
 app.add_typer(send.app)
 for name, commands in plugin_commands():
     app.add_typer(commands, name=name)

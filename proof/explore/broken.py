@@ -59,6 +59,7 @@ CAUGHT_IN: Mapping[str, Place] = {
     "pending without a lease": Place(_MAIL, 1, 0),
     "never in doubt": Place(_MAIL, 0, 1),
     "a lease without a margin for clocks": Place("e-mail by skewed clocks", 1, 0),
+    "settled while its owner runs": Place("e-mail settled by hand", 1, 0),
     "redrive deletes first": Place(_REDRIVE, 0, 1),
 }
 

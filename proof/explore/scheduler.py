@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from once.schema import Record, State
 from proof.explore.oracles import has_outbox
 from proof.explore.scope import Scope
 from proof.explore.world import ScheduledWorld
 from proof.shop.invocations import Invocations
-from proof.shop.operator import redrive
-from proof.shop.service import Place, Service
+from proof.shop.operator import redrive, settle
+from proof.shop.service import DEDUP, Place, Service
 from proof.world.plan import Action
 from proof.world.queues import Message, Queue
 from proof.world.tasks import Process, Task
@@ -58,7 +59,8 @@ class Scheduler:
     Attributes:
         places: the consumers that run.
         running: the process that made the last step; None where that was no process.
-        redrives: how often the operator is still to come.
+        redrives: how often the operator is still to redrive.
+        settles: how often the operator is still to settle effects.
         outages: how often deliveries may still be suspended.
     """
 
@@ -68,6 +70,7 @@ class Scheduler:
         self.places = [service.places[name] for name in scope.running]
         self.running: Process | None = None
         self.redrives = scope.redrives
+        self.settles = scope.settles
         self.outages = int(scope.outage)
         self._scope = scope
         self._service = service
@@ -98,6 +101,8 @@ class Scheduler:
             yield Option("Lambda invokes the relay", self._relay, cost)
         if self.redrives and any(place.dead_letters.waiting for place in self.places):
             yield Option("the operator redrives", self._redrive, cost)
+        if self.settles and self._is_certain_outside():
+            yield Option("the operator settles", self._settle, cost)
         yield from self._time(ready)
         for task in (*current, *other):
             yield from self._faults(task, 0 if task in current else cost)
@@ -202,6 +207,17 @@ class Scheduler:
         self.redrives -= 1
         work = partial(redrive, self._service)
         return self._begun(self._invocations.operate(work, f"operator-{self.redrives}"))
+
+    def _is_certain_outside(self) -> bool:
+        """Tell whether an effect is pending, and no call is under way: it could still arrive."""
+        records = self.world.tables.items[DEDUP].values()
+        is_pending = any(item[Record.STATE] == {"S": State.PENDING} for item in records)
+        return is_pending and not any(at >= self.world.tasks.now for at, _ in self.world.late)
+
+    def _settle(self) -> Process:
+        self.settles -= 1
+        work = partial(settle, self._service)
+        return self._begun(self._invocations.operate(work, f"settler-{self.settles}"))
 
     def _suspend(self) -> None:
         self.outages -= 1

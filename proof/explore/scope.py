@@ -32,6 +32,7 @@ class Scope:
         outage: whether deliveries may once be suspended for more than a day, while no function
             runs. It counts as a preemption.
         redrives: how often the operator redrives dead letters.
+        settles: how often the operator settles pending effects by hand.
         effect_calls: how often an effect is attempted in one invocation.
         clocks: skewed clocks, as actions of a plan.
         conflicting: bodies that share their key with an event of other content.
@@ -48,6 +49,7 @@ class Scope:
     expires: bool = False
     outage: bool = False
     redrives: int = 0
+    settles: int = 0
     effect_calls: int = 3
     clocks: tuple[Action, ...] = ()
     conflicting: tuple[str, ...] = ()

@@ -80,6 +80,15 @@ SCOPES = (
         effect_calls=1,
         clocks=(_clock("notifications", 1, _SLOW), _clock("notifications", 2, _FAST)),
     ),
+    Scope(
+        "e-mail settled by hand",
+        (_RECEIPT,),
+        _NOTIFICATIONS,
+        preemptions=1,
+        effect_calls=1,
+        redrives=1,
+        settles=1,
+    ),
     Scope("redrive", letters=(_ORDER,), redrives=2, preemptions=0),
     Scope(
         "redrive of a charge",

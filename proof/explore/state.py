@@ -21,6 +21,7 @@ def digest(execution: "Execution") -> bytes:
         execution.world.tasks.now,
         execution.stages_left,
         execution.scheduler.redrives,
+        execution.scheduler.settles,
         execution.scheduler.outages,
         _running(execution),
         [*_tasks(execution)],

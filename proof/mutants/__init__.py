@@ -13,14 +13,15 @@ from once.batch.isolation import Isolation
 from once.batch.processor import BatchProcessor
 from once.commit.committer import Committer
 from once.commit.result import COMMITTED, DUPLICATE, failed
+from once.effects._provider_call import ProviderCall
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
-from once.effects.provider_call import ProviderCall
 from once.errors import RequestRefused
 from once.events.dedup_key import Key
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
 from once.ops.dead_letters.redrive import Redriver
+from once.ops.effects._pending_effect import PendingEffect
 from once.outbox._sns_publisher import Publisher
 from once.schema import Record
 from proof.mutants import commits, effects, messages
@@ -107,6 +108,9 @@ RARE: Mapping[str, Mutant] = {
         f"{_RECORD}._STILL_MINE", f"attribute_exists({Record.PK})"
     ),
     "pending without a lease": lambda: patch.object(EffectLedger, "_check_lease", lambda *_: None),
+    "settled while its owner runs": lambda: patch.object(
+        PendingEffect, "check_ended", lambda *_: None
+    ),
     "never in doubt": lambda: patch.object(EffectExecutor, "give_up", effects.never_in_doubt),
 }
 """Caught by the exploration alone: they take one schedule or clock among thousands."""

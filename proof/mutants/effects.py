@@ -5,10 +5,10 @@ from uuid import uuid4
 
 from functions.payments import provider
 from once.deadline import Deadline
+from once.effects._provider_call import ProviderCall
 from once.effects.attempt import EffectAttempt
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
-from once.effects.provider_call import ProviderCall
 from once.errors import NotDone, OnceError
 from once.handlers.effect_declaration import Call
 from once.handlers.intent import Intent

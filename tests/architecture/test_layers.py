@@ -13,7 +13,7 @@ ONCE = (
 )
 """The packages and modules of the library, the lowest layer first."""
 
-COMMANDS = ("status", "dlq", "trace", "outbox", "send")
+COMMANDS = ("status", "dlq", "trace", "outbox", "send", "effects")
 OPS = (
     *("errors", "aws", "terminal", "plugins", "operator_log", "dedup_records", "dead_letters"),
     *(*COMMANDS, "__main__"),

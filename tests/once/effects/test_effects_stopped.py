@@ -33,10 +33,9 @@ def charge(request: Charge, call: Call) -> Paid:
     raise NotImplementedError
 
 
-@wraps(charge)
-def with_one_argument(request: Charge) -> Paid:
-    """Fail when it is called; its declaration says otherwise."""
-    raise NotImplementedError
+def with_one_argument() -> Any:
+    """Return a function that cannot be called as its declaration says."""
+    return wraps(charge)(lambda request: Paid(request.name))
 
 
 def failing_inside(request: Charge, call: Call) -> Paid:
@@ -46,7 +45,7 @@ def failing_inside(request: Charge, call: Call) -> Paid:
 @pytest.mark.parametrize("policy", Policy)
 def test_an_effect_that_could_not_be_started_was_not_done(make: Make, policy: Policy) -> None:
     till, event = make(policy=policy), note()
-    till.effect.function = with_one_argument
+    till.effect.function = with_one_argument()
     assert not till.deliver(event)
     assert till.standing == "not-done"
     till.effect.function = till.provider.charge
@@ -57,7 +56,7 @@ def test_an_effect_that_could_not_be_started_was_not_done(make: Make, policy: Po
 
 def test_an_effect_that_could_not_be_started_is_named_in_the_letter(make: Make) -> None:
     till = make(policy=Policy.AT_MOST_ONCE)
-    till.effect.function = with_one_argument
+    till.effect.function = with_one_argument()
     assert till.deliver(note(), receive_count=LAST_RECEIVE)
     [(reason, error)] = till.dead_letters()
     assert reason == "retries-exhausted"
@@ -66,8 +65,8 @@ def test_an_effect_that_could_not_be_started_is_named_in_the_letter(make: Make) 
 
 @pytest.mark.parametrize(
     "function",
-    [failing_inside, partial(failing_inside)],
-    ids=["its own error", "no plain function"],
+    [failing_inside, wraps(charge)(partial(int, "x"))],
+    ids=["its own error", "no Python function"],
 )
 def test_an_effect_that_may_have_called_is_unknown(
     make: Make, function: Callable[..., Any]
@@ -83,7 +82,7 @@ def test_an_effect_that_could_not_be_resumed_stays_unknown(make: Make) -> None:
     till = make(policy=Policy.AT_LEAST_ONCE)
     event = till.leave_pending()
     till.later(TAKEOVER)
-    till.effect.function = with_one_argument
+    till.effect.function = with_one_argument()
     assert not till.deliver(event)
     assert till.standing == "unknown"
 

@@ -41,6 +41,11 @@ class KeyRules:
         }
         return cls(consumer.name, consumer.external, consumer.events, keys, consumer.volatile)
 
+    @property
+    def without_rule(self) -> list[str]:
+        """The event types whose key rule is not known."""
+        return [one for one in (*self.external, *self.events) if one not in self.keys]
+
     def takes(self, event_type: str) -> bool:
         """Tell whether the consumer handles an event type."""
         return event_type in self.external or event_type in self.events

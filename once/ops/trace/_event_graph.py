@@ -76,14 +76,13 @@ class EventGraphBuilder:
 
         Args:
             key: an event's id, a business key, a dedup key, a dedup key's SHA-256 in hex, or the
-                message id of a dead letter.
+                message id of a dead letter, now or before it was dead-lettered.
         """
         texts = {f'"{key}"', json.dumps(key)}
         return [
             letter
             for letter, _ in self._letters.values()
-            if key in (letter.message_id, *_names(letter))
-            or any(text in letter.original.body for text in texts)
+            if key in _names(letter) or any(text in letter.original.body for text in texts)
         ]
 
     def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> EventGraph:
@@ -171,8 +170,10 @@ def _published_events(item: Item) -> list[CloudEvent]:
         return []
 
 
-def _names(letter: Letter) -> tuple[str, ...]:
-    return (letter.key, key_hash(letter.key)) if letter.key else ()
+def _names(letter: Letter) -> set[str]:
+    """Return the message's ids, its dedup key and the key's SHA-256."""
+    ids = {letter.message_id, *(stay.message_id for stay in letter.lineage)}
+    return {*ids, letter.key, key_hash(letter.key)} if letter.key else ids
 
 
 def _event(letter: Letter) -> CloudEvent | None:

@@ -189,6 +189,11 @@ class _Search:
             *self._searched,
             *(f"key {key}" for key in self._keys[:_MOST_SHOWN]),
             *([f"and {more} more keys"] if more > 0 else []),
+            *(
+                f"no key of {one.consumer} for {event_type}: its key rule is not known"
+                for one in self._rules
+                for event_type in one.without_rule
+            ),
         ]
         searched = "".join(f"\n  {place}" for place in places)
         return (

@@ -90,6 +90,8 @@ def test_unknown_key_rule_is_noted(saga: Saga) -> None:
     assert "note: the key rule of notifications for payment.captured is not known" in output
     assert "has no record" not in output
     assert way("order-1", "--no-logs") == WAY[:-1]
+    unknown = "no key of notifications for payment.captured: its key rule is not known"
+    assert unknown in stderr_of("trace", "order-9", "--no-logs")
 
 
 def test_table_shows_consumers_in_the_order_of_time(saga: Saga) -> None:

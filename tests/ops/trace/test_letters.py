@@ -45,11 +45,11 @@ def test_dead_letters_of_caused_events_are_found(saga: Saga) -> None:
 def test_unparseable_dead_letter_is_found_by_its_key_and_by_its_text(saga: Saga) -> None:
     pk = saga.pk("orders", placed("o-1"))
     text = '{"order_id": "o-1", "note": "caf\u00e9"'
-    saga.bury("orders", text, Reason.UNPARSEABLE, key=pk)
+    saga.bury("orders", text, Reason.UNPARSEABLE, key=pk, lineage="m-1")
     [letter] = saga.cloud.sqs.receive_message(
         QueueUrl=saga.cloud.box("orders"), VisibilityTimeout=0
     )["Messages"]
-    for key in (key_hash(pk), pk, "o-1", "caf\u00e9", letter["MessageId"]):
+    for key in (key_hash(pk), pk, "o-1", "caf\u00e9", letter["MessageId"], "m-1"):
         [moment] = moments(key)
         assert (moment["reason"], moment["event_type"]) == ("unparseable", None)
 

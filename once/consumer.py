@@ -64,6 +64,9 @@ class Consumer:
             model: a msgspec.Struct; the event's data is decoded into it, strictly.
             key: the part of the event that identifies it.
             volatile: fields of the data that may differ between two deliveries of one event.
+
+        Write `key` and `volatile` out in the call: synthesis reads them for `once dlq` and `once
+        trace`, without running the code.
         """
 
         def register(function: HandlerFunction) -> HandlerFunction:

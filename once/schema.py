@@ -31,6 +31,9 @@ EVENT_TYPE_ATTRIBUTE = "type"
 SOURCE_PREFIX = "/once/"
 """Prefix of the CloudEvents `source` of every event that a consumer publishes; reserved for it."""
 
+CAUSE_EXTENSION = "oncecause"
+"""Extension attribute of the events that a consumer publishes: the dedup key of their record."""
+
 COMMIT_ATTRIBUTE = "once_commit"
 """On every item that the library writes: the id of its last commit. A read is checked by it."""
 
@@ -55,6 +58,8 @@ class Record:
     FINGERPRINT = "fingerprint"
     COMMIT = "commit"
     EVENT_TYPE = "event_type"
+    CAUSE = "cause"
+    """The dedup key of the record that published the event; only for events of consumers."""
     OUTCOME = "outcome"
     REFUSAL = "refusal"
     COMMITTED_AT = "committed_at"
@@ -131,7 +136,8 @@ class DeadLetter:
     REASON = "once-reason"
     ERROR = "once-error"
     CONSUMER = "once-consumer"
-    KEY_HASH = "once-key-hash"
+    KEY = "once-key"
+    """The dedup key; written by `once.failures.quarantine.key_text`."""
     FIRST_SEEN = "once-first-seen"
     RECEIVE_COUNT = "once-receive-count"
     LINEAGE = "once-lineage"

@@ -4,10 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from once.events.cloud_event import CloudEvent
 from once.events.outgoing import written
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
-from once.schema import CLOCK_MARGIN_SECONDS, SCHEMA_VERSION, Outcome, Record, State
+from once.schema import (
+    CAUSE_EXTENSION,
+    CLOCK_MARGIN_SECONDS,
+    SCHEMA_VERSION,
+    SOURCE_PREFIX,
+    Outcome,
+    Record,
+    State,
+)
 from once.settings import Settings
 
 if TYPE_CHECKING:
@@ -138,7 +147,16 @@ def _identity(transaction: Transaction, state: State, now: float) -> dict[str, A
         Record.COMMIT: {"S": transaction.commit_id},
         Record.EVENT_TYPE: {"S": transaction.event.type},
         Record.COMMITTED_AT: {"N": str(int(now * 1000))},
+        **_cause(transaction.event),
     }
+
+
+def _cause(event: CloudEvent) -> dict[str, Any]:
+    # A producer can set the extension, and only the relay publishes under a consumer's source.
+    cause = event.extensions.get(CAUSE_EXTENSION)
+    if not (isinstance(cause, str) and event.source.startswith(SOURCE_PREFIX)):
+        return {}
+    return {Record.CAUSE: {"S": cause}}
 
 
 def _outbox(transaction: Transaction, settings: Settings, now: float) -> str:

@@ -1,7 +1,8 @@
 """Outgoing events: stored in the dedup record, so that they commit with the changes they report.
 
 Their ids derive from the consumer, the key of the inbound event and their position. If they are
-published again, their ids are the same, and consumers deduplicate them.
+published again, their ids are the same, and consumers deduplicate them. Each names the dedup key of
+its record, which the records of its own consumers keep, so that `once trace` finds the cause.
 """
 
 import json
@@ -16,7 +17,7 @@ from once.errors import InvalidWrite, OnceError, TooLarge, Unpublishable
 from once.events._trace_context import passed_on
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.dedup_key import consumer_of, key_hash
-from once.schema import Limits, Record, source_of
+from once.schema import CAUSE_EXTENSION, Limits, Record, source_of
 
 _ENVELOPE_BYTES = 1024
 """Kept for the message attribute that filter policies read: SNS counts it in the size."""
@@ -96,6 +97,7 @@ def written(
             **({} if event.subject is None else {"subject": event.subject}),
             "time": time,
             "datacontenttype": "application/json",
+            CAUSE_EXTENSION: pk,
             **passed_on(inbound.extensions, event_id=event_id, root=root),
             "data": event.data,
         }

@@ -1,11 +1,12 @@
 """Quarantine: sends a message to the dead-letter queue, with its reason and history."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
+from urllib.parse import quote, unquote
 
 from once.errors import OnceError
-from once.events.dedup_key import key_hash
 from once.intake.original_message import MOVED, NOT_ALLOWED, OriginalMessage, text_of
 from once.schema import DeadLetter, Limits
 from once.settings import Settings
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from once.intake.reader import Delivery
 
 _ERROR_CHARACTERS = 1000
-_FACTS_BYTES = 8 * 1024
+_FACTS_BYTES = 14 * 1024
 """Maximum size of a dead letter's facts. This much is kept free beside a compressed original: after
 a redrive by SQS it has to fit beside new facts."""
 
+_REPLACED = re.compile("%(?:0[0-8BCEF]|1[0-9A-F]|EF%BF%B[EF])")
 _MOST_STAYS = 20
 _STAY_CHARACTERS = 120
 _EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -63,7 +65,7 @@ class Quarantine:
             DeadLetter.LINEAGE: lineage(delivery),
         }
         if delivery.pk is not None:
-            facts[DeadLetter.KEY_HASH] = key_hash(delivery.pk)
+            facts[DeadLetter.KEY] = key_text(delivery.pk)
         return {name: text(value) for name, value in facts.items()}
 
 
@@ -82,7 +84,7 @@ def carried(original: OriginalMessage, facts: dict[str, Any]) -> tuple[str, dict
 
     Args:
         original: the message as its producer sent it.
-        facts: its reason and history, as message attributes; at most eight, of 8 KiB.
+        facts: its reason and history, as message attributes; at most eight, of 14 KiB.
     """
     if found := whole(original, facts):
         return found
@@ -141,6 +143,21 @@ def described(error: OnceError) -> str:
 def allowed(value: str) -> str:
     """Return a text in which every character that SQS does not accept is replaced."""
     return NOT_ALLOWED.sub("\ufffd", value)
+
+
+def key_text(pk: str) -> str:
+    """Return the text of `once-key`; it has at most three times as many bytes as the key.
+
+    SQS refuses some characters that a key may have. Each is replaced by its UTF-8 bytes in
+    hexadecimal, such as `%00`. A key contains `%` only as `%23` and `%25`, so that no two keys have
+    one text.
+    """
+    return NOT_ALLOWED.sub(lambda found: quote(found[0], errors="replace"), pk)
+
+
+def key_of(value: str) -> str:
+    """Return the dedup key of a text of `once-key`."""
+    return _REPLACED.sub(lambda found: unquote(found[0]), value)
 
 
 def first_seen(delivery: "Delivery") -> str:

@@ -19,7 +19,7 @@ from once.deadline import Deadline
 from once.errors import OnceError, Unpublishable
 from once.events.dedup_key import consumer_of, key_hash
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
-from once.failures.quarantine import allowed, described, text
+from once.failures.quarantine import allowed, described, key_text, text
 from once.outbox._sns_publisher import Publisher, Unpublished
 from once.schema import DeadLetter, Metric, Record
 from once.sdk import SDK, sqs_client
@@ -147,7 +147,7 @@ class Relay:
             DeadLetter.REASON: error.reason,
             DeadLetter.ERROR: described(error),
             DeadLetter.CONSUMER: allowed(consumer_of(source.pk)) or "unknown",
-            DeadLetter.KEY_HASH: name,
+            DeadLetter.KEY: key_text(source.pk),
             DeadLetter.LINEAGE: source.stream_id,
         }
         self.sqs.send_message(

@@ -49,9 +49,6 @@ LEFT_OUT = {
     "once.ops.dead_letters._unrouted_events.ingress_publisher.<locals>.call sns.PublishBatch": (
         "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
     ),
-    "once.ops.dedup_records.dedup_table.DedupRecordReader._pages dynamodb.Scan": (
-        "`trace` and `dlq show` only read"
-    ),
     "once.ops.dedup_records.outbox_scan.approximate_count dynamodb.DescribeTable": (
         "only reads, for a progress bar"
     ),

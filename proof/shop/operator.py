@@ -30,7 +30,7 @@ from once.ops.outbox.relay_invocation import RelayFailed
 from once.outbox.stream_relay import NotRelayed, Relayed
 from once.schema import RELAY, Record, State
 from proof.shop.clients import clients
-from proof.shop.service import DEDUP, EVENTS, INGRESS, Service, url
+from proof.shop.service import DEDUP, EVENTS, INGRESS, Service, outputs_of, url
 from proof.world.tasks import START
 
 _MAX_LETTERS = 1000
@@ -192,7 +192,10 @@ def _deployment(service: Service) -> Deployment:
         operator_log="operator-log",
         tables={},
         consumers={
-            name: DeployedConsumer(name, url(place.queue), url(place.dead_letters), f"once-{name}")
+            name: DeployedConsumer(
+                *(name, url(place.queue), url(place.dead_letters), f"once-{name}"),
+                **outputs_of(place.consumer),
+            )
             for name, place in service.places.items()
         },
     )

@@ -9,6 +9,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from once.cdk import ConsumerProps, event_sources
+from once.consumer import Consumer
 from once.outbox.stream_relay import Relay
 from once.runtime import Runtime
 from once.schema import RELAY, Record
@@ -79,6 +80,12 @@ class Place:
     function: Function
 
     @property
+    def consumer(self) -> Consumer:
+        """Its handlers."""
+        found: Consumer = import_module(f"functions.{self.line.name}.handler").consumer
+        return found
+
+    @property
     def sources(self) -> list[Queue]:
         """The queues that invoke its function."""
         return [self.queue] if self.isolation is None else [self.queue, self.isolation]
@@ -86,6 +93,16 @@ class Place:
     def batch(self, queue: Queue) -> int:
         """Return the batch size of one of its queues."""
         return 1 if queue is self.isolation else self.function.batch
+
+
+def outputs_of(consumer: Consumer) -> dict[str, Any]:
+    """Return event types and key rules of a consumer, as the stack's outputs state them."""
+    handlers = consumer.handlers
+    return {
+        "external": tuple(handlers),
+        "keys": {name: (one.key.rule, *one.key.names) for name, one in handlers.items()},
+        "volatile": {name: tuple(one.volatile) for name, one in handlers.items()},
+    }
 
 
 class Service:
@@ -136,8 +153,7 @@ class Service:
         return found
 
     def _new_consumer(self, line: ConsumerProps) -> Handle:
-        consumer = import_module(f"functions.{line.name}.handler").consumer
-        handle: Handle = consumer.bound_to(
+        handle: Handle = self.places[line.name].consumer.bound_to(
             Runtime(settings=self._settings(line), dynamodb=clients().dynamodb, **self._of(line))
         )
         return handle

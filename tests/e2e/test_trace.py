@@ -26,17 +26,19 @@ def test_a_trace_lists_every_consumer_after_its_cause(service: Deployment) -> No
     duplicates = {m["consumer"] for m in found["moments"] if m["what"] == "duplicate"}
     assert duplicates >= {"inventory", "orders"}
     assert found["notes"] == []
-    assert trace(service, committed[0]["key"], "--no-scan")["moments"] == found["moments"]
+    assert trace(service, committed[0]["key"])["moments"] == found["moments"]
+    event = trace(service, f"placed-{order}", "--source", "/shop")
+    assert event["moments"] == found["moments"]
 
 
 def test_a_trace_shows_a_conflict_by_its_dead_letters_or_the_logs(service: Deployment) -> None:
     order, sku = place_order(service)
     service.publish(placed(order, sku, quantity=3))
     service.wait_until_empty("orders", "inventory")
-    from_letters = trace(service, f"placed-{order}")["moments"][-2:]
+    from_letters = trace(service, f"placed-{order}")["moments"][-2:]  # by the letters
     for name in ("orders", "inventory"):
         service.dead_letters(name, 1)
-    from_logs = trace(service, f"placed-{order}")["moments"][-2:]
+    from_logs = trace(service, order, "--since", "1h")["moments"][-2:]
     for found in (from_letters, from_logs):
         assert {moment["consumer"] for moment in found} == {"orders", "inventory"}
         assert {moment.get("reason") for moment in found} == {"key-conflict"}

@@ -148,8 +148,8 @@ def test_todays_tools_read_the_letters_of_every_version(
     letter = as_letter(message)
     assert (letter.original.body, letter.original.attributes) == (read["body"], read["attributes"])
     error = read["error"] if read["reason"] else None
-    facts = (letter.reason, letter.error, letter.key_hash)
-    assert facts == (read["reason"], error, read["key-hash"])
+    facts = (letter.reason, letter.error, letter.key)
+    assert facts == (read["reason"], error, read["key"])
     assert lineage_text(letter.lineage).startswith(read["lineage"])
     if read["first-seen"]:
         assert letter.first_seen == datetime.fromisoformat(read["first-seen"])

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from once.commit.dedup_record import READ, StoredRecord, record_put
@@ -20,6 +21,9 @@ from tests.golden.versions import Item, cases, golden, names, reader
 from tests.once.support import SoldOut
 
 EVENT = CloudEvent(id="e", source="/s", type="order.placed")
+CAUSED = msgspec.structs.replace(
+    EVENT, source="/once/inventory", extensions={"oncecause": "inventory#event#/s#e"}
+)
 THEN = 1_800_000_000.5
 LATER: Item = {"of_a_later_version": {"M": {"x": {"N": "1"}}}}
 INTENT = Intent(
@@ -45,6 +49,7 @@ SETTINGS = Settings(
 
 MADE: dict[str, dict[str, Any]] = {
     "accepted": {},
+    "of an event of a consumer": {"event": CAUSED},
     "refused": {"refusal": SoldOut("x")},
     "with an outbox": {"publishes": True},
     "refused, with an outbox": {"refusal": SoldOut("x"), "publishes": True},
@@ -62,6 +67,7 @@ MADE: dict[str, dict[str, Any]] = {
 
 
 def written(
+    event: CloudEvent = EVENT,
     *,
     refusal: SoldOut | None = None,
     publishes: bool = False,
@@ -70,7 +76,7 @@ def written(
 ) -> Item:
     """The dedup record that is written today."""
     tx = Transaction(
-        EVENT,
+        event,
         Identity("orders#event#/s#e", "f"),
         tables={},
         publishes=("order.stored", "order.counted"),

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from moto.sqs.models import sqs_backends
 
-from once.events.dedup_key import key_hash
 from once.failures.quarantine import allowed
 from once.schema import RELAY, DeadLetter, Outcome, Reason, Record, Standing, State
 from tests.ops.letters import KEY, Shop, note
@@ -52,7 +51,7 @@ numbers = st.one_of(
     st.integers(-(10**7), 10**7).map(lambda s: str(int(NOW.timestamp()) + s)),
     st.integers(-(10**10), 10**10).map(lambda ms: str(int(NOW.timestamp() * 1000) + ms)),
 )
-hashes = st.sampled_from((key_hash(KEY), key_hash("other"), "A" * 64, "0" * 63))
+keys = st.sampled_from((KEY, "orders#event#/test#other", "x#field#noted#a#b", "orders#", "#"))
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
@@ -92,7 +91,7 @@ _packed = json_values | st.fixed_dictionaries(
 )
 _valid: dict[str, st.SearchStrategy[str | bytes]] = {
     DeadLetter.REASON: st.sampled_from([*Reason]),
-    DeadLetter.KEY_HASH: hashes,
+    DeadLetter.KEY: keys,
     DeadLetter.FIRST_SEEN: moments,
     DeadLetter.RECEIVE_COUNT: numbers,
     DeadLetter.LINEAGE: _lineages,
@@ -100,7 +99,7 @@ _valid: dict[str, st.SearchStrategy[str | bytes]] = {
     DeadLetter.ORIGINAL_GZIP: _packed.map(json.dumps).map(str.encode).map(gzip.compress),
     **dict.fromkeys((DeadLetter.ERROR, DeadLetter.CONSUMER, "once-", "tenant"), texts),
 }
-_invalid = st.one_of(moments, hashes, texts, json_values.map(json.dumps))
+_invalid = st.one_of(moments, keys, texts, json_values.map(json.dumps))
 _binaries = st.binary(min_size=1, max_size=20) | st.just(gzip.compress(b"[" * 100_000))
 
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -24,6 +24,7 @@ from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive_safety import assess
 from once.ops.dead_letters.redrive_verdict import RedriveVerdict
 from once.ops.dedup_records.dedup_table import DedupRecordReader
+from once.ops.dedup_records.key_rules import KeyRules
 from once.schema import StackOutput
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.testing.events import sqs_record
@@ -106,6 +107,16 @@ def note(name: str = "a", event_type: str = "noted", **attributes: Any) -> dict[
     )
 
 
+def rules_of(consumer: Consumer) -> KeyRules:
+    """The key rules of a consumer's handlers, as the stack's outputs state them."""
+    return KeyRules(
+        consumer.name,
+        external=(*consumer.handlers,),
+        keys={name: one.key for name, one in consumer.handlers.items()},
+        volatile={name: (*one.volatile,) for name, one in consumer.handlers.items()},
+    )
+
+
 class Shop:
     """The consumer `orders` of a deployment: a context manager."""
 
@@ -119,17 +130,26 @@ class Shop:
     def __enter__(self) -> Self:
         self.aws.__enter__()
         self.sqs = self.aws.sqs
-        self.box = DeadLetterQueue("orders", self.aws.dead_letter_queue, self.aws.queue)
+        self.box = DeadLetterQueue(
+            "orders", self.aws.dead_letter_queue, self.aws.queue, rules=rules_of(self.consumer)
+        )
         self.records = DedupRecordReader(self.aws.dynamodb, "dedup")
         self.cloud.state[StackOutput.DEDUP_TABLE] = "dedup"
         self.cloud.service |= {
             f"{StackOutput.QUEUE}Orders": self.aws.queue,
             f"{StackOutput.DEAD_LETTERS}Orders": self.aws.dead_letter_queue,
         }
+        self.set_rules(self.box.rules)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.aws.__exit__()
+
+    def set_rules(self, rules: KeyRules) -> None:
+        """Let the deployment state these key rules."""
+        self.box = replace(self.box, rules=rules)
+        keys = {name: (key.rule, *key.names) for name, key in rules.keys.items()}
+        self.cloud.set_types("orders", rules.external, keys=keys, volatile=rules.volatile)
 
     def send(self, message: Any, **attributes: str) -> str:
         """Put a message into the consumer's queue; return its id."""

@@ -10,7 +10,7 @@ from once.events.cloud_event import CloudEvent, read_event
 from once.events.dedup_key import Key, key_hash
 from once.events.fingerprint import fingerprint
 from once.events.outgoing import draft, written
-from once.schema import RELAY, Outcome, Reason, Record, State
+from once.schema import CAUSE_EXTENSION, RELAY, Outcome, Reason, Record, State
 from tests.ops.letters import DAY
 from tests.ops.output import stdout_of
 from tests.ops.support import Cloud
@@ -18,6 +18,15 @@ from tests.ops.support import Cloud
 TABLE = "physical-dedup"
 ORDER_ID = Key.field("order_id")
 CONSUMERS = ("orders", "inventory", "payments", "notifications")
+ORDER_KEY = ["field", "order_id"]
+TYPES: dict[str, dict[str, Any]] = {
+    "orders": {"external": ["order.placed"], "events": ["payment.captured"]},
+    "inventory": {"external": ["order.placed"], "events": ["payment.captured"]},
+    "payments": {"events": ["stock.reserved"], "keys": {"stock.reserved": ORDER_KEY}},
+    "notifications": {"events": ["payment.captured"], "keys": {"payment.captured": ORDER_KEY}},
+}
+"""The event types of each consumer, and the key rules that are not the default."""
+
 WAY = [
     ("orders", "order.placed"),
     ("inventory", "order.placed"),
@@ -62,6 +71,8 @@ class Saga:
         self.now = time.time() - 3600
         for name in ("payments", "notifications"):
             cloud.deploy(name)
+        for name, types in TYPES.items():
+            cloud.set_types(name, **types)
         for name in (*CONSUMERS, RELAY):
             group = f"/aws/lambda/once-{name}"
             self.logs.create_log_group(logGroupName=group)
@@ -87,6 +98,11 @@ class Saga:
             Record.OUTCOME: {"S": Outcome.ACCEPTED},
             Record.FINGERPRINT: {"S": fingerprint(event)},
             **({Record.OUTBOX: {"S": outbox}} if publishes else {}),
+            **(
+                {Record.CAUSE: {"S": cause}}
+                if (cause := event.extensions.get(CAUSE_EXTENSION))
+                else {}
+            ),
         }
         self.cloud.put_record(pk, self.now, self.now + 45 * DAY, **(item | attributes))
         return [read_event(json.dumps(one), max_bytes=10**6) for one in json.loads(outbox)]

@@ -154,7 +154,8 @@ class Letters(Machine):
         return (conflict and not self._is_counted(letter.body)) or event in self._unknown()
 
     def _start_redrive(self, faults: Faults = ()) -> None:
-        places = {"notes": SimpleNamespace(queue=self.queue, dead_letters=self.dead)}
+        place = SimpleNamespace(queue=self.queue, dead_letters=self.dead, consumer=self._consumer())
+        places = {"notes": place}
         service: Any = SimpleNamespace(places=places, relay_dead_letters=self.relayed)
 
         def work(process: Process) -> None:

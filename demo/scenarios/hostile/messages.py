@@ -92,7 +92,7 @@ _INTERNAL = (
     ("payments", "stock.reserved", "inventory"),
     ("inventory", "payment.declined", "payments"),
 )
-_OWN = ("attributes", "lineage", "first-seen", "key-hash", "reason", "error", "receive-count")
+_OWN = ("attributes", "lineage", "first-seen", "key", "reason", "error", "receive-count")
 
 
 def _order_body(name: str) -> str:

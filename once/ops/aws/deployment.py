@@ -115,6 +115,11 @@ class Deployment:
                 "--all`), from the version of `once` that this command belongs to"
             ) from None
 
+    @property
+    def identities(self) -> list[str]:
+        """The names that dedup keys begin with; lines of a rename share one."""
+        return [*dict.fromkeys(each.identity for each in self.consumers.values())]
+
     def consumer(self, name: str) -> DeployedConsumer:
         """Return one consumer.
 

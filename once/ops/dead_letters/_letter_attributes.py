@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
+from once.failures.quarantine import key_of
 from once.ops.dead_letters.queue_history import REASON, QueueStay, read_lineage
 from once.ops.terminal.timestamps import parse_timestamp
 from once.schema import DeadLetter
 
-_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_KEY = re.compile(r"[^#]+#.*", re.DOTALL)
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 
 _T = TypeVar("_T")
@@ -27,7 +28,7 @@ class LetterAttributes:
     Attributes:
         reason: code of `once.schema.Reason`.
         error: the failure as text.
-        key_hash: the SHA-256 of the dedup key, in hex.
+        key: the dedup key.
         first_seen: when a consumer first received it, in UTC.
         receive_count: number of receives during its last stay in the consumer's queue.
         lineage: its earlier stays in the queue, oldest first.
@@ -37,7 +38,7 @@ class LetterAttributes:
 
     reason: str | None
     error: str | None
-    key_hash: str | None
+    key: str | None
     first_seen: datetime | None
     receive_count: int | None
     lineage: tuple[QueueStay, ...]
@@ -61,7 +62,7 @@ class LetterAttributes:
         return cls(
             reason=read(DeadLetter.REASON, _reason),
             error=read(DeadLetter.ERROR, str),
-            key_hash=read(DeadLetter.KEY_HASH, _key_hash),
+            key=read(DeadLetter.KEY, _key),
             first_seen=read(DeadLetter.FIRST_SEEN, parse_timestamp),
             receive_count=read(DeadLetter.RECEIVE_COUNT, _count),
             lineage=read(DeadLetter.LINEAGE, read_lineage) or (),
@@ -74,8 +75,8 @@ def _reason(text: str) -> str | None:
     return text if REASON.fullmatch(text) else None
 
 
-def _key_hash(text: str) -> str | None:
-    return text if _SHA256.fullmatch(text) else None
+def _key(text: str) -> str | None:
+    return key_of(text) if _KEY.fullmatch(text) else None
 
 
 def _count(text: str) -> int | None:

@@ -15,6 +15,7 @@ from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters._letter_attributes import LetterAttributes
 from once.ops.dead_letters.decompression import decompressed
 from once.ops.dead_letters.queue_history import QueueStay
+from once.ops.dedup_records.key_rules import KeyRules
 from once.ops.terminal.formatting import NOT_READABLE
 from once.outbox.unrouted import SnsEnvelope
 from once.schema import RELAY, UNROUTED, DeadLetter
@@ -44,19 +45,19 @@ class DeadLetterQueue:
         url: the dead-letter queue.
         source_url: the queue that the messages came from; None for the relay and unrouted events.
         ingress: the topic for unrouted events to be published again; None for dead letters.
-        renamed_from: the first name of its owner if that was renamed.
+        rules: the key rules of its consumer; empty for the relay and unrouted events.
     """
 
     owner: str
     url: str
     source_url: str | None
     ingress: IngressTopic | None = None
-    renamed_from: str | None = None
+    rules: KeyRules = field(default=KeyRules(""), compare=False)
 
     @property
     def identity(self) -> str:
         """The owner's name in dedup keys."""
-        return self.renamed_from or self.owner
+        return self.rules.consumer or self.owner
 
     @property
     def is_fifo(self) -> bool:
@@ -82,7 +83,7 @@ def dead_letter_queues(
         return [others[consumer]]
     chosen = [deployment.consumer(consumer)] if consumer else deployment.consumers.values()
     found = [
-        DeadLetterQueue(one.name, one.dead_letter_url, one.queue_url, renamed_from=one.renamed_from)
+        DeadLetterQueue(one.name, one.dead_letter_url, one.queue_url, rules=KeyRules.of(one))
         for one in chosen
     ]
     return found if consumer else [*found, *others.values()]
@@ -158,9 +159,9 @@ class Letter:
         return self.attributes.left_out
 
     @property
-    def key_hash(self) -> str | None:
-        """SHA-256 of the dedup key, in hex; None if no key was computed."""
-        return self.attributes.key_hash
+    def key(self) -> str | None:
+        """The dedup key that a consumer or the relay has recorded; None if there is none."""
+        return self.attributes.key
 
     @property
     def first_seen(self) -> datetime:

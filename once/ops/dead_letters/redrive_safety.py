@@ -18,7 +18,6 @@ from once.ops.dead_letters.letter import IngressTopic, Letter
 from once.ops.dead_letters.letter_context import (
     LetterContext,
     UnexpectedLetterError,
-    find_volatile_fields,
     read_contexts,
 )
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome, RedriveVerdict
@@ -74,10 +73,23 @@ def assess(context: LetterContext, now: datetime) -> RedriveVerdict:
         return _returns(f"no consumer can read it ({reason}: {context.event}); {remedy(reason)}")
     if unreadable := context.letter.unreadable:
         return _unsafe(f"what was written of it cannot be read: {', '.join(unreadable)}")
+    if context.key.rejection is not None or context.key.doubt is not None:
+        return _without_key(context)
     verdict = _by_record(context, context.event, now)
     if context.letter.edited and context.letter.reason in MENDED_BY_EDIT:
         return _with_edit(verdict)
     return _with_reason(context.letter.reason, verdict)
+
+
+def _without_key(context: LetterContext) -> RedriveVerdict:
+    letter, error = context.letter, context.key.rejection
+    if error is not None:
+        return _returns(
+            f"as {error.reason}, unless this was done: {remedy(error.reason)} ({error})"
+        )
+    if letter.reason in REFUSED_BEFORE_DEDUP and not letter.edited:
+        return _returns(f"as {letter.reason}, unless this was done: {remedy(letter.reason)}")
+    return _unsafe(str(context.key.doubt))
 
 
 def _unrouted(context: LetterContext, ingress: IngressTopic) -> RedriveVerdict:
@@ -125,22 +137,17 @@ def _by_record(context: LetterContext, event: CloudEvent, now: datetime) -> Redr
             "it was committed, and is forgotten from "
             f"{format_epoch_seconds(record.expires_at)} on: it would be done again"
         )
-    fields = find_volatile_fields(event, record.fingerprint)
-    differs = fields is None or (bool(fields) and context.letter.reason == Reason.KEY_CONFLICT)
+    same = context.has_content(event, record.fingerprint)
     if record.intent is None:
-        return _done(record, fields, differs=differs)
+        return _done(record, same=same)
     verdict = _pending(record.intent, now)
-    # Many volatile fields look like other content; an effect with unknown outcome takes precedence.
-    return _conflict(record) if differs and _may_conflict(context, verdict) else verdict
+    if same is None and not verdict.safe:  # the difference may be in volatile fields
+        return verdict
+    return verdict if same else _done(record, same=same)
 
 
 def _without_record(context: LetterContext, event: CloudEvent, now: datetime) -> RedriveVerdict:
     letter = context.letter
-    if context.pk is None and letter.key_hash is not None:
-        return _unsafe(
-            "its key cannot be computed from the event, so its record was not found: `once trace "
-            f"{letter.key_hash}` looks through the whole table"
-        )
     if letter.reason == Reason.EFFECT_UNKNOWN:
         return _unsafe("its effect may have been done, and its record is gone: find out outside")
     if letter.reason == Reason.KEY_CONFLICT:
@@ -173,23 +180,19 @@ def _too_old(moment: datetime, now: datetime) -> bool:
     return now - moment > timedelta(seconds=MESSAGE_LIFETIME_SECONDS)
 
 
-def _may_conflict(context: LetterContext, verdict: RedriveVerdict) -> bool:
-    return verdict.safe or context.letter.reason == Reason.KEY_CONFLICT
-
-
-def _done(record: StoredRecord, fields: tuple[str, ...] | None, *, differs: bool) -> RedriveVerdict:
-    """Return the verdict for a committed record; `fields` may be volatile, which is not known."""
-    if differs or fields is None:
+def _done(record: StoredRecord, *, same: bool | None) -> RedriveVerdict:
+    """Return the verdict if the record's content decides."""
+    if same is False:
         return _conflict(record)
-    if not fields:
+    if same:
         return RedriveVerdict(
             RedriveOutcome.DUPLICATE,
             f"the same content was committed at {format_written_at(record)}: it will be "
             "acknowledged as a duplicate, and change nothing",
         )
     return _returns(
-        f"as key-conflict, unless its handler declares {', '.join(fields)} volatile: but for that, "
-        f"the same content was committed at {format_written_at(record)}, and it is a duplicate"
+        "as key-conflict, unless it differs only in volatile fields, which synthesis could not "
+        f"read: other content was committed under its key at {format_written_at(record)}"
     )
 
 

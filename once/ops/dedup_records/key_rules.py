@@ -18,7 +18,7 @@ class KeyRules:
     """The key rules of one consumer.
 
     Attributes:
-        consumer: the consumer's name.
+        consumer: the consumer's name in its dedup keys.
         external: the event types that it takes from producers.
         events: the event types that it takes from other consumers.
         keys: the key rule of each event type; without those that synthesis could not read.
@@ -39,7 +39,12 @@ class KeyRules:
             for event_type, rule in consumer.keys.items()
             if rule and rule[0] in RULES
         }
-        return cls(consumer.name, consumer.external, consumer.events, keys, consumer.volatile)
+        return cls(consumer.identity, consumer.external, consumer.events, keys, consumer.volatile)
+
+    @property
+    def without_rule(self) -> list[str]:
+        """The event types whose key rule is not known."""
+        return [one for one in (*self.external, *self.events) if one not in self.keys]
 
     def takes(self, event_type: str) -> bool:
         """Tell whether the consumer handles an event type."""

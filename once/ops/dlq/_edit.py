@@ -12,13 +12,11 @@ import typer
 
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import key_hash
 from once.events.fingerprint import fingerprint
 from once.failures.quarantine import allowed
 from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import LetterContext
-from once.ops.dedup_records.key_candidates import candidate_keys, candidate_with_hash
 from once.ops.dedup_records.record_text import format_written_at
 from once.ops.dedup_records.stored_record import UnreadableRecord, read_record
 from once.ops.dlq._letter_text import body_text
@@ -62,40 +60,34 @@ def edit_letter(context: LetterContext, look: _ReadContext) -> Letter:
 def _edit_error(before: LetterContext, after: LetterContext) -> str | None:
     """Return why a letter may not be sent with its new body; None if it may."""
     if isinstance(after.event, OnceError):
-        return f"no consumer could read it, {after.event.reason}: {after.event}"
-    return _key_error(before, after.event) or _record_error(after, after.event)
+        return _unreadable(after.event)
+    if after.key.rejection is not None:
+        return _unreadable(after.key.rejection)
+    return _key_error(before, after, after.event) or _record_error(after, after.event)
 
 
-def _key_error(before: LetterContext, event: CloudEvent) -> str | None:
+def _unreadable(error: OnceError) -> str:
+    return f"no consumer could read it, {error.reason}: {error}"
+
+
+def _key_error(before: LetterContext, after: LetterContext, event: CloudEvent) -> str | None:
     """Return why the key would change; a changed key would process the event a second time."""
-    letter, was = before.letter, before.event
-    consumer = letter.queue.identity
-    if isinstance(was, OnceError):
+    was, letter = before.event, before.letter
+    if isinstance(was, OnceError) or before.key.rejection is not None:
         return None  # no consumer could compute a key
     if event.type != was.type and letter.reason != Reason.UNKNOWN_TYPE:
         return f"its type would change, and with it the handler that makes its key: {_NEW_EVENT}"
-    if before.pk is not None:
-        if candidate_with_hash(event, consumer, key_hash(before.pk)):
-            return None
-        return _changed(before.pk, _nearest(event, consumer, before.pk))
-    if letter.key_hash is not None:
-        return f"its key cannot be computed, so that nothing tells whether it stays: {_NEW_EVENT}"
+    if before.pk is not None and after.pk is not None:
+        return _changed(before.pk, after.pk) if before.pk != after.pk else None
     if _name(event) != _name(was):
         return _changed(_name(was), _name(event))
-    if _keys_by_fields(was, consumer) - _keys_by_fields(event, consumer):
-        return f"nothing tells which of its fields are its key, and one would change: {_NEW_EVENT}"
-    return None
-
-
-def _keys_by_fields(event: CloudEvent, consumer: str) -> set[str]:
-    """Return the candidate keys except those by content, which every edit changes."""
-    return {
-        key for key in candidate_keys(event, consumer) if not key.startswith(f"{consumer}#content#")
-    }
+    if letter.reason == Reason.UNKNOWN_TYPE or (letter.queue.ingress and letter.reason):
+        return None  # no consumer has computed a key
+    return f"nothing tells whether its key would change: {_NEW_EVENT}"
 
 
 def _record_error(context: LetterContext, event: CloudEvent) -> str | None:
-    """Return why the record forbids the body; no field counts as volatile."""
+    """Return why the record forbids the body; unknown volatile fields count as content."""
     if context.record is None:
         return None
     try:
@@ -104,7 +96,8 @@ def _record_error(context: LetterContext, event: CloudEvent) -> str | None:
         return (
             f"the record under its key {context.pk} cannot be read, and may say otherwise: {error}"
         )
-    if record.fingerprint == fingerprint(event):
+    content = context.letter.queue.rules.fingerprint(event) or fingerprint(event)
+    if record.fingerprint == content:
         return None
     return (
         f"other content was committed under its key {context.pk} at {format_written_at(record)}: "
@@ -117,18 +110,6 @@ def _changed(was: str, would_be: str) -> str:
         f"the event's key would change, from {was} to {would_be}: put it back as it was, or "
         f"{_NEW_EVENT}"
     )
-
-
-def _nearest(event: CloudEvent, consumer: str, key: str) -> str:
-    """Return the candidate key that differs in the fewest parts, probably of the same rule."""
-    parts = key.split("#")
-
-    def distance(candidate: str) -> int:
-        others = candidate.split("#")
-        different = sum(a != b for a, b in zip(parts, others, strict=False))
-        return different + 2 * abs(len(parts) - len(others))
-
-    return min(candidate_keys(event, consumer), key=distance)
 
 
 def _name(event: CloudEvent) -> str:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import key_hash
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import event_of
 from once.ops.dead_letters.redrive_safety import AssessedLetter
@@ -19,7 +20,7 @@ def letter_json(letter: Letter) -> dict[str, Any]:
         "reason": letter.reason,
         "error": letter.error and letter.error.partition(":")[0],
         "event_type": event.type if isinstance(event, CloudEvent) else None,
-        "key_hash": letter.key_hash,
+        "key_hash": letter.key and key_hash(letter.key),
         "dead_lettered": letter.sent_at.isoformat(),
         "first_seen": letter.first_seen.isoformat(),
         "receive_count": letter.receive_count,

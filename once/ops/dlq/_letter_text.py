@@ -8,6 +8,7 @@ from rich.text import Text
 
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import key_hash
 from once.events.strict_json import parse
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import LetterContext
@@ -105,8 +106,10 @@ def _event_rows(event: CloudEvent) -> Iterator[tuple[str, str]]:
 
 
 def _key(context: LetterContext) -> str:
-    key = context.pk or "not known"
-    return f"{key}\nSHA-256 {context.letter.key_hash}" if context.letter.key_hash else key
+    if context.pk is None:
+        return str(context.key.rejection or context.key.doubt or "none: its event cannot be read")
+    lines = (context.pk, f"SHA-256 {key_hash(context.pk)}", context.key.doubt)
+    return "\n".join(filter(None, lines))
 
 
 def _stay(stay: QueueStay) -> str:

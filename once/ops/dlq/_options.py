@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option
 
-from once.events.cloud_event import CloudEvent
+from once.errors import OnceError
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.letter_context import event_and_keys
+from once.ops.dead_letters.letter_context import event_and_key
 from once.ops.dead_letters.queue_history import DIED
 from once.ops.terminal.console import ServiceOption
 from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
@@ -139,5 +139,5 @@ def _time(text: str | None, option: str) -> datetime | None:
 
 
 def _has_key(letter: Letter, text: str) -> bool:
-    event, keys = event_and_keys(letter)
-    return isinstance(event, CloudEvent) and (text == event.id or any(text in k for k in keys))
+    event, key = event_and_key(letter)
+    return text in (key.pk or "") or (not isinstance(event, OnceError) and text == event.id)

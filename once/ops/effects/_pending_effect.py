@@ -128,7 +128,7 @@ def find_pending_effect(
         botocore.exceptions.BotoCoreError, ClientError: a queue or the table cannot be read.
     """
     consumer, mark, _ = name.partition("#")
-    if mark and consumer in deployment.consumers:
+    if mark and consumer in deployment.identities:
         return effects.get(name)
     found = _letters_named(deployment, effects.table, name)
     if len(found) != 1:

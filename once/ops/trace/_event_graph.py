@@ -1,19 +1,19 @@
 """Event graph: an event, the dedup records and dead letters of it, and the events it caused."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
-from once.errors import OnceError
+from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
-from once.events.dedup_key import key_hash
+from once.events.dedup_key import Key, key_hash
 from once.events.outgoing import events_in
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import event_of
 from once.ops.dedup_records.dedup_table import Item
-from once.ops.dedup_records.key_candidates import MAX_LOOKUPS, candidate_keys
-from once.schema import Limits, Record
+from once.ops.dedup_records.key_rules import KeyRules
+from once.ops.dedup_records.stored_record import text_attribute
+from once.schema import CAUSE_EXTENSION, Limits, Record
 
 _EventIdentity = tuple[str, str]
 """An event's source and id."""
@@ -27,8 +27,9 @@ class EventGraph:
         records: dedup records, by key.
         letters: dead letters.
         events: the events of dead letters and outboxes, by source and id.
-        keys: candidate keys of each event, for all consumers.
+        keys: the dedup keys of each event at the consumers that take it.
         dead_lettered: identities of the events of dead letters.
+        unknown: consumers and event types whose key rule is not known.
     """
 
     records: dict[str, Item] = field(default_factory=dict)
@@ -36,12 +37,16 @@ class EventGraph:
     events: dict[_EventIdentity, CloudEvent] = field(default_factory=dict)
     keys: dict[_EventIdentity, list[str]] = field(default_factory=dict)
     dead_lettered: set[_EventIdentity] = field(default_factory=set)
+    unknown: set[tuple[str, str]] = field(default_factory=set)
 
     def open_events(self) -> Iterator[tuple[CloudEvent, list[str]]]:
-        """Yield events without a record or a dead letter, with their candidate keys."""
+        """Yield events that certainly have no record and no dead letter, with their keys."""
+        uncertain = {event_type for _, event_type in self.unknown}
         for identity, event in self.events.items():
             keys = self.keys[identity]
-            if identity not in self.dead_lettered and self.records.keys().isdisjoint(keys):
+            if identity in self.dead_lettered or event.type in uncertain:
+                continue
+            if self.records.keys().isdisjoint(keys):
                 yield event, keys
 
 
@@ -49,41 +54,47 @@ class EventGraphBuilder:
     """Builds an event graph from its first records and dead letters.
 
     Args:
-        consumers: the identities of all consumers.
+        rules: the key rules of all consumers.
         read: returns the existing records of keys.
         letters: all dead letters.
     """
 
     def __init__(
         self,
-        consumers: Collection[str],
+        rules: Iterable[KeyRules],
         read: Callable[[Iterable[str]], list[Item]],
         letters: Iterable[Letter],
     ) -> None:
-        self._consumers = consumers
+        self._rules = list(rules)
         self._get = read
         self._letters = {letter.message_id: (letter, _event(letter)) for letter in letters}
         self._asked: set[str] = set()
         self.graph = EventGraph()
 
     def letters_with_key(self, key: str) -> list[Letter]:
-        """Return the dead letters with this key, in their body or as their key hash.
+        """Return the dead letters with this key, in their body or as their dedup key.
 
         Args:
-            key: an event's id, a business key, a dedup key, or a dedup key's SHA-256 in hex.
+            key: an event's id, a business key, a dedup key, a dedup key's SHA-256 in hex, or the
+                message id of a dead letter, now or before it was dead-lettered.
         """
-        hashes, texts = {key, key_hash(key)}, {f'"{key}"', json.dumps(key)}
+        texts = {f'"{key}"', json.dumps(key)}
         return [
             letter
             for letter, _ in self._letters.values()
-            if letter.key_hash in hashes or any(text in letter.original.body for text in texts)
+            if key in _names(letter) or any(text in letter.original.body for text in texts)
         ]
 
     def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> EventGraph:
         """Return the graph of these records and dead letters."""
         while records or letters:
             events = [*self._add_records(records), *self._add_letters(letters)]
-            keys = {*self._siblings(records), *self._keys_of(events)}
+            keys = {
+                *_causes(records, events),
+                *self._siblings(records),
+                *self._keys_of(events),
+                *(letter.key for letter in letters if letter.key),
+            }
             records = self._get(keys - self._asked - self.graph.records.keys())
             self._asked |= keys
             letters = self._more_letters()
@@ -103,18 +114,20 @@ class EventGraphBuilder:
                 yield event
 
     def _more_letters(self) -> list[Letter]:
-        hashes = set(map(key_hash, self.graph.records))
         return [
             letter
             for letter, event in self._letters.values()
-            if letter.key_hash in hashes or (event and _identity(event) in self.graph.events)
+            if letter.key in self.graph.records or (event and _identity(event) in self.graph.events)
         ]
 
     def _siblings(self, records: Iterable[Item]) -> Iterator[str]:
-        """Yield the keys of the same event for other consumers with the same key rule."""
+        """Yield the keys of the same events at other consumers with the same key rule."""
         for item in records:
-            _, mark, rest = item[Record.PK]["S"].partition("#")
-            yield from (f"{consumer}{mark}{rest}" for consumer in self._consumers)
+            pk = item[Record.PK]["S"]
+            rule, event_type = Key.of_record(pk), text_attribute(item, Record.EVENT_TYPE) or ""
+            for one in self._rules:
+                if rule is not None and one.keys.get(event_type) == rule:
+                    yield "#".join((one.consumer, *pk.split("#")[1:]))
 
     def _keys_of(self, events: Iterable[CloudEvent]) -> Iterator[str]:
         for event in events:
@@ -122,12 +135,28 @@ class EventGraphBuilder:
             if identity in self.graph.events:
                 continue
             self.graph.events[identity] = event
-            self.graph.keys[identity] = [
-                key
-                for consumer in self._consumers
-                for key in islice(candidate_keys(event, consumer), MAX_LOOKUPS)
-            ]
-            yield from self.graph.keys[identity]
+            self.graph.keys[identity] = keys = []
+            for one in self._rules:
+                if one.takes(event.type):
+                    keys += self._key(one, event)
+            yield from keys
+
+    def _key(self, rules: KeyRules, event: CloudEvent) -> list[str]:
+        """Return the dedup key of an event at a consumer; none if it has none or is not known."""
+        try:
+            key = rules.key(event)
+        except (NoKey, TooLarge):
+            return []
+        if key is None:
+            self.graph.unknown.add((rules.consumer, event.type))
+        return [] if key is None else [key]
+
+
+def _causes(records: Iterable[Item], events: Iterable[CloudEvent]) -> Iterator[str]:
+    """Yield the keys of the records that published these events, or those of these records."""
+    yield from (item[Record.CAUSE]["S"] for item in records if "S" in item.get(Record.CAUSE, {}))
+    causes = (event.extensions.get(CAUSE_EXTENSION) for event in events)
+    yield from (cause for cause in causes if isinstance(cause, str))
 
 
 def _published_events(item: Item) -> list[CloudEvent]:
@@ -139,6 +168,12 @@ def _published_events(item: Item) -> list[CloudEvent]:
         ]
     except OnceError:
         return []
+
+
+def _names(letter: Letter) -> set[str]:
+    """Return the message's ids, its dedup key and the key's SHA-256."""
+    ids = {letter.message_id, *(stay.message_id for stay in letter.lineage)}
+    return {*ids, letter.key, key_hash(letter.key)} if letter.key else ids
 
 
 def _event(letter: Letter) -> CloudEvent | None:

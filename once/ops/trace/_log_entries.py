@@ -33,10 +33,17 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerLogs:
-    """The logs of the consumers of one deployment."""
+    """The logs of the consumers of one deployment.
+
+    Attributes:
+        client: the client.
+        service: name of the deployment.
+        since: time of the first entry that is read; None for the beginning of the logs.
+    """
 
     client: "CloudWatchLogsClient"
     service: str
+    since: datetime | None = None
 
     def entries(
         self, consumer: str, text: str, since: datetime | None = None
@@ -46,15 +53,16 @@ class ConsumerLogs:
         Args:
             consumer: name of the consumer, or `relay`.
             text: a key's hash, or words of the message.
-            since: time of the first entry; None for the beginning of the log.
+            since: no entry before this time is read.
 
         Raises:
             botocore.exceptions.BotoCoreError, ClientError: the log cannot be read.
         """
+        times = (since, self.since)
         pages = self.client.get_paginator("filter_log_events").paginate(
             logGroupName=f"/aws/lambda/{self.service}-{consumer}",
             filterPattern=json.dumps(text),
-            startTime=int(since.timestamp() * 1000) if since else 0,
+            startTime=max(int(time.timestamp() * 1000) if time else 0 for time in times),
         )
         for page in pages:
             for event in page["events"]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import key_hash
+from once.events.dedup_key import consumer_of, key_hash
 from once.ops.aws.clients import THREADS
 from once.ops.dedup_records.stored_record import text_attribute
 from once.ops.errors import error_with_remedy
@@ -50,13 +50,18 @@ def timeline(
 
 
 def read_log_entries(
-    graph: EventGraph, logs: ConsumerLogs, hashes: Collection[str], consumers: Mapping[str, str]
+    graph: EventGraph,
+    logs: ConsumerLogs,
+    keys: Collection[str],
+    hashes: Collection[str],
+    consumers: Mapping[str, str],
 ) -> tuple[list[LogEntry], str | None]:
     """Read the log entries about the keys of a graph.
 
     Args:
         graph: the graph.
         logs: the consumers' logs.
+        keys: further dedup keys.
         hashes: SHA-256 of further dedup keys, in hex, of unknown consumers.
         consumers: the identity of each consumer, by its name.
 
@@ -64,6 +69,8 @@ def read_log_entries(
         The entries; and a text about logs that could not be read, None if all could.
     """
     known = _hashes(graph)
+    for key in keys:
+        known[consumer_of(key)].add(key_hash(key))
     waiting = {key_hash(key): event for event, keys in graph.open_events() for key in keys}
 
     def read(consumer: str) -> list[LogEntry] | Exception:
@@ -90,8 +97,8 @@ def _hashes(graph: EventGraph) -> dict[str, set[str]]:
         if Record.OUTBOX in item:
             found[RELAY].add(key_hash(pk))
     for letter in graph.letters:
-        if letter.key_hash:
-            found[letter.queue.identity].add(letter.key_hash)
+        if letter.key:
+            found[letter.queue.identity].add(key_hash(letter.key))
     return found
 
 
@@ -143,7 +150,7 @@ def _is_about_a_letter(entry: LogEntry, graph: EventGraph) -> bool:
     message_id = entry.fields.get("message_id")
     return any(
         letter.queue.owner == entry.consumer
-        and letter.key_hash == entry.fields.get("key_hash")
+        and (letter.key and key_hash(letter.key)) == entry.fields.get("key_hash")
         and (message_id is None or message_id in (stay.message_id for stay in letter.lineage[-1:]))
         for letter in graph.letters
     )

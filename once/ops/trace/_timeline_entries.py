@@ -75,6 +75,7 @@ def letter_entry(letter: Letter) -> TimelineEntry:
     """Return the entry of a dead letter."""
     event = event_of(letter)
     details: dict[str, DetailValue | None] = {
+        "key": letter.key,
         "reason": letter.reason or "none was recorded: the function died",
         "error": letter.error,
         "first_seen": letter.first_seen,
@@ -88,7 +89,7 @@ def letter_entry(letter: Letter) -> TimelineEntry:
         consumer=letter.queue.owner,
         event_type=event.type if isinstance(event, CloudEvent) else None,
         kind=EntryKind.QUARANTINED,
-        key_hash=letter.key_hash,
+        key_hash=letter.key and key_hash(letter.key),
         details={name: fact for name, fact in details.items() if fact is not None},
     )
 

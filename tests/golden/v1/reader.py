@@ -86,7 +86,7 @@ def commit_of(item: Item) -> str:
 def letter(message: Item) -> dict[str, Any]:
     """Read a dead letter, or one that was sent back, as ReceiveMessage hands it out."""
     attributes: Item = message["MessageAttributes"]
-    facts = ("reason", "error", "consumer", "key-hash", "first-seen", "receive-count", "lineage")
+    facts = ("reason", "error", "consumer", "key", "first-seen", "receive-count", "lineage")
     found = {name: _text(attributes, f"once-{name}") for name in facts}
     return {**found, **_original(message["Body"], attributes)}
 

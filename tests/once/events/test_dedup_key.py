@@ -53,6 +53,29 @@ def test_a_rule_takes_its_parts_from_the_event(rule: Key, expected: str) -> None
     assert key(rule, event) == expected
 
 
+@quick
+@given(TRICKY, TRICKY)
+def test_a_key_states_its_rule(name: str, value: str) -> None:
+    name = normalize("NFC", name.replace(".", "-"))
+    event = event_of({name: value, "id": 7}, id=value, source=value, extensions={name: value})
+    for rule in (
+        *(Key.event(), Key.content(), Key.field(name), Key.field("id", name)),
+        *([Key.attribute(name)] if name != "subject" else []),
+    ):
+        assert Key.of_record(key(rule, event)) == rule
+
+
+NO_RULE = (
+    *("", "notes", "notes#event#/s", "notes#event#/s#e#f", "notes#field#noted"),
+    *("notes#field#a#b", "notes#attribute#/s#name", "notes#content#/s", "notes#unheard#/s#e"),
+)
+
+
+@pytest.mark.parametrize("pk", NO_RULE)
+def test_a_text_that_no_rule_gave_states_none(pk: str) -> None:
+    assert Key.of_record(pk) is None
+
+
 def test_two_consumers_never_share_a_key() -> None:
     event = event_of()
     assert key(Key.event(), event, "orders") != key(Key.event(), event, "inventory")

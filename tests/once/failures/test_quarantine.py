@@ -2,14 +2,13 @@
 
 import json
 import re
-from hashlib import sha256
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
 
 from once.errors import PermanentError
-from once.failures.quarantine import carried, described
+from once.failures.quarantine import carried, described, key_of
 from once.failures.quarantine import text as text_attribute
 from once.handlers.transaction import Transaction
 from once.intake.original_message import MOVED, OriginalMessage
@@ -60,7 +59,7 @@ def quarantined(aws: FakeAws, body: Any, message_id: str = "m-1", **more: Any) -
 def test_a_dead_letter_explains_itself(start: Start, reason: Reason, body: Any) -> None:
     letter = quarantined(start(), body, receive_count=3)
     found = facts(letter)
-    assert set(found) == NAMES | ({"key-hash"} if reason is Reason.INVALID_DATA else set())
+    assert set(found) == NAMES | ({"key"} if reason is Reason.INVALID_DATA else set())
     assert found["reason"] == reason
     assert found["consumer"] == "notes"
     assert found["receive-count"] == "3"
@@ -70,12 +69,24 @@ def test_a_dead_letter_explains_itself(start: Start, reason: Reason, body: Any) 
     assert letter["Body"] == (body if isinstance(body, str) else json.dumps(body))
 
 
-def test_a_key_is_named_by_its_hash(start: Start) -> None:
+@pytest.mark.parametrize(
+    ("event_id", "text"),
+    [
+        ("e", "notes#event#/test#e"),
+        ("é #%00", "notes#event#/test#é %23%2500"),
+        ("\x00\x1f\ufffe\t", "notes#event#/test#%00%1F%EF%BF%BE\t"),
+        ("\x01" * 2000, "notes#event#/test#" + "%01" * 2000),
+    ],
+    ids=["plain", "escaped", "refused by SQS", "the longest"],
+)
+def test_a_dead_letter_names_its_dedup_key(start: Start, event_id: str, text: str) -> None:
     aws = start()
-    aws.deliver(note(event_id="e"))
-    aws.deliver(note(amount=9, event_id="e"))
+    aws.deliver(note(event_id=event_id))
+    aws.deliver(note(amount=9, event_id=event_id))
     [letter] = aws.dead_letters()
-    assert facts(letter)["key-hash"] == sha256(b"notes#event#/test#e").hexdigest()
+    assert facts(letter)["key"] == text
+    [record_] = aws.items("dedup")
+    assert key_of(text) == record_["pk"]
 
 
 ORIGINALS = {"traceparent": text("00-1"), "tenant": text("é{}\"'")}

@@ -113,7 +113,7 @@ def test_a_hidden_body_is_never_committed(start: Start) -> None:
 
 
 def test_a_reserved_attribute_is_never_the_producers(start: Start) -> None:
-    names = "once-", "once-more", "once-reason", "once-left-out", "once-key-hash"
+    names = "once-", "once-more", "once-reason", "once-left-out", "once-key"
     attributes = {**dict.fromkeys(names, text("forged")), "own": text("x")}
     letter = letter_of(start(), "{", attributes)
     assert json.loads(facts(letter)["attributes"]) == {"own": text("x")}

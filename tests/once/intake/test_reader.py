@@ -119,4 +119,4 @@ def test_p8_an_envelope_is_quarantined_and_its_own_id_is_no_key(
     assert len(aws.items("dedup")) == 1
     letters = [facts(letter) for letter in aws.dead_letters()]
     assert [letter["reason"] for letter in letters] == [reason] * 2
-    assert all("key-hash" not in letter for letter in letters)
+    assert all("key" not in letter for letter in letters)

@@ -18,7 +18,7 @@ OWN, BEFORE, POISON, AFTER = (outgoing(0, pk=pk) for pk in ("notes#e", "notes#b"
 FACTS = {
     "reason": "unpublishable",
     "consumer": "notes",
-    "key-hash": key_hash(KEY),
+    "key": KEY,
     "lineage": "stream-7",
 }
 

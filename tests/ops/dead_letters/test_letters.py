@@ -20,11 +20,10 @@ from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_qu
 from once.ops.dead_letters.queue_history import QueueStay, lineage_text, read_lineage
 from once.ops.dead_letters.redriven_message import redriven_message
 from once.schema import RELAY, UNROUTED, DeadLetter, Limits
-from tests.ops.letters import Shop, note
+from tests.ops.letters import KEY, Shop, note
 from tests.ops.support import facts
 
 NOW = datetime(2026, 7, 30, 14, tzinfo=UTC)
-HASH = "0a" * 32
 TENANT = {"tenant": {"stringValue": "é", "dataType": "String"}}
 STAYS = (
     QueueStay("m-1", "permanent", "2026-07-30T14:00:00+00:00", edited=True),
@@ -70,27 +69,25 @@ def test_quarantined_message_is_read_as_its_consumer_wrote_it(shop: Shop) -> Non
 def test_message_moved_by_sqs_has_no_reason_and_is_its_own_last_stay(shop: Shop) -> None:
     shop.move(note("a"))
     found = shop.letter()
-    assert (found.moved, found.reason, found.error, found.key_hash) == (True, None, None, None)
+    assert (found.moved, found.reason, found.error, found.key) == (True, None, None, None)
     assert found.lineage == (QueueStay(found.message_id),)
     assert found.first_seen == found.sent_at
 
 
 def test_attributes_of_a_letter_are_read() -> None:
-    values = facts(key_hash=HASH, reason="r", error="e", receive_count="3", lineage="m-1")
+    values = facts(key=KEY, reason="r", error="e", receive_count="3", lineage="m-1")
     found = received(values)
-    assert (found.key_hash, found.reason, found.error) == (HASH, "r", "e")
+    assert (found.key, found.reason, found.error) == (KEY, "r", "e")
     assert (found.receive_count, found.lineage) == (3, (QueueStay("m-1"),))
     assert found.unreadable == ()
 
 
 def test_reason_from_before_sqs_moved_a_message_does_not_apply() -> None:
-    values = facts(
-        reason="permanent", error="E: x", receive_count="1", lineage="m-1", key_hash=HASH
-    )
+    values = facts(reason="permanent", error="E: x", receive_count="1", lineage="m-1", key=KEY)
     moved = received(values, DeadLetterQueueSourceArn="arn")
     assert (moved.reason, moved.error, moved.receive_count) == (None, None, 7)
     assert moved.lineage == (QueueStay("m-1"), QueueStay("m-9"))
-    assert moved.key_hash == HASH
+    assert moved.key == KEY
 
 
 @pytest.mark.parametrize("first_seen", ["", "yesterday", "2026-13-01"])

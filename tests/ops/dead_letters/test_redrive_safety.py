@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from once.events.cloud_event import read_event
+from once.events.dedup_key import Key
 from once.events.fingerprint import fingerprint
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters._remedies import remedy
@@ -14,7 +15,7 @@ from once.ops.dead_letters.letter import dead_letter_queues
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive_safety import assess_letters
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome
-from once.schema import RELAY, Limits, Reason
+from once.schema import RELAY, DeadLetter, Limits, Reason
 from tests.ops.letters import DAY, KEY, Shop, note
 
 WINDOW = 28 * DAY
@@ -44,7 +45,7 @@ def test_committed_message_is_a_duplicate(shop: Shop, event_type: str) -> None:
 
 
 @every_key_rule
-def test_letter_without_a_key_hash_is_looked_up_under_every_candidate_key(
+def test_record_of_a_letter_without_a_key_is_found_by_the_key_rule(
     shop: Shop, event_type: str
 ) -> None:
     shop.move(note("a", event_type))
@@ -80,22 +81,69 @@ def test_unreadable_record_makes_only_its_own_letter_unsafe(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("event_type", ["stamped", "nameless"])
-def test_difference_in_a_volatile_field_may_be_a_duplicate(shop: Shop, event_type: str) -> None:
+def test_difference_in_a_volatile_field_is_a_duplicate(shop: Shop, event_type: str) -> None:
     shop.give_up(note("a", event_type, data={"sent": "late"}), error=ValueError())
     shop.process(note("a", event_type, data={"sent": "early"}))
-    verdict = shop.verdict()
-    assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
-    assert "as key-conflict, unless its handler declares sent volatile" in verdict.why
+    assert shop.verdict().outcome is RedriveOutcome.DUPLICATE
     assert shop.send_back() == []
     assert shop.counted() == {"a": 1}
 
 
-def test_added_field_may_be_volatile_until_the_consumer_reported_a_conflict(shop: Shop) -> None:
+def unread(shop: Shop) -> None:
+    """Let synthesis read no key rule and no volatile fields."""
+    shop.set_rules(replace(shop.box.rules, keys={}, volatile={}))
+
+
+def test_difference_may_be_volatile_if_the_fields_are_unknown_and_no_conflict_was_reported(
+    shop: Shop,
+) -> None:
+    unread(shop)
     shop.give_up(note("a", data={"amount": 9}), error=ValueError())
     shop.process(note("a"))
-    assert "unless its handler declares amount volatile" in shop.verdict().why
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
+    assert "as key-conflict, unless it differs only in volatile fields" in verdict.why
     assert shop.send_back() == ["key-conflict"]
     assert "as key-conflict: other content" in shop.verdict().why
+
+
+@every_key_rule
+def test_key_that_the_consumer_recorded_is_used_if_its_rule_is_unknown(
+    shop: Shop, event_type: str
+) -> None:
+    unread(shop)
+    shop.give_up(note("a", event_type), error=ValueError())
+    assert shop.verdict().outcome is RedriveOutcome.PROCESSED
+    shop.process(note("a", event_type))
+    assert shop.verdict().outcome is RedriveOutcome.DUPLICATE
+
+
+@every_key_rule
+def test_letter_without_a_key_whose_rule_is_unknown_is_unsafe(shop: Shop, event_type: str) -> None:
+    unread(shop)
+    shop.move(note("a", event_type))
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.UNSAFE
+    assert f"the key rule of orders for {event_type!r} could not be read" in verdict.why
+
+
+@pytest.mark.parametrize(("recorded", "is_known"), [(KEY, True), (KEY + "b", False)])
+def test_key_of_a_letter_that_sqs_moved_counts_only_if_its_event_has_it(
+    shop: Shop, recorded: str, *, is_known: bool
+) -> None:
+    unread(shop)
+    shop.send(note("a"), **{DeadLetter.KEY: recorded})
+    shop.move_received(shop.waiting())
+    assert shop.verdict().safe is is_known
+
+
+def test_recorded_key_that_the_deployed_rule_does_not_give_is_unsafe(shop: Shop) -> None:
+    shop.fail("a")
+    shop.set_rules(replace(shop.box.rules, keys={"noted": Key.field("name")}))
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.UNSAFE
+    other = "orders#field#noted#name#str:a"
+    assert f"names the key {KEY}, and the deployed key rule gives {other}" in verdict.why
 
 
 @pytest.mark.parametrize("event_type", ["noted", "named"])
@@ -165,15 +213,6 @@ def test_old_message_is_unsafe(
     assert verdict.safe is (why is None)
     reasons = ("it would be done again", "a record may have expired")
     assert [one for one in reasons if one in verdict.why] == ([why] if why else [])
-
-
-def test_letter_whose_key_cannot_be_computed_is_unsafe(shop: Shop) -> None:
-    shop.fail("a")
-    letter = shop.letter()
-    strange = replace(letter, attributes=replace(letter.attributes, key_hash="0" * 64))
-    [found] = assess_letters(shop.records, [strange])
-    assert not found.verdict.safe
-    assert f"once trace {'0' * 64}" in found.verdict.why
 
 
 def test_letter_of_the_relay_has_no_queue_to_be_redriven_to(shop: Shop) -> None:

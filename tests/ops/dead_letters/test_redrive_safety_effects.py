@@ -106,8 +106,11 @@ def test_conflict_with_a_pending_effect_is_dead_lettered_again(failing: Failing)
     assert "as key-conflict: other content" in conflict.why
 
 
-def test_unknown_effect_takes_precedence_over_other_content(failing: Failing) -> None:
+def test_unknown_effect_takes_precedence_over_a_difference_that_may_be_volatile(
+    failing: Failing,
+) -> None:
     shop = failing(Policy.AT_MOST_ONCE)
+    shop.set_rules(replace(shop.box.rules, volatile={"noted": None}))
     other = OriginalMessage(json.dumps(note(data={"amount": 9})), {})
     [found] = assess_letters(shop.records, [replace(shop.letter(), original=other)])
     assert found.verdict.outcome is RedriveOutcome.UNSAFE

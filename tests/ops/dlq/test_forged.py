@@ -54,7 +54,7 @@ def test_only_the_letter_with_an_event_time_out_of_range_stays(
     [
         *((DeadLetter.FIRST_SEEN, text) for text in (*OUT_OF_RANGE, "yesterday", "\u0661")),
         (DeadLetter.FIRST_SEEN, b"2026-07-30"),
-        (DeadLetter.KEY_HASH, "A" * 64),
+        (DeadLetter.KEY, "id-a"),
         (DeadLetter.LINEAGE, "m-1 \x85 2026-07-30"),
         (DeadLetter.LINEAGE, f"m-1 died {OUT_OF_RANGE[0]}"),
     ],

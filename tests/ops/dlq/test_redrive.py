@@ -45,7 +45,7 @@ def test_redriven_message_has_the_producers_body_and_attributes_and_its_history(
         "tenant": "é{}",
         "traceparent": "00-1",
     }
-    history = {DeadLetter.LINEAGE, DeadLetter.FIRST_SEEN, DeadLetter.KEY_HASH}
+    history = {DeadLetter.LINEAGE, DeadLetter.FIRST_SEEN, DeadLetter.KEY}
     assert set(message["MessageAttributes"]) == {DeadLetter.ATTRIBUTES, *history}
 
 
@@ -86,7 +86,7 @@ def test_message_that_sqs_moves_again_shows_its_lineage(shop: Shop) -> None:
     last = shop.letter()
     assert last.reason is None
     assert [stay.reason for stay in last.lineage] == ["retries-exhausted", "died", None]
-    assert (last.first_seen, last.key_hash) == (before.first_seen, before.key_hash)
+    assert (last.first_seen, last.key) == (before.first_seen, before.key)
 
 
 @pytest.mark.parametrize(("spare", "stays"), [(0, 1), (2000, 2)])

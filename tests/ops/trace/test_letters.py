@@ -2,13 +2,12 @@
 
 import pytest
 
-from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import key_hash
-from once.ops.trace import _event_graph as event_graph
 from once.ops.trace import command as trace
 from once.schema import RELAY, Reason
 from tests.ops.output import stdout_of, words
-from tests.ops.tracing import ORDER_ID, Saga, actions, body, moments, placed
+from tests.ops.support import requests_of
+from tests.ops.tracing import TABLE, Saga, actions, body, moments, placed
 
 COMMITTED = ("inventory", "committed")
 
@@ -16,13 +15,13 @@ COMMITTED = ("inventory", "committed")
 def test_dead_letter_of_the_event_is_shown_with_its_reason(saga: Saga) -> None:
     event = placed("o-1")
     saga.commit("orders", event)
-    hashed = saga.hash("inventory", event)
-    saga.bury("inventory", event, key_hash=hashed, error="InvalidData: no", receive_count="1")
+    pk = saga.pk("inventory", event)
+    saga.bury("inventory", event, key=pk, error="InvalidData: no", receive_count="1")
     committed, quarantined = moments(event.id)
     assert committed["what"] == "committed"
     assert quarantined["consumer"] == "inventory"
     assert quarantined["event_type"] == "order.placed"
-    assert quarantined["key_hash"] == hashed
+    assert (quarantined["key"], quarantined["key_hash"]) == (pk, key_hash(pk))
     assert (quarantined["reason"], quarantined["error"]) == ("invalid-data", "InvalidData: no")
     assert quarantined["receive_count"] == 1
     said = words(stdout_of("trace", event.id))
@@ -32,7 +31,7 @@ def test_dead_letter_of_the_event_is_shown_with_its_reason(saga: Saga) -> None:
 @pytest.mark.parametrize("key", ["placed-o-1", "o-1"])
 def test_dead_letter_leads_to_the_records_of_its_event(saga: Saga, key: str) -> None:
     saga.bury("inventory", placed("o-1"))
-    saga.commit("orders", placed("o-1"), key=ORDER_ID)
+    saga.commit("orders", placed("o-1"))
     assert sorted(actions(key)) == [("inventory", "quarantined"), ("orders", "committed")]
 
 
@@ -40,14 +39,17 @@ def test_dead_letters_of_caused_events_are_found(saga: Saga) -> None:
     [reserved] = saga.commit("inventory", placed("o-1"), "stock.reserved")
     saga.bury("payments", reserved, Reason.EFFECT_UNKNOWN)
     saga.bury("payments", placed("another"))
-    assert actions("placed-o-1") == [COMMITTED, ("payments", "quarantined")]
+    assert actions("placed-o-1", "--source", "/shop") == [COMMITTED, ("payments", "quarantined")]
 
 
 def test_unparseable_dead_letter_is_found_by_its_key_and_by_its_text(saga: Saga) -> None:
     pk = saga.pk("orders", placed("o-1"))
     text = '{"order_id": "o-1", "note": "caf\u00e9"'
-    saga.bury("orders", text, Reason.UNPARSEABLE, key_hash=key_hash(pk))
-    for key in (key_hash(pk), pk, "o-1", "caf\u00e9"):
+    saga.bury("orders", text, Reason.UNPARSEABLE, key=pk, lineage="m-1")
+    [letter] = saga.cloud.sqs.receive_message(
+        QueueUrl=saga.cloud.box("orders"), VisibilityTimeout=0
+    )["Messages"]
+    for key in (key_hash(pk), pk, "o-1", "caf\u00e9", letter["MessageId"], "m-1"):
         [moment] = moments(key)
         assert (moment["reason"], moment["event_type"]) == ("unparseable", None)
 
@@ -61,25 +63,17 @@ def test_id_is_found_in_a_dead_letter_escaped_or_not(saga: Saga, written: str) -
 def test_unreadable_dead_letter_of_the_relay_is_found_by_its_record(saga: Saga) -> None:
     event = placed("o-1")
     saga.commit("inventory", event, outbox={"S": "no JSON"})
-    hashed = saga.hash("inventory", event)
-    saga.bury(RELAY, "no JSON", Reason.UNPUBLISHABLE, key_hash=hashed)
-    assert actions("placed-o-1") == [COMMITTED, (RELAY, "quarantined")]
+    saga.bury(RELAY, "no JSON", Reason.UNPUBLISHABLE, key=saga.pk("inventory", event))
+    assert actions("placed-o-1", "--source", "/shop") == [COMMITTED, (RELAY, "quarantined")]
 
 
-def test_event_of_several_dead_letters_is_followed_once(
-    saga: Saga, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-
-    def no_keys(_: CloudEvent, consumer: str) -> tuple[str, ...]:
-        asked.append(consumer)
-        return ()
-
-    monkeypatch.setattr(event_graph, "candidate_keys", no_keys)
+def test_event_of_several_dead_letters_is_looked_up_once(saga: Saga) -> None:
     for consumer in ("orders", "orders", "inventory"):
         saga.bury(consumer, placed("o-1"))
+    asked = requests_of("dynamodb.BatchGetItem")
     assert len(moments("o-1")) == 3
-    assert sorted(asked) == ["inventory", "notifications", "orders", "payments"]
+    keys = [key["pk"]["S"] for one in asked for key in one["RequestItems"][TABLE]["Keys"]]
+    assert sorted(keys) == sorted({*keys})
 
 
 def test_dead_letter_without_a_reason_is_shown_as_such(saga: Saga) -> None:
@@ -103,8 +97,7 @@ def test_redriven_dead_letter_shows_its_earlier_stays(saga: Saga) -> None:
 def test_event_in_a_dead_letter_of_the_relay_is_not_noted_as_open(saga: Saga) -> None:
     event = placed("o-1")
     [reserved] = saga.commit("inventory", event, "stock.reserved")
-    hashed = saga.hash("inventory", event)
-    saga.bury(RELAY, reserved, Reason.UNPUBLISHABLE, key_hash=hashed)
+    saga.bury(RELAY, reserved, Reason.UNPUBLISHABLE, key=saga.pk("inventory", event))
     assert actions("o-1") == [COMMITTED, (RELAY, "quarantined")]
     assert "note:" not in stdout_of("trace", "o-1")
 

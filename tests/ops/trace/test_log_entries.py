@@ -1,20 +1,29 @@
 """`trace`: entries of the consumers' logs."""
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import key_hash
 from once.schema import RELAY, Reason
 from tests.ops.output import stdout_of
 from tests.ops.support import OK, answer_with, refuse, requests_of
 from tests.ops.tracing import ORDER_ID, Saga, actions, body, moments, placed
 
+SHOP = ("--source", "/shop")
+
 
 def notes(key: str) -> list[str]:
-    return [line for line in stdout_of("trace", key).splitlines() if line.startswith("note: ")]
+    return [
+        line for line in stdout_of("trace", key, *SHOP).splitlines() if line.startswith("note: ")
+    ]
+
+
+def reserved(order: str) -> CloudEvent:
+    return placed(order, id=f"reserved-{order}", type="stock.reserved")
 
 
 def test_duplicate_is_shown(saga: Saga) -> None:
@@ -36,13 +45,13 @@ def test_log_lines_of_other_code_are_left_out(saga: Saga) -> None:
     hashed = saga.hash("orders", event)
     for text in (f"START {hashed}", f'["{hashed}"]', f'"{hashed}"', f'{{"key_hash": "{hashed}"}}'):
         saga.write("orders", text)
-    assert actions("o-1") == [("orders", "committed")]
+    assert actions("placed-o-1", *SHOP) == [("orders", "committed")]
 
 
 def test_quarantine_of_an_existing_dead_letter_is_shown_once(saga: Saga) -> None:
     event = placed("o-1")
     hashed = saga.hash("orders", event)
-    saga.bury("orders", event, key_hash=hashed, lineage="m-1,m-2")
+    saga.bury("orders", event, key=saga.pk("orders", event), lineage="m-1,m-2")
     for message in ("m-1", "m-2"):  # an earlier letter, and the existing one
         fields = {"key_hash": hashed, "reason": "no-key", "receive_count": 1}
         saga.log("orders", "quarantined", message_id=message, **fields)
@@ -54,35 +63,50 @@ def test_quarantine_of_an_existing_dead_letter_is_shown_once(saga: Saga) -> None
 
 def test_quarantine_by_the_relay_is_shown_once(saga: Saga) -> None:
     event = placed("o-1")
-    [reserved] = saga.commit("inventory", event, "stock.reserved")
+    [published] = saga.commit("inventory", event, "stock.reserved")
     hashed = saga.hash("inventory", event)
     saga.log(RELAY, "quarantined", key_hash=hashed, reason="unpublishable")
     expected = [("inventory", "committed"), (RELAY, "quarantined")]
-    assert actions("o-1") == expected
-    saga.bury(RELAY, reserved, Reason.UNPUBLISHABLE, key_hash=hashed)
-    assert actions("o-1") == expected
+    assert actions("placed-o-1", *SHOP) == expected
+    saga.bury(RELAY, published, Reason.UNPUBLISHABLE, key=saga.pk("inventory", event))
+    assert actions("placed-o-1", *SHOP) == expected
 
 
 @pytest.mark.parametrize("time", ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00", None, "soon"])
 def test_retries_of_an_event_without_a_record_are_shown(saga: Saga, time: str | None) -> None:
-    times = {"a": time, "b": "2026-01-01T00:00:00Z"}
-    published = [body(placed("o-1", id=name), time=at) for name, at in times.items()]
+    times = {"o-1": time, "o-2": "2026-01-01T00:00:00Z"}
+    published = [body(reserved(name), time=at) for name, at in times.items()]
     saga.commit("inventory", placed("o-1"), outbox={"S": f"[{','.join(published)}]"})
-    for waiting in (placed("o-1"), placed("o-9")):
+    for waiting in (reserved("o-1"), reserved("o-9")):
         hashed = saga.hash("payments", waiting, ORDER_ID)
         saga.log("payments", "will be retried", key_hash=hashed, error="Timeout", receive_count=3)
-    tries = [m for m in moments("o-1") if m["consumer"] == "payments"]
+    tries = [m for m in moments("placed-o-1", *SHOP) if m["consumer"] == "payments"]
     assert [(m["what"], m["event_type"], m["error"]) for m in tries] == [
-        ("will be retried", "order.placed", "Timeout")
+        ("will be retried", "stock.reserved", "Timeout")
     ]
+
+
+def test_logs_are_read_from_the_given_time(saga: Saga) -> None:
+    asked = requests_of("logs.FilterLogEvents")
+    saga.order("o-1")
+    moments("o-1", "--since", "2026-11-01")
+    assert {query["startTime"] for query in asked} == {
+        int(datetime(2026, 11, 1, tzinfo=UTC).timestamp() * 1000)
+    }
+
+
+def test_event_that_only_the_logs_know_is_found_by_its_business_value(saga: Saga) -> None:
+    hashed = saga.hash("payments", reserved("o-1"), ORDER_ID)
+    saga.log("payments", "will be retried", key_hash=hashed, error="Timeout", receive_count=3)
+    assert actions("o-1") == [("payments", "will be retried")]
 
 
 def test_retries_are_searched_from_the_time_of_the_event(saga: Saga) -> None:
     asked = requests_of("logs.FilterLogEvents")
-    [reserved] = saga.commit("inventory", placed("o-1"), "stock.reserved")
-    moments("o-1")
+    [published] = saga.commit("inventory", placed("o-1"), "stock.reserved")
+    moments("placed-o-1", *SHOP)
     starts = {query["startTime"] for query in asked if "retried" in query["filterPattern"]}
-    assert starts == {int(datetime.fromisoformat(str(reserved.time)).timestamp() * 1000)}
+    assert starts == {int(datetime.fromisoformat(str(published.time)).timestamp() * 1000)}
 
 
 def test_key_without_a_record_is_found_in_the_logs(saga: Saga) -> None:
@@ -123,5 +147,5 @@ def test_every_page_of_a_log_is_read(saga: Saga) -> None:
         return OK, pages.pop() if pages else {"events": []}
 
     answer_with("logs.FilterLogEvents", answer)
-    assert actions("o-1") == [("orders", "committed"), ("orders", "duplicate")]
+    assert actions("placed-o-1", *SHOP) == [("orders", "committed"), ("orders", "duplicate")]
     assert len(asked) == 2

@@ -35,7 +35,7 @@ class UnknownOutcomes:
         return sorted(pk for pk in self.premature if Record.OUTCOME in records.get(pk, {}))
 
     def _running(self, place: Place, letter: Message) -> Iterator[str]:
-        if reason_of(letter) != Reason.EFFECT_UNKNOWN:
+        if reason_of(letter) != Reason.EFFECT_UNKNOWN or has_outcome(letter):
             return
         order = json.loads(letter.body)["data"]["order_id"]
         for pk, item in self._world.tables.items[DEDUP].items():
@@ -53,3 +53,9 @@ class UnknownOutcomes:
 def reason_of(letter: Message) -> str:
     """Return a dead letter's reason; empty if SQS itself moved it."""
     return str(letter.attributes.get(DeadLetter.REASON, {}).get("StringValue", ""))
+
+
+def has_outcome(letter: Message) -> bool:
+    """Return whether a dead letter holds the outcome of an effect, whose commit had no answer."""
+    error = letter.attributes.get(DeadLetter.ERROR, {}).get("StringValue", "")
+    return "its outcome could be neither committed" in error

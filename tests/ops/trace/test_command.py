@@ -55,9 +55,11 @@ def test_records_lead_to_their_cause_and_its_other_events(saga: Saga) -> None:
 
 
 def test_forged_cause_is_harmless(saga: Saga) -> None:
+    asked = requests_of("dynamodb.BatchGetItem")
     for number, cause in enumerate(({"S": "orders#event#/shop#none"}, {"S": ""}, {"N": "1"})):
         saga.commit("orders", placed(f"o-{number}"), cause=cause)
         assert way(f"placed-o-{number}", *SHOP) == WAY[:1]
+    assert "" not in looked_up(asked)  # DynamoDB refuses the request
 
 
 @pytest.mark.parametrize(("key", "number"), [("7", 2), ("07", 1), ("7.0", 1)])

@@ -13,19 +13,23 @@ RUNTIME_LOCK := once/cdk/packaging/requirements.txt
 UNIT := tests $(addprefix --ignore=tests/, e2e integration emulator newcomer proof wheel)
 # Files of tests/once that take over three CPU seconds by themselves: simulations, storms, large bodies.
 SLOW := $(addprefix tests/once/, batch/test_group_cost.py batch/test_group_faults.py batch/test_group_storms.py batch/test_isolation_storm.py intake/test_original_message.py)
-PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
+# Python compiles what is imported; to compile all that is installed takes half of an installation.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes
 
 # Node, npm and the CDK come from the virtual environment, before whatever the machine has.
 export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup demo test check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
+.PHONY: help setup installed demo test check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(VENV)/.ready $(AWS_VENV)/.ready node_modules/.ready
+setup:
+	@$(MAKE) --no-print-directory -j2 installed
+
+installed: $(VENV)/.ready $(AWS_VENV)/.ready node_modules/.ready
 
 demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (SCENARIO=outage|hostile|change, KEEP=1)
 	@$(PY) -m demo run

@@ -19,6 +19,7 @@ from emulator.child_processes import Child, running
 from emulator.connection import HOST, REGION, Connection
 
 ROOT = Path(__file__).resolve().parent.parent
+_SERVER = Path(__file__).with_name("server.py")
 START_SECONDS = 60.0
 
 
@@ -104,7 +105,8 @@ def _command(python: Path, gateway: int, certificate: Path, key: Path) -> list[s
     # The server that `ministack` starts. Its entry point would also bind port 443 if permitted,
     # which a second instance or the user's web server may need.
     return [
-        *(str(python), "-m", "hypercorn", "ministack.app:app", "--workers", "0"),
+        # -P: its modules do not hide modules of MiniStack.
+        *(str(python), "-P", str(_SERVER), "ministack.app:app", "--workers", "0"),
         *("--bind", f"fd://{gateway}", "--keep-alive", "75", "--graceful-timeout", "0"),
         *("--log-level", "WARNING"),
         *("--certfile", str(certificate), "--keyfile", str(key)),

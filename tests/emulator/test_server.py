@@ -1,0 +1,41 @@
+"""A function's package is unpacked once, and each of its processes has a link to it."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from emulator.server import PackageFile
+
+
+def zip_file(folder: Path, content: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    file = folder / "code.zip"
+    with PackageFile(file, "w") as package:
+        package.writestr("handler.py", content)
+    return file
+
+
+def unpack(file: Path, target: Path) -> Path:
+    target.mkdir()
+    with PackageFile(file) as package:
+        package.extractall(target)
+    return target
+
+
+def test_processes_of_one_package_share_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    homes = [tmp_path / f"ministack-lambda-orders-{n}" for n in range(3)]
+    contents = ["a = 1", "a = 1", "a = 2"]
+    found = [
+        unpack(zip_file(home, content), home / "code")
+        for home, content in zip(homes, contents, strict=True)
+    ]
+    assert [(code / "handler.py").read_text() for code in found] == contents
+    assert found[0].resolve() == found[1].resolve() != found[2].resolve()
+
+
+def test_other_files_are_unpacked_as_usual(tmp_path: Path) -> None:
+    target = unpack(zip_file(tmp_path / "layer", "a = 1"), tmp_path / "layer_0")
+    assert not target.is_symlink()
+    assert (target / "handler.py").read_text() == "a = 1"

@@ -10,7 +10,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
-from once.cdk import DeploymentConfig, OperatorPolicies, Topics
+from once.cdk import DeploymentConfig, OperatorLog, OperatorPolicies, Topics
 from tests.stacks.cloud import flat, listed
 
 CHARACTERS = 6144
@@ -70,6 +70,7 @@ def test_policies_for_many_consumers_are_split() -> None:
         topics=Topics.make(stack),
         relay=relay,
         unrouted=unrouted,
+        operator_log=OperatorLog(stack, "operator-log"),
         config=DeploymentConfig(),
     )
     policies = Template.from_stack(stack).find_resources("AWS::IAM::ManagedPolicy").values()

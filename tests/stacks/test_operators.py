@@ -26,7 +26,10 @@ ACTIONS = {
     "TransactWriteItems": ["UpdateItem"],  # each write in it is authorized like a plain one
 }
 """IAM's actions for the operations that have another name there."""
-CHANGES = {"SendMessage", "DeleteMessage", "Publish", "InvokeFunction", "UpdateItem"}
+CHANGES = {
+    *("SendMessage", "DeleteMessage", "Publish", "InvokeFunction", "UpdateItem"),
+    *("CreateLogStream", "PutLogEvents"),
+}
 
 
 def clients() -> set[str]:
@@ -125,6 +128,8 @@ def test_each_action_is_allowed_on_the_resources_that_it_needs_only(cloud: Cloud
     assert reachable(cloud, "logs:FilterLogEvents") == {
         cloud.text(name, "Log", attribute="Arn") for name in names
     }
+    for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
+        assert reachable(cloud, action) == {cloud.text(STATE, "operator-log", attribute="Arn")}
     for action in actions(granted(cloud, "ReadOnly", "Changes")):
         if action.startswith("dynamodb:"):
             assert reachable(cloud, action) == dedup

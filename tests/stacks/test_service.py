@@ -1,13 +1,15 @@
 """Queues, topics, functions and outputs of the whole service stack."""
 
-import json
 import sys
+from dataclasses import replace
 
 import pytest
 
+from once.cdk import event_types_output
 from once.cdk.props import ConsumerProps, output_key
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
+from stacks.folders import handler_folder
 from tests.stacks.cloud import Cloud, Json, denies_plain_http, flat
 
 DAY = 24 * 60 * 60
@@ -95,10 +97,11 @@ def outputs_of(cloud: Cloud, consumer: ConsumerProps) -> Json:
     parts = ["Queue", "DeadLetters", "Function"]
     parts += ["Isolation"] if consumer.name in ISOLATING else []
     key = output_key(consumer.name)
-    takes = {"external": consumer.external, "events": consumer.events}
+    line = replace(consumer, folder=handler_folder(consumer))
     return {
         **{f"{part}{key}": cloud.ref(consumer, part) for part in parts},
-        f"Takes{key}": json.dumps(takes),
+        f"Takes{key}": event_types_output(line),
+        f"Identity{key}": consumer.name,
     }
 
 

@@ -4,8 +4,7 @@ from once.batch._endings import unfinished_text
 from once.batch._message_state import MessageState
 from once.batch.handler_runner import Filled, HandlerRunner
 from once.commit.result import CommitResult
-from once.effects.attempt import EffectAttempt
-from once.effects.executor import EffectExecutor
+from once.effects.executor import EffectAttempt, EffectExecutor
 from once.errors import OnceError, Unfinished
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction

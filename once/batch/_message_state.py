@@ -15,7 +15,7 @@ from once.commit.request import CommitRequest
 from once.commit.result import CommitOutcome, CommitResult
 from once.deadline import Deadline
 from once.disposition import Disposition, MessageResult
-from once.effects.attempt import EffectAttempt
+from once.effects.executor import EffectAttempt
 from once.errors import InvalidData, OnceError
 from once.intake.reader import DecodedEvent, Delivery
 from once.schema import Limits

@@ -1,9 +1,8 @@
 """Provider call: one call of an effect's function, and the meaning of its result."""
 
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from once.effects.attempt import EffectAttempt
 from once.effects.ledger import EffectLedger
 from once.errors import (
     EffectUnknown,
@@ -16,6 +15,9 @@ from once.errors import (
     Unexpected,
 )
 from once.handlers.effect_declaration import Call, Effect, Policy
+
+if TYPE_CHECKING:
+    from once.effects.executor import EffectAttempt
 
 
 class ProviderCall:
@@ -30,7 +32,7 @@ class ProviderCall:
         self._ledger = ledger
         self._timeout = timeout_seconds
 
-    def outcome(self, attempt: EffectAttempt, request: Any) -> Any:
+    def outcome(self, attempt: "EffectAttempt", request: Any) -> Any:
         """Return the outcome; a Refusal is one too. Updates whether the attempt is clean.
 
         Raises:
@@ -58,7 +60,7 @@ class ProviderCall:
             summary = Unexpected(error).summary
             raise NotDone(f"{attempt.effect.name!r} could not be started: {summary}") from error
 
-    def _look_up(self, attempt: EffectAttempt, request: Any) -> Any:
+    def _look_up(self, attempt: "EffectAttempt", request: Any) -> Any:
         """Ask the provider for the outcome behind a saved error."""
         if attempt.effect.look_up is None:
             raise EffectUnknown(
@@ -79,11 +81,11 @@ class ProviderCall:
         attempt.clean = True
         raise NotDone("the provider's attempt ended in an error, and did nothing")
 
-    def _terms(self, attempt: EffectAttempt) -> Call:
+    def _terms(self, attempt: "EffectAttempt") -> Call:
         return Call(attempt.intent.provider_key, min(self._timeout, attempt.deadline.seconds))
 
 
-def _refused(attempt: EffectAttempt, error: PermanentError) -> OnceError:
+def _refused(attempt: "EffectAttempt", error: PermanentError) -> OnceError:
     """Return the error of a refused call: unknown, if an earlier call may have succeeded."""
     if attempt.clean:
         return error
@@ -93,7 +95,7 @@ def _refused(attempt: EffectAttempt, error: PermanentError) -> OnceError:
     )
 
 
-def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
+def _unanswered(attempt: "EffectAttempt", error: Exception) -> OnceError:
     """Return the error of a call without an outcome, by the effect's policy."""
     text = f"the effect {attempt.effect.name!r} brought no outcome: {Unexpected(error).summary}"
     if attempt.effect.policy is Policy.AT_MOST_ONCE:

@@ -2,14 +2,13 @@
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from once.deadline import Deadline
 from once.effects._provider_call import ProviderCall
-from once.effects.attempt import EffectAttempt
-from once.effects.kept_outcome import NotKept, kept_text, restored
 from once.effects.ledger import EffectLedger
 from once.errors import (
     EffectUnknown,
@@ -30,6 +29,29 @@ from once.schema import Standing
 
 _MAX_CALLS = 3
 """Calls in one invocation; after that the message is retried from the queue."""
+
+
+@dataclass(slots=True)
+class EffectAttempt:
+    """A delivery's attempt at an effect. Only the executor and its `ProviderCall` write it.
+
+    Attributes:
+        pk: partition key of the dedup record.
+        effect: the effect.
+        intent: the effect's intent, which this delivery owns, or which is settled.
+        deadline: the time left in this invocation.
+        clean: whether the provider has certainly done nothing so far.
+        is_done: whether there is an outcome.
+        outcome: the effect's outcome; None before.
+    """
+
+    pk: str
+    effect: Effect
+    intent: Intent
+    deadline: Deadline
+    clean: bool
+    is_done: bool = False
+    outcome: Any = None
 
 
 class EffectExecutor:
@@ -96,6 +118,8 @@ class EffectExecutor:
         """
         pk, effect = transaction.identity.pk, self._effect(found)
         if found.standing is Standing.SETTLED:
+            from once.effects.kept_outcome import restored  # rare: not part of a cold start
+
             outcome = restored(effect, found.outcome or "", self._refusals)
             return EffectAttempt(
                 pk, effect, found, deadline, clean=False, is_done=True, outcome=outcome
@@ -156,6 +180,8 @@ class EffectExecutor:
         return Unfinished(f"{text}; {found.account}")
 
     def _keep(self, attempt: EffectAttempt, error: OnceError) -> OnceError:
+        from once.effects.kept_outcome import NotKept, kept_text  # rare: not part of a cold start
+
         text, standing = None, Standing.UNKNOWN
         with suppress(NotKept):
             text, standing = kept_text(attempt.effect, attempt.outcome), Standing.SETTLED

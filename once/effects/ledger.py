@@ -13,8 +13,7 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.effects.record_update import record_update
-from once.effects.settlement import next_key
+from once.commit.dedup_record import record_update
 from once.error_text import summary_of
 from once.errors import EffectUnknown, InFlight, Unanswered
 from once.events.dedup_key import key_hash
@@ -114,7 +113,7 @@ class EffectLedger:
         """
         renewed = replace(
             mine,
-            provider_key=next_key(mine.provider_key),
+            provider_key=mine.next_key,
             key_expires_at=self._key_expiry(effect),
             owner=uuid4().hex,  # fences a takeover that read the old key
         )

@@ -30,13 +30,7 @@ def not_done(found: Intent, settlement: str, *, new_key: bool = False) -> Intent
         new_key: whether to use a new provider key, because the old one returns a saved error only.
     """
     after = _owned_anew(found, Standing.NOT_DONE, None, settlement)
-    return replace(after, provider_key=next_key(found.provider_key)) if new_key else after
-
-
-def next_key(provider_key: str) -> str:
-    """Return the provider key that replaces one that cannot be used any more."""
-    stem, _, number = provider_key.rpartition("-")
-    return f"{stem}-{int(number) + 1}"
+    return replace(after, provider_key=found.next_key) if new_key else after
 
 
 def _owned_anew(found: Intent, standing: Standing, outcome: str | None, settlement: str) -> Intent:

@@ -48,6 +48,12 @@ class Intent:
             f"{self.provider_key}: find out outside whether it did"
         )
 
+    @property
+    def next_key(self) -> str:
+        """The provider key that replaces this one if it cannot be used any more."""
+        stem, _, number = self.provider_key.rpartition("-")
+        return f"{stem}-{int(number) + 1}"
+
     @classmethod
     def read(cls, item: Mapping[str, Any]) -> "Intent":
         """Read the intent of a pending record, in DynamoDB's JSON."""

@@ -6,8 +6,7 @@ from uuid import uuid4
 from functions.payments import provider
 from once.deadline import Deadline
 from once.effects._provider_call import ProviderCall
-from once.effects.attempt import EffectAttempt
-from once.effects.executor import EffectExecutor
+from once.effects.executor import EffectAttempt, EffectExecutor
 from once.effects.ledger import EffectLedger
 from once.errors import NotDone, OnceError
 from once.handlers.effect_declaration import Call

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.effects.record_update import record_update
+from once.commit.dedup_record import record_update
 from once.events.dedup_key import key_hash
 from once.handlers.intent import Intent
 from once.ops.aws.clients import client

@@ -6,14 +6,15 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from once.events.dedup_key import key_hash
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dedup_records.record_text import record_lines
 from once.ops.effects._decision import Decision, read_decision
-from once.ops.effects._operator_log import logged_change
 from once.ops.effects._pending_effect import PendingEffect, PendingEffects, find_pending_effect
 from once.ops.errors import OpsError
+from once.ops.operator_log import logged_change
 from once.ops.terminal.console import ServiceOption, command_group, console, error_console
 from once.ops.terminal.formatting import json_text
 
@@ -112,9 +113,14 @@ def _settle(
 ) -> None:
     who = client("sts").get_caller_identity()["Arn"]
     after = decision.after(effect.intent, who=who, now=datetime.now(UTC), why=why)
-    arguments = {"effect": effect.intent.effect, "as": decision.name, "by": who}
-    with logged_change(deployment, "effects settle", arguments, why):
+    told = {
+        "key_hash": key_hash(effect.pk),
+        "effect": effect.intent.effect,
+        "as": decision.name,
+    }
+    with logged_change(deployment, "effects settle", told, why) as change:
         effects.change(effect, after)
+        change.counts = {"settled": 1}
 
 
 def _show(effect: PendingEffect, decision: Decision, *, as_json: bool, dry_run: bool) -> None:

@@ -202,3 +202,14 @@ def test_a_settlement_whose_answer_is_lost_is_read_back(unknown: Start) -> None:
     add_to_answer("dynamodb.TransactWriteItems", lose)
     settled(KEY, *DONE)
     assert record(shop)["standing"] == "settled"
+
+
+def test_a_decision_can_be_replaced_before_the_next_delivery(unknown: Start) -> None:
+    shop = unknown()
+    settled(KEY, *DONE)
+    assert "effect_outcome" in record(shop)
+    settled(KEY, "--not-done")
+    assert "effect_outcome" not in record(shop)
+    assert shop.send_back() == []
+    assert len(shop.outside.calls) == 2
+    assert shop.counted() == {"a": 1}

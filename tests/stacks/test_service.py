@@ -97,6 +97,7 @@ def outputs_of(cloud: Cloud, consumer: ConsumerProps) -> Json:
     return {
         **{f"{part}{key}": cloud.ref(consumer, part) for part in parts},
         f"Takes{key}": json.dumps(takes),
+        f"Identity{key}": consumer.identity,
     }
 
 

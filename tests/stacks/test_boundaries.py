@@ -49,7 +49,7 @@ def may(
 def test_s1_every_key_of_a_request_must_be_the_consumers_own(
     cloud: Cloud, consumer: ConsumerProps, action: str, enclosing: str | None
 ) -> None:
-    own, another = f"{consumer.name}#event#/shop#e-1", "others#a"
+    own, another = f"{consumer.identity}#event#/shop#e-1", "others#a"
     for keys, allowed in (((own, own), True), ((own, another), False), ((), False)):
         assert may(cloud, consumer, action, *keys, enclosing=enclosing) is allowed
 
@@ -58,8 +58,8 @@ def test_s1_every_key_of_a_request_must_be_the_consumers_own(
 def test_s1_a_consumer_changes_no_record_of_another(
     cloud: Cloud, consumer: ConsumerProps, action: str
 ) -> None:
-    others = [line.name for line in CONSUMERS if line is not consumer]
-    for other in (*others, f"{consumer.name}_archive", consumer.name.upper(), ""):
+    others = {line.identity for line in CONSUMERS} - {consumer.identity}
+    for other in (*others, f"{consumer.identity}_archive", consumer.identity.upper(), ""):
         assert not may(cloud, consumer, action, f"{other}#event#/shop#e-1")
 
 
@@ -67,13 +67,13 @@ def test_s1_a_consumer_changes_no_record_of_another(
 def test_s1_a_consumer_puts_no_record_outside_a_transaction(
     cloud: Cloud, consumer: ConsumerProps, enclosing: str | None
 ) -> None:
-    assert not may(cloud, consumer, "PutItem", f"{consumer.name}#a", enclosing=enclosing)
+    assert not may(cloud, consumer, "PutItem", f"{consumer.identity}#a", enclosing=enclosing)
 
 
 def test_s1_a_consumer_deletes_no_record_and_only_the_ledger_updates_one(
     cloud: Cloud, consumer: ConsumerProps
 ) -> None:
-    own = f"{consumer.name}#event#/shop#e-1"
+    own = f"{consumer.identity}#event#/shop#e-1"
     assert may(cloud, consumer, "UpdateItem", own) is consumer.has_effects
     others = ("DeleteItem", "ConditionCheckItem", "Scan", "Query", "BatchWriteItem", "DeleteTable")
     assert [action for action in others if may(cloud, consumer, action, own)] == []

@@ -24,7 +24,7 @@ def test_settings_have_the_values_of_the_registry(
     )
     for name in same:
         assert getattr(settings, name) == getattr(consumer, name)
-    assert settings.consumer == consumer.name
+    assert settings.consumer == consumer.identity
     assert settings.sources == event_sources(consumer, CONSUMERS)
     assert settings.dedup_window_seconds == 45 * DAY
 

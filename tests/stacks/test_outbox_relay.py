@@ -52,7 +52,7 @@ def test_settings_go_back_through_the_environment(cloud: Cloud) -> None:
         service="once",
         topic_arn=cloud.text("Events"),
         dead_letter_url=cloud.text(RELAY, "DeadLetters"),
-        publishes={line.name: line.publishes for line in CONSUMERS if line.publishes},
+        publishes={line.identity: line.publishes for line in CONSUMERS if line.publishes},
     )
 
 

@@ -51,7 +51,7 @@ def in_tables(cloud: Cloud, consumer: ConsumerProps) -> dict[str, Right]:
     """Return the rights on the dedup table and on the consumer's tables."""
     dedup = {cloud.text(STATE, "dedup-records", attribute="Arn")}
     tables = {cloud.text(STATE, table.name, attribute="Arn") for table in consumer.tables}
-    own: Json = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{consumer.name}#*"]}}
+    own: Json = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{consumer.identity}#*"]}}
     if not cloud.local:  # the embedded AWS does not know the key: demanded, it would be missing
         own["Null"] = {"dynamodb:LeadingKeys": "false"}
     put = {"dynamodb:PutItem"} | ({"dynamodb:UpdateItem"} if consumer.has_effects else set())

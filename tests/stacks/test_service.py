@@ -102,7 +102,7 @@ def outputs_of(cloud: Cloud, consumer: ConsumerProps) -> Json:
     return {
         **{f"{part}{key}": cloud.ref(consumer, part) for part in parts},
         f"Takes{key}": event_types_output(line),
-        f"Identity{key}": consumer.name,
+        f"Identity{key}": consumer.identity,
     }
 
 

@@ -41,7 +41,7 @@ def test_the_command_line_finds_every_resource_in_the_outputs(cloud: Cloud) -> N
     assert found.consumers.keys() == {consumer.name for consumer in CONSUMERS}
     for props in CONSUMERS:
         consumer = found.consumer(props.name)
-        assert consumer.identity == props.name
+        assert consumer.identity == props.identity
         assert consumer.queue_url == cloud.text(props.name, "Queue")
         assert consumer.dead_letter_url == cloud.text(props.name, "DeadLetters")
         assert (consumer.external, consumer.events) == (props.external, props.events)

@@ -1,6 +1,6 @@
 """Versions of deployed functions, changed as a deployment does it: publish, then move the alias."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -25,10 +25,22 @@ def reconfigured(
     """
     client = aws.client("lambda")
     before = {name: _version(client, name, alias) for name in changes}
+    settings = {
+        name: _settings(client, f"{name}:{before[name]}", arguments)
+        for name, arguments in changes.items()
+    }
     changed = {name: _publish(client, name, arguments) for name, arguments in changes.items()}
     _move(aws, alias, changed)
     yield
     _move(aws, alias, before)
+    for name, arguments in settings.items():
+        client.update_function_configuration(FunctionName=name, **arguments)
+
+
+def _settings(client: Any, version: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return the values of some arguments of `update_function_configuration` in a version."""
+    found = client.get_function_configuration(FunctionName=version)
+    return {name: found[name] for name in names}
 
 
 def _version(client: Any, function: str, alias: str) -> str:

@@ -174,7 +174,13 @@ def test_a_fault_states_mistake_and_remedy(stack: cdk.Stack, fault: str, given: 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"name": 3}, {"parameters": None}, {"tables": ("seats",)}, {"folder": "tickets"}],
+    [
+        {"name": 3},
+        {"parameters": None},
+        {"tables": ("seats",)},
+        {"folder": "tickets"},
+        {"rollout": "CANARY_10_PERCENT_5_MINUTES"},
+    ],
     ids=lambda wrong: next(iter(wrong)),
 )
 def test_a_property_of_a_wrong_type_is_a_fault(stack: cdk.Stack, wrong: Json) -> None:

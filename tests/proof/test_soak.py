@@ -12,6 +12,7 @@ from demo.deployed_shop import deploy_service
 from demo.payment_sandbox import PaymentFault, PaymentSandbox, payment_sandbox
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
 from once.ops.aws.deployment import Deployment
+from once.schema import LIVE_ALIAS
 from proof.soak.drops import Drop
 from proof.soak.main import complaints
 from proof.soak.play import Shape, play, redrive_safe
@@ -85,5 +86,5 @@ def test_functions_use_the_proxy_until_the_context_ends(service: Service) -> Non
 
 
 def _variables(client: Any, name: str) -> dict[str, str]:
-    found = client.get_function_configuration(FunctionName=name)
+    found = client.get_function_configuration(FunctionName=name, Qualifier=LIVE_ALIAS)
     return dict(found["Environment"]["Variables"])

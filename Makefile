@@ -30,6 +30,7 @@ setup:
 	@$(MAKE) --no-print-directory -j2 installed
 
 installed: $(VENV)/.ready $(AWS_VENV)/.ready node_modules/.ready
+	@:
 
 demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (SCENARIO=outage|hostile|change, KEEP=1)
 	@$(PY) -m demo run

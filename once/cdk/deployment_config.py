@@ -147,10 +147,12 @@ class DeploymentConfig:
         if not self.local:
             return consumer
         effects = min(consumer.effect_timeout_seconds, 2)
+        # A killed function's messages return after six timeouts.
+        timeout = max(5, 3 + consumer.batch_size * effects)
         return replace(
             consumer,
             effect_timeout_seconds=effects,
-            timeout_seconds=min(consumer.timeout_seconds, 5 + consumer.batch_size * effects),
+            timeout_seconds=min(consumer.timeout_seconds, timeout),
             visibility_seconds=None,
             max_concurrency=min(consumer.max_concurrency, 3),
         )

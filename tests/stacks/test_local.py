@@ -61,8 +61,8 @@ def test_times_are_short_enough_to_watch_a_retry(
     local_cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     calls = consumer.batch_size * min(consumer.effect_timeout_seconds, 2)
-    timeout, concurrency = min(consumer.timeout_seconds, 5 + calls), consumer.max_concurrency
+    timeout = min(consumer.timeout_seconds, max(5, 3 + calls))
     scaling = local_cloud.of(consumer, "Mapping")["ScalingConfig"]
     assert local_cloud.of(consumer, "Function")["Timeout"] == timeout
     assert local_cloud.of(consumer, "Queue")["VisibilityTimeout"] == 6 * timeout
-    assert scaling == {"MaximumConcurrency": min(concurrency, 3)}
+    assert scaling == {"MaximumConcurrency": min(consumer.max_concurrency, 3)}

@@ -18,7 +18,7 @@ from once.events.strict_json import parse
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal.console import ServiceOption, command_group, console
+from once.ops.terminal.console import ServiceOption, command_group, console, print_json
 from once.schema import EVENT_TYPE_ATTRIBUTE, Limits
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def send(
         str | None,
         typer.Option(help="Send to this consumer's queue only, and not to the ingress topic."),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of text.")] = False,
     service: ServiceOption = "once",
 ) -> None:
     """Publish an event to the ingress topic, and print its id.
@@ -70,9 +71,12 @@ def send(
             f"{error}; perhaps it was sent: send it again with --id {event_id} and the same "
             "--source, and if it was, this is a duplicate"
         ) from None
+    if as_json:
+        print_json({"id": event_id, "source": source, "type": event_type, "consumers": receivers})
+        return
     receiving = ", ".join(receivers)
     console.print(f"sent {event_type} to {receiving}; source {source}, id {event_id}")
-    console.print(f"once trace {event_id}", soft_wrap=True)
+    console.print(f"once trace {event_id} --source {source}", soft_wrap=True)
 
 
 def _body(event_type: str, data: str, event_id: str, source: str, subject: str | None) -> str:

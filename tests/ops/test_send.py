@@ -31,7 +31,7 @@ def test_an_event_goes_to_every_consumer_of_its_type_and_its_id_is_printed(cloud
         "data": {"sku": "tea"},
     }
     assert output.startswith("sent order.placed to inventory, orders;")
-    assert output.endswith(f"once trace {event['id']}\n")
+    assert output.endswith(f"once trace {event['id']} --source /once-send\n")
 
 
 @pytest.mark.parametrize("given", ["@", "-"])

@@ -72,7 +72,7 @@ def has_documented_shape(command: str, output: str) -> bool:
     return output.count("\n") == 1 and shape(json.loads(output)) == shape(DOCUMENTED[command])
 
 
-@pytest.mark.parametrize("command", DOCUMENTED.keys() - {SETTLE})
+@pytest.mark.parametrize("command", sorted(DOCUMENTED.keys() - {SETTLE}))
 def test_stdout_is_one_value_of_the_documented_shape(shop: Shop, command: str) -> None:
     result = run(*command.split(), *arguments(shop, command), "--json")
     assert has_documented_shape(command, result.stdout), result.output

@@ -18,14 +18,14 @@ FIGURES = {
     "orders_paid": "orders paid",
     "orders_refused": "orders refused",
     "orders_declined": "orders declined",
-    "effects": "effects",
+    "effects": "state changes",
     "refused": "reservations refused",
     "charges": "cards charged",
     "charge_answers_dropped": "charge answers dropped",
     "functions_killed": "function processes killed",
     "emails": "e-mails sent",
     "dead_lettered": "dead-lettered during the outage",
-    "quarantined": "quarantined",
+    "quarantined": "dead-lettered",
 }
 FAULT_FIGURES = {
     "lost": "lost",
@@ -48,8 +48,8 @@ _Figures = Mapping[str, float]
 
 def write_report(
     findings: Findings, run_figures: _Figures, console: Console, name: str = "demo"
-) -> None:
-    """Write the report to its file, and print it.
+) -> _Figures:
+    """Write the report to its file, print it, and return its figures.
 
     Args:
         findings: result of the audit.
@@ -63,6 +63,7 @@ def write_report(
     REPORTS.mkdir(exist_ok=True)
     (REPORTS / f"{name}.json").write_text(json.dumps(figures, indent=2) + "\n")
     console.print(_table(findings, figures))
+    return figures
 
 
 def has_enough_faults(figures: _Figures, minimum: Mapping[str, int], console: Console) -> bool:
@@ -74,6 +75,20 @@ def has_enough_faults(figures: _Figures, minimum: Mapping[str, int], console: Co
     for name, least in missing.items():
         console.print(f"[red]{name} is {figures[name]}; less than {least} proves nothing")
     return not missing
+
+
+def print_verdict(figures: _Figures, console: Console, *, passed: bool) -> bool:
+    """Print the result of the audit as a sentence; return whether it has passed."""
+    if passed:
+        console.print(
+            f"[green]Each of the {figures['distinct']} orders took effect once: nothing was lost, "
+            "doubled or charged twice."
+        )
+    elif broken := [label for name, label in FAULT_FIGURES.items() if figures[name]]:
+        console.print(f"[red]The guarantee is broken: {', '.join(broken)} must be 0.")
+    else:
+        console.print("[red]The audit is clean, but too few faults took place to prove anything.")
+    return passed
 
 
 def _table(findings: Findings, figures: _Figures) -> Table:

@@ -31,7 +31,7 @@ renamed, CloudFormation replaces the table by an empty one."""
 class StateStack(Stack):
     """The dedup table, the operator log, and the registry's tables, secrets and sender of e-mail.
 
-    `relay_failures` is the bucket for batches that the relay has given up. `operator_log` is the
+    `relay_failures` is the bucket for failed batches of the relay. `operator_log` is the
     log group of the changes that operators make.
 
     Args:

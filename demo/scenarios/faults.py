@@ -6,7 +6,7 @@ from demo.audit import audit
 from demo.console import console, step
 from demo.deployed_shop import collect_evidence
 from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox
-from demo.report import has_enough_faults, write_report
+from demo.report import has_enough_faults, print_verdict, write_report
 from demo.run import send_traffic
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment
@@ -48,5 +48,6 @@ def faults(
         "messages_per_second": round(findings.deliveries / run.seconds, 1),
         "deploy_seconds": round(deploy_seconds, 1),
     }
-    write_report(findings, figures, console)
-    return findings.clean and has_enough_faults(figures, _MINIMUM, console)
+    written = write_report(findings, figures, console)
+    passed = has_enough_faults(figures, _MINIMUM, console) and findings.clean
+    return print_verdict(written, console, passed=passed)

@@ -10,7 +10,7 @@ from demo.commands import run_once
 from demo.console import console, step
 from demo.deployed_shop import collect_evidence
 from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox
-from demo.report import has_enough_faults, write_report
+from demo.report import has_enough_faults, print_verdict, write_report
 from demo.run import send_traffic, wait_until_processed
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment
@@ -51,5 +51,6 @@ def outage(
         "dead_lettered": dead,
         "deploy_seconds": round(deploy_seconds, 1),
     }
-    write_report(findings, figures, console, "outage")
-    return findings.clean and has_enough_faults(figures, _MINIMUM, console)
+    written = write_report(findings, figures, console, "outage")
+    passed = has_enough_faults(figures, _MINIMUM, console) and findings.clean
+    return print_verdict(written, console, passed=passed)

@@ -54,14 +54,14 @@ class EffectSteps:
             return Unfinished(text)
         return self._effects.unfinished(known.intent, text)
 
-    def give_up(self, message: MessageState, error: OnceError) -> OnceError:
+    def hand_back(self, message: MessageState, error: OnceError) -> OnceError:
         """Leave an effect without its commit to a redelivery; return the error of the message."""
         attempt = message.effect
         if attempt is None:
             return error
         if not attempt.is_done:
-            message.metrics.effect_given_up(clean=attempt.clean)
-        return self._effects.give_up(attempt, error)
+            message.metrics.effect_handed_back(clean=attempt.clean)
+        return self._effects.hand_back(attempt, error)
 
     def _perform(self, message: MessageState, attempt: EffectAttempt) -> Filled:
         message.effect = attempt

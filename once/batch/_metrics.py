@@ -57,7 +57,7 @@ class BatchMetrics:
         """Count an effect that has its outcome."""
         self._effects[Metric.EFFECTS_DONE] += 1
 
-    def effect_given_up(self, *, clean: bool) -> None:
+    def effect_handed_back(self, *, clean: bool) -> None:
         """Count an effect that is left to a later delivery."""
         self._effects[Metric.EFFECTS_NOT_DONE if clean else Metric.EFFECTS_UNANSWERED] += 1
 

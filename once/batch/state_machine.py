@@ -146,7 +146,7 @@ class MessageStateMachine:
     def end(self, message: MessageState, result: MessageResult) -> None:
         """End a message with its result. An effect without its commit is left to a redelivery."""
         if isinstance(result, OnceError):
-            result = self._effects.give_up(message, result)
+            result = self._effects.hand_back(message, result)
         message.phase = Ended(result)
 
     def finish(self, message: MessageState, result: MessageResult) -> Finished:

@@ -139,7 +139,7 @@ def relay_role(
 ) -> iam.Role:
     """Return the role of the function that publishes a stream's records to `topic`.
 
-    Lambda uses it as well, to write batches that it gave up into `failures`.
+    Lambda uses it as well, to write failed batches into `failures`.
     """
     objects = failures.arn_for_objects("*")
     ours = {"StringEquals": {"s3:ResourceAccount": Stack.of(scope).account}}

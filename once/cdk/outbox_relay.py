@@ -28,10 +28,10 @@ from once.settings import RelaySettings
 MEMORY_MB = 512
 BATCH_SIZE = 100
 RETRIES = 100
-"""Each retry lasts up to the function's timeout: SNS may be unavailable for hours before a batch is
-given up. The function dead-letters poison records itself, without a retry."""
+"""Each retry lasts up to the function's timeout: SNS may be unavailable for hours before a batch
+has failed. The function dead-letters poison records itself, without a retry."""
 MAX_AGE = Duration.hours(12)
-"""Half the stream's retention: a batch is given up and kept in the bucket well before its loss."""
+"""Half the stream's retention: a failed batch is in the bucket well before its loss."""
 
 OUTBOX: dict[str, Any] = {
     "eventName": lambda_.FilterRule.or_("INSERT", "MODIFY"),
@@ -42,7 +42,7 @@ OUTBOX: dict[str, Any] = {
 
 @jsii.implements(lambda_.IEventSourceDlq)
 class _FailedBatches:
-    """The destination of batches that were given up. The role has the permissions already."""
+    """The destination of failed batches. The role has the permissions already."""
 
     def __init__(self, bucket: s3.IBucket) -> None:
         self._arn = bucket.bucket_arn
@@ -56,7 +56,7 @@ class _FailedBatches:
 
 
 class RelayFailures(s3.Bucket):
-    """The bucket for batches that the relay gave up: retained, encrypted, closed to the public."""
+    """The bucket for failed batches of the relay: retained, encrypted, closed to the public."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(
@@ -88,7 +88,7 @@ class OutboxRelay(Construct):
         publishes: the event types that each consumer may publish, by its identity, as
             `published_types` returns them.
         dedup_table: the table of dedup records, with a stream of both images.
-        failures: the bucket for batches that were given up; by default the construct makes one.
+        failures: the bucket for failed batches; by default the construct makes one.
         config: the deployment; by default that of the CDK context.
 
     Raises:

@@ -148,7 +148,7 @@ class EffectExecutor:
                 attempt.is_done = True
                 return
 
-    def give_up(self, attempt: EffectAttempt, error: OnceError) -> OnceError:
+    def hand_back(self, attempt: EffectAttempt, error: OnceError) -> OnceError:
         """Hand an effect back, for a later delivery; return the error of its message.
 
         An outcome whose commit failed is kept in the record. If that fails too, the error holds the

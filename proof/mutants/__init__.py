@@ -111,6 +111,6 @@ RARE: Mapping[str, Mutant] = {
     "settled while its owner runs": lambda: patch.object(
         PendingEffect, "check_ended", lambda *_: None
     ),
-    "never in doubt": lambda: patch.object(EffectExecutor, "give_up", effects.never_in_doubt),
+    "never in doubt": lambda: patch.object(EffectExecutor, "hand_back", effects.never_in_doubt),
 }
 """Caught by the exploration alone: they take one schedule or clock among thousands."""

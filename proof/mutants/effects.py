@@ -16,7 +16,7 @@ from once.handlers.transaction import Transaction
 _terms = ProviderCall._terms
 _check_lease = EffectLedger._check_lease
 _resume = EffectExecutor.resume
-_give_up = EffectExecutor.give_up
+_hand_back = EffectExecutor.hand_back
 _charge = provider.charge
 
 
@@ -56,4 +56,4 @@ def resumed_is_clean(
 def never_in_doubt(self: EffectExecutor, attempt: EffectAttempt, error: OnceError) -> OnceError:
     """Hand back an effect with an unknown outcome as not done."""
     attempt.clean = True
-    return _give_up(self, attempt, error)
+    return _hand_back(self, attempt, error)

@@ -110,7 +110,7 @@ def test_it_publishes_through_a_relay(stack: cdk.Stack) -> None:
     publishes = {"tickets": publishing.publishes}
     relay = OutboxRelay(stack, topic=topics.events, publishes=publishes, dedup_table=dedup)
     make(stack, publishing, topics=topics, relay=relay, dedup_table=dedup)
-    assert len(resources(stack, "AWS::S3::Bucket")) == 1  # for batches that the relay gives up
+    assert len(resources(stack, "AWS::S3::Bucket")) == 1  # for failed batches of the relay
     assert len(resources(stack, "AWS::SNS::Subscription")) == 1
 
 

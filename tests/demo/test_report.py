@@ -13,7 +13,7 @@ from demo import command
 from demo.audit import Findings
 from demo.payment_sandbox import PaymentFault
 from demo.pictures import FOLDER, pictures
-from demo.report import FAULT_FIGURES, FIGURES, SPEED_FIGURES, write_report
+from demo.report import FAULT_FIGURES, FIGURES, SPEED_FIGURES, print_verdict, write_report
 from demo.run import TrafficRun
 from demo.scenarios import faults
 from tests.demo.audit.sample import CLEAN
@@ -54,6 +54,23 @@ def written(reports: Path) -> Any:
 def test_the_file_has_exactly_the_documented_figures(reports: Path) -> None:
     printed(FINDINGS)
     assert written(reports) == DOCUMENTED
+
+
+@pytest.mark.parametrize(
+    ("figures", "passed", "sentence"),
+    [
+        ({}, True, "Each of the 500 orders took effect once"),
+        ({"lost": 1, "double_charges": 2}, False, "broken: lost, double charges must be 0"),
+        ({}, False, "too few faults took place"),
+    ],
+)
+def test_the_verdict_is_a_sentence(
+    figures: dict[str, int], *, passed: bool, sentence: str
+) -> None:
+    paper = StringIO()
+    every = {"distinct": 500, **dict.fromkeys(FAULT_FIGURES, 0), **figures}
+    assert print_verdict(every, Console(file=paper, width=200), passed=passed) is passed
+    assert sentence in paper.getvalue()
 
 
 def test_the_demo_reports_every_figure_of_its_run(

@@ -50,7 +50,7 @@ def aws(start: Start) -> FakeAws:
     return start(CONSUMER)
 
 
-def given_up(
+def dead_lettered(
     aws: FakeAws, body: str, attributes: Item | None = None, message_id: str = "m-1"
 ) -> Item:
     """Return the dead letter that a consumer of today writes."""
@@ -70,26 +70,26 @@ def put_back(message: Item) -> Item:
     return {"Body": back.body, "MessageAttributes": dict(back.attributes)}
 
 
-def given_up_again(aws: FakeAws) -> Item:
-    back = put_back(given_up(aws, GOOD, PRODUCERS))
-    return given_up(aws, GOOD, redriven(back), "m-2")
+def dead_lettered_again(aws: FakeAws) -> Item:
+    back = put_back(dead_lettered(aws, GOOD, PRODUCERS))
+    return dead_lettered(aws, GOOD, redriven(back), "m-2")
 
 
-def given_up_by_the_relay(_: FakeAws) -> Item:
+def dead_lettered_by_the_relay(_: FakeAws) -> Item:
     harness = RelayHarness()
     harness.handle(change(image(outbox={"S": "no JSON"})))
     return only_letter(harness)
 
 
 MADE: dict[str, Callable[[FakeAws], Item]] = {
-    "without a key": lambda aws: given_up(aws, "{}"),
-    "with a key": lambda aws: given_up(aws, GOOD),
-    "with attributes": lambda aws: given_up(aws, GOOD, PRODUCERS),
-    "compressed": lambda aws: given_up(aws, UNSENDABLE, PRODUCERS),
-    "sent back": lambda aws: put_back(given_up(aws, GOOD, PRODUCERS)),
-    "compressed, sent back": lambda aws: put_back(given_up(aws, UNSENDABLE)),
-    "given up again": given_up_again,
-    "given up by the relay": given_up_by_the_relay,
+    "without a key": lambda aws: dead_lettered(aws, "{}"),
+    "with a key": lambda aws: dead_lettered(aws, GOOD),
+    "with attributes": lambda aws: dead_lettered(aws, GOOD, PRODUCERS),
+    "compressed": lambda aws: dead_lettered(aws, UNSENDABLE, PRODUCERS),
+    "sent back": lambda aws: put_back(dead_lettered(aws, GOOD, PRODUCERS)),
+    "compressed, sent back": lambda aws: put_back(dead_lettered(aws, UNSENDABLE)),
+    "dead-lettered again": dead_lettered_again,
+    "dead-lettered by the relay": dead_lettered_by_the_relay,
 }
 
 
@@ -162,7 +162,7 @@ def test_a_letter_of_any_version_that_sqs_sends_back_keeps_what_its_producer_sen
     aws: FakeAws, version: int, case: Item
 ) -> None:
     message, read = message_of(case), case["read"]
-    again = given_up(aws, message["Body"], redriven(message), "m-9")
+    again = dead_lettered(aws, message["Body"], redriven(message), "m-9")
     original = as_letter(again).original
     assert (original.body, original.attributes) == (read["body"], read["attributes"])
     found = reader(SCHEMA_VERSION).letter(again)

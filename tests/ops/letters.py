@@ -189,7 +189,7 @@ class Shop:
             messages += found
         return messages
 
-    def give_up(
+    def dead_letter(
         self, *messages: Any, error: Exception | None = None, receives: int = 5, **attributes: str
     ) -> list[str]:
         """Let the consumer dead-letter messages: for their content, or for its handler's error."""
@@ -202,7 +202,7 @@ class Shop:
 
     def fail(self, *names: str) -> None:
         """Let the consumer dead-letter notes for a handler's error."""
-        self.give_up(*map(note, names), error=ValueError("boom"))
+        self.dead_letter(*map(note, names), error=ValueError("boom"))
 
     def move(self, message: Any) -> None:
         """Let SQS dead-letter a message after its last receive, without a reason."""

@@ -52,7 +52,7 @@ def arguments(shop: Shop, command: str) -> tuple[object, ...]:
         case "dlq show":
             return (shop.letter().message_id,)
         case "dlq redrive":
-            shop.give_up(note("late") | {"time": "2020-01-01T00:00:00Z"}, error=ValueError())
+            shop.dead_letter(note("late") | {"time": "2020-01-01T00:00:00Z"}, error=ValueError())
             return ("--yes", "--rate", 1000)
         case "dlq purge":
             return ("--yes",)
@@ -81,7 +81,7 @@ def test_stdout_is_one_value_of_the_documented_shape(shop: Shop, command: str) -
 def test_a_settled_effect_has_the_documented_shape(cloud: Cloud) -> None:
     with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
         shop.outside.answers = [TimeoutError()]
-        shop.give_up(note("a"))
+        shop.dead_letter(note("a"))
         decision = ("--done", '"ref-1"', "--why", "asked", "--yes")
         result = run(*SETTLE.split(), shop.letter().message_id, *decision, "--json")
     assert has_documented_shape(SETTLE, result.stdout), result.output

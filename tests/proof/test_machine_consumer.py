@@ -28,7 +28,7 @@ STOCK = 2
 NONSENSE = "{"
 GROUPS = "xy"
 MAX_RECEIVES = 5
-GIVEN_UP = (Reason.RETRIES_EXHAUSTED, Reason.NOT_TRIED, Reason.UNFINISHED)
+AFTER_RETRIES = (Reason.RETRIES_EXHAUSTED, Reason.NOT_TRIED, Reason.UNFINISHED)
 
 EVENTS = [
     *[("e1", "adds", "a"), ("e2", "adds", "a"), ("e3", "adds", "b"), ("e4", "adds", "b")],
@@ -210,7 +210,7 @@ class Notes(Machine):
         assert is_dead or self._counted(message.body), f"acknowledged in vain: {message.body}"
 
     def _is_explained(self, letter: Message) -> bool:
-        if (reason := reason_of(letter)) in GIVEN_UP:
+        if (reason := reason_of(letter)) in AFTER_RETRIES:
             return int(letter.attributes[DeadLetter.RECEIVE_COUNT]["StringValue"]) >= MAX_RECEIVES
         if letter.body == NONSENSE:
             return reason == Reason.UNPARSEABLE

@@ -120,7 +120,7 @@ class Charges(Machine):
             assert is_settled or rows[name]["completed_by"] == owner.name
 
     @invariant()
-    def only_unknown_effects_are_given_up(self) -> None:
+    def only_unknown_effects_are_dead_lettered(self) -> None:
         records = {_id_of(key): row for key, row in self.stage.rows("dedup").items()}
         for letter in self.dead.ever:
             reason, name = reason_of(letter), _name(letter)
@@ -143,8 +143,8 @@ class Charges(Machine):
             self.stage.rest()
             assert message.deleted
         assert {reason_of(letter) for letter in self.dead.ever[known:]} <= {Reason.EFFECT_UNKNOWN}
-        given_up = {_name(letter) for letter in self.dead.ever[known:]}
-        assert self.stage.rows("counters").keys() == set(IDS) - given_up
+        dead_lettered = {_name(letter) for letter in self.dead.ever[known:]}
+        assert self.stage.rows("counters").keys() == set(IDS) - dead_lettered
 
     def _send(self, name: str) -> Message:
         body = json.dumps(cloud_event("bought", {"name": name}, event_id=name))

@@ -139,12 +139,12 @@ def test_letters_that_are_there_for_four_days_alarm_however_often_they_are_read(
 
 
 def test_alarms_of_the_relay(cloud: Cloud) -> None:
-    given_up = "OnFailureDestinationDeliveredEventCount"
+    failed = "OnFailureDestinationDeliveredEventCount"
     letters = cloud.text(RELAY, "DeadLetters", attribute="QueueName")
     assert simple_alarms(cloud, RELAY) == {
         "NewLettersAlarm": (SENT, "Sum", 300, 1, letters),
         "AgeAlarm": ("IteratorAge", "Maximum", 60, HOUR * 1000, cloud.text(RELAY, "Function")),
-        "FailuresAlarm": (given_up, "Sum", 60, 1, cloud.text(RELAY, "Mapping")),
+        "FailuresAlarm": (failed, "Sum", 60, 1, cloud.text(RELAY, "Mapping")),
     }
 
 

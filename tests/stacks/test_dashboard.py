@@ -112,7 +112,7 @@ def test_each_owner_has_a_row_of_its_own(widgets: list[Json]) -> None:
 
 
 def of_relay(cloud: Cloud) -> dict[str, Graph]:
-    own, given_up = f"once-{RELAY}", "OnFailureDestinationDeliveredEventCount"
+    own, failed = f"once-{RELAY}", "OnFailureDestinationDeliveredEventCount"
     return {
         "behind, ms": {
             "commit to topic": (Metric.RELAY_LAG_MS, own, "Maximum"),
@@ -121,7 +121,7 @@ def of_relay(cloud: Cloud) -> dict[str, Graph]:
         "events": {"published": (Metric.PUBLISHED, own, "Sum")},
         "left over": {
             "dead letters": visible(cloud, RELAY, "DeadLetters"),
-            "batches given up": (given_up, cloud.text(RELAY, "Mapping"), "Sum"),
+            "failed batches": (failed, cloud.text(RELAY, "Mapping"), "Sum"),
         },
         "function": of_function(cloud, RELAY),
     }

@@ -42,7 +42,7 @@ def test_mapping_leads_from_the_dedup_tables_stream_to_the_bucket(
     assert cloud.exported(destination) == cloud.text(STATE, "relay-failures", attribute="Arn")
 
 
-def test_a_poison_record_is_bisected_out_of_its_batch_and_given_up(mapping: Json) -> None:
+def test_a_poison_record_is_bisected_out_of_its_batch_and_kept_in_the_bucket(mapping: Json) -> None:
     assert mapping["BisectBatchOnFunctionError"] is True
     assert mapping["MaximumRetryAttempts"] == 100
 

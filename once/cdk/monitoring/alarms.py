@@ -13,7 +13,7 @@ from once.cdk.monitoring.metrics import (
     MAXIMUM,
     SUM,
     MonitoredConsumer,
-    batches_given_up,
+    failed_batches,
     messages,
     once_metric,
     share,
@@ -34,7 +34,7 @@ when it arrives: two days are left then."""
 AGE_ALARM_SECONDS = Limits.QUEUE_RETENTION_SECONDS // 2
 """Half the retention: a weekend must fit between the alarm and the deletion of the message."""
 STREAM_AGE_ALARM_MS = 60 * 60 * 1000
-"""One hour. The relay gives up a batch after 12 hours, and the stream keeps it for 24."""
+"""One hour. A batch of the relay fails for good after 12 hours, and the stream keeps it for 24."""
 PENDING_ALARM_SECONDS = 60 * 60
 """One hour of the 23 in which a provider key is used: an operator still has time to act."""
 FAR_ABOVE_NORMAL = 20
@@ -99,18 +99,18 @@ def add_relay_alarms(
     *,
     local: bool,
 ) -> None:
-    """Alarm when an event was dead-lettered, a batch given up, and when publishing falls behind.
+    """Alarm when an event was dead-lettered, a batch has failed, and when publishing falls behind.
 
     There is none on the function's errors: it raises an error to receive a batch again, and any
     lasting cause shows in the age of the batch.
     """
     alarms = _Alarms(scope, name, local)
     age = function.metric("IteratorAge", period=MINUTE, statistic=MAXIMUM)
-    given_up = batches_given_up(mapping.event_source_mapping_id, MINUTE)
+    failed = failed_batches(mapping.event_source_mapping_id, MINUTE)
     alarms.on_dead_letters(dead_letters, "relay-dead-letters")
     alarms.add("AgeAlarm", age, STREAM_AGE_ALARM_MS, "relay-behind", "events are published late")
     alarms.add(
-        "FailuresAlarm", given_up, 1, "relay-gave-up", "unpublished records lie in the bucket"
+        "FailuresAlarm", failed, 1, "relay-failed-batches", "unpublished records lie in the bucket"
     )
 
 

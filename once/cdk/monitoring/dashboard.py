@@ -14,7 +14,7 @@ from once.cdk.monitoring.metrics import (
     MAXIMUM,
     SUM,
     MonitoredConsumer,
-    batches_given_up,
+    failed_batches,
     once_metric,
 )
 from once.schema import Metric
@@ -83,7 +83,7 @@ def relay_row(
         _graph(
             f"{name}: left over",
             _dead(dead_letters),
-            batches_given_up(mapping.event_source_mapping_id, PERIOD, "batches given up"),
+            failed_batches(mapping.event_source_mapping_id, PERIOD, "failed batches"),
         ),
         _function(name, function),
     ]

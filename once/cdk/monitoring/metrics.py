@@ -104,7 +104,7 @@ def messages(
     )
 
 
-def batches_given_up(
+def failed_batches(
     mapping_id: str, period: Duration, label: str | None = None
 ) -> cloudwatch.Metric:
     """Return the number of stream batches that were written into the bucket, unpublished."""

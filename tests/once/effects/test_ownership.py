@@ -138,7 +138,7 @@ def test_a_message_in_flight_at_its_last_receive_is_quarantined(till: Till) -> N
 
 @pytest.mark.parametrize(
     ("plan", "calls"),
-    [pytest.param([], 2, id="succeeds"), pytest.param([UNKNOWN] * 3, 5, id="gives up")],
+    [pytest.param([], 2, id="succeeds"), pytest.param([UNKNOWN] * 3, 5, id="hands back")],
 )
 def test_x1_an_overtaken_owner_completes_only_if_its_successor_gave_up(
     till: Till, plan: list[Step], calls: int

@@ -56,7 +56,7 @@ def quarantined(original: OriginalMessage) -> Letter:
 def test_quarantined_message_is_read_as_its_consumer_wrote_it(shop: Shop) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     error = PermanentError("no such counter")
-    [message_id] = shop.give_up(note("a"), error=error, receives=3, tenant="t-1")
+    [message_id] = shop.dead_letter(note("a"), error=error, receives=3, tenant="t-1")
     found = shop.letter()
     assert (found.reason, found.error) == ("permanent", "PermanentError: no such counter")
     assert (found.queue.owner, found.receive_count, found.moved) == ("orders", 3, False)

@@ -35,7 +35,7 @@ def test_message_without_a_record_will_be_processed(shop: Shop) -> None:
 
 @every_key_rule
 def test_committed_message_is_a_duplicate(shop: Shop, event_type: str) -> None:
-    shop.give_up(note("a", event_type), error=ValueError())
+    shop.dead_letter(note("a", event_type), error=ValueError())
     shop.process(note("a", event_type))
     verdict = shop.verdict()
     assert verdict.outcome is RedriveOutcome.DUPLICATE
@@ -56,7 +56,7 @@ def test_record_of_a_letter_without_a_key_is_found_by_the_key_rule(
 
 def test_key_conflict_whose_record_is_gone_is_unsafe(shop: Shop) -> None:
     shop.process(note("a"))
-    shop.give_up(note("a", data={"amount": 9}))
+    shop.dead_letter(note("a", data={"amount": 9}))
     shop.forget()
     verdict = shop.verdict()
     assert verdict.outcome is RedriveOutcome.UNSAFE
@@ -64,7 +64,7 @@ def test_key_conflict_whose_record_is_gone_is_unsafe(shop: Shop) -> None:
 
 
 def test_old_event_without_a_record_is_unsafe(shop: Shop) -> None:
-    shop.give_up({**note("a"), "time": "2020-01-01T00:00:00Z"}, error=ValueError())
+    shop.dead_letter({**note("a"), "time": "2020-01-01T00:00:00Z"}, error=ValueError())
     verdict = shop.verdict()
     assert verdict.outcome is RedriveOutcome.UNSAFE
     assert "its producer made it at" in verdict.why
@@ -82,7 +82,7 @@ def test_unreadable_record_makes_only_its_own_letter_unsafe(shop: Shop) -> None:
 
 @pytest.mark.parametrize("event_type", ["stamped", "nameless"])
 def test_difference_in_a_volatile_field_is_a_duplicate(shop: Shop, event_type: str) -> None:
-    shop.give_up(note("a", event_type, data={"sent": "late"}), error=ValueError())
+    shop.dead_letter(note("a", event_type, data={"sent": "late"}), error=ValueError())
     shop.process(note("a", event_type, data={"sent": "early"}))
     assert shop.verdict().outcome is RedriveOutcome.DUPLICATE
     assert shop.send_back() == []
@@ -98,7 +98,7 @@ def test_difference_may_be_volatile_if_the_fields_are_unknown_and_no_conflict_wa
     shop: Shop,
 ) -> None:
     unread(shop)
-    shop.give_up(note("a", data={"amount": 9}), error=ValueError())
+    shop.dead_letter(note("a", data={"amount": 9}), error=ValueError())
     shop.process(note("a"))
     verdict = shop.verdict()
     assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
@@ -112,7 +112,7 @@ def test_key_that_the_consumer_recorded_is_used_if_its_rule_is_unknown(
     shop: Shop, event_type: str
 ) -> None:
     unread(shop)
-    shop.give_up(note("a", event_type), error=ValueError())
+    shop.dead_letter(note("a", event_type), error=ValueError())
     assert shop.verdict().outcome is RedriveOutcome.PROCESSED
     shop.process(note("a", event_type))
     assert shop.verdict().outcome is RedriveOutcome.DUPLICATE
@@ -148,7 +148,7 @@ def test_recorded_key_that_the_deployed_rule_does_not_give_is_unsafe(shop: Shop)
 
 @pytest.mark.parametrize("event_type", ["noted", "named"])
 def test_other_content_is_dead_lettered_again_as_a_conflict(shop: Shop, event_type: str) -> None:
-    shop.give_up(note("a", event_type, data={"amount": 9}), error=ValueError())
+    shop.dead_letter(note("a", event_type, data={"amount": 9}), error=ValueError())
     shop.process(note("a", event_type, data={"amount": 1}))
     verdict = shop.verdict()
     assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
@@ -175,7 +175,7 @@ RETURNING: list[tuple[str, Any, str]] = [
 def test_rejected_message_is_dead_lettered_again_with_a_remedy(
     shop: Shop, reason: str, message: Any, why: str
 ) -> None:
-    shop.give_up(message)
+    shop.dead_letter(message)
     verdict = shop.verdict()
     assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
     assert why.format(reason=reason, remedy=remedy(reason)) in verdict.why
@@ -185,7 +185,7 @@ def test_rejected_message_is_dead_lettered_again_with_a_remedy(
 
 def test_late_duplicate_with_data_that_the_model_rejects_is_a_duplicate(shop: Shop) -> None:
     late = note(data={"amount": "many"})
-    shop.give_up(late)
+    shop.dead_letter(late)
     shop.process(note())
     [item] = shop.aws.items("dedup")
     event = read_event(json.dumps(late), max_bytes=Limits.MESSAGE_BYTES)

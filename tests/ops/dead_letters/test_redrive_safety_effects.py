@@ -25,13 +25,13 @@ Failing = Callable[..., Shop]
 
 @pytest.fixture
 def failing(cloud: Cloud) -> Iterator[Failing]:
-    """Start a consumer whose effect fails three times, and let it give up a message."""
+    """Start a consumer whose effect fails three times, and let it dead-letter a message."""
     with ExitStack() as stack:
 
         def start(policy: Policy, error: Exception | None = None) -> Shop:
             shop = stack.enter_context(Shop(cloud, policy))
             shop.outside.answers = [error or TimeoutError()] * 3
-            shop.give_up(note(data={"amount": 1}))
+            shop.dead_letter(note(data={"amount": 1}))
             return shop
 
         yield start
@@ -97,7 +97,7 @@ def test_unknown_effect_whose_record_is_gone_is_unsafe(failing: Failing) -> None
 
 def test_conflict_with_a_pending_effect_is_dead_lettered_again(failing: Failing) -> None:
     shop = failing(Policy.AT_MOST_ONCE)
-    shop.give_up(note(data={"amount": 9}))
+    shop.dead_letter(note(data={"amount": 9}))
     unknown, conflict = (
         assessed.verdict for assessed in assess_letters(shop.records, shop.letters())
     )

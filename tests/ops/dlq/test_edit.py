@@ -23,7 +23,7 @@ from tests.ops.support import Cloud, requests_of
 @pytest.fixture
 def invalid(shop: Shop) -> Shop:
     """A shop with a dead letter whose data is invalid."""
-    shop.give_up(note("a", data={"amount": "three"}))
+    shop.dead_letter(note("a", data={"amount": "three"}))
     return shop
 
 
@@ -66,7 +66,7 @@ def test_edited_message_that_fails_again_shows_the_edit(invalid: Shop, editor: E
 
 def test_unparseable_body_can_be_corrected(shop: Shop, editor: Editor) -> None:
     whole = json.dumps(note("a"))
-    shop.give_up(whole[:-1])
+    shop.dead_letter(whole[:-1])
     editor.writes(whole)
     assert edit(shop).exit_code == 0
     shop.work_off()
@@ -98,7 +98,7 @@ CHANGED_KEYS = {
 def test_edit_that_changes_the_key_is_refused(
     shop: Shop, editor: Editor, before: dict[str, Any], after: dict[str, Any], said: str
 ) -> None:
-    shop.give_up(before, error=ValueError())
+    shop.dead_letter(before, error=ValueError())
     editor.writes(after)
     assert f"the event's key would change, {said}" in refused(shop)
 
@@ -151,7 +151,7 @@ def test_conflict_edited_to_the_committed_content_is_a_duplicate(
     shop: Shop, editor: Editor
 ) -> None:
     shop.process(note("a"))
-    shop.give_up(note("a", data={"amount": 9}))
+    shop.dead_letter(note("a", data={"amount": 9}))
     editor.writes(note("a"))
     assert edit(shop).exit_code == 0
     shop.work_off()
@@ -162,7 +162,7 @@ def test_conflict_edited_to_the_committed_content_is_a_duplicate(
 def test_edit_does_not_make_a_letter_safe(cloud: Cloud, editor: Editor) -> None:
     with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
         shop.outside.answers = [TimeoutError()]
-        shop.give_up(note("a"))
+        shop.dead_letter(note("a"))
         editor.writes(note("a") | {"time": "2026-07-30T14:00:00Z"})
         assert "NOT SAFE" in refused(shop)
 
@@ -178,7 +178,7 @@ INDENTED = json.dumps(note("é", data={"amount": "x"}), indent=2, ensure_ascii=F
     ],
 )
 def test_editor_opens_the_body(shop: Shop, editor: Editor, body: str, opened: str) -> None:
-    shop.give_up(body)
+    shop.dead_letter(body)
     editor.writes(None)
     assert "the body was not changed" in refused(shop)
     assert editor.found.read_text() == opened

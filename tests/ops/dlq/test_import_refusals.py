@@ -69,7 +69,7 @@ def test_safe_until_is_the_time_from_which_a_redrive_is_refused(
     shop: Shop, made: datetime | None
 ) -> None:
     event = note("a") | ({"time": made.isoformat()} if made else {})
-    shop.give_up(event, error=ValueError("boom"))
+    shop.dead_letter(event, error=ValueError("boom"))
     until = safe_until(shop.letter())
     assert until is not None
     left = (until - datetime.now(UTC)).total_seconds()
@@ -78,7 +78,7 @@ def test_safe_until_is_the_time_from_which_a_redrive_is_refused(
 
 
 def test_safe_until_is_not_known_without_the_producers_time(shop: Shop) -> None:
-    shop.give_up(note("a") | {"time": "yesterday"}, error=ValueError("boom"))
+    shop.dead_letter(note("a") | {"time": "yesterday"}, error=ValueError("boom"))
     assert safe_until(shop.letter()) is None
 
 

@@ -78,11 +78,11 @@ class Process:
 def shop(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A shop with a letter that each command receives, and does not select."""
     monkeypatch.setattr(walk, "BATCH_ENTRIES", PAGE)
-    shop.give_up(BAD)
+    shop.dead_letter(BAD)
     return shop
 
 
-def give_up(shop: Shop, prefix: str) -> set[str]:
+def dead_letter(shop: Shop, prefix: str) -> set[str]:
     """Let letters be written; return the names of their counters."""
     names = [f"{prefix}-{number}" for number in range(LETTERS)]
     shop.fail(*names)
@@ -100,7 +100,7 @@ def exported(file: Path) -> set[str]:
 
 def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(shop: Shop) -> None:
     process = Process()
-    expected = give_up(shop, "clean")
+    expected = dead_letter(shop, "clean")
     process.run(*REDRIVE)
     assert set(process.calls) == {
         "GetQueueAttributes",
@@ -114,7 +114,7 @@ def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(sho
         "PutLogEvents",
     }
     for end, name in process.ends():
-        expected |= give_up(shop, name)
+        expected |= dead_letter(shop, name)
         process.kill(*REDRIVE, end=end)
         shop.work_off()
         shop.show_hidden()
@@ -128,7 +128,7 @@ def test_import_that_is_killed_is_completed_by_the_next_without_a_second_copy(
     shop: Shop, tmp_path: Path
 ) -> None:
     process, file = Process(), tmp_path / "purged"
-    expected = give_up(shop, "letter")
+    expected = dead_letter(shop, "letter")
     process.run(*PURGE, file)
     process.run(*IMPORT, file)
     assert {"SendMessageBatch", "PutLogEvents"} < set(process.calls)
@@ -148,13 +148,13 @@ def test_killed_purge_leaves_every_letter_in_the_file_or_in_the_queue(
     shop: Shop, tmp_path: Path
 ) -> None:
     process = Process()
-    give_up(shop, "clean")
+    dead_letter(shop, "clean")
     process.run(*PURGE, tmp_path / "clean")
     assert {"ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"} < set(
         process.calls
     )
     for end, name in process.ends():
-        expected = give_up(shop, name)
+        expected = dead_letter(shop, name)
         first, second = tmp_path / f"{name}-first", tmp_path / f"{name}-second"
         process.kill(*PURGE, first, end=end)
         bodies = [one.original.body for one in shop.letters()]

@@ -19,7 +19,7 @@ FAILED, UNREAD = "retries-exhausted", "unparseable"
 def mixed(shop: Shop) -> Shop:
     """Two letters that failed, one unparseable, one moved by SQS, and one of the relay."""
     shop.fail("a", "b")
-    shop.give_up("{")
+    shop.dead_letter("{")
     shop.move(note("c", "named"))
     shop.cloud.bury(RELAY, reason="unpublishable")
     return shop

@@ -25,7 +25,7 @@ from tests.ops.support import REFUSED_ENTRY, answer_with, fail_entries, run
 def shop(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A shop with one dead letter; files go into a temporary folder."""
     monkeypatch.chdir(tmp_path)
-    shop.give_up("{")
+    shop.dead_letter("{")
     return shop
 
 
@@ -56,7 +56,7 @@ def test_file_of_its_owner_is_on_the_disk_before_letters_are_deleted(
 
     monkeypatch.setattr(os, "fsync", noted)
     answer_with("sqs.DeleteMessageBatch", lambda params: steps.append("delete"))
-    shop.give_up("[")
+    shop.dead_letter("[")
     purge("--yes", "--export", "out")
     assert steps == ["fsync", "fsync", "delete"]
     assert len(lines("out")) == 2
@@ -199,7 +199,7 @@ def test_nothing_is_asked_or_written_without_letters(empty: Shop) -> None:
 
 
 def test_letter_that_was_not_deleted_is_reported(shop: Shop) -> None:
-    shop.give_up("[")
+    shop.dead_letter("[")
     fail_entries("sqs.DeleteMessageBatch", REFUSED_ENTRY, 0)
     kept = shop.letters()[0].message_id
     said = stderr_of("dlq", "purge", "--yes", "--export", "out")

@@ -36,7 +36,7 @@ def test_letters_go_back_and_are_worked_on_once(shop: Shop) -> None:
 
 
 def test_redriven_message_has_the_producers_body_and_attributes_and_its_history(shop: Shop) -> None:
-    shop.give_up(note("a"), error=ValueError(), tenant="é{}", traceparent="00-1")
+    shop.dead_letter(note("a"), error=ValueError(), tenant="é{}", traceparent="00-1")
     redrive()
     [message] = shop.waiting()
     assert json.loads(message["Body"]) == note("a")
@@ -94,7 +94,7 @@ def test_large_message_goes_back_with_its_history_if_that_fits(
     shop: Shop, spare: int, stays: int
 ) -> None:
     body = "x" * (Limits.MESSAGE_BYTES - spare)
-    shop.give_up(body)
+    shop.dead_letter(body)
     redrive()
     [message] = shop.waiting()
     assert message["Body"] == body
@@ -106,7 +106,7 @@ def test_large_message_goes_back_with_its_history_if_that_fits(
 
 
 def test_calls_are_kept_below_the_size_limit(shop: Shop) -> None:
-    shop.give_up(*[note("a", data={"sent": "x" * 240_000})] * 12, error=ValueError())
+    shop.dead_letter(*[note("a", data={"sent": "x" * 240_000})] * 12, error=ValueError())
     asked = requests_of("sqs.SendMessageBatch")
     redrive()
     assert max(len(json.dumps(request)) for request in asked) < Limits.MESSAGE_BYTES
@@ -116,7 +116,7 @@ def test_calls_are_kept_below_the_size_limit(shop: Shop) -> None:
 
 def test_filters_select_letters(shop: Shop) -> None:
     shop.fail("a", "b")
-    shop.give_up("{")
+    shop.dead_letter("{")
     redrive("--reason", "retries-exhausted", "--key", "id-a")
     assert [json.loads(message["Body"]) for message in shop.waiting()] == [note("a")]
     assert len(shop.letters()) == 2
@@ -135,7 +135,7 @@ def test_only_letters_with_these_ids_are_redriven(shop: Shop) -> None:
 
 def test_dry_run_shows_verdicts_and_sends_nothing(shop: Shop) -> None:
     shop.fail("a")
-    shop.give_up("{")
+    shop.dead_letter("{")
     ids = [letter.message_id for letter in shop.letters()]
     output = stdout_of("dlq", "redrive", "--dry-run")
     assert all(one in output for one in ids)
@@ -164,7 +164,7 @@ def test_redrive_without_a_filter_asks_and_leaves_out_what_would_come_back(
     shop: Shop, options: str, answer: str | None, code: int, sent: list[str | None]
 ) -> None:
     shop.fail("a")
-    shop.give_up("{")
+    shop.dead_letter("{")
     result = run("dlq", "redrive", "--rate", 1000, *options.split(), answer=answer)
     assert result.exit_code == code, result.output
     asked = re.findall(r"send (\d) dead letters back", result.stderr)
@@ -187,8 +187,8 @@ def unsafe(cloud: Cloud) -> Iterator[Shop]:
     """A shop with an unsafe letter, and one that is safe."""
     with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
         shop.outside.answers = [TimeoutError()]
-        shop.give_up(note("a"))
-        shop.give_up("{")
+        shop.dead_letter(note("a"))
+        shop.dead_letter("{")
         yield shop
 
 
@@ -236,7 +236,7 @@ def test_letters_of_the_relay_stay(shop: Shop) -> None:
 
 
 def test_letters_dead_lettered_again_are_not_sent_a_second_time(shop: Shop) -> None:
-    shop.give_up(*["{"] * 12)
+    shop.dead_letter(*["{"] * 12)
     answer_with("sqs.DeleteMessageBatch", lambda params: shop.work_off())
     assert numbers(redrive("--limit", 100)) == {
         "sent back": "12",

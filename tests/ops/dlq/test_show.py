@@ -26,7 +26,7 @@ def shown(shop: Shop) -> str:
 
 def test_letter_is_shown_with_its_metadata(shop: Shop) -> None:
     error = PermanentError("no such counter")
-    [sent] = shop.give_up(note("a", time=TODAY), error=error, receives=3, tenant="t-1")
+    [sent] = shop.dead_letter(note("a", time=TODAY), error=error, receives=3, tenant="t-1")
     text = shown(shop)
     letter = shop.letter()
     for line in (
@@ -54,7 +54,7 @@ def test_long_values_are_complete_on_a_narrow_terminal(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = "x" * 300
-    shop.give_up(note("a", event_id=long), error=PermanentError("no"), tenant=long)
+    shop.dead_letter(note("a", event_id=long), error=PermanentError("no"), tenant=long)
     monkeypatch.setenv("COLUMNS", "40")
     lines = stdout_of("dlq", "show", shop.letter().message_id).splitlines()
     key = f"orders#event#/test#{long}"
@@ -66,7 +66,7 @@ def test_long_values_are_complete_on_a_narrow_terminal(
 
 def test_committed_record_is_described(shop: Shop) -> None:
     shop.process(note("a"))
-    shop.give_up(note("a", data={"amount": 9}))
+    shop.dead_letter(note("a", data={"amount": 9}))
     text = shown(shop)
     assert "dedup record accepted, committed at 20" in text
     assert "remembered until 20" in text
@@ -76,7 +76,7 @@ def test_committed_record_is_described(shop: Shop) -> None:
 def test_pending_record_is_described_with_its_key_at_the_provider(cloud: Cloud) -> None:
     with Shop(cloud, Policy.PROVIDER_KEY) as shop:
         shop.outside.answers = [TimeoutError()] * 3
-        shop.give_up(note("a"))
+        shop.dead_letter(note("a"))
         text = shown(shop)
         [key] = set(shop.outside.calls)
     assert "pending since 20" in text
@@ -94,7 +94,7 @@ def test_letter_moved_by_sqs_is_shown_without_a_reason(shop: Shop) -> None:
 
 
 def test_invalid_json_is_shown_unchanged(shop: Shop) -> None:
-    shop.give_up('{"id": 1, "id": 2}')
+    shop.dead_letter('{"id": 1, "id": 2}')
     assert shown(shop).endswith('\n\n{"id": 1, "id": 2}')
 
 
@@ -121,7 +121,7 @@ def test_beginning_of_several_ids_is_refused_with_the_ids(
 def test_unknown_id_is_refused_with_the_command_that_lists_ids(
     shop: Shop, message_id: object
 ) -> None:
-    shop.give_up("{")
+    shop.dead_letter("{")
     said = stderr_of("dlq", "show", message_id)
     assert f"there is no dead letter '{message_id}'" in said
     assert "`once dlq list` shows" in said
@@ -129,7 +129,7 @@ def test_unknown_id_is_refused_with_the_command_that_lists_ids(
 
 
 def test_no_more_letters_are_received_after_a_whole_id_was_found(shop: Shop) -> None:
-    shop.give_up("{")
+    shop.dead_letter("{")
     letter = shop.letter()
     asked = requests_of("sqs.ReceiveMessage")
     stdout_of("dlq", "show", letter.message_id, "--consumer", "orders")

@@ -37,7 +37,7 @@ def unknown(cloud: Cloud) -> Iterator[Start]:
             shop = stack.enter_context(Shop(cloud, policy))
             for name in "abc"[:number]:
                 shop.outside.answers = [TimeoutError()] * 3
-                shop.give_up(note(name))
+                shop.dead_letter(note(name))
                 shop.outside.answers = []
             return shop
 

@@ -64,9 +64,7 @@ def test_the_file_has_exactly_the_documented_figures(reports: Path) -> None:
         ({}, False, "too few faults took place"),
     ],
 )
-def test_the_verdict_is_a_sentence(
-    figures: dict[str, int], *, passed: bool, sentence: str
-) -> None:
+def test_the_verdict_is_a_sentence(figures: dict[str, int], *, passed: bool, sentence: str) -> None:
     paper = StringIO()
     every = {"distinct": 500, **dict.fromkeys(FAULT_FIGURES, 0), **figures}
     assert print_verdict(every, Console(file=paper, width=200), passed=passed) is passed

@@ -31,6 +31,7 @@ EXPLORED = (
 """The sites at which every kind of fault is tried."""
 
 _SENT_BY_A_PERSON = "a producer: after a lost answer it names the id with which to send again"
+_OPERATOR_LOG = "before a change, and without it nothing is changed; tests/ops/test_operator_log.py"
 LEFT_OUT = {
     "demo.traffic.publisher.to_queue.<locals>.call sqs.SendMessageBatch": (
         "`send` is a producer: what it sends twice, or not, is traffic like any other"
@@ -56,7 +57,14 @@ LEFT_OUT = {
         "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is "
         "read back, tests/ops/effects/test_settle.py"
     ),
+    "once.ops.dlq._import._Import._send.<locals>.<lambda> sqs.SendMessageBatch": (
+        "an import that is killed is repeated: it sends no letter that is there already, "
+        "tests/ops/dlq/test_import.py"
+    ),
     "once.ops.effects.command._settle sts.GetCallerIdentity": "only reads, before the change",
+    "once.ops.operator_log._Log.open logs.CreateLogStream": _OPERATOR_LOG,
+    "once.ops.operator_log._Log.open sts.GetCallerIdentity": _OPERATOR_LOG,
+    "once.ops.operator_log._Log.write logs.PutLogEvents": _OPERATOR_LOG,
     "once.ops.outbox._direct_delivery.queue_sender.<locals>.send.<locals>.<lambda> "
     "sqs.SendMessageBatch": (
         "sends events again that lie in the table: a fault ends the command, which is run again"

@@ -26,6 +26,7 @@ LETTERS = 12
 FIRST_CALL, LAST_CALL = 5, 14
 """The calls from the first letter's receive on: before it come the depth and the operator log."""
 SHORT_HOLD_SECONDS = 4
+TYPES = {"external": ["noted"], "events": [], "keys": {"noted": ["event"]}, "volatile": {}}
 RESOURCE = {"Wait": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}
 
 
@@ -109,7 +110,8 @@ class Desk:
                 f"{StackOutput.QUEUE}{word}": self.queues[name],
                 f"{StackOutput.DEAD_LETTERS}{word}": self.boxes[name],
                 f"{StackOutput.FUNCTION}{word}": f"{self.service}-{name}",
-                f"{StackOutput.EVENT_TYPES}{word}": json.dumps({"external": ["noted"]}),
+                f"{StackOutput.IDENTITY}{word}": name,
+                f"{StackOutput.EVENT_TYPES}{word}": json.dumps(TYPES),
             }
         self._make_stack("service", outputs)
         tables = (StackOutput.DEDUP_TABLE, StackOutput.OPERATOR_LOG)
@@ -170,12 +172,13 @@ def desk(aws: EmbeddedAws, tmp_path: Path) -> Desk:
 
 
 def test_two_operators_at_once_are_told_of_each_other_and_send_each_letter_once(
-    desk: Desk,
+    desk: Desk, request: pytest.FixtureRequest
 ) -> None:
     redrive = ("dlq", "redrive", "--yes", "--rate", "1000", "--consumer", "notes", "--json")
     # The first has received ten letters, and none is sent, when the second begins.
     slow = desk.case("slow", *redrive, halt=(FIRST_CALL, AFTER))
     first = desk.start(slow)
+    request.addfinalizer(first.kill)
     folder = Path(slow.folder)
     wait_until("the first has letters", (folder / "at").exists, timeout=30)
     fast, look = desk.case("fast", *redrive), desk.case("look", "dlq", "list")

@@ -167,8 +167,10 @@ class Letters(Machine):
     def _consumer(self) -> Consumer:
         consumer = Consumer("notes")
         counters = consumer.table("counters")
-        declare = consumer.effect("mail", Note, policy=Policy.AT_MOST_ONCE)
-        mail = declare(lambda request, _: self.provider.request(request.does))
+
+        @consumer.effect("mail", Note, policy=Policy.AT_MOST_ONCE)
+        def mail(request: Note, _: object) -> str:
+            return self.provider.request(request.does)
 
         def add(event: Note, tx: Transaction) -> None:
             key = {"name": f"{tx.event.id} {event.does}"}

@@ -53,13 +53,13 @@ LEFT_OUT = {
     "once.ops.dedup_records.outbox_scan.approximate_count dynamodb.DescribeTable": (
         "only reads, for a progress bar"
     ),
-    "once.ops.effects._pending_effect.PendingEffects.change dynamodb.TransactWriteItems": (
-        "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is "
-        "read back, tests/ops/effects/test_settle.py"
-    ),
     "once.ops.dlq._import._Import._send.<locals>.<lambda> sqs.SendMessageBatch": (
         "an import that is killed is repeated: it sends no letter that is there already, "
         "tests/ops/dlq/test_import.py"
+    ),
+    "once.ops.effects._pending_effect.PendingEffects.change dynamodb.TransactWriteItems": (
+        "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is "
+        "read back, tests/ops/effects/test_settle.py"
     ),
     "once.ops.effects.command._settle sts.GetCallerIdentity": "only reads, before the change",
     "once.ops.operator_log._Log.open logs.CreateLogStream": _OPERATOR_LOG,

@@ -16,10 +16,11 @@ from once.ops.dead_letters import queue_walk as walk
 from once.ops.outbox import republish
 from once.ops.terminal.console import console
 from once.ops.trace import _timeline as timeline
+from tests.ops.cloud import REGION, Cloud
 from tests.ops.editing import Editor
 from tests.ops.hostile import Mess
 from tests.ops.letters import Shop
-from tests.ops.support import OK, REGION, Cloud, refusal
+from tests.ops.support import OK, refusal
 from tests.ops.tracing import Saga
 
 # The SDK takes 50 ms to read the model of a service. All sessions share the models.

@@ -6,8 +6,8 @@ from typing import Any
 
 from once.events.dedup_key import consumer_of, key_hash
 from once.events.outgoing import event_id_of
-from tests.ops.letters import DAY, HOUR
-from tests.ops.support import Cloud
+from tests.ops.cloud import Cloud
+from tests.ops.notes import DAY, HOUR
 
 REPUBLISH = ("outbox", "republish", "--since")
 

@@ -1,30 +1,17 @@
-"""A deployment in memory, found through the outputs of its stacks as a real one is."""
+"""Commands in memory: their run, and calls that are refused, answered or recorded."""
 
-import io
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
-from uuid import uuid4
 
 import boto3
-from aws_lambda_powertools import Logger
 from typer import Typer
 from typer.testing import CliRunner, Result
 
 from once.failures.quarantine import text
 from once.ops.__main__ import app
-from once.ops.aws.queue_depth import depth
-from once.outbox.stream_relay import NotRelayed, Relay
-from once.schema import RELAY, UNROUTED, DeadLetter, Record, StackOutput
-from once.settings import RelaySettings
-from once.testing import FakeContext
+from once.schema import DeadLetter
 
-REGION = "us-east-1"
-OPERATOR_LOG = "operator-log"
-CONSUMERS = ("orders", "inventory")
 OK = SimpleNamespace(status_code=200)
 REFUSED = SimpleNamespace(status_code=400)
 THROTTLED_ENTRY = {"Code": "Throttled", "SenderFault": False}
@@ -89,172 +76,3 @@ def add_to_answer(operation: str, change: Any) -> None:
 def facts(**values: str) -> dict[str, Any]:
     """Dead-letter attributes by the names of their constants, in lower case."""
     return {getattr(DeadLetter, name.upper()): text(value) for name, value in values.items()}
-
-
-def _stream(answer: Any) -> io.BytesIO:
-    return io.BytesIO(json.dumps(answer).encode())
-
-
-@dataclass
-class Cloud:
-    """Topics, queues, stock and dedup table, as two stacks would deploy them."""
-
-    outputs: dict[str, dict[str, str]] = field(
-        default_factory=lambda: {"once-state": {}, "once-service": {}}
-    )
-    worked_off: dict[str, Counter[str]] = field(default_factory=dict)
-    invocations: list[Any] = field(default_factory=list)
-    relay_seconds: int = 30
-
-    def __post_init__(self) -> None:
-        self.sqs, self.sns = boto3.client("sqs"), boto3.client("sns")
-        self.dynamodb, self.logs = boto3.client("dynamodb"), boto3.client("logs")
-        self.logs.create_log_group(logGroupName=OPERATOR_LOG)
-        self.state, self.service = self.outputs["once-state"], self.outputs["once-service"]
-        self.state |= {
-            StackOutput.DEDUP_TABLE: self._table("physical-dedup", Record.PK),
-            f"{StackOutput.TABLE}Stock": self._table("physical-stock", "sku"),
-            StackOutput.OPERATOR_LOG: OPERATOR_LOG,
-        }
-        self.service |= {
-            StackOutput.INGRESS_TOPIC: self.sns.create_topic(Name="ingress")["TopicArn"],
-            StackOutput.EVENTS_TOPIC: self.sns.create_topic(Name="events")["TopicArn"],
-            StackOutput.RELAY_FUNCTION: f"once-{RELAY}",
-            StackOutput.RELAY_DEAD_LETTERS: self._queue(f"{RELAY}-dead-letters"),
-            StackOutput.UNROUTED_QUEUE: self._queue("unrouted"),
-            StackOutput.SWEEP_QUEUE: self._queue("unrouted-sweep"),
-        }
-        for name in CONSUMERS:
-            self.deploy(name)
-        self.service[f"{StackOutput.ISOLATION_QUEUE}Orders"] = self._queue("orders-isolation")
-
-    def _queue(self, name: str) -> str:
-        return str(self.sqs.create_queue(QueueName=f"once-{name}")["QueueUrl"])
-
-    def _table(self, name: str, key: str) -> str:
-        self.dynamodb.create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        return name
-
-    def deploy(self, name: str, renamed_from: str | None = None) -> None:
-        """Deploy a consumer without an isolation queue."""
-        word = name.capitalize()
-        self.service |= {
-            f"{StackOutput.QUEUE}{word}": self._queue(name),
-            f"{StackOutput.DEAD_LETTERS}{word}": self._queue(f"{name}-dead-letters"),
-            f"{StackOutput.FUNCTION}{word}": f"once-{name}",
-            f"{StackOutput.IDENTITY}{word}": renamed_from or name,
-        }
-        self.set_types(name, external=["order.placed"], events=["payment.captured"])
-        for topic in (StackOutput.INGRESS_TOPIC, StackOutput.EVENTS_TOPIC):
-            self.sns.subscribe(
-                TopicArn=self.service[topic],
-                Protocol="sqs",
-                Endpoint=f"arn:aws:sqs:{REGION}:123456789012:once-{name}",
-                Attributes={
-                    "RawMessageDelivery": "true",
-                    "FilterPolicy": '{"type": ["order.placed"]}',
-                },
-            )
-
-    def set_types(
-        self,
-        name: str,
-        external: Iterable[str] = (),
-        events: Iterable[str] = (),
-        **more: Mapping[str, Sequence[str] | None],
-    ) -> None:
-        """Set the event types that a consumer takes, and their key rules, in the outputs alone."""
-        types = {"external": [*external], "events": [*events]}
-        keys = {one: ["event"] for one in (*types["external"], *types["events"])}
-        value = {**types, "keys": keys, "volatile": {}, **more}
-        self.service[f"{StackOutput.EVENT_TYPES}{name.capitalize()}"] = json.dumps(value)
-
-    def invoke_relay(self, **call: Any) -> Any:
-        """Answer Lambda's Invoke with the relay itself."""
-        request = json.loads(call["params"]["body"])
-        self.invocations.append(request)
-        settings = RelaySettings(
-            service="once",
-            topic_arn=self.service[StackOutput.EVENTS_TOPIC],
-            dead_letter_url=self.box(RELAY),
-            publishes=dict.fromkeys(
-                ("orders", "orders_archive", "inventory"), ("order.placed", "stock.reserved")
-            ),
-        )
-        logger = Logger(service=uuid4().hex, stream=io.StringIO())
-        relay = replace(Relay.of(settings, region=REGION), logger=logger)
-        context = FakeContext(settings.time_margin_ms + 1000 * self.relay_seconds)
-        try:
-            return OK, {"Payload": _stream(relay.handle(request, context))}
-        except NotRelayed as error:
-            answer = {"errorType": "NotRelayed", "errorMessage": str(error)}
-            return OK, {"FunctionError": "Unhandled", "Payload": _stream(answer)}
-
-    def logged(self) -> list[dict[str, Any]]:
-        """Return the entries of the operator log, oldest first."""
-        events = self.logs.filter_log_events(logGroupName=OPERATOR_LOG)["events"]
-        return [json.loads(event["message"]) for event in events]
-
-    def relay_dead_letters(self) -> list[Any]:
-        answer = self.sqs.receive_message(
-            QueueUrl=self.box(RELAY), MaxNumberOfMessages=10, MessageAttributeNames=["All"]
-        )
-        return list(answer.get("Messages", []))
-
-    def queue(self, name: str) -> str:
-        return self.service[f"{StackOutput.QUEUE}{name.capitalize()}"]
-
-    def box(self, owner: str) -> str:
-        """The URL of the dead-letter queue of a consumer or the relay, or of the unrouted queue."""
-        others = {RELAY: StackOutput.RELAY_DEAD_LETTERS, UNROUTED: StackOutput.UNROUTED_QUEUE}
-        return self.service[others.get(owner, f"{StackOutput.DEAD_LETTERS}{owner.capitalize()}")]
-
-    def bury(self, owner: str, body: str = "x", **values: str) -> None:
-        """Put a dead letter with these facts into a queue."""
-        self.sqs.send_message(
-            QueueUrl=self.box(owner), MessageBody=body, MessageAttributes=facts(**values)
-        )
-
-    def left(self, owner: str) -> int:
-        """Number of visible messages in a dead-letter queue."""
-        return depth(self.sqs, self.box(owner)).visible
-
-    def put_record(self, pk: str, committed: float, expires: float, **attributes: Any) -> None:
-        """Write a dedup record; both times in seconds since 1970."""
-        item = {
-            Record.PK: {"S": pk},
-            Record.COMMIT: {"S": "c"},
-            Record.COMMITTED_AT: {"N": str(int(committed * 1000))},
-            Record.EXPIRES_AT: {"N": str(int(expires))},
-        }
-        self.dynamodb.put_item(TableName="physical-dedup", Item=item | attributes)
-
-    def take(self, name: str) -> Counter[str]:
-        """Take every body out of a consumer's queue."""
-        bodies: Counter[str] = Counter()
-        url = self.queue(name)
-        while messages := self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get(
-            "Messages"
-        ):
-            for message in messages:
-                bodies[message["Body"]] += 1
-                self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-        return bodies
-
-    def work_off(self, names: Iterable[str] = CONSUMERS) -> None:
-        """Stand in for the consumers: take every message, and remember it."""
-        for name in names:
-            self.worked_off.setdefault(name, Counter()).update(self.take(name))
-
-    def delivered(self, name: str) -> Counter[str]:
-        """Every body that a consumer was sent, before and after the wait."""
-        return self.worked_off.get(name, Counter()) + self.take(name)
-
-    def stock(self) -> dict[str, int]:
-        items = self.dynamodb.scan(TableName="physical-stock")["Items"]
-        return {item["sku"]["S"]: int(item["available"]["N"]) for item in items}

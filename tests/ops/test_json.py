@@ -13,9 +13,11 @@ from once.handlers.effect_declaration import Policy
 from once.ops.__main__ import app
 from once.ops.plugins import GROUP
 from tests.architecture.imports import ROOT
-from tests.ops.letters import Shop, note
+from tests.ops.cloud import Cloud
+from tests.ops.letters import Shop
+from tests.ops.notes import note
 from tests.ops.outboxes import REPUBLISH, commit_each
-from tests.ops.support import Cloud, fail_entries, run
+from tests.ops.support import fail_entries, run
 
 PAGE = (ROOT / "docs" / "command-line.md").read_text()
 DOCUMENTED = {

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
+from tests.ops.cloud import Cloud
 from tests.ops.output import stderr_of, stdout_of
-from tests.ops.support import Cloud, answer_with, run
+from tests.ops.support import answer_with, run
 
 SEND = ("send", "--type", "order.placed", "--data")
 

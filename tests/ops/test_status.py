@@ -9,8 +9,9 @@ import pytest
 from once.ops.aws.queue_depth import oldest_message_seconds
 from once.ops.errors import ExitCode
 from once.schema import RELAY, UNROUTED, StackOutput
+from tests.ops.cloud import Cloud
 from tests.ops.output import rows, stderr_of, stdout_of
-from tests.ops.support import OK, Cloud, answer_with, refuse, run
+from tests.ops.support import OK, answer_with, refuse, run
 
 
 @pytest.fixture

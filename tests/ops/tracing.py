@@ -11,9 +11,9 @@ from once.events.dedup_key import Key, key_hash
 from once.events.fingerprint import fingerprint
 from once.events.outgoing import draft, written
 from once.schema import CAUSE_EXTENSION, RELAY, Outcome, Reason, Record, State
-from tests.ops.letters import DAY
+from tests.ops.cloud import Cloud
+from tests.ops.notes import DAY
 from tests.ops.output import stdout_of
-from tests.ops.support import Cloud
 
 TABLE = "physical-dedup"
 ORDER_ID = Key.field("order_id")
@@ -27,6 +27,8 @@ TYPES: dict[str, dict[str, Any]] = {
 }
 """The event types of each consumer, and the key rules that are not the default."""
 
+SHOP = ("--source", "/shop")
+"""The option that an event's id needs."""
 WAY = [
     ("orders", "order.placed"),
     ("inventory", "order.placed"),

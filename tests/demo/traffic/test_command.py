@@ -13,7 +13,8 @@ from demo.__main__ import app
 from demo.traffic.options import parse_duplicates
 from demo.traffic.sample_order import CARD, DECLINED_CARD
 from demo.traffic.traffic_plan import INITIAL_STOCK, plan_traffic
-from tests.ops.support import OK, Cloud, answer_with, run
+from tests.ops.cloud import Cloud
+from tests.ops.support import OK, answer_with, run
 
 NUMBERS = {"duplicates": 15, "conflicts": 3, "malformed": 4, "refusals": 5, "declines": 3}
 OPTIONS = {"count": 30, **NUMBERS, "duplicates": "50%", "seed": 5}

@@ -6,8 +6,9 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.schema import RELAY, UNROUTED, StackOutput
+from tests.ops.cloud import Cloud
 from tests.ops.output import stderr_of
-from tests.ops.support import Cloud, refuse
+from tests.ops.support import refuse
 
 # Written out: stacks that are deployed already have these keys.
 OUTPUTS = {

@@ -12,7 +12,8 @@ from typer.testing import Result
 
 from once.schema import Record
 from tests.ops.hostile import OUT_OF_RANGE, Forged, Mess, items, letters, quick
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.letters import Shop
+from tests.ops.notes import KEY, note
 from tests.ops.support import run
 
 some = st.lists(letters, min_size=1, max_size=3)

@@ -20,7 +20,8 @@ from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_qu
 from once.ops.dead_letters.queue_history import QueueStay, lineage_text, read_lineage
 from once.ops.dead_letters.redriven_message import redriven_message
 from once.schema import RELAY, UNROUTED, DeadLetter, Limits
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.letters import Shop
+from tests.ops.notes import KEY, note
 from tests.ops.support import facts
 
 NOW = datetime(2026, 7, 30, 14, tzinfo=UTC)

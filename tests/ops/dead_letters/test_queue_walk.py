@@ -11,8 +11,9 @@ from once.ops.dead_letters import queue_walk as walk
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.queue_walk import QueueWalk, renewing
 from once.ops.dlq._search import open_search
+from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
-from tests.ops.support import OK, Cloud, answer_with, refusal, requests_of
+from tests.ops.support import OK, answer_with, refusal, requests_of
 
 MANY = 23
 BODIES = sorted(map(str, range(MANY)))

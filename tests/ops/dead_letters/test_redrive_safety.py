@@ -16,7 +16,8 @@ from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive_safety import assess_letters
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome
 from once.schema import RELAY, DeadLetter, Limits, Reason
-from tests.ops.letters import DAY, KEY, Shop, note
+from tests.ops.letters import Shop
+from tests.ops.notes import DAY, KEY, note
 
 WINDOW = 28 * DAY
 

@@ -14,8 +14,9 @@ from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters.redrive_safety import assess_letters
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome
 from once.schema import CLOCK_MARGIN_SECONDS
-from tests.ops.letters import HOUR, KEY_LIFETIME, Shop, note
-from tests.ops.support import Cloud
+from tests.ops.cloud import Cloud
+from tests.ops.letters import Shop
+from tests.ops.notes import HOUR, KEY_LIFETIME, note
 
 LAST_TAKEOVER = KEY_LIFETIME - CLOCK_MARGIN_SECONDS
 """Seconds after which a consumer with a slow clock may not rely on the key."""

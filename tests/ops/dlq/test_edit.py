@@ -14,10 +14,12 @@ from once.handlers.effect_declaration import Policy
 from once.ops.dead_letters import queue_walk as walk
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.schema import DeadLetter
+from tests.ops.cloud import Cloud
 from tests.ops.editing import Editor
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.letters import Shop
+from tests.ops.notes import KEY, note
 from tests.ops.output import stdout_of, words
-from tests.ops.support import Cloud, requests_of
+from tests.ops.support import requests_of
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from once.ops.dead_letters.redriven_message import redriven_message
 from once.ops.dlq._letter_text import NO_REASON
 from once.schema import DeadLetter
 from tests.ops.hostile import OUT_OF_RANGE, Forged, Mess, attribute
-from tests.ops.letters import Shop, note
+from tests.ops.letters import Shop
+from tests.ops.notes import note
 from tests.ops.output import stderr_of, stdout_of, words
 from tests.ops.support import facts
 

@@ -11,7 +11,8 @@ from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dlq._exported_letter import exported_line, read_line
 from once.schema import RELAY, DeadLetter, Limits
 from tests.ops.exports import FILE, import_, lines, purge
-from tests.ops.letters import Shop, note
+from tests.ops.letters import Shop
+from tests.ops.notes import note
 from tests.ops.output import stderr_of
 from tests.ops.support import REFUSED_ENTRY, add_to_answer, fail_entries, run
 

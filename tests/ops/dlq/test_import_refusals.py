@@ -10,7 +10,8 @@ from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dlq._exported_letter import safe_until
 from once.ops.errors import ExitCode
 from tests.ops.exports import FILE, import_, lines
-from tests.ops.letters import Shop, note
+from tests.ops.letters import Shop
+from tests.ops.notes import note
 from tests.ops.output import stderr_of, stdout_of, words
 from tests.ops.support import run
 

@@ -7,9 +7,10 @@ import pytest
 
 from once.events.dedup_key import key_hash
 from once.schema import RELAY
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.cloud import Cloud
+from tests.ops.letters import Shop
+from tests.ops.notes import KEY, note
 from tests.ops.output import rows, stderr_of, stdout_of
-from tests.ops.support import Cloud
 
 DIED = "no reason recorded: the function died"
 FAILED, UNREAD = "retries-exhausted", "unparseable"

@@ -8,9 +8,11 @@ import pytest
 
 from once.handlers.effect_declaration import Policy
 from once.schema import RELAY, DeadLetter, Limits
-from tests.ops.letters import Shop, note
+from tests.ops.cloud import Cloud
+from tests.ops.letters import Shop
+from tests.ops.notes import note
 from tests.ops.output import numbers, stderr_of, stdout_of, words
-from tests.ops.support import Cloud, answer_with, requests_of, run
+from tests.ops.support import answer_with, requests_of, run
 
 REDRIVE = ("dlq", "redrive", "--rate", "1000", "--yes", "--returning")
 

@@ -15,7 +15,8 @@ from once.ops.dead_letters.letter import DeadLetterQueue
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive import RateLimiter, Redriver
 from once.schema import DeadLetter
-from tests.ops.letters import Shop, note
+from tests.ops.letters import Shop
+from tests.ops.notes import note
 from tests.ops.output import numbers, stderr_of, stdout_of, words
 from tests.ops.support import (
     REFUSED_ENTRY,

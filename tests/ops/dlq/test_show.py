@@ -11,9 +11,11 @@ from once.events.dedup_key import key_hash
 from once.handlers.effect_declaration import Policy
 from once.ops.dead_letters import queue_walk as walk
 from once.ops.terminal.formatting import escape_controls
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.cloud import Cloud
+from tests.ops.letters import Shop
+from tests.ops.notes import KEY, note
 from tests.ops.output import stderr_of, stdout_of
-from tests.ops.support import Cloud, requests_of
+from tests.ops.support import requests_of
 
 TODAY = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 

@@ -11,8 +11,9 @@ from once.outbox.unrouted import Sweep
 from once.schema import UNROUTED, Reason, StackOutput
 from once.settings import SweepSettings
 from once.testing import cloud_event
+from tests.ops.cloud import REGION, Cloud
 from tests.ops.output import stdout_of, words
-from tests.ops.support import OK, REFUSED_ENTRY, REGION, Cloud, answer_with, run
+from tests.ops.support import OK, REFUSED_ENTRY, answer_with, run
 
 OWN = ("--consumer", UNROUTED)
 PLACED, LOST = "order.placed", "order.lost"

@@ -15,9 +15,11 @@ from once.errors import Refusal
 from once.events.dedup_key import key_hash
 from once.handlers.effect_declaration import Policy
 from once.schema import CLOCK_MARGIN_SECONDS
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.cloud import Cloud
+from tests.ops.letters import Shop
+from tests.ops.notes import KEY, note
 from tests.ops.output import words
-from tests.ops.support import Cloud, add_to_answer, run
+from tests.ops.support import add_to_answer, run
 
 WHY = ("--why", "seen at the provider")
 DONE = ("--done", '"ref-1"')

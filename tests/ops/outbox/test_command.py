@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from once.schema import CLOCK_SKEW_SECONDS
-from tests.ops.letters import HOUR
+from tests.ops.cloud import Cloud
+from tests.ops.notes import HOUR
 from tests.ops.outboxes import REPUBLISH, commit, commit_each, event, ids, published
 from tests.ops.output import numbers, stderr_of, stdout_of
-from tests.ops.support import Cloud, refuse, requests_of
+from tests.ops.support import refuse, requests_of
 
 
 def hours_ago(hours: float) -> str:

@@ -10,9 +10,10 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.outbox._direct_delivery import queue_sender
 from once.schema import EVENT_TYPE_ATTRIBUTE
+from tests.ops.cloud import Cloud
 from tests.ops.outboxes import commit, event
 from tests.ops.output import numbers, stderr_of, stdout_of
-from tests.ops.support import REFUSED_ENTRY, Cloud, fail_entries, requests_of
+from tests.ops.support import REFUSED_ENTRY, fail_entries, requests_of
 
 PAID = "payment.captured"
 TO = ("outbox", "republish", "--since", "2h", "--to")

@@ -7,17 +7,10 @@ from once.events.dedup_key import key_hash
 from once.ops.aws.batch_calls import ATTEMPTS
 from once.ops.outbox.republish import BATCH_RECORDS, stream_batches
 from once.schema import DeadLetter
+from tests.ops.cloud import Cloud
 from tests.ops.outboxes import REPUBLISH, commit, commit_each, event, ids, published
 from tests.ops.output import numbers, stderr_of, stdout_of
-from tests.ops.support import (
-    OK,
-    REFUSED_ENTRY,
-    THROTTLED_ENTRY,
-    Cloud,
-    answer_once,
-    answer_with,
-    run,
-)
+from tests.ops.support import OK, REFUSED_ENTRY, THROTTLED_ENTRY, answer_once, answer_with, run
 
 
 def test_unreadable_outbox_is_reported_by_its_key_hash_and_others_are_published(

@@ -12,9 +12,9 @@ from once.handlers.transaction import Transaction
 from once.outbox._sns_publisher import Publisher
 from once.schema import StackOutput
 from once.testing import FakeAws, cloud_event
-from tests.ops.letters import DAY, HOUR
+from tests.ops.cloud import Cloud
+from tests.ops.notes import DAY, HOUR
 from tests.ops.output import stdout_of
-from tests.ops.support import Cloud
 
 CONSUMER = Consumer("orders")
 """Publishes an event for each draft, and stands for the consumer of that event as well."""

@@ -11,9 +11,7 @@ from once.events.dedup_key import key_hash
 from once.schema import RELAY, Reason
 from tests.ops.output import stdout_of
 from tests.ops.support import OK, answer_with, refuse, requests_of
-from tests.ops.tracing import ORDER_ID, Saga, actions, body, moments, placed
-
-SHOP = ("--source", "/shop")
+from tests.ops.tracing import ORDER_ID, SHOP, Saga, actions, body, moments, placed
 
 
 def notes(key: str) -> list[str]:

@@ -13,7 +13,7 @@ REGION = "us-east-1"
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """Where an embedded AWS is reached, and its folder.
+    """Address and folder of an embedded AWS.
 
     The account number is random, and is the access key as well: tools that cache the account of a
     key do not confuse two instances. The key is the account's root, with any secret.

@@ -76,7 +76,7 @@ class Record:
     EFFECT_OUTCOME = "effect_outcome"
     """The outcome of a settled effect, as JSON; see `once.effects.kept_outcome`."""
     SETTLEMENT = "settlement"
-    """Who settled an effect by hand, when and why, as JSON."""
+    """Settlement of an effect by hand, as JSON: person, time and reason."""
 
 
 class State(StrEnum):

@@ -9,7 +9,7 @@ from once.schema import Limits, source_of
 
 
 class Rollout(Enum):
-    """How a deployment moves a consumer's traffic to its new version.
+    """Rollout of a deployment: the steps in which traffic moves to the new version.
 
     The names are those of CodeDeploy's configurations. With a canary, a tenth of the invocations
     use the new version for the given time. With the linear ones, a further tenth each time.

@@ -68,7 +68,7 @@ class Ledger:
             copies += place.isolation.ever
         is_kept = any(copy.body == message.body for copy in copies)
         if not is_kept and not self.has_effect(consumer, message.body):
-            raise Violation("acknowledged in vain", f"{consumer}: {message.body}")
+            raise Violation("acknowledged without effect", f"{consumer}: {message.body}")
 
     def check_state(self) -> None:
         """Check the oracles of every state: no effect twice, consistent sums.

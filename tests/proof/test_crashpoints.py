@@ -26,20 +26,20 @@ NAMED = {scenario.name: scenario for scenario in SCENARIOS}
 PAID, REFUSED = NAMED["an order is paid"], NAMED["an article runs out"]
 CAUGHT = {
     "no condition on the record": (PAID.name, {"stock", "accounts"}),
-    "acknowledged before the commit": (REFUSED.name, {"acknowledged in vain"}),
+    "acknowledged before the commit": (REFUSED.name, {"acknowledged without effect"}),
     "acknowledged before it is isolated": (
         "an order that was sent twice kills the function twice, and is isolated",
-        {"acknowledged in vain"},
+        {"acknowledged without effect"},
     ),
     "checkpoint first": (PAID.name, {"unfinished"}),
-    "no answer is done": (PAID.name, {"acknowledged in vain"}),
+    "no answer is done": (PAID.name, {"acknowledged without effect"}),
     "a fresh provider key on each attempt": (
         "a function is killed after its charge, and another takes over",
         {"charged twice"},
     ),
     "no fingerprint": (
         "an order is sent again with other content, and redriven",
-        {"acknowledged in vain"},
+        {"acknowledged without effect"},
     ),
 }
 """The scenario and the oracles that catch each broken protocol by a single point."""
@@ -84,7 +84,7 @@ def test_a_violation_is_printed_with_a_file_that_replays_it(
         file = reports / "crashpoints-violation-1.json"
         violation = run_replay(Replay.read(file)).violation
     assert violation is not None
-    assert violation.oracle == "acknowledged in vain"
+    assert violation.oracle == "acknowledged without effect"
     printed = capsys.readouterr().out
     again = "make sim REPLAY=reports/crashpoints-violation-1.json"
     for text in (str(violation), f"in: {REFUSED.name}", "** ", again):

@@ -214,7 +214,7 @@ class Charges(Machine):
     def _check_acknowledged(self, message: Message) -> None:
         name = _name(message)
         dead = any(_name(letter) == name for letter in self.dead.ever)
-        assert dead or name in self.stage.rows("counters"), f"acknowledged in vain: {name}"
+        assert dead or name in self.stage.rows("counters"), f"acknowledged without effect: {name}"
 
 
 def _name(message: Message) -> str:

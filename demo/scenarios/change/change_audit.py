@@ -22,7 +22,7 @@ Letter = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeEvidence:
-    """What is known of a change besides the state of the systems after it.
+    """Facts about a change that the state of the systems after it does not show.
 
     Attributes:
         due: orders that were sent before the removal began, so that each must have its point.

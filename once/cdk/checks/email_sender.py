@@ -9,7 +9,7 @@ RESERVED_SENDER = "once:reserved-sender"
 """Id of the warning."""
 
 _RESERVED = re.compile(r"(.*[@.])?(example\.(com|net|org)|example|invalid|localhost|test)")
-"""Domains for documentation and tests, which nobody owns (RFC 2606)."""
+"""Domains reserved for documentation and tests (RFC 2606)."""
 
 
 def reserved_sender(props: ConsumerProps, config: DeploymentConfig) -> str | None:

@@ -22,7 +22,7 @@ _MAX_FAILURE_LINES = 20
 
 @dataclass(slots=True)
 class RedriveReport:
-    """What a redrive did, or in a dry run would do.
+    """Result of a redrive, or the expected one in a dry run.
 
     Attributes:
         job: the redrive.

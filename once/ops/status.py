@@ -83,7 +83,7 @@ def status(
 
     Ends with exit code 4 if something is stuck: there are dead letters or unrouted
     events, or the oldest message of a queue is older than --max-age. The age is not
-    known for a queue that nobody has used recently, nor in an embedded AWS.
+    known for a queue without recent use, nor in an embedded AWS.
     """
     seconds = parse_age_option(max_age, option="--max-age").total_seconds()
     deployment = Deployment.find(service)

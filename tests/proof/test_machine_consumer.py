@@ -207,9 +207,7 @@ class Notes(Machine):
 
     def _check_acknowledged(self, message: Message) -> None:
         is_dead = message.body in [letter.body for letter in self.dead.ever]
-        assert is_dead or self._counted(message.body), (
-            f"acknowledged without effect: {message.body}"
-        )
+        assert is_dead or self._counted(message.body), f"without effect: {message.body}"
 
     def _is_explained(self, letter: Message) -> bool:
         if (reason := reason_of(letter)) in AFTER_RETRIES:

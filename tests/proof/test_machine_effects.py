@@ -245,6 +245,6 @@ def without_clock_margin(policy: Policy) -> Iterator[None]:
 
 @pytest.mark.parametrize("policy", [Policy.AT_LEAST_ONCE, Policy.AT_MOST_ONCE])
 def test_a_lease_without_a_clock_margin_is_caught(policy: Policy) -> None:
-    generated = settings(quick(200), phases=[Phase.generate])
+    generated = settings(quick(1000), phases=[Phase.generate])
     with without_clock_margin(policy), pytest.raises(AssertionError):
         run_state_machine_as_test(Charges, settings=generated)

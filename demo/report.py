@@ -82,7 +82,8 @@ def print_verdict(figures: _Figures, console: Console, *, passed: bool) -> bool:
     if passed:
         console.print(
             f"[green]Each of the {figures['distinct']} orders took effect once: nothing was lost, "
-            "doubled or charged twice."
+            "doubled or charged twice.",
+            soft_wrap=True,
         )
     elif broken := [label for name, label in FAULT_FIGURES.items() if figures[name]]:
         console.print(f"[red]The guarantee is broken: {', '.join(broken)} must be 0.")

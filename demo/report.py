@@ -1,7 +1,7 @@
 """Report of a demo run: a table on the terminal, and `reports/<name>.json`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rich.console import Console
 from rich.table import Table
@@ -75,6 +75,18 @@ def has_enough_faults(figures: _Figures, minimum: Mapping[str, int], console: Co
     for name, least in missing.items():
         console.print(f"[red]{name} is {figures[name]}; less than {least} proves nothing")
     return not missing
+
+
+def figures_table(
+    title: str, labels: Mapping[str, str], figures: _Figures, must_be_zero: Collection[str]
+) -> Table:
+    """Return a table of labelled figures; those that must be 0 are green or red."""
+    table = Table("figure", title=title)
+    table.add_column("", justify="right")
+    for name, label in labels.items():
+        colour = ("red" if figures[name] else "green") if name in must_be_zero else "default"
+        table.add_row(label, f"[{colour}]{figures[name]}")
+    return table
 
 
 def print_verdict(figures: _Figures, console: Console, *, passed: bool) -> bool:

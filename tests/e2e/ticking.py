@@ -20,7 +20,7 @@ class Ticking:
     Attributes:
         aws: where the topic is.
         topic: ARN of the topic.
-        types: the event types, by turns.
+        types: the event types; the ticks take them in turn.
         made: the ids of the published ticks, by type.
     """
 

@@ -3,10 +3,8 @@
 import json
 from collections.abc import Mapping
 
-from rich.table import Table
-
 from demo.console import console
-from demo.report import REPORTS
+from demo.report import REPORTS, figures_table
 
 _LABELS = {
     "orders_sent": "orders sent",
@@ -30,13 +28,8 @@ def report_change(figures: Mapping[str, int], counts: Mapping[str, float]) -> No
     REPORTS.mkdir(exist_ok=True)
     report = {**figures, **counts}
     (REPORTS / "change.json").write_text(json.dumps(report, indent=2) + "\n")
-    table = Table(title="Changes under traffic, from tables, queues, provider and mailboxes")
-    table.add_column("figure")
-    table.add_column("", justify="right")
-    for name, label in _LABELS.items():
-        colour = ("red" if report[name] else "green") if name in figures else "default"
-        table.add_row(label, f"[{colour}]{report[name]}")
-    console.print(table)
+    title = "Changes under traffic, from tables, queues, provider and mailboxes"
+    console.print(figures_table(title, _LABELS, report, figures))
     good = not any(figures.values())
     console.print(
         "[green]nothing was lost, doubled or left unfinished" if good else "[red]a change did harm"

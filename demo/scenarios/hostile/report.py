@@ -3,10 +3,8 @@
 import json
 from collections.abc import Mapping
 
-from rich.table import Table
-
 from demo.console import console
-from demo.report import REPORTS
+from demo.report import REPORTS, figures_table
 
 _LABELS = {
     "healthy_sent": "healthy messages sent",
@@ -29,13 +27,8 @@ def report_figures(figures: Mapping[str, float]) -> bool:
     """Write and print the figures; return whether all of them are as required."""
     REPORTS.mkdir(exist_ok=True)
     (REPORTS / "hostile.json").write_text(json.dumps(figures, indent=2) + "\n")
-    table = Table(title="Hostile traffic, from tables, queues, card processor and mailboxes")
-    table.add_column("figure")
-    table.add_column("", justify="right")
-    for name, label in _LABELS.items():
-        colour = ("red" if figures[name] else "green") if name in _ZERO else "default"
-        table.add_row(label, f"[{colour}]{figures[name]}")
-    console.print(table)
+    title = "Hostile traffic, from tables, queues, card processor and mailboxes"
+    console.print(figures_table(title, _LABELS, figures, _ZERO))
     all_committed = figures["healthy_committed"] == figures["healthy_sent"] > 0
     good = all_committed and not any(figures[name] for name in _ZERO)
     console.print("[green]every promise holds" if good else "[red]a promise was broken")

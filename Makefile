@@ -104,12 +104,12 @@ lock: setup ## resolve the requirements anew, and lock them with hashes
 clean: ## everything that was generated
 	rm -rf $(VENV) $(AWS_VENV) node_modules .cache build cdk.out reports
 
-$(VENV)/.ready: requirements-dev.txt emulator/pyproject.toml
+$(VENV)/.ready: requirements-dev.txt emulator/pyproject.toml conformance/pyproject.toml
 	@echo "installing Python packages ($(VENV))"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Once needs Python 3.11 or newer: make PYTHON=python3.x")'
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(PY) $(PIP_INSTALL) -r requirements-dev.txt
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e emulator
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e emulator -e conformance
 	@touch $@
 
 $(AWS_VENV)/.ready: emulator/requirements.txt

@@ -1,0 +1,6 @@
+"""The command `redelivery`."""
+
+
+def main() -> None:
+    """Run the command line."""
+    raise NotImplementedError

@@ -1,0 +1,154 @@
+"""The subject of a check: a handler, the resources it needs, and samples of its messages."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+DAY = 24 * 60 * 60
+Item = Mapping[str, Any]
+
+
+class SubjectError(Exception):
+    """The subject is incomplete or wrong. The message says how to correct it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A DynamoDB table.
+
+    Attributes:
+        name: its name.
+        key: the partition key, a string; `name:N` or `name:B` for another type.
+        sort_key: the sort key, in the same form; empty without one.
+        items: its content at the start, as Python values.
+        ttl: the attribute of its time to live. Its items are then records with an expiry and not
+            state: they are not compared, and they are deleted when they have expired.
+        compared: whether its items are state that a fault must not change. Default: if without ttl.
+    """
+
+    name: str
+    key: str
+    sort_key: str = ""
+    items: Sequence[Item] = ()
+    ttl: str = ""
+    compared: bool | None = None
+
+    @property
+    def is_state(self) -> bool:
+        """Whether a check compares the table's items."""
+        return not self.ttl if self.compared is None else self.compared
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to HTTP calls whose method and URL match.
+
+    Attributes:
+        url: the start of the URL.
+        status: the HTTP status.
+        body: bytes, text, or what JSON can hold.
+        method: the method; empty for all.
+        headers: more headers of the answer.
+    """
+
+    url: str
+    status: int = 200
+    body: Any = field(default_factory=dict)
+    method: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method that leaves the process other than by the AWS SDK or HTTP: a database driver's.
+
+    Attributes:
+        path: `module:Class.method`, for example `redis.client:Redis.execute_command`.
+        unavailable: returns the exception that the driver raises when its server does not answer.
+        writes: whether a call with these arguments may change something; faults on reads differ.
+    """
+
+    path: str
+    unavailable: Callable[[], Exception]
+    writes: Callable[..., bool] = lambda *_, **__: True
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """State outside of AWS.
+
+    Attributes:
+        name: its name in reports.
+        reset: empties it, before each run.
+        items: returns its rows, as JSON can hold them; they are compared like a table's items.
+        expire: removes what is older than a number of seconds, as the store does by itself.
+        key: the columns that identify a row.
+    """
+
+    name: str
+    reset: Callable[[], None]
+    items: Callable[[], Sequence[Item]]
+    expire: Callable[[float], None] = lambda _: None
+    key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A handler under test.
+
+    `environment` values may name resources: `{queue:name}`, `{source}` and `{dlq}` become queue
+    URLs, `{topic:name}` an ARN.
+
+    Attributes:
+        handler: as Lambda names it, `module.function`.
+        events: samples: a body (text, or JSON as Python values), a path, or an SQS event. Two
+            distinct messages are needed; the second is derived from the first if its key is known.
+        root: the folder that the function's package is made of.
+        environment: environment variables of the function.
+        tables: DynamoDB tables.
+        queues, topics, buckets: names of what else exists.
+        answers: answers to HTTP calls; others receive status 200 and `{}`.
+        key: the field of the body that identifies an event, as `a.b.c`. Default: a table's
+            partition key that the body has. `other-content` runs only if the key is given.
+        set_up: called with no arguments in every new world, for what else must exist.
+        batch_failures: whether the mapping has `ReportBatchItemFailures`.
+        fifo: whether the source is a FIFO queue with content-based deduplication.
+        timeout_seconds: of the function.
+        visibility_seconds: of the queue.
+        max_receives: `maxReceiveCount` of the queue.
+        horizon_seconds: the longest time after which a message may arrive again. Default: 14 days,
+            the longest retention of a queue.
+        keep: packages that are imported once for all processes since they hold no state between
+            invocations, besides those in site-packages.
+        methods: methods that leave the process, of other drivers.
+        stores: state outside of AWS.
+        ignore: attributes that may differ, as `table.attribute`, besides those that differ between
+            two clean runs.
+        repeatable: queues, topics, buses or URLs whose receivers tolerate a message twice.
+        skip: names of faults that do not apply.
+    """
+
+    handler: str
+    events: Sequence[Any]
+    root: Path = Path()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    tables: Sequence[Table] = ()
+    queues: Sequence[str] = ()
+    topics: Sequence[str] = ()
+    buckets: Sequence[str] = ()
+    answers: Sequence[Answer] = ()
+    key: str = ""
+    set_up: Callable[[], None] = lambda: None
+    batch_failures: bool = True
+    fifo: bool = False
+    timeout_seconds: int = 30
+    visibility_seconds: int = 180
+    max_receives: int = 5
+    horizon_seconds: int = 14 * DAY
+    keep: Sequence[str] = ()
+    methods: Sequence[Method] = ()
+    stores: Sequence[Store] = ()
+    ignore: Sequence[str] = ()
+    repeatable: Sequence[str] = ()
+    skip: Sequence[str] = ()

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import time
+import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
@@ -80,6 +81,9 @@ def run_one(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Run:
         report = report_of(name, faults, seed, urls)
     except SubjectError as error:
         return Run(name, error=str(error), seconds=time.monotonic() - started)
+    except Exception as error:  # the other approaches are checked all the same
+        traceback.print_exc()
+        return Run(name, error=f"the check failed: {error!r}", seconds=time.monotonic() - started)
     return Run(name, cells_of(report), _doubt(report), time.monotonic() - started)
 
 

@@ -4,7 +4,6 @@ from findings.handlers import (
     delayed_fifo,
     document_queue,
     email_remediation,
-    event_table,
     forward_to_queue,
     notification,
     order_persister,
@@ -21,5 +20,4 @@ ALL = (
     notification.HANDLER,
     forward_to_queue.HANDLER,
     spreadsheet_import.HANDLER,
-    event_table.HANDLER,
 )

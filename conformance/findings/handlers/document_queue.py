@@ -12,7 +12,7 @@ from redelivery import Answer, Subject, Table
 from findings.public_handler import PublicHandler
 
 _REGION, _ACCOUNT = "us-east-1", "123456789012"
-_GRAPHQL = "https://example.appsync-api.us-east-1.amazonaws.com/graphql"
+_GRAPHQL = "https://appsync.example.com/graphql"
 _DEFINITION = {"StartAt": "Done", "States": {"Done": {"Type": "Pass", "End": True}}}
 
 
@@ -50,7 +50,7 @@ HANDLER = PublicHandler(
             "STATE_MACHINE_ARN": f"arn:aws:states:{_REGION}:{_ACCOUNT}:stateMachine:documents",
             "APPSYNC_API_URL": _GRAPHQL,
             "MAX_CONCURRENT": "100",
-            "LOG_LEVEL": "ERROR",
+            "LOG_LEVEL": "ERROR", "AWS_REGION": "us-east-1",
         },
         tables=(
             Table(

@@ -4,7 +4,6 @@ pytest imports this module in every run of every project that has the distributi
 to import is imported when a check begins.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,12 +21,12 @@ _CHECKS = pytest.StashKey[Checks]()
 
 
 @pytest.fixture
-def redelivery(
-    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
-) -> "Redelivery":
+def redelivery(request: pytest.FixtureRequest) -> "Redelivery":
     """Checks whether a handler is idempotent: `redelivery.check(subject, fault)`."""
     config = request.config
-    return Redelivery(config.rootpath, config.stash.setdefault(_CHECKS, {}), record_property)
+    checks = config.stash.setdefault(_CHECKS, {})
+    # The fixture `record_property` does the same, and warns with pytest's default JUnit family.
+    return Redelivery(config.rootpath, checks, request.node.user_properties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +34,14 @@ class Redelivery:
     """Runs checks, and fails or skips the test.
 
     Attributes:
-        root: the project's root folder; a subject's relative root begins there.
+        root: the project's root folder; a subject's relative paths begin there.
         checks: the reports of this session, so that the tests of all faults share one check.
-        record: records a property of the test for JUnit.
+        properties: of the test, for JUnit.
     """
 
     root: Path
     checks: Checks
-    record: Callable[[str, object], None]
+    properties: list[tuple[str, object]]
 
     def check(
         self, subject: Subject, fault: Fault | str = "", *, seed: int = 1, replay: str = ""
@@ -65,8 +64,8 @@ class Redelivery:
         _fail_without_verdict(report)
         if fault:
             report = _of(report, Fault(fault))
-        self.record("scenarios", len(report.results))
-        self.record("fired", sum(result.fired for result in report.results))
+        self.properties.append(("scenarios", len(report.results)))
+        self.properties.append(("fired", sum(result.fired for result in report.results)))
         if fault:
             _skip_without_evidence(report, Fault(fault))
         if report.failures:
@@ -94,12 +93,18 @@ class Redelivery:
         __tracebackhide__ = True
         from redelivery.isolation import isolated
 
-        rooted = replace(subject, root=self.root / subject.root)
         try:
             with isolated(output_shown=bool(replay)):
-                return run_check(rooted, seed=seed, replay=replay)
+                return run_check(self._rooted(subject), seed=seed, replay=replay)
         except SubjectError as error:
-            pytest.fail(f"{subject.handler}: {error}", pytrace=False)
+            wrong = str(error)
+        # Outside of `except`, so that pytest does not show the first error as well.
+        pytest.fail(f"{subject.handler}: {wrong}", pytrace=False)
+
+    def _rooted(self, subject: Subject) -> Subject:
+        """Return the subject with paths that do not depend on the folder pytest is started in."""
+        events = tuple(self.root / e if isinstance(e, Path) else e for e in subject.events)
+        return replace(subject, root=self.root / subject.root, events=events)
 
 
 def _fail_without_verdict(report: Report) -> None:
@@ -117,16 +122,21 @@ def _of(report: Report, fault: Fault) -> Report:
 
 
 def _skip_without_evidence(report: Report, fault: Fault) -> None:
+    from redelivery.presentation.summary import count
+
     if not report.results:
         pytest.skip(f"{fault}: {report.not_run.get(fault, 'no scenario')}")
     if not any(result.fired for result in report.results):
-        pytest.skip(f"{fault}: never took place in {len(report.results)} scenarios")
+        pytest.skip(f"{fault}: never took place in {count(len(report.results), 'scenario')}")
 
 
 def _text(report: Report) -> str:
+    """Return the report; its first line is what pytest's summary shows of a failure."""
+    from redelivery.presentation.summary import failing_rows
     from redelivery.presentation.terminal import print_report, text_of
 
     def repeat(scenario: str) -> str:
         return f"redelivery.check(subject, replay={scenario!r}, seed={report.seed})"
 
-    return text_of(lambda console: print_report(report, console, repeat=repeat))
+    text = text_of(lambda console: print_report(report, console, repeat=repeat))
+    return f"{failing_rows(report)}\n\n{text}"

@@ -47,3 +47,8 @@ FAILED = replace(
 
 UNTRUSTWORTHY = replace(FAILED, controls={"get-then-put": False})
 IDLE = replace(PASSED, results=(result("dies-before@1.1", fired=False),))
+
+
+def of_scenario(report: Report, scenario: str) -> Report:
+    """Return the report of a replay."""
+    return replace(report, results=tuple(r for r in report.results if r.scenario == scenario))

@@ -107,6 +107,11 @@ def kinds_text(kinds: Mapping[Kind, int]) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in kinds.items())
 
 
+def failing_rows(report: Report) -> str:
+    """Return the faults that made a difference, on one line."""
+    return "; ".join(f"{row.fault}: {kinds_text(row.kinds)}" for row in rows(report) if row.kinds)
+
+
 def findings_by_site(failures: Iterable[Result]) -> dict[str, list[Finding]]:
     """Return for each call site the differences that its effects showed, each one once."""
     scenarios: dict[tuple[str, Kind, str], list[str]] = {}

@@ -1,8 +1,12 @@
-"""A check: every scenario of a subject, judged against its clean runs."""
+"""A check: the scenarios of a subject, judged against its clean runs, beside the controls."""
 
+import time
 from collections.abc import Collection
 
+from redelivery.examination import examine
+from redelivery.judgement.volatile import Volatile
 from redelivery.report import Report
+from redelivery.self_check import self_check
 from redelivery.subject import Subject
 
 
@@ -20,4 +24,31 @@ def check(
     Raises:
         SubjectError: the subject is wrong, or its handler fails without any fault.
     """
-    raise NotImplementedError
+    began = time.monotonic()
+    found = examine(subject, seed=seed, only=only, replay=replay)
+    return Report(
+        handler=subject.handler,
+        seed=seed,
+        results=found.results,
+        course=found.clean.one.course,
+        ignored=_ignored(found.clean.volatile, subject),
+        not_run=found.not_run,
+        controls=self_check(),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _ignored(volatile: Volatile, subject: Subject) -> dict[str, str]:
+    ignored = {
+        f"{name}.{attribute}": "declared"
+        if f"{name}.{attribute}" in subject.ignore
+        else "differs between two clean runs"
+        for name, attributes in volatile.items()
+        for attribute in attributes
+    }
+    records = {
+        table.name: "records with a time to live" if table.ttl else "declared"
+        for table in subject.tables
+        if not table.is_state
+    }
+    return dict(sorted((ignored | records).items()))

@@ -82,7 +82,7 @@ class Store:
         name: its name in reports.
         reset: empties it, before each run.
         items: returns its rows, as JSON can hold them; they are compared like a table's items.
-        expire: removes what is older than a number of seconds, as the store does by itself.
+        expire: lets a number of seconds pass: removes what has expired since.
         key: the columns that identify a row.
     """
 

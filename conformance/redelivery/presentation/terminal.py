@@ -50,7 +50,8 @@ def print_report(
     for heading, lines in _lists(report):
         _print_list(console, heading, lines)
     console.print()
-    console.print(Text(single_line(verdict_line(report)), _STYLES[verdict(report)]))
+    line = Text(single_line(verdict_line(report)), _STYLES[verdict(report)])
+    console.print(line, soft_wrap=True)  # one line, so that a log can be searched for it
 
 
 def print_scenario(result: Result, console: Console) -> None:
@@ -185,4 +186,4 @@ def _heading(console: Console, text: str) -> None:
 
 
 def _item(text: str, *, style: str = "") -> Padding:
-    return Padding(Text(single_line(text), style, overflow="fold"), (0, 0, 0, 2))
+    return Padding(Text(single_line(text), style, overflow="fold"), (0, 0, 0, 2), expand=False)

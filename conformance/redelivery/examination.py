@@ -1,11 +1,13 @@
 """The examination of a handler: clean runs first, then every scenario against them."""
 
+import contextlib
 import datetime as dt
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from redelivery.boundary.sockets import ConnectionRefused
 from redelivery.faults import Fault
-from redelivery.judgement.verdict import Expectation, judge
+from redelivery.judgement.verdict import Expectation, judge, remarks
 from redelivery.judgement.volatile import Volatile, volatile
 from redelivery.messages import Message, Samples, samples
 from redelivery.report import Result
@@ -65,7 +67,7 @@ def examine(
     """
     chosen = {fault_named(name) for name in only}
     messages = samples(subject)
-    with world(subject) as shared:
+    with world(subject) as shared, _connections_explained():
         clean = _clean(shared, messages, seed)
         every = [
             scenario
@@ -79,6 +81,14 @@ def examine(
             every = _named(replay, every)
         results = tuple(_result(shared, messages, scenario, clean, seed) for scenario in every)
     return Examination(results, clean, missing)
+
+
+@contextlib.contextmanager
+def _connections_explained() -> Iterator[None]:
+    try:
+        yield
+    except ConnectionRefused as error:
+        raise SubjectError(str(error)) from error
 
 
 def _clean(shared: World, messages: Samples, seed: int) -> Clean:
@@ -136,6 +146,7 @@ def _result(
         found,
         outcome.course,
         outcome.plan.site,
+        remarks(scenario.fault, outcome),
     )
 
 

@@ -95,7 +95,7 @@ def _urllib(servers: HttpServers) -> Iterator[None]:
 
 @contextmanager
 def _httpx(servers: HttpServers) -> Iterator[None]:
-    import httpx  # noqa: PLC0415: only if the handler's environment has it
+    import httpx
 
     def answered(asked: httpx.Request, body: bytes) -> httpx.Response:
         request = _request(asked.method, str(asked.url), dict(asked.headers), body)

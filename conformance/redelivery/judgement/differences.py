@@ -11,6 +11,7 @@ from redelivery.world.state import Collection, Row, State
 _EMPTY = Collection((), ())
 _SHOWN = 120
 _TWICE = 2
+_TWICE = 2
 
 
 def differences(
@@ -86,9 +87,9 @@ def _kind(old: Any, due: Any, is_: Any, path: str) -> tuple[Kind, int]:
     if _is_number(due) and _is_number(is_) and (old is None or _is_number(old)):
         step = due - (old or 0)
         times = (is_ - (old or 0)) / step if step else 0
-        if times > 1:
-            return Kind.DOUBLED, max(round(times) - 1, 1)
-        return (Kind.LOST if times >= 0 else Kind.OVERWRITTEN), 1
+        if times >= _TWICE:
+            return Kind.DOUBLED, round(times) - 1
+        return (Kind.LOST if 0 <= times < 1 else Kind.OVERWRITTEN), 1
     return Kind.OVERWRITTEN, 1
 
 

@@ -1,6 +1,6 @@
 """The verdict on one scenario."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from redelivery.faults import Fault
@@ -42,7 +42,7 @@ def judge(fault: Fault, outcome: Outcome, expected: Expectation) -> tuple[Differ
         found = [entry for entry in found if not entry.detail.startswith("the row is one too many")]
         found = [entry for entry in found if entry.detail != "with other content"]
     if fault is Fault.OTHER_CONTENT:
-        found = _of_other_content(found, outcome)
+        found = _of_other_content(found, outcome, expected.states[0].keys())
     found = _early(found, outcome)
     unfinished = _unfinished(outcome)
     if unfinished:
@@ -53,12 +53,26 @@ def judge(fault: Fault, outcome: Outcome, expected: Expectation) -> tuple[Differ
     ) + tuple(unfinished)
 
 
-def _of_other_content(found: list[Difference], outcome: Outcome) -> list[Difference]:
-    """A second content must leave a trace: silently dropped, it is lost."""
-    if found or outcome.dead_letters or outcome.left:
+def _of_other_content(
+    found: list[Difference], outcome: Outcome, known: Collection[str]
+) -> list[Difference]:
+    """A second content must leave a trace: silently dropped, it is lost.
+
+    A message or call to where a clean run sends nothing is such a trace.
+    """
+    found = [entry for entry in found if any(entry.what.startswith(name) for name in known)]
+    traces = outcome.after.keys() - known
+    if found or traces or outcome.dead_letters or outcome.left:
         return found
     sentence = "acknowledged without an effect, a dead letter or another trace"
     return [Difference(Kind.LOST, "m1 with other content", detail=sentence)]
+
+
+def remarks(fault: Fault, outcome: Outcome) -> tuple[str, ...]:
+    """Return what is not wrong by itself and may surprise."""
+    if fault in BESIDE_OTHERS and not outcome.dead_letters and not outcome.left:
+        return ("the other message was acknowledged, and no dead letter tells of it",)
+    return ()
 
 
 def _early(found: list[Difference], outcome: Outcome) -> list[Difference]:

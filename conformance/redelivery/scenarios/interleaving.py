@@ -42,7 +42,7 @@ class Turns:
         self._go[index].wait()
         try:
             work(lambda number: self._before_call(index, number))
-        except BaseException as error:  # noqa: BLE001: carried to the thread of the check
+        except BaseException as error:
             errors.append(error)
         self._ended[index] = True
         self._go[1 - index].set()

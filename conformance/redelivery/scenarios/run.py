@@ -10,6 +10,7 @@ from redelivery.boundary.injection import Killed
 from redelivery.boundary.invocation import Invocation, Plan
 from redelivery.messages import Message
 from redelivery.scenarios.batch_answer import failed_ids
+from redelivery.subject import SubjectError
 from redelivery.world.process import Process
 from redelivery.world.queue import SourceQueue
 from redelivery.world.state import State, state_of
@@ -70,7 +71,7 @@ class Run:
 
     def __post_init__(self) -> None:
         subject = self.world.subject
-        self.queue = SourceQueue(subject, self.world.clients, self.world.clock)
+        self.queue = SourceQueue(subject, self.world.clients, self.world.wait)
         self._before = state_of(subject, self.world.clients, self.record)
 
     def tell(self, sentence: str) -> None:
@@ -111,7 +112,9 @@ class Run:
         except Killed as end:
             answer = end
             self.end_process(process)
-        except Exception as error:  # noqa: BLE001: Lambda reports whatever the handler raises
+        except SubjectError:
+            raise
+        except Exception as error:
             self.errors.append(error)
             self.tell(f"the handler raises {type(error).__name__}: {str(error)[:200]}")
             answer = error

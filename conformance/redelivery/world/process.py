@@ -2,9 +2,9 @@
 
 import contextlib
 import importlib
+import os
 import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -83,25 +83,21 @@ def importable(subject: Subject) -> Iterator[None]:
 
 def own_modules(subject: Subject) -> list[str]:
     """Return the imported modules of the handler's folder, but for `keep` and what runs now."""
-    root, running = subject.root.resolve(), set(_running())
+    below, running = f"{subject.root.resolve()}{os.sep}", set(_running())
     return [
         name
         for name, module in list(sys.modules.items())
         if name.partition(".")[0] not in {"redelivery", "__main__", *subject.keep}
         and name not in running
-        and _is_below(module, root)
+        and _file(module).startswith(below)
+        and "site-packages" not in _file(module)
     ]
 
 
-def _is_below(module: ModuleType, root: Path) -> bool:
+def _file(module: ModuleType) -> str:
+    """Return a module's file; of a namespace package, its folder."""
     file = getattr(module, "__file__", None)
-    if not file:
-        paths: Iterable[str] = getattr(module, "__path__", ())
-        file = next(iter(paths), None)
-    if not file:
-        return False
-    path = Path(file)
-    return path.is_relative_to(root) and "site-packages" not in path.parts
+    return str(file or next(iter(getattr(module, "__path__", ())), ""))
 
 
 def _running() -> Iterator[str]:

@@ -1,23 +1,24 @@
 """The source queue and its dead-letter queue, as an SQS mapping of Lambda reads them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from redelivery.messages import Message
 from redelivery.subject import Subject
-from redelivery.world.clock import Clock
 from redelivery.world.resources import ACCOUNT, DLQ, REGION, SOURCE, Clients, queue_url
 
 _LONGEST_DELAY_SECONDS = 12 * 60 * 60
 """The longest visibility timeout of SQS."""
 
+_LARGEST_RECEIVE = 10
+
 
 class SourceQueue:
     """The queue that the function consumes."""
 
-    def __init__(self, subject: Subject, clients: Clients, clock: Clock) -> None:
-        self._subject, self._sqs, self._clock = subject, clients.sqs, clock
+    def __init__(self, subject: Subject, clients: Clients, wait: Callable[[float], None]) -> None:
+        self._subject, self._sqs, self._wait = subject, clients.sqs, wait
         self._url, self._dlq = queue_url(subject, SOURCE), queue_url(subject, DLQ)
         self._ids: dict[str, str] = {}
 
@@ -43,10 +44,10 @@ class SourceQueue:
         return self._ids[new]
 
     def receive(self) -> list[dict[str, Any]]:
-        """Return the visible messages as the records of an event, at most ten."""
+        """Return the visible messages as the records of one batch."""
         answer = self._sqs.receive_message(
             QueueUrl=self._url,
-            MaxNumberOfMessages=10,
+            MaxNumberOfMessages=min(self._subject.batch_size, _LARGEST_RECEIVE),
             AttributeNames=["All"],
             MessageAttributeNames=["All"],
         )
@@ -56,7 +57,7 @@ class SourceQueue:
         """Let time pass until a message is visible; return none if the queue is empty."""
         seconds: float = self._subject.visibility_seconds + 1
         while self._hidden() and seconds <= _LONGEST_DELAY_SECONDS * 2:
-            self._clock.advance(seconds)
+            self._wait(seconds)
             if records := self.receive():
                 return records
             seconds *= 2
@@ -69,7 +70,7 @@ class SourceQueue:
 
     def left(self) -> list[str]:
         """Return the bodies that are still in the queue."""
-        self._clock.advance(_LONGEST_DELAY_SECONDS)
+        self._wait(_LONGEST_DELAY_SECONDS)
         return [record["body"] for record in self.receive()]
 
     def dead_letters(self) -> list[str]:

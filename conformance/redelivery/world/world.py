@@ -11,7 +11,7 @@ from unittest.mock import patch
 import botocore.session
 from botocore.loaders import create_loader
 from moto import mock_aws
-from moto.moto_api._internal.models import moto_api_backend
+from moto.core.models import MockAWS
 
 from redelivery.boundary import aws, http_libraries, methods, sockets
 from redelivery.boundary.http import HttpServers
@@ -27,13 +27,15 @@ from redelivery.world.resources import Clients, create, environment, names
 class World:
     """A simulated AWS, HTTP servers and the subject's stores, on one clock."""
 
-    def __init__(self, subject: Subject, clients: Clients, now: Clock, http: HttpServers) -> None:
-        self.subject, self.clients, self.clock, self._http = subject, clients, now, http
+    def __init__(self, subject: Subject, aws: MockAWS, now: Clock, http: HttpServers) -> None:
+        self.subject, self.clients, self.clock = subject, Clients.make(), now
+        self._aws, self._http = aws, http
         self.root = subject.root.resolve()
 
     def reset(self, start: dt.datetime, seed: int) -> None:
         """Make the world as new: empty but for the subject's own items."""
-        moto_api_backend.reset()
+        self._aws.stop()
+        self._aws.start()
         random.seed(seed)
         self.clock.reset(start)
         self._http.reset()
@@ -60,8 +62,7 @@ def world(subject: Subject) -> Iterator[World]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, variables))
         stack.enter_context(_models_read_once())
-        stack.enter_context(mock_aws())
-        clients = Clients.make()
+        simulated = stack.enter_context(mock_aws())
         now = stack.enter_context(clock())
         http = HttpServers(subject.answers, now.now)
         stack.enter_context(methods.intercepted(subject.methods))
@@ -72,7 +73,7 @@ def world(subject: Subject) -> Iterator[World]:
         stack.enter_context(importable(subject))
         stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
         stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        yield World(subject, clients, now, http)
+        yield World(subject, simulated, now, http)
 
 
 @contextlib.contextmanager

@@ -96,6 +96,7 @@ def check(
     root: option.Root = Path(),
     env: option.Env,
     timeout: option.Timeout = "",
+    batch_size: option.BatchSize = 10,
     no_batch_failures: option.NoBatchFailures = False,
     keep: option.Keep,
     queue: option.Queue,

@@ -19,8 +19,8 @@ LONG = (
     f"{SHORT} --table seen:pk,ttl=expires --items orders=items.json --env TABLE=orders "
     "--env 'URL={queue:mails}' --queue mails --topic sales --bucket files "
     "--answer 'POST https://pay.example=201' --key data.order_id --root . --no-batch-failures "
-    "--fifo --timeout 15s --visibility 2m --max-receives 3 --horizon 4d --keep vendor "
-    "--ignore orders.at --repeatable mails --skip poison --only redriven --seed 9"
+    "--fifo --batch-size 1 --timeout 15s --visibility 2m --max-receives 3 --horizon 4d "
+    "--keep vendor --ignore orders.at --repeatable mails --skip poison --only redriven --seed 9"
 )
 
 
@@ -75,6 +75,7 @@ def test_the_options_describe_a_subject(check: Check, tmp_path: Path) -> None:
         answers=(Answer("https://pay.example", 201, method="POST"),),
         key="data.order_id",
         batch_failures=False,
+        batch_size=1,
         fifo=True,
         timeout_seconds=15,
         visibility_seconds=120,

@@ -54,6 +54,10 @@ Env = Annotated[
     ),
 ]
 Timeout = Annotated[str, _option("timeout", "Timeout; default 30s.", _FUNCTION, "DURATION")]
+BatchSize = Annotated[
+    int,
+    typer.Option(min=1, help="Batch size.", rich_help_panel=_FUNCTION, metavar="N"),
+]
 NoBatchFailures = Annotated[
     bool,
     _option("no-batch-failures", "The mapping has no ReportBatchItemFailures.", _FUNCTION),

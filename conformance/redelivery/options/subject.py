@@ -59,6 +59,7 @@ def subject_from(given: Mapping[str, Any]) -> Subject:
         given["handler"],
         root=given["root"].absolute(),
         key=given["key"],
+        batch_size=given["batch_size"],
         batch_failures=not given["no_batch_failures"],
         fifo=given["fifo"],
         max_receives=given["max_receives"],

@@ -172,4 +172,7 @@ def _named(name: str, every: Sequence[Scenario]) -> list[Scenario]:
 
 
 def _told(outcome: Outcome) -> str:
-    return "".join(f"\n  {step}" for step in outcome.course)
+    """Return the course, up to the first error."""
+    ends = [number for number, step in enumerate(outcome.course) if " raises " in step]
+    steps = outcome.course[: ends[0] + 1] if ends else outcome.course
+    return "".join(f"\n  {step}" for step in steps)

@@ -1,6 +1,7 @@
-"""A check: every scenario of a subject, judged against its clean runs."""
+"""A check: the scenarios of a subject, judged against its clean runs, beside the controls."""
 
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Mapping
 
 from redelivery.report import Report
 from redelivery.subject import Subject
@@ -15,9 +16,40 @@ def check(
         subject: the handler and what it needs.
         seed: draws values and interleavings; the same seed gives the same report.
         only: names of faults; empty for all.
-        replay: the name of one scenario, as a report has it.
+        replay: the name of one scenario, as a report has it. It is not preceded by the self-check.
 
     Raises:
         SubjectError: the subject is wrong, or its handler fails without any fault.
     """
-    raise NotImplementedError
+    # The engine imports AWS SDK and simulator: pytest loads this module in every run.
+    from redelivery.examination import examine
+    from redelivery.self_check import self_check
+
+    began = time.monotonic()
+    found = examine(subject, seed=seed, only=only, replay=replay)
+    return Report(
+        handler=subject.handler,
+        seed=seed,
+        results=found.results,
+        course=found.clean.one.course,
+        ignored=_ignored(found.clean.volatile, subject),
+        not_run=found.not_run,
+        controls={} if replay else self_check(),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _ignored(volatile: Mapping[str, Collection[str]], subject: Subject) -> dict[str, str]:
+    ignored = {
+        f"{name}.{attribute}": "declared"
+        if f"{name}.{attribute}" in subject.ignore
+        else "differs between two clean runs"
+        for name, attributes in volatile.items()
+        for attribute in attributes
+    }
+    records = {
+        table.name: "records with a time to live" if table.ttl else "declared"
+        for table in subject.tables
+        if not table.is_state
+    }
+    return dict(sorted((ignored | records).items()))

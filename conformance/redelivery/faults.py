@@ -17,6 +17,7 @@ class Fault(StrEnum):
     TIMED_OUT = "timed-out"
     DEADLINE = "deadline"
     # In the delivery.
+    BATCH = "batch"
     TWICE_IN_BATCH = "twice-in-batch"
     IN_PARALLEL = "in-parallel"
     DELIVERED_AGAIN = "delivered-again"
@@ -57,6 +58,7 @@ MEANING = {
     Fault.CONFLICTED: "DynamoDB cancels the write: another transaction holds the item",
     Fault.TIMED_OUT: "a call times out, and takes effect after the invocation has ended",
     Fault.DEADLINE: "a call takes so long that Lambda ends the function shortly after it",
+    Fault.BATCH: "two messages arrive in one batch, without any fault",
     Fault.TWICE_IN_BATCH: "one batch contains the message twice",
     Fault.IN_PARALLEL: "two invocations process the message at the same time",
     Fault.DELIVERED_AGAIN: "SQS delivers the message again after it was deleted",

@@ -82,7 +82,7 @@ class Store:
         name: its name in reports.
         reset: empties it, before each run.
         items: returns its rows, as JSON can hold them; they are compared like a table's items.
-        expire: removes what is older than a number of seconds, as the store does by itself.
+        expire: lets a number of seconds pass: removes what has expired since.
         key: the columns that identify a row.
     """
 
@@ -113,6 +113,7 @@ class Subject:
             partition key that the body has. `other-content` runs only if the key is given.
         set_up: called with no arguments in every new world, for what else must exist.
         batch_failures: whether the mapping has `ReportBatchItemFailures`.
+        batch_size: of the mapping.
         fifo: whether the source is a FIFO queue with content-based deduplication.
         timeout_seconds: of the function.
         visibility_seconds: of the queue.
@@ -141,6 +142,7 @@ class Subject:
     key: str = ""
     set_up: Callable[[], None] = lambda: None
     batch_failures: bool = True
+    batch_size: int = 10
     fifo: bool = False
     timeout_seconds: int = 30
     visibility_seconds: int = 180

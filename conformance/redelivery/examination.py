@@ -1,0 +1,175 @@
+"""The examination of a handler: clean runs first, then every scenario against them."""
+
+import contextlib
+import datetime as dt
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from redelivery.boundary.sockets import ConnectionRefused
+from redelivery.faults import Fault
+from redelivery.judgement.verdict import Expectation, judge, remarks
+from redelivery.judgement.volatile import Volatile, volatile
+from redelivery.messages import Message, Samples, samples
+from redelivery.report import Result
+from redelivery.scenarios.performance import play, play_clean
+from redelivery.scenarios.run import Outcome
+from redelivery.scenarios.scenario import (
+    CleanCalls,
+    Scenario,
+    fault_named,
+    not_run,
+    scenarios,
+    skipped,
+)
+from redelivery.subject import Subject, SubjectError
+from redelivery.world.clock import START
+from redelivery.world.world import World, world
+
+LATER = START + dt.timedelta(days=33, hours=5, minutes=7, seconds=11)
+"""The start of the second clean run: what follows from the time differs in every part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """The clean runs of a handler.
+
+    Attributes:
+        one: the first message alone.
+        both: two messages in both orders; empty without a second.
+        calls: the calls of the first invocation with one message, and with two in a batch.
+        volatile: the attributes that differ between clean runs.
+    """
+
+    one: Outcome
+    both: tuple[Outcome, ...]
+    second: Outcome | None
+    calls: CleanCalls
+    volatile: Volatile
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What an examination found."""
+
+    results: tuple[Result, ...]
+    clean: Clean
+    not_run: dict[Fault, str]
+
+
+def examine(
+    subject: Subject, *, seed: int = 1, only: Collection[str] = (), replay: str = ""
+) -> Examination:
+    """Play the scenarios of a subject.
+
+    Raises:
+        SubjectError: the subject is wrong, its handler fails without a fault, or no scenario has
+            the name `replay`.
+    """
+    chosen = {fault_named(name) for name in only}
+    messages = samples(subject)
+    with world(subject) as shared, _connections_explained():
+        clean = _clean(shared, messages, seed)
+        every = [
+            scenario
+            for scenario in scenarios(clean.calls, messages, seed)
+            if scenario.fault not in skipped(subject)
+        ]
+        missing = not_run(subject, every)
+        if chosen:
+            every = [scenario for scenario in every if scenario.fault in chosen]
+        if replay:
+            every = _named(replay, every)
+        results = tuple(_result(shared, messages, scenario, clean, seed) for scenario in every)
+    return Examination(results, clean, missing)
+
+
+@contextlib.contextmanager
+def _connections_explained() -> Iterator[None]:
+    try:
+        yield
+    except ConnectionRefused as error:
+        raise SubjectError(str(error)) from error
+
+
+def _clean(shared: World, messages: Samples, seed: int) -> Clean:
+    first, second = messages.first, messages.second
+    one = _clean_run(shared, [first], seed)
+    pairs = [(one, _clean_run(shared, [first], seed + 1, LATER))]
+    orders: list[Outcome] = []
+    alone = None
+    if second is not None:
+        alone = _clean_run(shared, [second], seed)
+        orders = [_clean_run(shared, order, seed) for order in ([first, second], [second, first])]
+        pairs.append((orders[0], _clean_run(shared, [first, second], seed + 1, LATER)))
+    if one.after == one.before and not one.record.late:
+        raise SubjectError(
+            f"{shared.subject.handler} changes nothing for the first sample: no item, message or "
+            f"HTTP call. Is the sample right, and is every table named?{_told(one)}"
+        )
+    hidden = volatile([(a.after, b.after) for a, b in pairs], shared.subject.ignore)
+    calls = [call for call, _ in one.calls]
+    both = _calls_of_a_batch(shared, messages, seed) if second is not None else one
+    return Clean(
+        one, tuple(orders), alone, CleanCalls(calls, [call for call, _ in both.calls]), hidden
+    )
+
+
+def _clean_run(
+    shared: World, messages: Sequence[Message], seed: int, start: dt.datetime = START
+) -> Outcome:
+    shared.reset(start, seed)
+    outcome = play_clean(shared, messages)
+    if outcome.errors or outcome.dead_letters or outcome.left:
+        reason = f": {outcome.errors[0]!r}" if outcome.errors else ""
+        raise SubjectError(
+            f"{shared.subject.handler} does not process the sample, without any fault{reason}."
+            f"{_told(outcome)}"
+        ) from next(iter(outcome.errors), None)
+    return outcome
+
+
+def _calls_of_a_batch(shared: World, messages: Samples, seed: int) -> Outcome:
+    shared.reset(START, seed)
+    return play(shared, messages, Scenario(Fault.BATCH))
+
+
+def _result(
+    shared: World, messages: Samples, scenario: Scenario, clean: Clean, seed: int
+) -> Result:
+    shared.reset(START, seed)
+    outcome = play(shared, messages, scenario)
+    found = judge(scenario.fault, outcome, _expectation(scenario, clean))
+    return Result(
+        scenario.name,
+        scenario.fault,
+        outcome.plan.fired,
+        found,
+        outcome.course,
+        outcome.plan.site,
+        remarks(scenario.fault, outcome),
+    )
+
+
+def _expectation(scenario: Scenario, clean: Clean) -> Expectation:
+    two = scenario.messages > 1 or scenario.fault in {Fault.BATCH, Fault.BATCH_ANSWER_LOST}
+    outcomes = clean.both if two and clean.both else (clean.one,)
+    alone = {"m1": clean.one.after}
+    if two and clean.second is not None:
+        alone["m2"] = clean.second.after
+    sites = {**clean.one.record.sites}
+    for outcome in outcomes:
+        sites |= outcome.record.sites
+    return Expectation([outcome.after for outcome in outcomes], alone, sites, clean.volatile)
+
+
+def _named(name: str, every: Sequence[Scenario]) -> list[Scenario]:
+    found = [scenario for scenario in every if scenario.name == name]
+    if not found:
+        raise SubjectError(
+            f"no scenario is named {name}; there are {', '.join(s.name for s in every)}"
+        )
+    return found
+
+
+def _told(outcome: Outcome) -> str:
+    return "".join(f"\n  {step}" for step in outcome.course)

@@ -1,0 +1,125 @@
+"""Differences between an expected and a found state."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from redelivery.judgement.volatile import Volatile, masked
+from redelivery.report import Difference, Kind
+from redelivery.world.state import Collection, Row, State
+
+_EMPTY = Collection((), ())
+_SHOWN = 120
+_TWICE = 2
+_TWICE = 2
+
+
+def differences(
+    before: State, expected: State, found: State, ignored: Volatile
+) -> list[Difference]:
+    """Return how a found state differs from the expected one.
+
+    Args:
+        before: the state at the start of the run.
+        expected: the state after a clean run.
+        found: the state after a faulty run.
+        ignored: attributes that are not compared.
+    """
+    result: list[Difference] = []
+    for name in sorted(expected.keys() | found.keys()):
+        old, due, is_ = (state.get(name, _EMPTY) for state in (before, expected, found))
+        hidden = ignored.get(name, frozenset())
+        key = due.key or is_.key
+        if key and not hidden & set(key):
+            result += _by_key(name, key, old, due, is_, hidden)
+        else:
+            result += _by_content(name, due, is_, hidden)
+    return result
+
+
+def _by_key(
+    name: str,
+    key: tuple[str, ...],
+    old: Collection,
+    due: Collection,
+    is_: Collection,
+    hidden: frozenset[str],
+) -> Iterator[Difference]:
+    before, expected, found = (_keyed(rows, key, hidden) for rows in (old, due, is_))
+    for identity in sorted(expected.keys() | found.keys()):
+        what = f"{name} {identity}"
+        if identity not in found:
+            yield Difference(Kind.LOST, what, detail="the row is missing")
+        elif identity not in expected:
+            yield Difference(Kind.DOUBLED, what, detail="the row is one too many")
+        else:
+            old_row = before.get(identity, {})
+            yield from _in_row(what, old_row, expected[identity], found[identity])
+
+
+def _keyed(rows: Collection, key: tuple[str, ...], hidden: frozenset[str]) -> dict[str, Row]:
+    return {
+        " ".join(f"{name}={row.get(name)}" for name in key): masked(row, hidden)
+        for row in rows.rows
+    }
+
+
+def _in_row(what: str, old: Row, due: Row, is_: Row) -> Iterator[Difference]:
+    kinds: dict[str, tuple[Kind, int]] = {}
+    for path in sorted(due.keys() | is_.keys()):
+        if due.get(path) != is_.get(path):
+            kinds[path] = _kind(old.get(path), due.get(path), is_.get(path), path)
+    if kinds:
+        order = (Kind.DOUBLED, Kind.OVERWRITTEN, Kind.LOST)
+        worst = min(kinds, key=lambda path: order.index(kinds[path][0]))
+        kind, count = kinds[worst]
+        detail = f"{worst} is {_shown(is_.get(worst))}, expected {_shown(due.get(worst))}"
+        yield Difference(kind, what, count, detail=detail)
+
+
+def _kind(old: Any, due: Any, is_: Any, path: str) -> tuple[Kind, int]:
+    """Return how one value differs. A sum that moved twice as far was applied twice."""
+    if due is None:
+        in_a_list = path.rpartition(".")[2].isdigit()
+        return (Kind.DOUBLED if in_a_list else Kind.OVERWRITTEN), 1
+    if is_ is None or is_ == old:
+        return Kind.LOST, 1
+    if _is_number(due) and _is_number(is_) and (old is None or _is_number(old)):
+        step = due - (old or 0)
+        times = (is_ - (old or 0)) / step if step else 0
+        if times >= _TWICE:
+            return Kind.DOUBLED, round(times) - 1
+        return (Kind.LOST if 0 <= times < 1 else Kind.OVERWRITTEN), 1
+    return Kind.OVERWRITTEN, 1
+
+
+def _by_content(
+    name: str, due: Collection, is_: Collection, hidden: frozenset[str]
+) -> Iterator[Difference]:
+    expected, found = (_contents(rows, hidden) for rows in (due, is_))
+    missing, extra = expected - found, found - expected
+    for content, count in sorted(extra.items()):
+        if expected[content]:
+            sentence = f"{found[content]} times, expected {expected[content]}: {_shown(content)}"
+            yield Difference(Kind.DOUBLED, name, count, detail=sentence)
+    strange = sum(count for content, count in extra.items() if not expected[content])
+    changed = min(strange, missing.total())
+    if changed:
+        yield Difference(Kind.OVERWRITTEN, name, changed, detail="with other content")
+    if strange > changed:
+        yield Difference(Kind.DOUBLED, name, strange - changed, detail="with other content")
+    if missing.total() > changed:
+        yield Difference(Kind.LOST, name, missing.total() - changed, detail="missing")
+
+
+def _contents(rows: Collection, hidden: frozenset[str]) -> Counter[str]:
+    return Counter(repr(sorted(masked(row, hidden).items(), key=str)) for row in rows.rows)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

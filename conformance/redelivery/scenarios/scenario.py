@@ -1,0 +1,128 @@
+"""A scenario's name, and which scenarios a handler's calls give."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from redelivery.boundary.call import Call
+from redelivery.faults import AT_A_CALL, Fault
+from redelivery.messages import Samples
+from redelivery.scenarios.interleaving import schedules
+from redelivery.subject import Subject, SubjectError
+
+_ON_READS = (Fault.DIES_BEFORE, Fault.REFUSED, Fault.THROTTLED, Fault.DEADLINE)
+_IN_A_BATCH = (
+    *(Fault.DIES_BEFORE, Fault.DIES_AFTER, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.DEADLINE),
+)
+_MOST_INTERLEAVINGS = 24
+_VARIANTS = {
+    Fault.BATCH: ("",),
+    Fault.TWICE_IN_BATCH: ("",),
+    Fault.DELIVERED_AGAIN: ("warm", "cold"),
+    Fault.SENT_AGAIN: ("",),
+    Fault.REDRIVEN: ("",),
+    Fault.AFTER_EXPIRY: ("",),
+    Fault.BATCH_ANSWER_LOST: ("",),
+    Fault.NEIGHBOUR_FAILS: ("first", "last"),
+    Fault.POISON: ("first", "last"),
+    Fault.OTHER_CONTENT: ("",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One scenario.
+
+    Attributes:
+        fault: its fault.
+        messages: how many messages are sent at first.
+        at: the calls at which the fault takes place, or two invocations change over.
+        variant: one of several forms of a fault.
+    """
+
+    fault: Fault
+    messages: int = 1
+    at: tuple[int, ...] = ()
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name: `dies-after@1.3` is at the third call of one message."""
+        if self.fault.at_a_call:
+            return f"{self.fault}@{self.messages}.{self.at[0]}"
+        place = self.variant or ",".join(map(str, self.at))
+        return f"{self.fault}@{place}" if place else str(self.fault)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanCalls:
+    """The calls of a clean run, by the number of messages in one batch."""
+
+    one: Sequence[Call]
+    two: Sequence[Call]
+
+
+def scenarios(calls: CleanCalls, samples: Samples, seed: int) -> list[Scenario]:
+    """Return every scenario that a handler's calls give, the simple ones first."""
+    found = [*_at_calls(calls.one, 1, AT_A_CALL), *_deliveries(samples)]
+    changes = schedules(len(calls.one), _MOST_INTERLEAVINGS, random.Random(seed).sample)
+    found += [Scenario(Fault.IN_PARALLEL, at=at) for at in changes]
+    if samples.second is not None:
+        found += _at_calls(calls.two, 2, _IN_A_BATCH)
+    return found
+
+
+def not_run(subject: Subject, found: Sequence[Scenario]) -> dict[Fault, str]:
+    """Return the faults that have no scenario, with the reason."""
+    present = {scenario.fault for scenario in found}
+    reasons = {
+        Fault.OTHER_CONTENT: "no field with the event's key was declared (--key)"
+        if not subject.key
+        else "the sample has no other field that could differ",
+        Fault.BATCH: "there is only one sample, and no key to derive a second message",
+        Fault.CONFLICTED: "the handler does not write to DynamoDB",
+        Fault.ANSWER_LOST_RETRIED: "the handler makes no write that an SDK repeats",
+    }
+    missing = {
+        fault: reasons.get(fault, "the handler makes no such call")
+        for fault in Fault
+        if fault not in present
+    }
+    return missing | dict.fromkeys(skipped(subject), "skipped on request")
+
+
+def skipped(subject: Subject) -> set[Fault]:
+    """Return the faults that the subject skips. Raises SubjectError for an unknown name."""
+    return {fault_named(name) for name in subject.skip}
+
+
+def fault_named(name: str) -> Fault:
+    """Return a fault by its name. Raises SubjectError for an unknown name."""
+    try:
+        return Fault(name)
+    except ValueError:
+        raise SubjectError(f"no fault is named {name}; there are {', '.join(Fault)}") from None
+
+
+def _at_calls(calls: Sequence[Call], messages: int, faults: Sequence[Fault]) -> Iterator[Scenario]:
+    for number, call in enumerate(calls, start=1):
+        for fault in faults:
+            if _applies(fault, call):
+                yield Scenario(fault, messages, (number,))
+
+
+def _applies(fault: Fault, call: Call) -> bool:
+    if not call.writes:
+        return fault in _ON_READS
+    if fault is Fault.CONFLICTED:
+        return call.name.startswith("dynamodb.")
+    return fault is not Fault.ANSWER_LOST_RETRIED or call.retried
+
+
+def _deliveries(samples: Samples) -> Iterator[Scenario]:
+    for fault, variants in _VARIANTS.items():
+        if fault is Fault.BATCH and samples.second is None:
+            continue
+        if fault is Fault.OTHER_CONTENT and samples.other is None:
+            continue
+        yield from (Scenario(fault, variant=variant) for variant in variants)

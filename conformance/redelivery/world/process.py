@@ -1,0 +1,107 @@
+"""An execution environment of the function: its modules, imported anew for each."""
+
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import boto3
+
+from redelivery.boundary.injection import Killed
+from redelivery.boundary.invocation import Invocation
+from redelivery.boundary.threads import wait_for_threads, working_for
+from redelivery.subject import Subject, SubjectError
+from redelivery.world.context import LambdaContext
+
+
+class Process:
+    """One execution environment. It keeps the module's globals from one invocation to the next."""
+
+    def __init__(self, subject: Subject, name: str) -> None:
+        self.name = name
+        self._subject = subject
+        self._handler: Any = None
+
+    def invoke(self, event: dict[str, Any], invocation: Invocation) -> Any:
+        """Return the handler's answer. Raises what the handler raises, or Killed."""
+        with working_for(invocation):
+            try:
+                if self._handler is None:
+                    self._handler = load(self._subject)
+                answer = self._handler(event, LambdaContext(invocation))
+            finally:
+                invocation.answered = True
+                wait_for_threads(invocation)
+        if invocation.dead:  # the handler caught what ended its process
+            raise Killed
+        return answer
+
+
+def load(subject: Subject) -> Any:
+    """Import the handler's modules anew, and return its function.
+
+    Raises:
+        SubjectError: there is no such module or function.
+    """
+    module_name, _, function = subject.handler.replace("/", ".").rpartition(".")
+    boto3.DEFAULT_SESSION = None
+    for name in own_modules(subject):
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    try:
+        module = importlib.import_module(module_name)
+        return getattr(module, function)
+    except (ModuleNotFoundError, AttributeError, ValueError) as error:
+        missing = getattr(error, "name", None)
+        raise SubjectError(
+            f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. "
+            + (
+                f"Is {missing} installed in this environment? "
+                if missing and missing != module_name
+                else "Name it as Lambda does, module.function, and give the folder with --root"
+            )
+        ) from error
+
+
+@contextlib.contextmanager
+def importable(subject: Subject) -> Iterator[None]:
+    """Put the handler's folder in front of the path; afterwards all modules are as before."""
+    root = str(subject.root.resolve())
+    before = {name: sys.modules[name] for name in own_modules(subject)}
+    sys.path.insert(0, root)
+    try:
+        yield
+    finally:
+        sys.path.remove(root)
+        for name in own_modules(subject):
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+def own_modules(subject: Subject) -> list[str]:
+    """Return the imported modules of the handler's folder, but for `keep` and what runs now."""
+    below, running = f"{subject.root.resolve()}{os.sep}", set(_running())
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] not in {"redelivery", "__main__", *subject.keep}
+        and name not in running
+        and _file(module).startswith(below)
+        and "site-packages" not in _file(module)
+    ]
+
+
+def _file(module: ModuleType) -> str:
+    """Return a module's file; of a namespace package, its folder."""
+    file = getattr(module, "__file__", None)
+    return str(file or next(iter(getattr(module, "__path__", ())), ""))
+
+
+def _running() -> Iterator[str]:
+    frame = sys._getframe()
+    while frame is not None:
+        yield frame.f_globals.get("__name__", "")
+        frame = frame.f_back  # type: ignore[assignment]

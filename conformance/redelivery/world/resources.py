@@ -1,0 +1,149 @@
+"""The resources of a subject, in the simulated AWS: tables, queues, topics, buckets."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+
+from redelivery.boundary.aws_requests import Names
+from redelivery.subject import Subject, SubjectError, Table
+
+REGION = "us-east-1"
+ACCOUNT = "123456789012"
+SOURCE = "source"
+DLQ = "source-dlq"
+_RETENTION_SECONDS = "1209600"
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The kit's own clients; made once, since making one takes longer than a call."""
+
+    dynamodb: Any
+    tables: Any
+    sqs: Any
+    sns: Any
+    s3: Any
+
+    @classmethod
+    def make(cls) -> "Clients":
+        """Make the clients."""
+        session = boto3.Session(region_name=REGION)
+        return cls(
+            session.client("dynamodb"),
+            session.resource("dynamodb"),
+            session.client("sqs"),
+            session.client("sns"),
+            session.client("s3"),
+        )
+
+
+def names(subject: Subject) -> Names:
+    """Return what the subject's requests address."""
+    keys = {table.name: key_attributes(table) for table in subject.tables}
+    return Names({queue_url(subject, SOURCE): "source", queue_url(subject, DLQ): "dlq"}, keys)
+
+
+def key_attributes(table: Table) -> tuple[str, ...]:
+    """Return the names of a table's key attributes."""
+    return tuple(_attribute(key)[0] for key in (table.key, table.sort_key) if key)
+
+
+def queue_url(subject: Subject, name: str) -> str:
+    """Return a queue's URL; source and dead-letter queue are FIFO if the subject is."""
+    suffix = ".fifo" if subject.fifo and name in {SOURCE, DLQ} else ""
+    return f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{name}{suffix}"
+
+
+def environment(subject: Subject) -> dict[str, str]:
+    """Return the function's environment variables, with the names of resources filled in.
+
+    Raises:
+        SubjectError: a variable names a resource that the subject does not have.
+    """
+    known = {
+        "{source}": queue_url(subject, SOURCE),
+        "{dlq}": queue_url(subject, DLQ),
+        **{f"{{queue:{name}}}": queue_url(subject, name) for name in subject.queues},
+        **{f"{{topic:{name}}}": _topic_arn(name) for name in subject.topics},
+    }
+    return {name: _filled(name, value, known) for name, value in subject.environment.items()}
+
+
+def create(subject: Subject, clients: Clients) -> None:
+    """Create everything in an empty AWS."""
+    _create_source(subject, clients.sqs)
+    for name in subject.queues:
+        clients.sqs.create_queue(QueueName=name, Attributes=_fifo(name))
+    for name in subject.topics:
+        clients.sns.create_topic(Name=name, Attributes=_fifo(name))
+    for name in subject.buckets:
+        clients.s3.create_bucket(Bucket=name)
+    for table in subject.tables:
+        _create_table(table, clients)
+    subject.set_up()
+
+
+def _create_source(subject: Subject, sqs: Any) -> None:
+    suffix = ".fifo" if subject.fifo else ""
+    sqs.create_queue(
+        QueueName=DLQ + suffix,
+        Attributes={"MessageRetentionPeriod": _RETENTION_SECONDS, **_fifo(DLQ + suffix)},
+    )
+    redrive = {
+        "deadLetterTargetArn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{DLQ}{suffix}",
+        "maxReceiveCount": subject.max_receives,
+    }
+    attributes = {
+        "VisibilityTimeout": str(subject.visibility_seconds),
+        "MessageRetentionPeriod": _RETENTION_SECONDS,
+        "RedrivePolicy": json.dumps(redrive),
+        **_fifo(SOURCE + suffix),
+    }
+    sqs.create_queue(QueueName=SOURCE + suffix, Attributes=attributes)
+
+
+def _fifo(name: str) -> dict[str, str]:
+    if not name.endswith(".fifo"):
+        return {}
+    return {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+
+
+def _topic_arn(name: str) -> str:
+    return f"arn:aws:sns:{REGION}:{ACCOUNT}:{name}"
+
+
+def _create_table(table: Table, clients: Clients) -> None:
+    keys = [_attribute(key) for key in (table.key, table.sort_key) if key]
+    roles = ("HASH", "RANGE")
+    clients.dynamodb.create_table(
+        TableName=table.name,
+        KeySchema=[
+            {"AttributeName": name, "KeyType": role}
+            for (name, _), role in zip(keys, roles, strict=False)
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": name, "AttributeType": kind} for name, kind in keys
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    for item in table.items:
+        clients.tables.Table(table.name).put_item(Item=dict(item))
+
+
+def _attribute(key: str) -> tuple[str, str]:
+    name, _, kind = key.partition(":")
+    return name, kind or "S"
+
+
+def _filled(name: str, value: str, known: Mapping[str, str]) -> str:
+    for placeholder, replacement in known.items():
+        value = value.replace(placeholder, replacement)
+    if value.startswith(("{queue:", "{topic:")):
+        raise SubjectError(
+            f"the variable {name} names {value}, which the subject does not have. "
+            f"Add it to its queues or topics; known are {', '.join(sorted(known))}"
+        )
+    return value

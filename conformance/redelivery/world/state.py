@@ -1,0 +1,108 @@
+"""The state that a run leaves: rows in collections, whatever holds them."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from redelivery.boundary.call import Record
+from redelivery.subject import Subject
+from redelivery.values import plain
+from redelivery.world.resources import Clients, key_attributes
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Rows of one kind: a table's items, the messages to one queue, the requests to one URL.
+
+    Attributes:
+        key: the columns that identify a row; empty if rows have no identity.
+        rows: each a flat mapping from the path of a value, as `lines.0.sku`, to the value.
+    """
+
+    key: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+State = Mapping[str, Collection]
+
+
+def state_of(subject: Subject, clients: Clients, record: Record) -> State:
+    """Read everything that a check compares."""
+    collections = dict(_tables(subject, clients))
+    for store in subject.stores:
+        collections[store.name] = Collection(store.key, tuple(map(flat, store.items())))
+    for bucket in subject.buckets:
+        collections[f"s3 {bucket}"] = Collection(("Key",), tuple(_objects(bucket, clients.s3)))
+    return collections | _sent(subject, record)
+
+
+def flat(value: Mapping[str, Any]) -> Row:
+    """Return a value as a flat row. Text that holds a JSON object is read as one."""
+    return dict(_flat(plain(value), ""))
+
+
+def _tables(subject: Subject, clients: Clients) -> Iterator[tuple[str, Collection]]:
+    for table in subject.tables:
+        if table.is_state:
+            items = _pages(clients.tables.Table(table.name))
+            yield table.name, Collection(key_attributes(table), tuple(map(flat, items)))
+
+
+def _pages(table: Any) -> Iterator[Mapping[str, Any]]:
+    page = table.scan(ConsistentRead=True)
+    yield from page["Items"]
+    while "LastEvaluatedKey" in page:
+        page = table.scan(ConsistentRead=True, ExclusiveStartKey=page["LastEvaluatedKey"])
+        yield from page["Items"]
+
+
+def _objects(bucket: str, s3: Any) -> Iterator[Row]:
+    for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", ()):
+        body = s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
+        text = body.decode("utf-8", "replace")
+        content = text if _is_json(text) else hashlib.sha256(body).hexdigest()
+        yield flat({"Key": entry["Key"], "body": content})
+
+
+def _sent(subject: Subject, record: Record) -> dict[str, Collection]:
+    rows: dict[str, list[Row]] = {}
+    for sent in record.sent:
+        row, found = flat(sent.content), rows.setdefault(sent.target, [])
+        if row not in found or not is_repeatable(subject.repeatable, sent.target):
+            found.append(row)
+    return {target: Collection((), tuple(found)) for target, found in rows.items()}
+
+
+def is_repeatable(repeatable: Iterable[str], target: str) -> bool:
+    """Whether a receiver tolerates a message twice, as the subject says."""
+    return any(
+        name == target.rpartition(" ")[2] or target.partition(" ")[2].startswith(name)
+        for name in repeatable
+    )
+
+
+def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, str) and _is_json(value):
+        value = json.loads(value)
+    if isinstance(value, dict) and value:
+        for name, entry in value.items():
+            yield from _flat(entry, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list) and value:
+        for index, entry in enumerate(value):
+            yield from _flat(entry, f"{path}.{index}")
+    else:
+        yield path, value
+
+
+def _is_json(text: str) -> bool:
+    if not text.lstrip().startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from redelivery.boundary.aws_requests import AwsRequest, Names
 
 UPDATE = {"Update": {"TableName": "stock", "Key": {"sku": {"S": "tea"}}}}

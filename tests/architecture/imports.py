@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = frozenset(
     {
         *("once", "functions", "stacks", "demo", "emulator"),
-        *("benchmarks", "proof", "docs", "tests", "app"),
+        *("benchmarks", "proof", "docs", "tests", "app", "lab", "redelivery"),
     }
 )
 

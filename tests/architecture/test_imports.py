@@ -20,6 +20,10 @@ MAY_IMPORT = {
     "emulator": ("emulator",),
     "demo.audit": ("demo.audit",),  # an audit that shares code with the shop shares its mistakes
     "demo": ("demo", "emulator", "stacks", "once"),
+    # An approach reads like the article it comes from: the shared work, and nothing else of ours.
+    "lab.approaches.once": ("lab.approaches.checkout", "once"),
+    "lab.approaches": ("lab.approaches.checkout",),
+    "lab": ("lab", "redelivery", "once"),
     "docs": ("docs",),  # its tools read sources and templates as text
 }
 """The allowed imports by folder; the first folder that holds a module counts."""
@@ -70,6 +74,8 @@ FORBIDDEN = {
         "from emulator import embedded_aws",
         "from .. import run",
     ],
+    "lab.approaches.none": ["from once import Consumer", "from lab.approaches.none import process"],
+    "lab.subjects": ["from demo import run", "from tests.in_memory import wait"],
     "demo.audit.__init__": ["from demo.payment_sandbox import PaymentFault"],
 }
 ALLOWED = {
@@ -80,6 +86,8 @@ ALLOWED = {
     ],
     "stacks.service": ["from once.cdk import TableProps\nimport aws_cdk"],
     "once.cdk.functions.outbox_relay.handler": ["from once.outbox import stream_relay"],
+    "lab.approaches.none": ["from lab.approaches.checkout import charge"],
+    "lab.subjects": ["from redelivery import Subject\nfrom once.settings import Settings"],
     "demo.audit.mail": ["from demo.audit.evidence import Evidence\nfrom . import findings"],
 }
 

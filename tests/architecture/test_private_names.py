@@ -6,7 +6,7 @@ import once.cdk
 from tests.architecture.imports import ROOT, sources, targets, within
 from tests.architecture.test_layers import ONCE
 
-PACKAGES = ("once", "functions", "stacks", "demo", "emulator", "benchmarks")
+PACKAGES = ("once", "functions", "stacks", "demo", "emulator", "benchmarks", "lab")
 """The packages that keep the rule. Tests and `proof` may import private names."""
 
 LATE_IMPORT = "from importlib import import_module\nimport_module('once.commit._cancellation')"

@@ -11,7 +11,7 @@ from once.ops.__main__ import app
 from tests.architecture.imports import ROOT
 
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("events/*.md")]
-FOLDERS = "once|functions|stacks|demo|emulator|proof|benchmarks|tests|docs|events"
+FOLDERS = "once|functions|stacks|demo|emulator|lab|proof|benchmarks|tests|docs|events"
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 LINK = re.compile(r"\]\((?!http)([\w./-]+)(?:#[\w-]*)?\)")
 FRAGMENT = re.compile(r"\]\((?!http)([\w./-]+\.md)?#([\w-]+)\)")

@@ -142,8 +142,8 @@ class AwsRequest:
 
 
 def _decoded(entry: Any) -> Mapping[str, Any]:
-    """Return an entry that the handler's library may have encoded as JSON itself, for speed."""
-    return entry if isinstance(entry, Mapping) else json.loads(bytes(entry))
+    """Return an entry of a request; a library may have encoded it as JSON already."""
+    return entry if isinstance(entry, Mapping) else json.loads(bytes(memoryview(entry)))
 
 
 def item_name(table: str, values: Mapping[str, Any], key: tuple[str, ...]) -> str:

@@ -5,6 +5,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -55,14 +56,11 @@ def load(subject: Subject) -> Any:
         module = importlib.import_module(module_name)
         return getattr(module, function)
     except (ModuleNotFoundError, AttributeError, ValueError) as error:
-        missing = getattr(error, "name", None)
+        remedy = "Name it as Lambda does, module.function, and give the folder with --root"
+        if isinstance(error, ModuleNotFoundError) and error.name != module_name:
+            remedy = f"Is {error.name} installed in this environment?"
         raise SubjectError(
-            f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. "
-            + (
-                f"Is {missing} installed in this environment? "
-                if missing and missing != module_name
-                else "Name it as Lambda does, module.function, and give the folder with --root"
-            )
+            f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. {remedy}"
         ) from error
 
 
@@ -70,7 +68,8 @@ def load(subject: Subject) -> Any:
 def importable(subject: Subject) -> Iterator[None]:
     """Put the handler's folder in front of the path; afterwards all modules are as before."""
     root = str(subject.root.resolve())
-    before = {name: sys.modules[name] for name in own_modules(subject)}
+    # Also the modules that run now: seen from another thread, they do not, and are imported anew.
+    before = {name: sys.modules[name] for name in _modules_below(subject.root)}
     sys.path.insert(0, root)
     try:
         yield
@@ -83,14 +82,21 @@ def importable(subject: Subject) -> Iterator[None]:
 
 def own_modules(subject: Subject) -> list[str]:
     """Return the imported modules of the handler's folder, but for `keep` and what runs now."""
-    below, running = f"{subject.root.resolve()}{os.sep}", set(_running())
+    kept = {"redelivery", "__main__", *subject.keep}
+    running = set(_running())
+    return [
+        name
+        for name in _modules_below(subject.root)
+        if name.partition(".")[0] not in kept and name not in running
+    ]
+
+
+def _modules_below(folder: Path) -> list[str]:
+    below = f"{folder.resolve()}{os.sep}"
     return [
         name
         for name, module in list(sys.modules.items())
-        if name.partition(".")[0] not in {"redelivery", "__main__", *subject.keep}
-        and name not in running
-        and _file(module).startswith(below)
-        and "site-packages" not in _file(module)
+        if _file(module).startswith(below) and "site-packages" not in _file(module)
     ]
 
 

@@ -1,0 +1,131 @@
+"""Checks of approaches, one after another or in two processes."""
+
+import multiprocessing
+import time
+import traceback
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lab.matrix.cells import Cell, Verdict, cells_of
+from lab.stores.servers import servers
+from lab.subjects import APPROACHES
+from redelivery import Fault, Report, SubjectError, check
+
+if TYPE_CHECKING:
+    from multiprocessing.queues import Queue
+
+PROCESSES = 2
+
+Urls = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The check of one approach.
+
+    Attributes:
+        approach: its name.
+        cells: what it showed, by fault.
+        error: why it is no evidence; empty if it is.
+        seconds: its duration.
+    """
+
+    approach: str
+    cells: Mapping[Fault, Cell] = field(default_factory=dict)
+    error: str = ""
+    seconds: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """Whether the run is evidence and no cell failed."""
+        return not self.error and all(c.verdict is not Verdict.FAILED for c in self.cells.values())
+
+
+def run_all(names: Sequence[str], faults: Collection[Fault], seed: int) -> Iterator[Run]:
+    """Check approaches in two processes, and yield each run when it ends.
+
+    Args:
+        names: the approaches.
+        faults: the faults to run; empty for all.
+        seed: draws values and interleavings.
+    """
+    with ExitStack() as stack:
+        context = multiprocessing.get_context("spawn")
+        urls: Queue[Urls] = context.Queue()
+        needed = servers_of(names)
+        processes = min(PROCESSES, len(names))
+        for _ in range(processes):  # a process resets its servers between two scenarios
+            urls.put(stack.enter_context(servers(needed)))
+        pool = stack.enter_context(ProcessPoolExecutor(processes, context, _keep_urls, (urls,)))
+        stack.enter_context(_ended_with_this_process(pool))
+        tasks = [pool.submit(_run_in_worker, name, faults, seed) for name in names]
+        for task in as_completed(tasks):
+            yield task.result()
+
+
+def run_one(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Run:
+    """Check one approach in this process.
+
+    Args:
+        name: the approach.
+        faults: the faults to run; empty for all.
+        seed: draws values and interleavings.
+        urls: the servers that it needs, by name.
+    """
+    started = time.monotonic()
+    try:
+        report = report_of(name, faults, seed, urls)
+    except SubjectError as error:
+        return Run(name, error=str(error), seconds=time.monotonic() - started)
+    except Exception as error:  # the other approaches are checked all the same
+        traceback.print_exc()
+        return Run(name, error=f"the check failed: {error!r}", seconds=time.monotonic() - started)
+    return Run(name, cells_of(report), _doubt(report), time.monotonic() - started)
+
+
+def report_of(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Report:
+    """Return the conformance kit's report about one approach.
+
+    Raises:
+        SubjectError: the approach fails without any fault.
+    """
+    return check(APPROACHES[name].subject(urls), seed=seed, only=faults)
+
+
+def servers_of(names: Collection[str]) -> set[str]:
+    """Return the servers that approaches need."""
+    return {server for name in names for server in APPROACHES[name].servers}
+
+
+def _doubt(report: Report) -> str:
+    wrong = [name for name, right in report.controls.items() if not right]
+    if report.trustworthy:
+        return ""
+    return f"the conformance kit misjudged its controls: {', '.join(wrong) or 'none ran'}"
+
+
+_urls: Urls = {}
+"""The servers of a worker process."""
+
+
+def _keep_urls(urls: "Queue[Urls]") -> None:
+    _urls.update(urls.get())
+
+
+def _run_in_worker(name: str, faults: Collection[Fault], seed: int) -> Run:
+    return run_one(name, faults, seed, _urls)
+
+
+@contextmanager
+def _ended_with_this_process(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """End the workers at once if the block is left early, such as by Ctrl-C."""
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise

@@ -1,0 +1,142 @@
+"""The stores are real servers, and nothing of them is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import redis
+
+from lab.stores.postgres_store import orders, postgres_store
+from lab.stores.redis_store import redis_store
+from lab.stores.server_process import server_process
+from lab.stores.servers import SERVERS, servers
+from tests.architecture.imports import ROOT
+
+DAY = 24 * 60 * 60
+
+
+@pytest.fixture(scope="module")
+def urls() -> Iterator[dict[str, str]]:
+    with servers(SERVERS) as running:
+        yield running
+
+
+def children() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An own folder for temporary ones; not pytest's, since the path of a socket is short."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
+def test_redis_forgets_a_key_when_its_time_has_passed(urls: dict[str, str]) -> None:
+    store = redis_store(urls["redis"])
+    store.reset()
+    with redis.Redis.from_url(urls["redis"]) as client:
+        assert client.info("server")["redis_version"].startswith("6.")
+        assert [client.set("key", "1", nx=True, ex=60) for _ in range(2)] == [True, None]
+        client.set("kept", "1")
+        store.expire(59)
+        assert client.get("key") == b"1"
+        store.expire(2)
+        assert [client.get("key"), client.get("kept")] == [None, b"1"]
+        store.reset()
+        assert client.keys() == []
+
+
+def test_postgres_refuses_a_key_twice_until_the_clean_up_job_deletes_it(
+    urls: dict[str, str],
+) -> None:
+    insert = "INSERT INTO processed_messages VALUES ('k') ON CONFLICT DO NOTHING"
+    store = postgres_store(urls["postgres"])
+    store.reset()
+    with psycopg.connect(urls["postgres"], autocommit=True) as connection:
+        assert [connection.execute(insert).rowcount for _ in range(2)] == [1, 0]
+        store.expire(6 * DAY)
+        assert connection.execute(insert).rowcount == 0
+        store.expire(2 * DAY)
+        assert connection.execute(insert).rowcount == 1
+
+
+def test_a_reset_ends_open_transactions(urls: dict[str, str]) -> None:
+    store = postgres_store(urls["postgres"])
+    connection = psycopg.connect(urls["postgres"])
+    connection.execute("INSERT INTO orders VALUES ('o-1', 5, 'ch-1')")
+    assert orders(urls["postgres"]) == []  # not committed
+    store.reset()
+    with pytest.raises(psycopg.OperationalError):
+        connection.commit()
+    connection.close()
+    assert store.items() == []
+
+
+def test_a_second_function_does_not_wait_for_the_lock_of_the_first(urls: dict[str, str]) -> None:
+    insert = "INSERT INTO processed_messages VALUES ('k') ON CONFLICT DO NOTHING"
+    postgres_store(urls["postgres"]).reset()
+    with psycopg.connect(urls["postgres"]) as first, psycopg.connect(urls["postgres"]) as second:
+        first.execute(insert)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            second.execute(insert)
+
+
+def test_servers_and_folders_are_gone_after_a_failure(temporary: Path) -> None:
+    before = children()
+
+    def fail_with_servers() -> None:
+        with servers(SERVERS):
+            assert len(children() - before) > len(SERVERS)  # PostgreSQL has several
+            assert len(list(temporary.iterdir())) == len(SERVERS)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_with_servers()
+    assert children() == before
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_server_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "print('no memory')"]
+    with (
+        pytest.raises(RuntimeError, match="no memory"),
+        server_process(command, ready=lambda: False, folder=tmp_path),
+    ):
+        pytest.fail("it has started")
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_servers_are_ended_when_the_lab_is(by: signal.Signals, temporary: Path) -> None:
+    code = (
+        "import lab.__main__ as lab, signal, sys, time\n"
+        "from lab.stores.servers import servers\n"
+        "lab.end_on_signals()\n"
+        "with servers(['redis']):\n"
+        "    print('ready', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'conformance'}"},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    (server,) = psutil.Process(process.pid).children()
+    process.send_signal(by)
+    process.wait(20)
+    process.stdout.close()
+    assert not server.is_running()
+    assert list(temporary.iterdir()) == []

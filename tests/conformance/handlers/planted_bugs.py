@@ -239,7 +239,7 @@ FIRST_RECORD = PlantedBug(
     ),
     found_by={Fault.BATCH: Kind.LOST},
     call="put_item",
-    harmless=(Fault.DIES_AFTER, Fault.SENT_AGAIN),
+    harmless=(Fault.DELIVERED_AGAIN, Fault.SENT_AGAIN),
 )
 
 PLANTED = (

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from redelivery import Answer, Subject, Table
-
 from once.settings import Settings, TableSettings
+from redelivery import Answer, Subject, Table
 
 HERE = Path(__file__).parent / "sound"
 

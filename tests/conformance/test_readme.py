@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
+
 from redelivery import MEANING, Kind, Subject, check
 from redelivery.command import ExitCode, app
 from redelivery.presentation.document import document
 from redelivery.presentation.limits import LIMITS
-from typer.main import get_command
-
 from tests.architecture.imports import ROOT
 from tests.conformance.reports import FAILED
 

@@ -58,6 +58,14 @@ def test_kinds_of_differences(
     assert [(str(entry.kind), entry.count) for entry in result] == kinds
 
 
+def test_a_sum_of_two_messages_that_one_of_them_moved_twice() -> None:
+    expected, alone = table({"id": 1, "n": -4}), [table({"id": 1, "n": -2})]
+    [found] = differences(table(), expected, table({"id": 1, "n": -6}), {}, alone)
+    assert (str(found.kind), found.count) == ("doubled", 1)
+    [found] = differences(table(), expected, table({"id": 1, "n": -2}), {}, alone)
+    assert str(found.kind) == "lost"
+
+
 def test_an_attribute_that_differs_between_clean_runs_is_not_compared() -> None:
     one, other = table({"id": 1, "at": "1", "n": 5}), table({"id": 1, "at": "2", "n": 5})
     hidden = volatile([(one, other)], [])

@@ -50,7 +50,8 @@ HANDLER = PublicHandler(
             "STATE_MACHINE_ARN": f"arn:aws:states:{_REGION}:{_ACCOUNT}:stateMachine:documents",
             "APPSYNC_API_URL": _GRAPHQL,
             "MAX_CONCURRENT": "100",
-            "LOG_LEVEL": "ERROR", "AWS_REGION": "us-east-1",
+            "LOG_LEVEL": "ERROR",
+            "AWS_REGION": "us-east-1",
         },
         tables=(
             Table(

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from redelivery import SubjectError, check
-
 from findings import clones
 from findings.handlers import ALL
 from findings.public_handler import PublicHandler
 from findings.results import Outcome, document, outcome
 from findings.table import table
+from redelivery import SubjectError, check
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

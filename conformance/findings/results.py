@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
-from redelivery import Report, Result
-
 from findings.public_handler import PublicHandler
+from redelivery import Report, Result
 
 _VERSIONS = ("aws_lambda_powertools", "boto3", "botocore", "moto", "pytest-redelivery")
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from redelivery.scenarios.batch_answer import failed_ids
 
 BATCH = [{"messageId": "a"}, {"messageId": "b"}]

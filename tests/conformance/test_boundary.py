@@ -4,10 +4,10 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
 from redelivery import Answer, Method, Store, SubjectError, Table
 from redelivery.boundary.sockets import ConnectionRefused
 from redelivery.examination import examine
-
 from tests.conformance.handler_source import kinds, results, subject
 
 PUT = """

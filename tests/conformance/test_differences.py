@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from redelivery.judgement.differences import differences
 from redelivery.judgement.volatile import volatile
 from redelivery.world.state import Collection, State, flat
@@ -55,6 +56,14 @@ def test_kinds_of_differences(
 ) -> None:
     result = differences(before, expected, found, {})
     assert [(str(entry.kind), entry.count) for entry in result] == kinds
+
+
+def test_a_sum_of_two_messages_that_one_of_them_moved_twice() -> None:
+    expected, alone = table({"id": 1, "n": -4}), [table({"id": 1, "n": -2})]
+    [found] = differences(table(), expected, table({"id": 1, "n": -6}), {}, alone)
+    assert (str(found.kind), found.count) == ("doubled", 1)
+    [found] = differences(table(), expected, table({"id": 1, "n": -2}), {}, alone)
+    assert str(found.kind) == "lost"
 
 
 def test_an_attribute_that_differs_between_clean_runs_is_not_compared() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from redelivery import Subject, SubjectError, Table
 from redelivery.messages import samples
 

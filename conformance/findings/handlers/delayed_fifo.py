@@ -1,9 +1,8 @@
 """Sends one message a minute and customer to a second FIFO queue; others stay in the first."""
 
-from redelivery import Subject, Table
-
 from findings.handlers.repositories import SERVERLESS_PATTERNS, SERVERLESS_PATTERNS_COMMIT
 from findings.public_handler import PublicHandler
+from redelivery import Subject, Table
 
 HANDLER = PublicHandler(
     name="delayed FIFO",

@@ -7,9 +7,9 @@ and documents whose execution was started are started again.
 import json
 
 import boto3
-from redelivery import Answer, Subject, Table
 
 from findings.public_handler import PublicHandler
+from redelivery import Answer, Subject, Table
 
 _REGION, _ACCOUNT = "us-east-1", "123456789012"
 _GRAPHQL = "https://appsync.example.com/graphql"

@@ -1,9 +1,8 @@
 """Repairs the address in a message of a dead-letter queue and sends the message to a queue."""
 
-from redelivery import Subject
-
 from findings.handlers.repositories import SERVERLESS_PATTERNS, SERVERLESS_PATTERNS_COMMIT
 from findings.public_handler import PublicHandler
+from redelivery import Subject
 
 
 def _message(message_id: str) -> dict[str, object]:

@@ -1,8 +1,7 @@
 """Forwards each message to a second queue."""
 
-from redelivery import Subject
-
 from findings.public_handler import PublicHandler
+from redelivery import Subject
 
 _SAMPLE = "python-test-samples/apigw-sqs-lambda-sqs/src/process-input-queue"
 

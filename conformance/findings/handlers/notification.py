@@ -1,9 +1,8 @@
 """Publishes each message of a FIFO queue to an SNS topic."""
 
-from redelivery import Subject
-
 from findings.handlers.repositories import SERVERLESS_PATTERNS, SERVERLESS_PATTERNS_COMMIT
 from findings.public_handler import PublicHandler
+from redelivery import Subject
 
 _PATTERN = "apigw-http-api-fifo-sqs-lambda-sns-sam"
 

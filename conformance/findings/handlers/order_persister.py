@@ -1,8 +1,7 @@
 """Stores a validated order under the condition that it does not exist; alerts on a duplicate."""
 
-from redelivery import Subject, Table
-
 from findings.public_handler import PublicHandler
+from redelivery import Subject, Table
 
 
 def _validated(order_id: str) -> dict[str, object]:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-from redelivery import Store, Subject, Table
 
 from findings.public_handler import PublicHandler
+from redelivery import Store, Subject, Table
 
 _body: Any = vars(SQSRecord)["body"].fget
 _runs: list[str] = []

@@ -1,10 +1,10 @@
 """Reads a CSV file that was put into a bucket and stores each row in a table."""
 
 import boto3
-from redelivery import Subject, Table
 
 from findings.handlers.repositories import SERVERLESS_PATTERNS, SERVERLESS_PATTERNS_COMMIT
 from findings.public_handler import PublicHandler
+from redelivery import Subject, Table
 
 _FILES = {
     "a.csv": "id,name,email\n1,Ada,ada@example.com\n2,Ben,ben@example.com\n",

@@ -136,6 +136,8 @@ class Run:
             return
         else:
             failed = failed_ids(answer, records, partial=self.world.subject.batch_failures)
+            if failed:
+                self.tell("the function reports messages as failed")
         done = [record for record in records if record["messageId"] not in failed]
         again = [record for record in records if record["messageId"] in failed]
         self.queue.delete(done)

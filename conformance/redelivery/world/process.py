@@ -56,14 +56,11 @@ def load(subject: Subject) -> Any:
         module = importlib.import_module(module_name)
         return getattr(module, function)
     except (ModuleNotFoundError, AttributeError, ValueError) as error:
-        missing = getattr(error, "name", None)
+        remedy = "Name it as Lambda does, module.function, and give the folder with --root"
+        if isinstance(error, ModuleNotFoundError) and error.name != module_name:
+            remedy = f"Is {error.name} installed in this environment?"
         raise SubjectError(
-            f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. "
-            + (
-                f"Is {missing} installed in this environment? "
-                if missing and missing != module_name
-                else "Name it as Lambda does, module.function, and give the folder with --root"
-            )
+            f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. {remedy}"
         ) from error
 
 

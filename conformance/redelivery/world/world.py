@@ -5,12 +5,14 @@ import datetime as dt
 import io
 import os
 import random
+import re
 from collections.abc import Iterator
 from unittest.mock import patch
 
 import botocore.session
 from botocore.loaders import create_loader
 from moto import mock_aws
+from moto.core.config import DefaultConfig
 from moto.core.models import MockAWS
 
 from redelivery.boundary import aws, http_libraries, methods, sockets
@@ -27,9 +29,16 @@ from redelivery.world.resources import Clients, create, environment, names
 class World:
     """A simulated AWS, HTTP servers and the subject's stores, on one clock."""
 
-    def __init__(self, subject: Subject, aws: MockAWS, now: Clock, http: HttpServers) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        aws: MockAWS,
+        now: Clock,
+        http: HttpServers,
+        output: io.StringIO,
+    ) -> None:
         self.subject, self.clients, self.clock = subject, Clients.make(), now
-        self._aws, self._http = aws, http
+        self._aws, self._http, self._output = aws, http, output
         self.root = subject.root.resolve()
 
     def reset(self, start: dt.datetime, seed: int) -> None:
@@ -37,11 +46,17 @@ class World:
         self._aws.stop()
         self._aws.start()
         random.seed(seed)
+        self._output.seek(0)
+        self._output.truncate()
         self.clock.reset(start)
         self._http.reset()
         for store in self.subject.stores:
             store.reset()
         create(self.subject, self.clients)
+
+    def output(self) -> str:
+        """Return what the handler has printed and logged since the world was as new."""
+        return self._output.getvalue()
 
     def wait(self, seconds: float) -> None:
         """Let time pass, and everything expire that has a time to live."""
@@ -62,7 +77,7 @@ def world(subject: Subject) -> Iterator[World]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, variables))
         stack.enter_context(_models_read_once())
-        simulated = stack.enter_context(mock_aws())
+        simulated = stack.enter_context(mock_aws(config=_answered_here(subject)))
         now = stack.enter_context(clock())
         http = HttpServers(subject.answers, now.now)
         stack.enter_context(importable(subject))
@@ -71,9 +86,16 @@ def world(subject: Subject) -> Iterator[World]:
         stack.enter_context(http_libraries.intercepted(http))
         stack.enter_context(sockets.refused())
         stack.enter_context(inherited())
-        stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        yield World(subject, simulated, now, http)
+        output = io.StringIO()
+        stack.enter_context(contextlib.redirect_stdout(output))
+        stack.enter_context(contextlib.redirect_stderr(output))
+        yield World(subject, simulated, now, http, output)
+
+
+def _answered_here(subject: Subject) -> DefaultConfig:
+    """Keep moto from answering HTTP requests to AWS for which the subject has an answer."""
+    urls = [f"^{re.escape(answer.url)}" for answer in subject.answers]
+    return {"core": {"passthrough": {"urls": urls}}}
 
 
 @contextlib.contextmanager

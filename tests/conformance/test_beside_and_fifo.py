@@ -4,7 +4,6 @@ from pathlib import Path
 
 from redelivery.examination import examine
 from redelivery.faults import Fault
-
 from tests.conformance.handler_source import kinds, results, subject
 
 COUNTER = """

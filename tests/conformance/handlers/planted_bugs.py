@@ -25,10 +25,6 @@ class PlantedBug:
     call: str
     harmless: tuple[Fault, ...]
 
-    @property
-    def name(self) -> str:
-        return self.subject.handler.removesuffix(".handler")
-
 
 MESSAGE_ID_KEY = PlantedBug(
     Subject(

@@ -9,8 +9,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import boto3
-
 from redelivery.boundary.injection import Killed
 from redelivery.boundary.invocation import Invocation
 from redelivery.boundary.threads import wait_for_threads, working_for
@@ -48,7 +46,6 @@ def load(subject: Subject) -> Any:
         SubjectError: there is no such module or function.
     """
     module_name, _, function = subject.handler.replace("/", ".").rpartition(".")
-    boto3.DEFAULT_SESSION = None
     for name in own_modules(subject):
         del sys.modules[name]
     importlib.invalidate_caches()

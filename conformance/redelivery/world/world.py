@@ -5,14 +5,12 @@ import datetime as dt
 import io
 import os
 import random
-import re
 from collections.abc import Iterator
 from unittest.mock import patch
 
 import botocore.session
 from botocore.loaders import create_loader
 from moto import mock_aws
-from moto.core.config import DefaultConfig
 from moto.core.models import MockAWS
 
 from redelivery.boundary import aws, http_libraries, methods, sockets
@@ -43,8 +41,7 @@ class World:
 
     def reset(self, start: dt.datetime, seed: int) -> None:
         """Make the world as new: empty but for the subject's own items."""
-        self._aws.stop()
-        self._aws.start()
+        self._aws.reset()
         random.seed(seed)
         self._output.seek(0)
         self._output.truncate()
@@ -77,7 +74,7 @@ def world(subject: Subject) -> Iterator[World]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, variables))
         stack.enter_context(_models_read_once())
-        simulated = stack.enter_context(mock_aws(config=_answered_here(subject)))
+        simulated = stack.enter_context(mock_aws())
         now = stack.enter_context(clock())
         http = HttpServers(subject.answers, now.now)
         stack.enter_context(importable(subject))
@@ -90,12 +87,6 @@ def world(subject: Subject) -> Iterator[World]:
         stack.enter_context(contextlib.redirect_stdout(output))
         stack.enter_context(contextlib.redirect_stderr(output))
         yield World(subject, simulated, now, http, output)
-
-
-def _answered_here(subject: Subject) -> DefaultConfig:
-    """Keep moto from answering HTTP requests to AWS for which the subject has an answer."""
-    urls = [f"^{re.escape(answer.url)}" for answer in subject.answers]
-    return {"core": {"passthrough": {"urls": urls}}}
 
 
 @contextlib.contextmanager

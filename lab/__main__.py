@@ -7,11 +7,11 @@ from types import FrameType
 from typing import Annotated, Any
 
 import typer
-from redelivery import Fault, SubjectError
 from rich.console import Console
 
 from lab.matrix import command
 from lab.subjects import APPROACHES
+from redelivery import Fault, SubjectError
 
 WIDTH = 160
 """Width of the output where it is not a terminal, such as in the log of a CI job."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import psycopg
 import redis
-from redelivery import Answer, Method, Subject, Table
 
 from lab.stores.postgres_store import postgres_store
 from lab.stores.redis_store import redis_store
 from once.settings import Settings, TableSettings
+from redelivery import Answer, Method, Subject, Table
 
 PAYMENTS_URL = "https://payments.example/charges"
 EVENT_TYPE = "order.placed"

@@ -29,6 +29,9 @@ LATER = START + dt.timedelta(days=33, hours=5, minutes=7, seconds=11)
 """The start of the second clean run: what follows from the time differs in every part."""
 
 
+_LINES_SHOWN = 12
+
+
 @dataclass(frozen=True, slots=True)
 class Clean:
     """The clean runs of a handler.
@@ -123,7 +126,7 @@ def _clean_run(
         reason = f": {outcome.errors[0]!r}" if outcome.errors else ""
         raise SubjectError(
             f"{shared.subject.handler} does not process the sample, without any fault{reason}."
-            f"{_told(outcome)}"
+            f"{_told(outcome)}{_printed(shared.output())}"
         ) from next(iter(outcome.errors), None)
     return outcome
 
@@ -171,5 +174,14 @@ def _named(name: str, every: Sequence[Scenario]) -> list[Scenario]:
     return found
 
 
+def _printed(output: str) -> str:
+    """Return the end of what a handler printed: it may say why it fails."""
+    lines = output.splitlines()[-_LINES_SHOWN:]
+    return "".join(f"\n  | {line}" for line in lines)
+
+
 def _told(outcome: Outcome) -> str:
-    return "".join(f"\n  {step}" for step in outcome.course)
+    """Return the course, up to the first error."""
+    ends = [number for number, step in enumerate(outcome.course) if "be delivered again" in step]
+    steps = outcome.course[: ends[0] + 1] if ends else outcome.course
+    return "".join(f"\n  {step}" for step in steps)

@@ -133,7 +133,7 @@ def _path(key: str, body: Any) -> Path:
     for path, _ in leaves(body):
         if ".".join(map(str, path)) == key:
             return path
-    known = (
-        ", ".join(".".join(map(str, path)) for path, _ in leaves(body)) or "none: it is not JSON"
+    known = ", ".join(".".join(map(str, path)) for path, _ in leaves(body))
+    raise SubjectError(
+        f"the sample has no field {key}, its key. Its fields are: {known or 'none, it is not JSON'}"
     )
-    raise SubjectError(f"the sample has no field {key}, its key. Its fields are {known}")

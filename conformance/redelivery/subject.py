@@ -64,7 +64,8 @@ class Method:
     """A method that leaves the process other than by the AWS SDK or HTTP: a database driver's.
 
     Attributes:
-        path: `module:Class.method`, for example `redis.client:Redis.execute_command`.
+        path: `module:Class.method`, for example `redis.client:Redis.execute_command`. A module of
+            the handler's own folder must be in the subject's `keep`.
         unavailable: returns the exception that the driver raises when its server does not answer.
         writes: whether a call with these arguments may change something; faults on reads differ.
     """

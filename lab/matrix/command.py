@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from redelivery import Fault
 from rich.console import Console
 from rich.text import Text
 
@@ -14,6 +13,7 @@ from lab.matrix.story import story
 from lab.matrix.table import matrix
 from lab.stores.servers import servers
 from lab.subjects import APPROACHES
+from redelivery import Fault
 
 REPORT = Path(__file__).resolve().parents[2] / "reports" / "lab.json"
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from redelivery import Fault
 from rich.console import Console
 
 from lab.matrix import report
 from lab.matrix.table import matrix
+from redelivery import Fault
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "img"
 WIDTH = 134

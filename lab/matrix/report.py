@@ -6,10 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from redelivery import Fault
-
 from lab.matrix.cells import Cell, Verdict
 from lab.matrix.runs import Run
+from redelivery import Fault
 
 ONCE = "once"
 

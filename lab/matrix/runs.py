@@ -9,11 +9,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from redelivery import Fault, Report, SubjectError, check
-
 from lab.matrix.cells import Cell, Verdict, cells_of
 from lab.stores.servers import servers
 from lab.subjects import APPROACHES
+from redelivery import Fault, Report, SubjectError, check
 
 if TYPE_CHECKING:
     from multiprocessing.queues import Queue

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from redelivery import MEANING, Fault, Report, Result
 from rich.text import Text
 
 from lab.matrix.cells import NEVER_FIRED
+from redelivery import MEANING, Fault, Report, Result
 
 
 def story(approach: str, fault: Fault, report: Report) -> Iterator[Text]:

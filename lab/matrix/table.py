@@ -3,12 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from redelivery import Fault, Kind
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from lab.matrix.cells import Cell, Verdict
+from redelivery import Fault, Kind
 
 NUMBERED = {Kind.LOST, Kind.DOUBLED}
 """The kinds whose number is shown; the others are shown by name."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
-from redelivery import Store
 
 from lab.stores.server_process import server_process
+from redelivery import Store
 
 SCHEMA = """
 CREATE TABLE processed_messages (

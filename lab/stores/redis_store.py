@@ -6,9 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import redis
-from redelivery import Store
 
 from lab.stores.server_process import server_process
+from redelivery import Store
 
 
 @contextmanager

@@ -20,6 +20,13 @@ OPS = (
 )
 """Those of the operator's command line. The commands do not import each other."""
 
+KIT = (
+    *("faults", "report", "subject", "values", "variants", "messages"),
+    *("boundary", "world", "scenarios", "judgement", "examination", "self_check", "check"),
+    *("isolation", "presentation", "options", "command", "pytest_plugin", "__main__"),
+)
+"""Those of the conformance kit. It imports nothing else of this project."""
+
 
 def parts_of(folder: str) -> set[str]:
     paths = ROOT.joinpath(*folder.split(".")).iterdir()
@@ -30,6 +37,7 @@ def parts_of(folder: str) -> set[str]:
 def test_every_package_has_a_layer() -> None:
     assert parts_of("once") - {"cdk", "ops"} == set(ONCE)
     assert parts_of("once.ops") == set(OPS)
+    assert parts_of("conformance.redelivery") - {"controls"} == set(KIT)
 
 
 @pytest.mark.parametrize("layer", ONCE)
@@ -41,6 +49,19 @@ def test_a_layer_of_the_library_imports_those_below_it(layer: str) -> None:
         if module.split(".")[1] == layer
         for name in imported(text, module)
         if name.split(".")[1] in above
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("layer", KIT)
+def test_a_layer_of_the_kit_imports_those_below_it(layer: str) -> None:
+    below = {"redelivery." + name for name in KIT[: KIT.index(layer) + 1]}
+    found = {
+        (module, name)
+        for module, text in sources("conformance.redelivery")
+        if module.split(".")[2] == layer
+        for name in imported(text, module)
+        if ".".join(name.split(".")[:2]) not in below
     }
     assert found == set()
 

@@ -4,10 +4,10 @@ import json
 from dataclasses import asdict
 
 import pytest
-from redelivery import Fault, Kind, Report
 
 from lab.matrix.cells import NEVER_FIRED, Cell, Verdict, cells_of
 from lab.matrix.table import cell_text
+from redelivery import Fault, Kind, Report
 from tests.lab.reports import report, result
 
 POISON = Fault.POISON

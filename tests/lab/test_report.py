@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from redelivery import Fault, Kind, Report
 from rich.console import Console
 
 from lab.matrix import command, picture
@@ -13,6 +12,7 @@ from lab.matrix.cells import cells_of
 from lab.matrix.report import cells_in, once_clean, report
 from lab.matrix.runs import Run
 from lab.matrix.table import matrix
+from redelivery import Fault, Kind, Report
 from tests.lab import reports
 
 FAULTS = [Fault.POISON, Fault.REFUSED]

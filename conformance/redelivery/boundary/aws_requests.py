@@ -1,5 +1,6 @@
 """Requests to AWS: what they address, change and send."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -126,7 +127,7 @@ class AwsRequest:
     def _items(self) -> Iterator[tuple[str, bool]]:
         """Yield each item that it addresses, and whether it may change it."""
         for entry in self.parameters.get("TransactItems", ()):
-            for kind, one in entry.items():
+            for kind, one in _decoded(entry).items():
                 yield self._item(one["TableName"], one), kind in {"Put", "Update", "Delete"}
         for table, requests in self.parameters.get("RequestItems", {}).items():
             for request in requests if self.writes else ():
@@ -138,6 +139,11 @@ class AwsRequest:
         """Return an item in the words of a report, as `orders order_id=o-1`."""
         values = plain(request.get("Key") or request.get("Item") or {})
         return item_name(table, values, self.names.keys.get(table, ()))
+
+
+def _decoded(entry: Any) -> Mapping[str, Any]:
+    """Return an entry of a request; a library may have encoded it as JSON already."""
+    return entry if isinstance(entry, Mapping) else json.loads(bytes(memoryview(entry)))
 
 
 def item_name(table: str, values: Mapping[str, Any], key: tuple[str, ...]) -> str:

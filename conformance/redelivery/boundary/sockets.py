@@ -21,17 +21,18 @@ def refused() -> Iterator[None]:
 
     def checked(own: socket.socket, address: Any) -> None:
         if current() is not None and own.family in {socket.AF_INET, socket.AF_INET6}:
-            _check(address)
+            _check(own, address)
         connect(own, address)
 
     with patch.object(socket.socket, "connect", checked):
         yield
 
 
-def _check(address: Any) -> None:
+def _check(own: socket.socket, address: Any) -> None:
     host, port = address[:2]
     if host == "localhost" or _is_loopback(host):
         return
+    own.close()
     raise ConnectionRefused(
         f"the handler connects to {host}:{port} by a library that is not intercepted. "
         "Use urllib3, requests, httpx or urllib.request, or declare the driver's method"

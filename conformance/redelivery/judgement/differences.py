@@ -1,7 +1,7 @@
 """Differences between an expected and a found state."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from redelivery.judgement.volatile import Volatile, masked
@@ -10,12 +10,14 @@ from redelivery.world.state import Collection, Row, State
 
 _EMPTY = Collection((), ())
 _SHOWN = 120
-_TWICE = 2
-_TWICE = 2
 
 
 def differences(
-    before: State, expected: State, found: State, ignored: Volatile
+    before: State,
+    expected: State,
+    found: State,
+    ignored: Volatile,
+    alone: Sequence[State] = (),
 ) -> list[Difference]:
     """Return how a found state differs from the expected one.
 
@@ -24,6 +26,7 @@ def differences(
         expected: the state after a clean run.
         found: the state after a faulty run.
         ignored: attributes that are not compared.
+        alone: the states after each message alone: how far one message moves a sum.
     """
     result: list[Difference] = []
     for name in sorted(expected.keys() | found.keys()):
@@ -31,7 +34,8 @@ def differences(
         hidden = ignored.get(name, frozenset())
         key = due.key or is_.key
         if key and not hidden & set(key):
-            result += _by_key(name, key, old, due, is_, hidden)
+            single = [state.get(name, _EMPTY) for state in (expected, *alone)]
+            result += _by_key(name, key, old, due, is_, hidden, single)
         else:
             result += _by_content(name, due, is_, hidden)
     return result
@@ -44,8 +48,10 @@ def _by_key(
     due: Collection,
     is_: Collection,
     hidden: frozenset[str],
+    alone: Sequence[Collection],
 ) -> Iterator[Difference]:
     before, expected, found = (_keyed(rows, key, hidden) for rows in (old, due, is_))
+    singles = [_keyed(rows, key, hidden) for rows in alone]
     for identity in sorted(expected.keys() | found.keys()):
         what = f"{name} {identity}"
         if identity not in found:
@@ -54,7 +60,8 @@ def _by_key(
             yield Difference(Kind.DOUBLED, what, detail="the row is one too many")
         else:
             old_row = before.get(identity, {})
-            yield from _in_row(what, old_row, expected[identity], found[identity])
+            single = [rows.get(identity, {}) for rows in singles]
+            yield from _in_row(what, old_row, expected[identity], found[identity], single)
 
 
 def _keyed(rows: Collection, key: tuple[str, ...], hidden: frozenset[str]) -> dict[str, Row]:
@@ -64,11 +71,12 @@ def _keyed(rows: Collection, key: tuple[str, ...], hidden: frozenset[str]) -> di
     }
 
 
-def _in_row(what: str, old: Row, due: Row, is_: Row) -> Iterator[Difference]:
+def _in_row(what: str, old: Row, due: Row, is_: Row, alone: Sequence[Row]) -> Iterator[Difference]:
     kinds: dict[str, tuple[Kind, int]] = {}
     for path in sorted(due.keys() | is_.keys()):
         if due.get(path) != is_.get(path):
-            kinds[path] = _kind(old.get(path), due.get(path), is_.get(path), path)
+            values = (old.get(path), due.get(path), is_.get(path))
+            kinds[path] = _kind(*values, path, [row.get(path) for row in alone])
     if kinds:
         order = (Kind.DOUBLED, Kind.OVERWRITTEN, Kind.LOST)
         worst = min(kinds, key=lambda path: order.index(kinds[path][0]))
@@ -77,20 +85,26 @@ def _in_row(what: str, old: Row, due: Row, is_: Row) -> Iterator[Difference]:
         yield Difference(kind, what, count, detail=detail)
 
 
-def _kind(old: Any, due: Any, is_: Any, path: str) -> tuple[Kind, int]:
-    """Return how one value differs. A sum that moved twice as far was applied twice."""
+def _kind(old: Any, due: Any, is_: Any, path: str, alone: Sequence[Any]) -> tuple[Kind, int]:
+    """Return how one value differs, and how often."""
     if due is None:
         in_a_list = path.rpartition(".")[2].isdigit()
         return (Kind.DOUBLED if in_a_list else Kind.OVERWRITTEN), 1
     if is_ is None or is_ == old:
         return Kind.LOST, 1
     if _is_number(due) and _is_number(is_) and (old is None or _is_number(old)):
-        step = due - (old or 0)
-        times = (is_ - (old or 0)) / step if step else 0
-        if times >= _TWICE:
-            return Kind.DOUBLED, round(times) - 1
-        return (Kind.LOST if 0 <= times < 1 else Kind.OVERWRITTEN), 1
+        return _kind_of_number(old or 0, due, is_, [value for value in alone if _is_number(value)])
     return Kind.OVERWRITTEN, 1
+
+
+def _kind_of_number(old: Any, due: Any, is_: Any, alone: Sequence[Any]) -> tuple[Kind, int]:
+    """A number that moved too far by what one message moves it was changed twice."""
+    steps = [value - old for value in alone if value != old]
+    times = max(((is_ - due) / step for step in steps), default=0)
+    if times >= 1:
+        return Kind.DOUBLED, int(times)
+    between = min(old, due) <= is_ <= max(old, due)
+    return (Kind.LOST if between else Kind.OVERWRITTEN), 1
 
 
 def _by_content(

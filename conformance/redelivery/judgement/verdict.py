@@ -34,7 +34,9 @@ class Expectation:
 def judge(fault: Fault, outcome: Outcome, expected: Expectation) -> tuple[Difference, ...]:
     """Return how a run differs from what is expected of it; empty if it does not."""
     against = [
-        differences(outcome.before, state, outcome.after, expected.volatile)
+        differences(
+            outcome.before, state, outcome.after, expected.volatile, [*expected.alone.values()]
+        )
         for state in expected.states
     ]
     found = min(against, key=len)

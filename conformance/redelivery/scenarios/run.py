@@ -66,6 +66,7 @@ class Run:
     _process: Process | None = None
     _processes: int = 0
     _first_calls: list[tuple[Call, str]] | None = None
+    _at_rest: bool = True
     _before: State = field(default_factory=dict)
     queue: SourceQueue = field(init=False)
 
@@ -92,6 +93,7 @@ class Run:
         """Deliver until nothing comes back."""
         for _ in range(MOST_DELIVERIES):
             records = self.queue.receive() or self.queue.receive_later()
+            self._at_rest = not records
             if not records:
                 return
             self.deliver(records)
@@ -136,6 +138,8 @@ class Run:
             return
         else:
             failed = failed_ids(answer, records, partial=self.world.subject.batch_failures)
+            if failed:
+                self.tell("the function reports messages as failed")
         done = [record for record in records if record["messageId"] not in failed]
         again = [record for record in records if record["messageId"] in failed]
         self.queue.delete(done)
@@ -180,7 +184,7 @@ class Run:
             before=self._before,
             after=state_of(subject, clients, self.record),
             dead_letters=tuple(map(self._label, self.queue.dead_letters())),
-            left=tuple(map(self._label, self.queue.left())),
+            left=() if self._at_rest else tuple(map(self._label, self.queue.left())),
             record=self.record,
             plan=self.plan,
             course=tuple(self.course),

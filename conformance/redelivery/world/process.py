@@ -9,8 +9,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import boto3
-
 from redelivery.boundary.injection import Killed
 from redelivery.boundary.invocation import Invocation
 from redelivery.boundary.threads import wait_for_threads, working_for
@@ -48,7 +46,6 @@ def load(subject: Subject) -> Any:
         SubjectError: there is no such module or function.
     """
     module_name, _, function = subject.handler.replace("/", ".").rpartition(".")
-    boto3.DEFAULT_SESSION = None
     for name in own_modules(subject):
         del sys.modules[name]
     importlib.invalidate_caches()
@@ -56,14 +53,11 @@ def load(subject: Subject) -> Any:
         module = importlib.import_module(module_name)
         return getattr(module, function)
     except (ModuleNotFoundError, AttributeError, ValueError) as error:
-        missing = getattr(error, "name", None)
+        remedy = "Name it as Lambda does, module.function, and give the folder with --root"
+        if isinstance(error, ModuleNotFoundError) and error.name != module_name:
+            remedy = f"Is {error.name} installed in this environment?"
         raise SubjectError(
-            f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. "
-            + (
-                f"Is {missing} installed in this environment? "
-                if missing and missing != module_name
-                else "Name it as Lambda does, module.function, and give the folder with --root"
-            )
+            f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. {remedy}"
         ) from error
 
 

@@ -27,21 +27,33 @@ from redelivery.world.resources import Clients, create, environment, names
 class World:
     """A simulated AWS, HTTP servers and the subject's stores, on one clock."""
 
-    def __init__(self, subject: Subject, aws: MockAWS, now: Clock, http: HttpServers) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        aws: MockAWS,
+        now: Clock,
+        http: HttpServers,
+        output: io.StringIO,
+    ) -> None:
         self.subject, self.clients, self.clock = subject, Clients.make(), now
-        self._aws, self._http = aws, http
+        self._aws, self._http, self._output = aws, http, output
         self.root = subject.root.resolve()
 
     def reset(self, start: dt.datetime, seed: int) -> None:
         """Make the world as new: empty but for the subject's own items."""
-        self._aws.stop()
-        self._aws.start()
+        self._aws.reset()
         random.seed(seed)
+        self._output.seek(0)
+        self._output.truncate()
         self.clock.reset(start)
         self._http.reset()
         for store in self.subject.stores:
             store.reset()
         create(self.subject, self.clients)
+
+    def output(self) -> str:
+        """Return what the handler has printed and logged since the world was as new."""
+        return self._output.getvalue()
 
     def wait(self, seconds: float) -> None:
         """Let time pass, and everything expire that has a time to live."""
@@ -65,15 +77,16 @@ def world(subject: Subject) -> Iterator[World]:
         simulated = stack.enter_context(mock_aws())
         now = stack.enter_context(clock())
         http = HttpServers(subject.answers, now.now)
+        stack.enter_context(importable(subject))
         stack.enter_context(methods.intercepted(subject.methods))
         stack.enter_context(aws.intercepted(names(subject)))
         stack.enter_context(http_libraries.intercepted(http))
         stack.enter_context(sockets.refused())
         stack.enter_context(inherited())
-        stack.enter_context(importable(subject))
-        stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        yield World(subject, simulated, now, http)
+        output = io.StringIO()
+        stack.enter_context(contextlib.redirect_stdout(output))
+        stack.enter_context(contextlib.redirect_stderr(output))
+        yield World(subject, simulated, now, http, output)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,54 @@
+"""Reports made by hand, for the tests of what is shown of them."""
+
+from dataclasses import replace
+from typing import Any
+
+from redelivery import Difference, Fault, Kind, Report, Result
+
+DOUBLED = Difference(
+    Kind.DOUBLED, "orders order_id=o-1", 2, "app.py:12", "expected total 5, found 10"
+)
+LOST = Difference(Kind.LOST, "message to mails", 1, "app.py:14")
+
+CLEAN_COURSE = ("SQS delivers message 1.", "PutItem on orders (app.py:12).", "SQS deletes it.")
+
+
+def result(scenario: str, *differences: Difference, steps: int = 3, **more: Any) -> Result:
+    """Return a result whose course has a number of steps."""
+    fault = Fault(scenario.partition("@")[0])
+    course = tuple(f"Step {number} of {scenario}." for number in range(1, steps + 1))
+    return Result(scenario, fault, more.pop("fired", True), differences, course, **more)
+
+
+PASSED = Report(
+    handler="app.handler",
+    seed=7,
+    results=(
+        result("dies-before@1.1", site="app.py:12"),
+        result("dies-before@1.2", site="app.py:14", fired=False),
+        result("redriven@1", remarks=("the handler reads the clock",)),
+    ),
+    course=CLEAN_COURSE,
+    ignored={"orders.stored_at": "differs between two clean runs"},
+    not_run={Fault.CONFLICTED: "the handler writes nothing to DynamoDB"},
+    controls={"get-then-put": True},
+    seconds=12.34,
+)
+
+FAILED = replace(
+    PASSED,
+    results=(
+        *PASSED.results,
+        result("dies-after@1.1", DOUBLED, LOST, steps=9, site="app.py:12"),
+        result("dies-after@1.2", DOUBLED, steps=4, site="app.py:14"),
+        result("poison@1", fired=False),
+    ),
+)
+
+UNTRUSTWORTHY = replace(FAILED, controls={"get-then-put": False})
+IDLE = replace(PASSED, results=(result("dies-before@1.1", fired=False),))
+
+
+def of_scenario(report: Report, scenario: str) -> Report:
+    """Return the report of a replay."""
+    return replace(report, results=tuple(r for r in report.results if r.scenario == scenario))

@@ -1,0 +1,167 @@
+"""Faults as the handler's own libraries report them."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from redelivery import Answer, Method, Store, SubjectError, Table
+from redelivery.boundary.sockets import ConnectionRefused
+from redelivery.examination import examine
+from tests.conformance.handler_source import kinds, results, subject
+
+PUT = """
+    import json, boto3
+    orders = boto3.resource("dynamodb").Table("orders")
+    {before}
+    def handler(event, context):
+        for record in event["Records"]:
+            body = json.loads(record["body"])
+            {call}
+            orders.put_item(Item=body)
+"""
+HTTP = {
+    "requests": ("import requests", 'requests.post("https://pay.example/c", json=body)'),
+    "urllib3": (
+        "import urllib3; http = urllib3.PoolManager()",
+        'http.request("POST", "https://pay.example/c", body=record["body"])',
+    ),
+    "httpx": ("import httpx", 'httpx.post("https://pay.example/c", json=body)'),
+    "httpx async": (
+        """import httpx, asyncio
+    async def post(body):
+        async with httpx.AsyncClient() as client:
+            await asyncio.sleep(0.001)
+            return await client.post("https://pay.example/c", json=body)""",
+        "asyncio.run(post(body))",
+    ),
+    "urllib": (
+        "import urllib.request",
+        'urllib.request.urlopen("https://pay.example/c", data=record["body"].encode()).read()',
+    ),
+}
+
+
+@pytest.mark.parametrize("library", HTTP)
+def test_a_charge_whose_answer_is_lost_is_doubled(library: str, tmp_path: Path) -> None:
+    before, call = HTTP[library]
+    source = PUT.format(before=before, call=call)
+    found = results(tmp_path, source, "answer-lost", "refused", "throttled")
+    charge = next(name for name in found if name.startswith("answer-lost@1.1"))
+    [difference] = found[charge].differences
+    assert (str(difference.kind), difference.what) == ("doubled", "POST https://pay.example/c")
+    assert difference.site.startswith("app.py:")
+    assert found["refused@1.1"].differences == ()
+    assert "no connection" in " ".join(found["refused@1.1"].course)
+
+
+def test_the_handler_reads_the_subjects_answer(tmp_path: Path) -> None:
+    source = PUT.format(
+        before="import requests",
+        call='body["charge"] = requests.post("https://pay.example/c").json()["id"]',
+    )
+    given = subject(tmp_path, source, answers=[Answer("https://pay.example/", body={"id": "ch"})])
+    assert "charge" not in str(examine(given, only=["redriven"]).clean.volatile)
+    with pytest.raises(SubjectError, match="KeyError"):
+        examine(subject(tmp_path, source), only=["redriven"])
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"), [('"o-1"', []), ("record['messageId']", ["doubled"])]
+)
+def test_a_provider_counts_a_repeated_key_once(
+    header: str, expected: list[str], tmp_path: Path
+) -> None:
+    call = f"requests.post('https://pay.example/c', headers={{'Idempotency-Key': {header}}})"
+    source = PUT.format(before="import requests", call=call)
+    found = results(tmp_path, source, "sent-again", "after-expiry")
+    assert kinds(found["sent-again"]) == expected
+    assert kinds(found["after-expiry"]) == ["doubled"]  # the provider forgets after 24 hours
+
+
+def test_a_call_at_a_deadline_ends_the_function(tmp_path: Path) -> None:
+    found = results(
+        tmp_path, PUT.format(before="", call=""), "deadline", events=[{"order_id": "a"}]
+    )
+    assert any("slow" in step for step in found["deadline@2.1"].course)
+
+
+def test_a_sleep_moves_the_clock(tmp_path: Path) -> None:
+    source = PUT.format(before="import time", call="time.sleep(3600)")
+    with pytest.raises(SubjectError, match="Lambda ends the function"):
+        examine(subject(tmp_path, source))
+
+
+def test_a_connection_past_the_boundary_is_refused(tmp_path: Path) -> None:
+    source = PUT.format(before="import socket", call="socket.create_connection(('10.1.2.3', 80))")
+    with pytest.raises(SubjectError, match=r"connects to 10\.1\.2\.3:80"):
+        examine(subject(tmp_path, source))
+    assert not issubclass(ConnectionRefused, Exception)
+
+
+def test_a_declared_method_passes_the_boundary(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.txt"
+    driver = f"""
+        class Link:
+            def insert(self, row):
+                with open({str(rows)!r}, "a") as file:
+                    file.write(row["order_id"] + "\\n")
+    """
+    tmp_path.joinpath("driver.py").write_text(dedent(driver))
+    store = Store(
+        "rows",
+        reset=lambda: rows.unlink(missing_ok=True),
+        items=lambda: [{"id": line} for line in rows.read_text().split()] if rows.exists() else [],
+    )
+    found = results(
+        tmp_path,
+        PUT.format(before="import driver", call="driver.Link().insert(body)"),
+        *("dies-after", "refused"),
+        methods=[Method("driver:Link.insert", ConnectionError)],
+        stores=[store],
+        keep=["driver"],
+    )
+    assert kinds(found["dies-after@1.1"]) == ["doubled"]
+    assert kinds(found["refused@1.1"]) == []
+
+
+def test_a_method_that_does_not_exist_is_explained(tmp_path: Path) -> None:
+    wrong = [Method("json:Nothing.dump", ConnectionError)]
+    with pytest.raises(SubjectError, match=r"no method json:Nothing\.dump"):
+        examine(subject(tmp_path, PUT.format(before="", call=""), methods=wrong))
+
+
+def test_a_killed_handler_catches_nothing(tmp_path: Path) -> None:
+    source = """
+        import boto3, json
+        orders = boto3.resource("dynamodb").Table("orders")
+        def handler(event, context):
+            for record in event["Records"]:
+                try:
+                    orders.update_item(
+                        Key={"order_id": "o"}, UpdateExpression="ADD n :n",
+                        ExpressionAttributeValues={":n": 1},
+                    )
+                except:
+                    orders.put_item(Item={"order_id": "cleaned up"})
+    """
+    found = results(tmp_path, source, "dies-before", tables=[Table("orders", "order_id")])
+    assert kinds(found["dies-before@1.1"]) == []
+
+
+def test_a_thread_that_outlives_the_answer_is_frozen(tmp_path: Path) -> None:
+    source = """
+        import boto3, json, threading
+        orders = boto3.resource("dynamodb").Table("orders")
+        def store(body):
+            orders.put_item(Item=body)
+        def handler(event, context):
+            for record in event["Records"]:
+                threading.Thread(target=store, args=(json.loads(record["body"]),)).start()
+    """
+    found = results(tmp_path, source, "redriven")
+    assert kinds(found["redriven"]) == ["acknowledged early"]
+    started = 'threading.Thread(target=store, args=(json.loads(record["body"]),)).start()'
+    joined = source.replace(started, f"thread = {started[:-8]}; thread.start(); thread.join()")
+    assert joined != source
+    assert kinds(results(tmp_path, joined, "redriven")["redriven"]) == []

@@ -1,0 +1,217 @@
+"""The command line: the subject it checks, its exit codes, and errors without a traceback."""
+
+import io
+import json
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redelivery import MEANING, Answer, Fault, Report, Subject, SubjectError, Table
+from redelivery.command import main
+from tests.conformance.reports import FAILED, IDLE, PASSED, UNTRUSTWORTHY
+
+SHORT = "check app.handler --event order.json --table orders:order_id"
+LONG = (
+    f"{SHORT} --table seen:pk,ttl=expires --items orders=items.json --env TABLE=orders "
+    "--env 'URL={queue:mails}' --queue mails --topic sales --bucket files "
+    "--answer 'POST https://pay.example=201' --key data.order_id --root . --no-batch-failures "
+    "--fifo --batch-size 1 --timeout 15s --visibility 2m --max-receives 3 --horizon 4d "
+    "--keep vendor --ignore orders.at --repeatable mails --skip poison --only redriven --seed 9"
+)
+
+
+class Check:
+    """Stands in for the check: keeps what it was given, and returns or raises what it is told."""
+
+    def __init__(self) -> None:
+        self.outcome: Report | BaseException = PASSED
+        self.subject: Subject | None = None
+        self.options: dict[str, Any] = {}
+        self.printed = ""
+
+    def __call__(self, subject: Subject, **options: Any) -> Report:
+        self.subject, self.options = subject, options
+        print(self.printed)  # noqa: T201, as a handler does
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome
+
+
+@pytest.fixture
+def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
+    (tmp_path / "order.json").write_text('{"order_id": "o-1"}')
+    (tmp_path / "items.json").write_text('[{"order_id": "o-0"}]')
+    monkeypatch.chdir(tmp_path)
+    fake = Check()
+    monkeypatch.setattr("redelivery.command.run_check", fake)
+    return fake
+
+
+def run(line: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(line))
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_the_options_describe_a_subject(check: Check, tmp_path: Path) -> None:
+    assert run(LONG) == 0
+    assert check.subject == Subject(
+        "app.handler",
+        (tmp_path / "order.json",),
+        root=tmp_path,
+        environment={"TABLE": "orders", "URL": "{queue:mails}"},
+        tables=(
+            Table("orders", "order_id", items=[{"order_id": "o-0"}]),
+            Table("seen", "pk", ttl="expires"),
+        ),
+        queues=("mails",),
+        topics=("sales",),
+        buckets=("files",),
+        answers=(Answer("https://pay.example", 201, method="POST"),),
+        key="data.order_id",
+        batch_failures=False,
+        batch_size=1,
+        fifo=True,
+        timeout_seconds=15,
+        visibility_seconds=120,
+        max_receives=3,
+        horizon_seconds=4 * 86400,
+        keep=("vendor",),
+        ignore=("orders.at",),
+        repeatable=("mails",),
+        skip=(Fault.POISON,),
+    )
+    assert check.options == {"seed": 9, "only": ["redriven"], "replay": ""}
+
+
+def test_options_that_are_not_given_have_the_defaults_of_a_subject(
+    check: Check, tmp_path: Path
+) -> None:
+    assert run(SHORT) == 0
+    [order, orders] = (tmp_path / "order.json", Table("orders", "order_id"))
+    assert check.subject == Subject("app.handler", (order,), root=tmp_path, tables=(orders,))
+    assert check.options == {"seed": 1, "only": [], "replay": ""}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (PASSED, 0),
+        (FAILED, 1),
+        (SubjectError("app has no function handler"), 2),
+        (UNTRUSTWORTHY, 3),
+        (IDLE, 3),
+        (RuntimeError("of the kit itself"), 3),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_the_exit_code_is_the_verdict(
+    check: Check, outcome: Any, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check.outcome = outcome
+    assert run(SHORT) == code
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "shown"),
+    [
+        ({"differences": (), "fired": True}, 0, "It ends as the clean run does."),
+        ({}, 1, "doubled × 2: orders order_id=o-1"),
+        ({"fired": False}, 3, "The fault did not take place"),
+    ],
+)
+def test_a_replay_tells_one_scenario_and_ends_with_its_verdict(
+    check: Check, change: dict[str, Any], code: int, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [told, *_] = FAILED.failures
+    check.outcome = replace(FAILED, results=(replace(told, **change),), controls={})
+    check.printed = "printed by the handler"
+    assert run(f"{SHORT} --replay dies-after@1.2") == code
+    captured = capsys.readouterr()
+    assert "Step 1 of dies-after@1.2." in captured.out
+    assert shown in captured.out
+    assert captured.err == "printed by the handler\n"
+
+
+def test_the_printed_command_repeats_the_scenario(
+    check: Check, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check.outcome = FAILED
+    run(LONG)
+    lines = (line.strip() for line in capsys.readouterr().out.splitlines())
+    [command] = (line for line in lines if line.startswith("redelivery "))
+    before = check.subject
+    [told, *_] = FAILED.failures
+    check.outcome = replace(FAILED, results=(told,))
+    assert run(command.removeprefix("redelivery ")) == 1
+    assert check.subject == before
+    assert check.options == {"seed": 9, "only": ["redriven"], "replay": "dies-after@1.2"}
+
+
+def test_json_is_all_that_stdout_has(check: Check, capsys: pytest.CaptureFixture[str]) -> None:
+    check.outcome, check.printed = FAILED, "printed by the handler"
+    assert run(f"{SHORT} --json") == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["verdict"] == "failed"
+    assert captured.err == ""
+
+
+def test_all_mistakes_are_reported_together(
+    check: Check, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = (
+        "check app.handler --root nowhere --table x --table a:k --table a:k --items b=items.json "
+        "--env A --answer x --timeout soon --skip rain --only snow --json --replay poison@1"
+    )
+    assert run(line) == 2
+    assert check.subject is None
+    errors = capsys.readouterr().err.splitlines()
+    named = ["root", "event", "env", "table", "table", "items", "answer", "skip", "timeout"]
+    options = [error.removeprefix("error: --").split()[0].strip(":") for error in errors[:-1]]
+    assert sorted(options) == sorted([*named, "only", "replay"])
+    assert errors[-1] == "redelivery check --help lists the options"
+
+
+@pytest.mark.parametrize("line", ["check", "check app.handler --loud", "test", f"{SHORT} --seed x"])
+def test_a_wrong_command_is_a_usage_error(
+    check: Check, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(line) == 2
+    assert "Usage: redelivery" in capsys.readouterr().err
+
+
+def test_an_error_does_not_control_the_terminal(
+    check: Check, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check.outcome = SubjectError("\x1b[2J[bold]body")
+    run(SHORT)
+    assert capsys.readouterr().err == "error: \\x1b[2J[bold]body\n"
+
+
+@pytest.mark.parametrize("outcome", [PASSED, FAILED])
+def test_an_encoding_without_the_signs_does_not_fail(
+    check: Check, outcome: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    check.outcome = outcome
+    assert run(SHORT) == (0 if outcome is PASSED else 1)
+    sys.stdout.flush()
+    assert b"\\u2713" in written.getvalue()
+
+
+def test_the_faults_are_listed_with_their_meaning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("faults") == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert all(f"{fault} {MEANING[fault]}" in words for fault in Fault)
+
+
+def test_every_option_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check --help") == 0
+    assert "<class" not in capsys.readouterr().out

@@ -6,14 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
 
-from redelivery import Subject
-
 from emulator.embedded_aws import EmbeddedAws
 from lab.load.deployment import Deployed, deployed
 from lab.load.payments import Invocation, Kill, Payments, payments
 from lab.load.rest import wait_for_rest
 from lab.load.result import Result, result
 from lab.load.traffic import Batch, Traffic, body_of, send, warm_up
+from redelivery import Subject
 
 ORDERS_PER_KILL = 40
 WARM_UP = 100

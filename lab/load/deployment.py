@@ -14,11 +14,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
-from redelivery import Subject, Table
 
 from emulator.embedded_aws import ROOT, EmbeddedAws
 from lab.load.payments import REPORTS
 from lab.load.traffic import BATCH
+from redelivery import Subject, Table
 
 TIMEOUT_SECONDS = 15
 """Timeout of the function, and visibility timeout of the queue. The messages of a killed process

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from redelivery import Subject
-
 from lab.load.approach_run import Running, Site, running
 from lab.load.payments import Invocation
 from lab.load.traffic import BATCH, singles
+from redelivery import Subject
 
 ROUNDS = 16
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
-from redelivery import Subject
 
 from lab.load.deployment import Deployed
 from lab.load.payments import Payments
 from lab.load.traffic import Traffic, order_in
+from redelivery import Subject
 
 ORDER_ID = "order_id"
 CHARGE_ID = "charge_id"

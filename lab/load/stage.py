@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from redelivery import Subject
 from rich.console import Console
 
 from lab.load.approach_run import Site
@@ -13,6 +12,7 @@ from lab.load.result import Measured
 from lab.stores.servers import servers
 from lab.subjects import APPROACHES
 from once.ops.terminal.line_progress import step
+from redelivery import Subject
 
 Work = Callable[[str, Subject], str]
 """Measures an approach, by its name and its subject; returns the result in words."""

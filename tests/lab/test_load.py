@@ -5,18 +5,20 @@ from collections.abc import Mapping
 from io import StringIO
 
 import pytest
-from redelivery import Subject
+import typer
 from rich.console import Console
+from typer.testing import CliRunner
 
 from emulator.embedded_aws import EmbeddedAws
+from lab.__main__ import lab
 from lab.load.approach_run import ORDERS_PER_KILL, Site, kill_at, run_approach
-from lab.load.command import run_load
 from lab.load.payments import Kill, payments
 from lab.load.report import as_json
 from lab.load.result import Measured, Result, lost
 from lab.load.stage import Stage
 from lab.load.traffic import body_of, order_in, traffic
 from lab.subjects import APPROACHES, ORDERS
+from redelivery import Subject
 
 MESSAGES, DUPLICATES = 40, 12
 URLS = {"redis": "unix:///redis", "postgres": "postgresql:///lab"}
@@ -98,7 +100,9 @@ def test_once_has_to_be_clean_with_and_without_kills() -> None:
     assert as_json(measured)["approaches"]["once"]["ratio"] == 1.25
 
 
-@pytest.mark.parametrize("messages", [0, -1])
-def test_the_number_of_messages_is_positive(messages: int) -> None:
-    with pytest.raises(SystemExit, match="positive integer"):
-        run_load(messages, ["none"])
+@pytest.mark.parametrize("messages", ["0", "-1", "many"])
+def test_the_number_of_messages_is_a_positive_integer(messages: str) -> None:
+    command = typer.Typer()
+    command.command()(lab)
+    answer = CliRunner().invoke(command, env={"LOAD": messages})
+    assert (answer.exit_code, "LOAD" in answer.output) == (2, True)

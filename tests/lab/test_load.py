@@ -101,7 +101,10 @@ def test_once_has_to_be_clean_with_and_without_kills() -> None:
 
 
 @pytest.mark.parametrize("messages", ["0", "-1", "many"])
-def test_the_number_of_messages_is_a_positive_integer(messages: str) -> None:
+def test_the_number_of_messages_is_a_positive_integer(
+    messages: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lab.load.command.run_load", lambda *_: True)
     command = typer.Typer()
     command.command()(lab)
     answer = CliRunner().invoke(command, env={"LOAD": messages})

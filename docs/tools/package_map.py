@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
 BLOCK = "package map"
 
-FOLDERS = ("functions", "stacks", "demo", "emulator", "proof", "benchmarks")
+FOLDERS = ("functions", "stacks", "demo", "emulator", "lab", "proof", "benchmarks")
+KIT = "redelivery"
+"""The conformance kit, whose packages lie below `conformance/`."""
 LIBRARY_PARTS = ("once.cdk", "once.ops", "once.testing")
 BASE = "base"
 
@@ -45,10 +47,12 @@ def node_of(name: str, nodes: Iterable[str]) -> str | None:
 
 def folder_graph(root: Path) -> Graph:
     """Return the imports between the top-level folders, the library in its parts."""
-    nodes = ("once", *LIBRARY_PARTS, *FOLDERS)
+    nodes = ("once", *LIBRARY_PARTS, *FOLDERS, KIT)
     graph: Graph = {node: set() for node in nodes}
-    for folder in ("once", *FOLDERS):
-        for module, tree in modules(root / folder, root):
+    places = [*((root / folder, root) for folder in ("once", *FOLDERS))]
+    places.append((root / "conformance" / KIT, root / "conformance"))
+    for folder, above in places:
+        for module, tree in modules(folder, above):
             _add(graph, module, tree)
     return graph
 

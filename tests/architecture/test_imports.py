@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "demo.audit": ("demo.audit",),  # an audit that shares code with the shop shares its mistakes
     "demo": ("demo", "emulator", "stacks", "once"),
     # An approach reads like the article it comes from: the shared work, and nothing else of ours.
+    "conformance.redelivery": ("redelivery",),  # for consumers of any kind
     "lab.approaches.once": ("lab.approaches.checkout", "once"),
     "lab.approaches": ("lab.approaches.checkout",),
     "lab.load": ("lab", "redelivery", "once", "emulator"),
@@ -75,6 +76,12 @@ FORBIDDEN = {
         "from emulator import embedded_aws",
         "from .. import run",
     ],
+    "conformance.redelivery.check": [
+        "import once",
+        "def late():\n    from once.testing import InMemory",
+        "from lab.subjects import subject",
+        "from tests.in_memory import wait",
+    ],
     "lab.approaches.none": ["from once import Consumer", "from lab.approaches.none import process"],
     "lab.subjects": ["from demo import run", "from tests.in_memory import wait"],
     "demo.audit.__init__": ["from demo.payment_sandbox import PaymentFault"],
@@ -87,6 +94,7 @@ ALLOWED = {
     ],
     "stacks.service": ["from once.cdk import TableProps\nimport aws_cdk"],
     "once.cdk.functions.outbox_relay.handler": ["from once.outbox import stream_relay"],
+    "conformance.redelivery.check": ["from redelivery.report import Report\nimport boto3"],
     "lab.approaches.none": ["from lab.approaches.checkout import charge"],
     "lab.subjects": ["from redelivery import Subject\nfrom once.settings import Settings"],
     "demo.audit.mail": ["from demo.audit.evidence import Evidence\nfrom . import findings"],

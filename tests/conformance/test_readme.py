@@ -87,7 +87,7 @@ def test_a_command_of_the_quickstart_prints_what_is_shown(
 
 def test_with_its_key_the_corrected_handler_fails_as_the_page_says(folder: Path) -> None:
     tables = "--table orders:order_id --table stock:sku"
-    options = f"--event order.json {tables} --key order_id --only other-content"
+    options = f"--event order.json {tables} --key order_id --replay other-content"
     done = run(folder, f"redelivery check fixed.handler {options}")
     assert done.returncode == ExitCode.DIFFERENCE
     assert "lost: m1 with other content" in done.stdout
@@ -108,7 +108,7 @@ def test_the_example_with_a_store_finds_the_counter_that_counts_twice(
     exec(compile(example, "README.md", "exec"), names)
     subject: Subject = names["COUNTERS"]
     try:
-        report = check(replace(subject, root=tmp_path), only=["dies-after"])
+        report = check(replace(subject, root=tmp_path), replay="dies-after@1.1")
     finally:
         names["server"].shutdown()
     [result] = report.results

@@ -60,6 +60,7 @@ HANDLER = PublicHandler(
                 items=({"counter_id": "workflow_counter", "active_count": 0},),
             ),
         ),
+        repeatable=(_GRAPHQL,),
         answers=(Answer(_GRAPHQL, body={"data": {"updateDocument": {"ObjectKey": "a"}}}),),
         set_up=_create_state_machine,
         timeout_seconds=30,

@@ -49,5 +49,6 @@ HANDLER = PublicHandler(
         timeout_seconds=5,
         visibility_seconds=30,
         max_receives=2,
+        skip=("conflicted",),  # nothing writes to the table in a transaction
     ),
 )

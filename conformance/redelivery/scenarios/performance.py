@@ -13,6 +13,12 @@ from redelivery.world.world import World
 
 SOON_SECONDS = 30
 REDRIVE_SECONDS = 600
+_WITHOUT_FIELDS, _NO_JSON = "a neighbour without its fields", "a message that is not JSON"
+BESIDE = {
+    Fault.NEIGHBOUR_FAILS: Message(_WITHOUT_FIELDS, NEIGHBOUR, group=_WITHOUT_FIELDS),
+    Fault.POISON: Message(_NO_JSON, POISON, group=_NO_JSON),
+}
+"""The other message of the faults that have one."""
 
 
 def play(world: World, samples: Samples, scenario: Scenario) -> Outcome:
@@ -123,15 +129,12 @@ def _batch_answer_lost(run: Run, samples: Samples, _: Scenario) -> None:
     run.settle()
 
 
-def _beside(body: str, label: str) -> Callable[[Run, Samples, Scenario], None]:
-    def play_beside(run: Run, samples: Samples, scenario: Scenario) -> None:
-        run.plan.fired = True
-        other = Message(label, body, group=label)
-        order = [other, samples.first] if scenario.variant == "first" else [samples.first, other]
-        run.send(*order)
-        run.settle()
-
-    return play_beside
+def _beside(run: Run, samples: Samples, scenario: Scenario) -> None:
+    run.plan.fired = True
+    other = BESIDE[scenario.fault]
+    order = [other, samples.first] if scenario.variant == "first" else [samples.first, other]
+    run.send(*order)
+    run.settle()
 
 
 def _other_content(run: Run, samples: Samples, _: Scenario) -> None:
@@ -154,7 +157,6 @@ _PLAYS: Mapping[Fault, Callable[[Run, Samples, Scenario], None]] = {
     Fault.REDRIVEN: _redriven,
     Fault.AFTER_EXPIRY: _after_expiry,
     Fault.BATCH_ANSWER_LOST: _batch_answer_lost,
-    Fault.NEIGHBOUR_FAILS: _beside(NEIGHBOUR, "a neighbour without its fields"),
-    Fault.POISON: _beside(POISON, "a message that is not JSON"),
+    **dict.fromkeys(BESIDE, _beside),
     Fault.OTHER_CONTENT: _other_content,
 }

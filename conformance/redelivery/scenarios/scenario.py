@@ -14,6 +14,7 @@ _ON_READS = (Fault.DIES_BEFORE, Fault.REFUSED, Fault.THROTTLED, Fault.DEADLINE)
 _IN_A_BATCH = (
     *(Fault.DIES_BEFORE, Fault.DIES_AFTER, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.DEADLINE),
 )
+_NOT_ON_FIFO = (Fault.TWICE_IN_BATCH, Fault.IN_PARALLEL, Fault.DELIVERED_AGAIN)
 _MOST_INTERLEAVINGS = 24
 _VARIANTS = {
     Fault.BATCH: ("",),
@@ -88,12 +89,18 @@ def not_run(subject: Subject, found: Sequence[Scenario]) -> dict[Fault, str]:
         for fault in Fault
         if fault not in present
     }
-    return missing | dict.fromkeys(skipped(subject), "skipped on request")
+    return missing | excluded(subject)
 
 
-def skipped(subject: Subject) -> set[Fault]:
-    """Return the faults that the subject skips. Raises SubjectError for an unknown name."""
-    return {fault_named(name) for name in subject.skip}
+def excluded(subject: Subject) -> dict[Fault, str]:
+    """Return the faults that are not played for a subject, with the reason.
+
+    Raises:
+        SubjectError: the subject skips a fault of an unknown name.
+    """
+    once = dict.fromkeys(_NOT_ON_FIFO, "a FIFO queue delivers a message until it is deleted, once")
+    on_request = {fault_named(name): "skipped on request" for name in subject.skip}
+    return (once if subject.fifo else {}) | on_request
 
 
 def fault_named(name: str) -> Fault:

@@ -1,6 +1,7 @@
 """The source queue and its dead-letter queue, as an SQS mapping of Lambda reads them."""
 
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ _LONGEST_DELAY_SECONDS = 12 * 60 * 60
 """The longest visibility timeout of SQS."""
 
 _LARGEST_RECEIVE = 10
+_FIFO_WINDOW_SECONDS = 5 * 60
+"""The time in which a FIFO queue accepts a deduplication id once, deleted or not."""
 
 
 class SourceQueue:
@@ -21,14 +24,18 @@ class SourceQueue:
         self._subject, self._sqs, self._wait = subject, clients.sqs, wait
         self._url, self._dlq = queue_url(subject, SOURCE), queue_url(subject, DLQ)
         self._ids: dict[str, str] = {}
+        self._accepted: dict[str, tuple[float, str]] = {}
 
     def send(self, message: Message, *, as_id: str = "") -> str:
-        """Send a message, and return its id.
+        """Send a message, and return its id. A FIFO queue drops a copy within five minutes.
 
         Args:
             message: the message.
             as_id: the id of an earlier message, of which this is another delivery.
         """
+        since, known = self._accepted.get(message.body, (0.0, ""))
+        if self._subject.fifo and time.time() - since < _FIFO_WINDOW_SECONDS:
+            return known
         fifo = {
             "MessageGroupId": message.group,
             "MessageDeduplicationId": hashlib.sha256(message.body.encode()).hexdigest(),
@@ -41,6 +48,7 @@ class SourceQueue:
         )
         new = str(sent["MessageId"])
         self._ids[new] = as_id or new
+        self._accepted[message.body] = time.time(), self._ids[new]
         return self._ids[new]
 
     def receive(self) -> list[dict[str, Any]]:

@@ -229,8 +229,21 @@ NO_FINGERPRINT = PlantedBug(
     harmless=(Fault.DIES_AFTER, Fault.IN_PARALLEL, Fault.SENT_AGAIN, Fault.CONFLICTED),
 )
 
+FIRST_RECORD = PlantedBug(
+    Subject(
+        handler="first_record.handler",
+        events=[{"customer_id": "c-1", "address": "Elm Street 3"}],
+        root=HERE,
+        environment={"CUSTOMERS": "customers"},
+        tables=[Table("customers", "customer_id")],
+    ),
+    found_by={Fault.BATCH: Kind.LOST},
+    call="put_item",
+    harmless=(Fault.DELIVERED_AGAIN, Fault.SENT_AGAIN),
+)
+
 PLANTED = (
     *(MESSAGE_ID_KEY, LOOK_UP_FIRST, CLAIM_FIRST, COUNTER_BESIDE_PUT, DELETE_FIRST),
     *(SWALLOWED_ERRORS, CONFLICT_IS_DUPLICATE, SHORT_WINDOW, ANNOUNCE_FIRST, WRONG_IDENTIFIERS),
-    *(FRESH_CHARGE_KEY, NO_FINGERPRINT),
+    *(FRESH_CHARGE_KEY, NO_FINGERPRINT, FIRST_RECORD),
 )

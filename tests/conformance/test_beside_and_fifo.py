@@ -1,0 +1,41 @@
+"""Another message that a handler accepts, and what a FIFO queue does not deliver."""
+
+from pathlib import Path
+
+from redelivery.examination import examine
+from redelivery.faults import Fault
+from tests.conformance.handler_source import kinds, results, subject
+
+COUNTER = """
+    import boto3
+    import json
+
+    def handler(event, context):
+        for record in event["Records"]:
+            json.loads(record["body"])
+            boto3.resource("dynamodb", region_name="us-east-1").Table("orders").update_item(
+                Key={"order_id": "all"},
+                UpdateExpression="ADD orders :one",
+                ExpressionAttributeValues={":one": 1},
+            )
+"""
+
+
+def test_the_effect_of_another_message_that_is_accepted_is_no_difference(tmp_path: Path) -> None:
+    found = results(tmp_path, COUNTER, "neighbour-fails", "sent-again")
+    assert {name: kinds(result) for name, result in found.items()} == {
+        "neighbour-fails@first": [],
+        "neighbour-fails@last": [],
+        "sent-again": ["doubled"],
+    }
+
+
+def test_a_fifo_queue_delivers_no_copy_within_five_minutes(tmp_path: Path) -> None:
+    faults = ("sent-again", "delivered-again", "twice-in-batch", "in-parallel", "redriven")
+    found = examine(subject(tmp_path, COUNTER, fifo=True), only=faults)
+    assert {result.scenario: kinds(result) for result in found.results} == {
+        "sent-again": [],
+        "redriven": ["doubled"],
+    }
+    not_played = {Fault.DELIVERED_AGAIN, Fault.TWICE_IN_BATCH, Fault.IN_PARALLEL}
+    assert not_played <= found.not_run.keys()

@@ -1,0 +1,71 @@
+"""The kit finds the planted bug of each handler, and passes every sound handler."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from redelivery import Fault, Kind, Report, Subject, check
+from tests.conformance.handlers.planted_bugs import LOOK_UP_FIRST, PLANTED, PlantedBug
+from tests.conformance.handlers.sound_handlers import ANNOUNCE_AFTER, SOUND, UPSERT
+
+
+def findings(report: Report, fault: Fault) -> Iterator[tuple[Kind, str]]:
+    """Yield kind and call of each difference that a fault made."""
+    for result in report.of(fault):
+        for difference in result.differences if result.fired else ():
+            yield difference.kind, call_at(difference.site)
+
+
+def call_at(site: str) -> str:
+    """Return the name of the outermost method that is called at `file:line`; empty if none."""
+    path, _, line = site.rpartition(":")
+    if not path:
+        return ""
+    source = (Path(__file__).parent / "handlers" / "planted" / Path(path).name).read_text()
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    spans = [call for call in calls if call.lineno <= int(line) <= (call.end_lineno or 0)]
+    names = [call.func.attr for call in spans if isinstance(call.func, ast.Attribute)]
+    return names[0] if names else ""
+
+
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: str(bug.subject.handler))
+def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
+    report = check(bug.subject, only=[*bug.found_by, *bug.harmless])
+    for fault, kind in bug.found_by.items():
+        assert (kind, bug.call) in set(findings(report, fault)), fault
+    for fault in bug.harmless:
+        assert [r.scenario for r in report.of(fault) if not r.passed and r.fired] == [], fault
+        assert any(result.passed for result in report.of(fault)), fault
+
+
+@pytest.mark.parametrize("subject", SOUND, ids=lambda subject: str(subject.handler))
+def test_a_sound_handler_passes(subject: Subject) -> None:
+    report = check(subject)
+    assert [(r.scenario, r.differences) for r in report.failures] == []
+    assert report.passed
+
+
+def test_every_fault_finds_a_planted_bug() -> None:
+    assert {fault for bug in PLANTED for fault in bug.found_by} == set(Fault)
+
+
+@pytest.mark.parametrize(
+    ("subject", "fault", "kind"),
+    [
+        (replace(UPSERT, skip=()), Fault.OTHER_CONTENT, Kind.OVERWRITTEN),
+        (replace(ANNOUNCE_AFTER, repeatable=()), Fault.SENT_AGAIN, Kind.DOUBLED),
+    ],
+    ids=["skip", "repeatable"],
+)
+def test_a_declared_exception_is_needed(subject: Subject, fault: Fault, kind: Kind) -> None:
+    [failure] = check(subject, only=[fault]).failures
+    assert [difference.kind for difference in failure.differences] == [kind]
+
+
+def test_the_same_seed_gives_the_same_results() -> None:
+    faults = [Fault.IN_PARALLEL, Fault.DIES_AFTER]
+    first, second = (check(LOOK_UP_FIRST.subject, seed=7, only=faults).results for _ in range(2))
+    assert first == second

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from redelivery import Fault, Kind, Report, check
-from tests.conformance.handlers.planted_bugs import LOOK_UP_FIRST, PLANTED, PlantedBug
+from tests.conformance.handlers.bugs_at_calls import AT_CALLS
+from tests.conformance.handlers.bugs_in_delivery import IN_DELIVERY, LOOK_UP_FIRST
+from tests.conformance.handlers.planted_bug import PlantedBug
+
+PLANTED = (*AT_CALLS, *IN_DELIVERY)
 
 
 def findings(report: Report, fault: Fault) -> Iterator[tuple[Kind, str]]:

@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "conformance.redelivery": ("redelivery",),  # for consumers of any kind
     "lab.approaches.once": ("lab.approaches.checkout", "once"),
     "lab.approaches": ("lab.approaches.checkout",),
+    "lab.load": ("lab", "redelivery", "once", "emulator"),
     "lab": ("lab", "redelivery", "once"),
     "docs": ("docs",),  # its tools read sources and templates as text
 }

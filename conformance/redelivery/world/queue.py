@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from redelivery.boundary.call import FIFO_WINDOW_SECONDS
 from redelivery.messages import Message
 from redelivery.subject import Subject
 from redelivery.world.resources import ACCOUNT, DLQ, REGION, SOURCE, Clients, queue_url
@@ -13,8 +14,6 @@ _LONGEST_DELAY_SECONDS = 12 * 60 * 60
 """The longest visibility timeout of SQS."""
 
 _LARGEST_RECEIVE = 10
-_FIFO_WINDOW_SECONDS = 5 * 60
-"""The time in which a FIFO queue accepts a deduplication id once, deleted or not."""
 
 
 class SourceQueue:
@@ -24,6 +23,7 @@ class SourceQueue:
         self._subject, self._sqs, self._wait = subject, clients.sqs, wait
         self._url, self._dlq = queue_url(subject, SOURCE), queue_url(subject, DLQ)
         self._ids: dict[str, str] = {}
+        self._outstanding = 0
         self._accepted: dict[str, tuple[float, str]] = {}
 
     def send(self, message: Message, *, as_id: str = "") -> str:
@@ -34,7 +34,7 @@ class SourceQueue:
             as_id: the id of an earlier message, of which this is another delivery.
         """
         since, known = self._accepted.get(message.body, (0.0, ""))
-        if self._subject.fifo and time.time() - since < _FIFO_WINDOW_SECONDS:
+        if self._subject.fifo and time.time() - since < FIFO_WINDOW_SECONDS:
             return known
         fifo = {
             "MessageGroupId": message.group,
@@ -46,6 +46,7 @@ class SourceQueue:
             MessageAttributes=dict(message.attributes),
             **(fifo if self._subject.fifo else {}),
         )
+        self._outstanding += 1
         new = str(sent["MessageId"])
         self._ids[new] = as_id or new
         self._accepted[message.body] = time.time(), self._ids[new]
@@ -62,7 +63,10 @@ class SourceQueue:
         return [self._record(message) for message in answer.get("Messages", ())]
 
     def receive_later(self) -> list[dict[str, Any]]:
-        """Let time pass until a message is visible; return none if the queue is empty."""
+        """Let time pass until a message is visible; return none if the queue is empty.
+
+        The function may have deleted messages itself, so that fewer remain than were sent.
+        """
         seconds: float = self._subject.visibility_seconds + 1
         while self._hidden() and seconds <= _LONGEST_DELAY_SECONDS * 2:
             self._wait(seconds)
@@ -73,8 +77,14 @@ class SourceQueue:
 
     def delete(self, records: Sequence[dict[str, Any]]) -> None:
         """Delete what the function has acknowledged."""
+        self._outstanding -= len(records)
         for record in records:
             self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=record["receiptHandle"])
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every message that was sent has been acknowledged."""
+        return self._outstanding == 0
 
     def left(self) -> list[str]:
         """Return the bodies that are still in the queue."""

@@ -44,9 +44,9 @@ def pattern(shown: str) -> str:
 def _of_line(line: str) -> str:
     if line == "…":
         return r"(?:.*\n)*?"
-    words = map(re.escape, line.split())
+    words = [re.escape(word) for word in line.split()]
     if line.split(" ")[0] in set(Fault):  # a row: how many scenarios there are may change
-        words = (re.sub(r"^\d+$", r"\\d+", word) for word in words)
+        words = [re.sub(r"^\d+$", r"\\d+", word) for word in words]
     return r"\s*" + r"[ ]+".join(words).replace("…", ".*") + r"[ ]*\n"
 
 

@@ -122,7 +122,7 @@ def check(
     3: no verdict.
     """
     subject = subject_from(locals())
-    with isolated(output_shown=bool(replay)):
+    with isolated():
         report = run_check(subject, seed=seed, only=only, replay=replay)
     console = EscapingConsole(sys.stdout)
     if replay:

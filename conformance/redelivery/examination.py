@@ -81,6 +81,7 @@ def examine(
         missing = not_run(subject, every)
         if chosen:
             every = [scenario for scenario in every if scenario.fault in chosen]
+            missing = {fault: why for fault, why in missing.items() if fault in chosen}
         if replay:
             every = _named(replay, every)
         results = tuple(_result(shared, messages, scenario, clean, seed) for scenario in every)

@@ -94,7 +94,7 @@ class Redelivery:
         from redelivery.isolation import isolated
 
         try:
-            with isolated(output_shown=bool(replay)):
+            with isolated():
                 return run_check(self._rooted(subject), seed=seed, replay=replay)
         except SubjectError as error:
             wrong = str(error)

@@ -24,6 +24,7 @@ MAY_IMPORT = {
     # An approach reads like the article it comes from: the shared work, and nothing else of ours.
     "lab.approaches.once": ("lab.approaches.checkout", "once"),
     "lab.approaches": ("lab.approaches.checkout",),
+    "lab.load": ("lab", "redelivery", "once", "emulator"),
     "lab": ("lab", "redelivery", "once"),
     "docs": ("docs",),  # its tools read sources and templates as text
 }

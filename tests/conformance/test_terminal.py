@@ -32,6 +32,10 @@ def shown(report: Report, *, every_failure: bool = False, width: int = 80) -> st
         (UNTRUSTWORTHY, "NO VERDICT: this run judged its own controls wrongly (get-then-put)"),
         (IDLE, "NO VERDICT: no fault took place in a run of app.handler"),
         (replace(PASSED, controls={}), "NO VERDICT: this run had no controls"),
+        (
+            replace(IDLE, handler="a" * 90),
+            f"NO VERDICT: no fault took place in a run of {'a' * 90}",
+        ),
     ],
 )
 def test_the_last_line_is_the_verdict(report: Report, last: str) -> None:

@@ -108,8 +108,13 @@ class AwsRequest:
 
     def _one(self, content: Mapping[str, Any], operation: str) -> Sent:
         named = {k: v for k, v in content.items() if k not in (*_KEYS, *_TARGETS)}
-        identity = str(content.get("MessageDeduplicationId", ""))
-        return Sent(self._sent_to(operation), plain(named), identity)
+        return Sent(self._sent_to(operation), plain(named), self._identity(content))
+
+    def _identity(self, content: Mapping[str, Any]) -> str:
+        """Return a deduplication id. Without one, a FIFO queue takes the body's hash."""
+        body = content.get("MessageBody", content.get("Message", ""))
+        by_content = str(body) if self._resource.endswith(".fifo") else ""
+        return str(content.get("MessageDeduplicationId", by_content))
 
     def _sent_to(self, operation: str) -> str:
         name = operation.removesuffix("Batch")

@@ -1,10 +1,14 @@
 """One call that leaves the process, and what its caller may receive instead of an answer."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 Perform = Callable[[], Any]
+
+FIFO_WINDOW_SECONDS = 5 * 60
+"""The time in which a FIFO queue or topic accepts a deduplication id once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +18,8 @@ class Sent:
     Attributes:
         target: where to, for example `sqs receipts`.
         content: what, as JSON can hold it.
-        identity: a deduplication id, under which the receiver takes it once; empty without one.
+        identity: a deduplication id, under which the receiver takes it once in five minutes; empty
+            without one.
     """
 
     target: str
@@ -78,12 +83,13 @@ class Record:
     sites: dict[str, str] = field(default_factory=dict)
     acknowledged: int = 0
     late: list[str] = field(default_factory=list)
-    _identities: set[tuple[str, str]] = field(default_factory=set)
+    _identities: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def send(self, sent: Sent) -> None:
         """Record what was sent, unless its receiver has it already."""
+        known, now = (sent.target, sent.identity), time.time()
+        if now - self._identities.get(known, 0.0) < FIFO_WINDOW_SECONDS:
+            return
         if sent.identity:
-            if (sent.target, sent.identity) in self._identities:
-                return
-            self._identities.add((sent.target, sent.identity))
+            self._identities[known] = now
         self.sent.append(sent)

@@ -127,7 +127,8 @@ def _by_content(
 
 
 def _contents(rows: Collection, hidden: frozenset[str]) -> Counter[str]:
-    return Counter(repr(sorted(masked(row, hidden).items(), key=str)) for row in rows.rows)
+    contents = [repr(sorted(masked(row, hidden).items(), key=str)) for row in rows.rows]
+    return Counter(set(contents) if rows.repeatable else contents)
 
 
 def _is_number(value: Any) -> bool:

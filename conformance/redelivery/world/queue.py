@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from redelivery.boundary.call import FIFO_WINDOW_SECONDS
 from redelivery.messages import Message
 from redelivery.subject import Subject
 from redelivery.world.resources import ACCOUNT, DLQ, REGION, SOURCE, Clients, queue_url
@@ -13,8 +14,6 @@ _LONGEST_DELAY_SECONDS = 12 * 60 * 60
 """The longest visibility timeout of SQS."""
 
 _LARGEST_RECEIVE = 10
-_FIFO_WINDOW_SECONDS = 5 * 60
-"""The time in which a FIFO queue accepts a deduplication id once, deleted or not."""
 
 
 class SourceQueue:
@@ -34,7 +33,7 @@ class SourceQueue:
             as_id: the id of an earlier message, of which this is another delivery.
         """
         since, known = self._accepted.get(message.body, (0.0, ""))
-        if self._subject.fifo and time.time() - since < _FIFO_WINDOW_SECONDS:
+        if self._subject.fifo and time.time() - since < FIFO_WINDOW_SECONDS:
             return known
         fifo = {
             "MessageGroupId": message.group,

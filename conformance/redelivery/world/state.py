@@ -21,10 +21,12 @@ class Collection:
     Attributes:
         key: the columns that identify a row; empty if rows have no identity.
         rows: each a flat mapping from the path of a value, as `lines.0.sku`, to the value.
+        repeatable: whether equal rows count as one.
     """
 
     key: tuple[str, ...]
     rows: tuple[Row, ...]
+    repeatable: bool = False
 
 
 State = Mapping[str, Collection]
@@ -71,10 +73,11 @@ def _objects(bucket: str, s3: Any) -> Iterator[Row]:
 def _sent(subject: Subject, record: Record) -> dict[str, Collection]:
     rows: dict[str, list[Row]] = {}
     for sent in record.sent:
-        row, found = flat(sent.content), rows.setdefault(sent.target, [])
-        if row not in found or not is_repeatable(subject.repeatable, sent.target):
-            found.append(row)
-    return {target: Collection((), tuple(found)) for target, found in rows.items()}
+        rows.setdefault(sent.target, []).append(flat(sent.content))
+    return {
+        target: Collection((), tuple(found), is_repeatable(subject.repeatable, target))
+        for target, found in rows.items()
+    }
 
 
 def is_repeatable(repeatable: Iterable[str], target: str) -> bool:

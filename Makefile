@@ -10,7 +10,7 @@ PY := $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
 RUNTIME_LOCK := once/cdk/packaging/requirements.txt
-UNIT := tests $(addprefix --ignore=tests/, e2e integration emulator newcomer proof wheel)
+UNIT := tests $(addprefix --ignore=tests/, e2e integration emulator lab/test_load.py newcomer proof wheel)
 # Files of tests/once that take over three CPU seconds by themselves: simulations, storms, large bodies.
 SLOW := $(addprefix tests/once/, batch/test_group_cost.py batch/test_group_faults.py batch/test_group_storms.py batch/test_isolation_storm.py intake/test_original_message.py)
 # Python compiles what is imported; to compile all that is installed takes half of an installation.
@@ -21,7 +21,7 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup installed demo test check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
+.PHONY: help setup installed demo lab test check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ installed: $(VENV)/.ready $(AWS_VENV)/.ready node_modules/.ready
 
 demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (SCENARIO=outage|hostile|change, KEEP=1)
 	@$(PY) -m demo run
+
+lab: setup ## known ways to process an order once, under every fault (APPROACH=, FAULT=: one cell in words; LOAD=1000)
+	@$(PY) -m lab
 
 test: setup ## ruff, mypy --strict, and every test
 	@echo "ruff"   && $(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -58,7 +61,7 @@ coverage: setup ## the share of once/ that the tests without an embedded AWS run
 	printf '{"percent": %s}\n' "$$percent" | tee reports/coverage.json
 
 docs: synth ## redraw what follows from code and templates: package map, costs, pictures
-	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m demo.pictures
+	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m demo.pictures && $(PY) -m lab.matrix.picture
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes)
 	@$(PY) -m benchmarks

@@ -25,8 +25,9 @@ def lab(
         str, typer.Option(envvar="FAULT", help="Only this fault; empty for all.")
     ] = "",
     load: Annotated[
-        int, typer.Option(envvar="LOAD", help="Send so many messages through the embedded AWS.")
-    ] = 0,
+        int | None,
+        typer.Option(envvar="LOAD", min=1, help="Send so many orders through the embedded AWS."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Draws values and interleavings.")] = 1,
     draw: Annotated[
         bool, typer.Option("--picture", help="Write docs/img/lab.svg and its data, too.")
@@ -41,7 +42,7 @@ def lab(
     faults = [Fault(_known("fault", fault, list(Fault)))] if fault else list(Fault)
     if draw and (approach or fault):
         raise typer.BadParameter("the picture shows the whole matrix: leave out approach and fault")
-    if load:
+    if load is not None:
         raise typer.Exit(0 if _under_load(load, names) else 1)
     try:
         if approach and fault:

@@ -148,6 +148,7 @@ APPROACHES = {
         Approach(
             "item_condition", _with_tables(Table("orders", key="customer_id", sort_key="order_id"))
         ),
+        Approach("provider_key", _with_tables(_ORDERS_TABLE)),
         Approach("powertools_default", _IDEMPOTENCY),
         Approach("powertools_advised", _IDEMPOTENCY),
         Approach("once", _once),

@@ -21,7 +21,7 @@ if NODE.exists():  # the locked version, not another one of this machine
 TOGETHER = {
     "aws": (
         *("tests/e2e", "tests/integration", "tests/emulator", "tests/demo/payment_sandbox"),
-        *("tests/demo/test_", "tests/proof/test_soak.py"),
+        *("tests/demo/test_", "tests/proof/test_soak.py", "tests/lab/test_load"),
     ),
     "wheel": ("tests/wheel", "tests/newcomer"),
     "templates": ("tests/stacks", "tests/cdk", "tests/architecture"),

@@ -5,6 +5,7 @@ import datetime as dt
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from redelivery.boundary.aws import UnreadableRequest
 from redelivery.boundary.sockets import ConnectionRefused
 from redelivery.faults import Fault
 from redelivery.judgement.verdict import Expectation, judge, remarks
@@ -75,12 +76,13 @@ def examine(
         clean = _clean(shared, messages, seed)
         every = [
             scenario
-            for scenario in scenarios(clean.calls, messages, seed)
+            for scenario in scenarios(clean.calls, messages, seed, fifo=subject.fifo)
             if scenario.fault not in excluded(subject)
         ]
         missing = not_run(subject, every)
         if chosen:
             every = [scenario for scenario in every if scenario.fault in chosen]
+            missing = {fault: why for fault, why in missing.items() if fault in chosen}
         if replay:
             every = _named(replay, every)
         results = tuple(_result(shared, messages, scenario, clean, seed) for scenario in every)
@@ -93,6 +95,8 @@ def _connections_explained() -> Iterator[None]:
         yield
     except ConnectionRefused as error:
         raise SubjectError(str(error)) from error
+    except UnreadableRequest as error:
+        raise RuntimeError(f"the kit cannot read the request {error}") from error
 
 
 def _clean(shared: World, messages: Samples, seed: int) -> Clean:

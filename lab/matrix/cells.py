@@ -1,7 +1,7 @@
 """Cells of the matrix: what the scenarios of one fault showed of one approach."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -46,10 +46,10 @@ class Cell:
         return cls(**{**values, "verdict": Verdict(values["verdict"]), "counts": counts})
 
 
-def cells_of(report: Report) -> dict[Fault, Cell]:
-    """Return a cell for each fault that the report mentions, in the order of the faults."""
+def cells_of(report: Report, faults: Collection[Fault] = tuple(Fault)) -> dict[Fault, Cell]:
+    """Return a cell for each of the faults that the report mentions."""
     mentioned = {result.fault for result in report.results} | set(report.not_run)
-    return {fault: _cell(report, fault) for fault in Fault if fault in mentioned}
+    return {fault: _cell(report, fault) for fault in faults if fault in mentioned}
 
 
 def _cell(report: Report, fault: Fault) -> Cell:

@@ -49,7 +49,7 @@ def run_all(names: Sequence[str], faults: Collection[Fault], seed: int) -> Itera
 
     Args:
         names: the approaches.
-        faults: the faults to run; empty for all.
+        faults: the faults to run.
         seed: draws values and interleavings.
     """
     with ExitStack() as stack:
@@ -71,7 +71,7 @@ def run_one(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Run:
 
     Args:
         name: the approach.
-        faults: the faults to run; empty for all.
+        faults: the faults to run.
         seed: draws values and interleavings.
         urls: the servers that it needs, by name.
     """
@@ -83,7 +83,7 @@ def run_one(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Run:
     except Exception as error:  # the other approaches are checked all the same
         traceback.print_exc()
         return Run(name, error=f"the check failed: {error!r}", seconds=time.monotonic() - started)
-    return Run(name, cells_of(report), _doubt(report), time.monotonic() - started)
+    return Run(name, cells_of(report, faults), _doubt(report), time.monotonic() - started)
 
 
 def report_of(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Report:

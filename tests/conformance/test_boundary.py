@@ -165,3 +165,32 @@ def test_a_thread_that_outlives_the_answer_is_frozen(tmp_path: Path) -> None:
     joined = source.replace(started, f"thread = {started[:-8]}; thread.start(); thread.join()")
     assert joined != source
     assert kinds(results(tmp_path, joined, "redriven")["redriven"]) == []
+
+
+def test_a_message_sent_twice_meets_itself_under_another_id(tmp_path: Path) -> None:
+    source = """
+        import boto3, json, requests
+        orders = boto3.resource("dynamodb").Table("orders")
+        def handler(event, context):
+            for record in event["Records"]:
+                body = json.loads(record["body"])
+                if "Item" in orders.get_item(Key={"order_id": body["order_id"]}):
+                    continue
+                key = {"Idempotency-Key": record["messageId"]}
+                requests.post("https://pay.example/c", headers=key)
+                orders.put_item(Item=body)
+    """
+    found = results(tmp_path, source, "in-parallel")
+    doubled = {name for name, result in found.items() if kinds(result) == ["doubled"]}
+    assert "in-parallel@sent-twice-2" in doubled
+    assert all("sent-twice" in name for name in doubled)
+
+
+def test_a_request_that_the_kit_cannot_read_is_not_the_handlers_error(tmp_path: Path) -> None:
+    call = "orders.meta.client.transact_write_items(TransactItems=[7])"
+    swallowed = f"""try:
+                {call}
+            except Exception:
+                pass"""
+    with pytest.raises(RuntimeError, match=r"cannot read the request dynamodb\.TransactWriteItems"):
+        examine(subject(tmp_path, PUT.format(before="", call=swallowed)))

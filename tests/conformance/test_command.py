@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
+import re
 import shlex
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +15,7 @@ import pytest
 
 from redelivery import MEANING, Answer, Fault, Report, Subject, SubjectError, Table
 from redelivery.command import main
+from tests.architecture.imports import ROOT
 from tests.conformance.reports import FAILED, IDLE, PASSED, UNTRUSTWORTHY
 
 SHORT = "check app.handler --event order.json --table orders:order_id"
@@ -31,11 +35,9 @@ class Check:
         self.outcome: Report | BaseException = PASSED
         self.subject: Subject | None = None
         self.options: dict[str, Any] = {}
-        self.printed = ""
 
     def __call__(self, subject: Subject, **options: Any) -> Report:
         self.subject, self.options = subject, options
-        print(self.printed)  # noqa: T201, as a handler does
         if isinstance(self.outcome, BaseException):
             raise self.outcome
         return self.outcome
@@ -131,12 +133,10 @@ def test_a_replay_tells_one_scenario_and_ends_with_its_verdict(
 ) -> None:
     [told, *_] = FAILED.failures
     check.outcome = replace(FAILED, results=(replace(told, **change),), controls={})
-    check.printed = "printed by the handler"
     assert run(f"{SHORT} --replay dies-after@1.2") == code
-    captured = capsys.readouterr()
-    assert "Step 1 of dies-after@1.2." in captured.out
-    assert shown in captured.out
-    assert captured.err == "printed by the handler\n"
+    text = capsys.readouterr().out
+    assert "Step 1 of dies-after@1.2." in text
+    assert shown in text
 
 
 def test_the_printed_command_repeats_the_scenario(
@@ -155,7 +155,7 @@ def test_the_printed_command_repeats_the_scenario(
 
 
 def test_json_is_all_that_stdout_has(check: Check, capsys: pytest.CaptureFixture[str]) -> None:
-    check.outcome, check.printed = FAILED, "printed by the handler"
+    check.outcome = FAILED
     assert run(f"{SHORT} --json") == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["verdict"] == "failed"
@@ -215,3 +215,18 @@ def test_the_faults_are_listed_with_their_meaning(capsys: pytest.CaptureFixture[
 def test_every_option_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check --help") == 0
     assert "<class" not in capsys.readouterr().out
+
+
+def test_a_person_is_told_that_a_check_runs(
+    check: Check, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert run(SHORT) == 0
+    assert capsys.readouterr().err == "checking app.handler …\n"
+
+
+def test_the_module_is_the_command() -> None:
+    arguments = [sys.executable, "-m", "redelivery", "--version"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "conformance")}
+    printed = subprocess.check_output(arguments, env=environment, text=True)
+    assert re.fullmatch(r"redelivery \d+\.\d+\.\d+\n", printed)

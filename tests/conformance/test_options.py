@@ -21,7 +21,7 @@ PAY = "https://pay.example/v1/charges"
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with files that options name."""
-    (tmp_path / "stock.json").write_text('[{"sku": "a", "price": 1.5}]')
+    (tmp_path / "stock.json").write_text('[{"sku": "a", "price": 1.1}]')
     (tmp_path / "one.json").write_text('{"sku": "a"}')
     (tmp_path / "page.html").write_text("<p>paid</p>")
     monkeypatch.chdir(tmp_path)
@@ -68,7 +68,7 @@ def test_a_duration_is_read(text: str, seconds: int) -> None:
 
 
 def test_items_have_decimals_since_boto3_takes_no_floats() -> None:
-    assert parse_items("stock=stock.json") == ("stock", [{"sku": "a", "price": Decimal("1.5")}])
+    assert parse_items("stock=stock.json") == ("stock", [{"sku": "a", "price": Decimal("1.1")}])
 
 
 @pytest.mark.parametrize(

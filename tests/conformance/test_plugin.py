@@ -20,9 +20,8 @@ from tests.conformance import reports
 def check(subject, **options):
     with Path("checks").open("a") as checks:
         print(subject.handler, subject.root, *subject.events, options, file=checks)
-    print("printed by the handler")
     if subject.handler == "WRONG":
-        raise SubjectError("module app has no function WRONG")
+        raise SubjectError("the sample is \\x1b[31mred")
     report = getattr(reports, subject.handler)
     return reports.of_scenario(report, options["replay"]) if options["replay"] else report
 
@@ -128,7 +127,6 @@ def test_a_failure_is_the_report_of_its_fault_without_a_traceback(failed: Run) -
     assert "conflicted" not in message
     assert "dies-before" in failed.message("test_all")
     assert "pytest_plugin.py" not in failed.output
-    assert "printed by the handler" not in failed.output
 
 
 def test_a_subject_is_checked_once_a_session_and_seed(failed: Run) -> None:
@@ -153,7 +151,7 @@ def test_junit_has_the_scenarios_and_those_that_fired(failed: Run) -> None:
     [
         ("UNTRUSTWORTHY", "NO VERDICT: this run judged its own controls wrongly"),
         ("IDLE", "NO VERDICT: no fault took place"),
-        ("WRONG", "WRONG: module app has no function WRONG"),
+        ("WRONG", "WRONG: the sample is \\x1b[31mred"),
     ],
 )
 def test_without_a_verdict_no_fault_passes(report: str, reason: str, tmp_path: Path) -> None:

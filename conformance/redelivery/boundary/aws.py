@@ -17,6 +17,11 @@ from redelivery.boundary.aws_requests import AwsRequest, Names
 from redelivery.boundary.call import Call, Failures, Record
 from redelivery.boundary.threads import current
 
+
+class UnreadableRequest(BaseException):
+    """The kit does not understand a request. No Exception: a handler would handle it."""
+
+
 _call = BaseClient._make_api_call  # type: ignore[attr-defined]
 
 _THROTTLED = {"dynamodb": "ProvisionedThroughputExceededException"}
@@ -47,7 +52,11 @@ def intercepted(names: Names) -> Iterator[None]:
                 answers[key] = answer
             return answer
 
-        return invocation.make(_described(request), perform, _failures(client, request))
+        try:
+            described = _described(request)
+        except Exception as error:
+            raise UnreadableRequest(f"{request.name}: {error!r}") from error
+        return invocation.make(described, perform, _failures(client, request))
 
     with patch.object(BaseClient, "_make_api_call", call):
         yield
@@ -69,6 +78,7 @@ def _described(request: AwsRequest) -> Call:
 
 
 def _remember(record: Record, request: AwsRequest, answer: Any) -> None:
+    record.requeued += request.requeues
     for sent in request.sent(answer):
         record.send(sent)
 

@@ -136,7 +136,7 @@ Replay = Annotated[
     str,
     _option(
         "replay",
-        "Run one scenario and tell it step by step; the handler's own output goes to stderr.",
+        "Run one scenario and tell it step by step.",
         _SCENARIOS,
         "SCENARIO",
     ),

@@ -8,7 +8,7 @@ from redelivery.faults import Fault
 from redelivery.messages import NEIGHBOUR, POISON, Message, Samples
 from redelivery.scenarios.interleaving import Turns, Work
 from redelivery.scenarios.run import Outcome, Run
-from redelivery.scenarios.scenario import Scenario
+from redelivery.scenarios.scenario import SENT_TWICE, Scenario
 from redelivery.world.world import World
 
 SOON_SECONDS = 30
@@ -62,7 +62,9 @@ def _twice_in_batch(run: Run, samples: Samples, _: Scenario) -> None:
 
 def _in_parallel(run: Run, samples: Samples, scenario: Scenario) -> None:
     run.send(samples.first)
-    if not run.world.subject.fifo:
+    if scenario.variant == SENT_TWICE:
+        run.send(samples.first)
+    elif not run.world.subject.fifo:
         run.send_copy(samples.first)
     # A FIFO queue delivers the one message again when its visibility timeout ends too early.
     records = (run.queue.receive() * 2)[:2]

@@ -92,11 +92,15 @@ class Run:
     def settle(self) -> None:
         """Deliver until nothing comes back."""
         for _ in range(MOST_DELIVERIES):
-            records = self.queue.receive() or self.queue.receive_later()
+            at_rest = self.queue.is_settled and not self.record.requeued
+            records = [] if at_rest else self._received()
             self._at_rest = not records
             if not records:
                 return
             self.deliver(records)
+
+    def _received(self) -> list[dict[str, Any]]:
+        return self.queue.receive() or self.queue.receive_later()
 
     def deliver(self, records: list[dict[str, Any]]) -> None:
         """Deliver one batch, and acknowledge what the function says."""

@@ -11,11 +11,13 @@ from redelivery.scenarios.interleaving import schedules
 from redelivery.subject import Subject, SubjectError
 
 _ON_READS = (Fault.DIES_BEFORE, Fault.REFUSED, Fault.THROTTLED, Fault.DEADLINE)
-_IN_A_BATCH = (
-    *(Fault.DIES_BEFORE, Fault.DIES_AFTER, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.DEADLINE),
-)
+# To die before a call of a batch is to die after the one before it.
+_IN_A_BATCH = (Fault.DIES_AFTER, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.DEADLINE)
+SENT_TWICE = "sent-twice"
+"""The second message of `in-parallel` was sent by the producer and has its own MessageId."""
+
 _NOT_ON_FIFO = (Fault.TWICE_IN_BATCH, Fault.DELIVERED_AGAIN)
-_MOST_INTERLEAVINGS = 24
+_MOST_INTERLEAVINGS = 20
 _VARIANTS = {
     Fault.BATCH: ("",),
     Fault.TWICE_IN_BATCH: ("",),
@@ -51,7 +53,7 @@ class Scenario:
         """The name: `dies-after@1.3` is at the third call of one message."""
         if self.fault.at_a_call:
             return f"{self.fault}@{self.messages}.{self.at[0]}"
-        place = self.variant or ",".join(map(str, self.at))
+        place = "-".join(filter(None, [self.variant, ",".join(map(str, self.at))]))
         return f"{self.fault}@{place}" if place else str(self.fault)
 
 
@@ -63,11 +65,14 @@ class CleanCalls:
     two: Sequence[Call]
 
 
-def scenarios(calls: CleanCalls, samples: Samples, seed: int) -> list[Scenario]:
+def scenarios(calls: CleanCalls, samples: Samples, seed: int, *, fifo: bool) -> list[Scenario]:
     """Return every scenario that a handler's calls give, the simple ones first."""
     found = [*_at_calls(calls.one, 1, AT_A_CALL), *_deliveries(samples)]
     changes = schedules(len(calls.one), _MOST_INTERLEAVINGS, random.Random(seed).sample)
     found += [Scenario(Fault.IN_PARALLEL, at=at) for at in changes]
+    if not fifo:
+        singles = [at for at in changes if len(at) == 1]
+        found += [Scenario(Fault.IN_PARALLEL, at=at, variant=SENT_TWICE) for at in singles]
     if samples.second is not None:
         found += _at_calls(calls.two, 2, _IN_A_BATCH)
     return found

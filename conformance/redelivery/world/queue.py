@@ -23,6 +23,7 @@ class SourceQueue:
         self._subject, self._sqs, self._wait = subject, clients.sqs, wait
         self._url, self._dlq = queue_url(subject, SOURCE), queue_url(subject, DLQ)
         self._ids: dict[str, str] = {}
+        self._outstanding = 0
         self._accepted: dict[str, tuple[float, str]] = {}
 
     def send(self, message: Message, *, as_id: str = "") -> str:
@@ -45,6 +46,7 @@ class SourceQueue:
             MessageAttributes=dict(message.attributes),
             **(fifo if self._subject.fifo else {}),
         )
+        self._outstanding += 1
         new = str(sent["MessageId"])
         self._ids[new] = as_id or new
         self._accepted[message.body] = time.time(), self._ids[new]
@@ -61,7 +63,10 @@ class SourceQueue:
         return [self._record(message) for message in answer.get("Messages", ())]
 
     def receive_later(self) -> list[dict[str, Any]]:
-        """Let time pass until a message is visible; return none if the queue is empty."""
+        """Let time pass until a message is visible; return none if the queue is empty.
+
+        The function may have deleted messages itself, so that fewer remain than were sent.
+        """
         seconds: float = self._subject.visibility_seconds + 1
         while self._hidden() and seconds <= _LONGEST_DELAY_SECONDS * 2:
             self._wait(seconds)
@@ -72,8 +77,14 @@ class SourceQueue:
 
     def delete(self, records: Sequence[dict[str, Any]]) -> None:
         """Delete what the function has acknowledged."""
+        self._outstanding -= len(records)
         for record in records:
             self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=record["receiptHandle"])
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every message that was sent has been acknowledged."""
+        return self._outstanding == 0
 
     def left(self) -> list[str]:
         """Return the bodies that are still in the queue."""

@@ -1,0 +1,1 @@
+"""Approaches under load on the embedded AWS."""

@@ -1,0 +1,119 @@
+"""Traffic of a load run: orders, of which some are sent twice."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from redelivery import Subject
+
+BATCH = 10
+DUPLICATES = 0.3
+"""Share of the orders that are sent twice: half of them at once, half later."""
+
+_THREADS = 4
+_ORDER = re.compile(r"\b(?:warm|single|twice)-\d+\b")
+_SAMPLE_ORDER = re.compile(r'"order_id": "([^"]+)"')
+
+Batch = tuple[str, ...]
+"""Order ids of messages that are sent in one call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Messages, by their order ids.
+
+    Attributes:
+        orders: the distinct orders.
+        first: the batches that are sent at first. The two copies of an order that is sent twice at
+            once are in two consecutive batches: two invocations process them concurrently.
+        later: the batches of second copies that are sent when the queue is empty.
+    """
+
+    orders: tuple[str, ...]
+    first: tuple[Batch, ...]
+    later: tuple[Batch, ...]
+
+    @property
+    def duplicates(self) -> int:
+        """Number of second copies."""
+        return sum(map(len, (*self.first, *self.later))) - len(self.orders)
+
+
+def traffic(messages: int, seed: int = 0) -> Traffic:
+    """Return the messages of a number of orders."""
+    twice = _orders("twice", round(messages * DUPLICATES))
+    single = _orders("single", messages - len(twice))
+    at_once, later = _batches(twice[::2]), _batches(twice[1::2])
+    groups = [[batch] for batch in (*_batches(single), *later)]
+    groups += [[batch, batch] for batch in at_once]
+    Random(seed).shuffle(groups)  # noqa: S311
+    return Traffic((*single, *twice), tuple(batch for group in groups for batch in group), later)
+
+
+def warm_up(messages: int) -> tuple[Batch, ...]:
+    """Return batches of orders that are not counted."""
+    return _batches(_orders("warm", messages))
+
+
+def singles(first: int, messages: int) -> tuple[Batch, ...]:
+    """Return batches of orders that are sent once, from a number on."""
+    return _batches(_orders("single", messages, first))
+
+
+def body_of(subject: Subject) -> Callable[[str], str]:
+    """Return a function that writes the body of an order's message, after the subject's sample."""
+    sample = json.dumps(subject.events[0])
+    found = _SAMPLE_ORDER.search(sample)
+    if found is None:
+        raise ValueError(f"no order_id in the sample {sample}")
+    parts = re.split(rf"\b{re.escape(found[1])}\b", sample)
+    return lambda order: order.join(parts)
+
+
+def order_in(text: str) -> str:
+    """Return the order id in a message or a request, whatever its form."""
+    found = _ORDER.search(text)
+    if found is None:
+        raise ValueError(f"no order of the load run in {text[:200]!r}")
+    return found.group()
+
+
+def send(
+    sqs: Any, url: str, batches: Sequence[Batch], body: Callable[[str], str], *, fifo: bool
+) -> None:
+    """Send batches concurrently, in about their order.
+
+    Args:
+        sqs: the client.
+        url: of the queue.
+        batches: the order ids.
+        body: returns the body of an order's message; the same order gives the same body.
+        fifo: whether the queue is a FIFO queue; each order is then a message group.
+
+    Raises:
+        RuntimeError: SQS did not accept a message.
+    """
+
+    def send_one(batch: Batch) -> None:
+        entries = [
+            {"Id": str(n), "MessageBody": body(order)} | ({"MessageGroupId": order} if fifo else {})
+            for n, order in enumerate(batch)
+        ]
+        answer = sqs.send_message_batch(QueueUrl=url, Entries=entries)
+        if answer.get("Failed"):
+            raise RuntimeError(f"SQS did not accept messages: {answer['Failed']}")
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(send_one, batches))
+
+
+def _orders(kind: str, count: int, first: int = 0) -> list[str]:
+    return [f"{kind}-{n}" for n in range(first, first + count)]
+
+
+def _batches(orders: Sequence[str]) -> tuple[Batch, ...]:
+    return tuple(tuple(orders[n : n + BATCH]) for n in range(0, len(orders), BATCH))

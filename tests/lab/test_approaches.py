@@ -1,0 +1,135 @@
+"""Cells whose verdict follows from what an approach is, checked with the real stores."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.__main__ import main
+from lab.matrix.cells import Verdict
+from lab.matrix.runs import run_one
+from lab.stores.servers import SERVERS, servers
+from lab.subjects import APPROACHES
+from redelivery import Fault, Kind
+
+LOST, DOUBLED, DEAD_LETTERED = Kind.LOST, Kind.DOUBLED, Kind.DEAD_LETTERED
+PASSED: frozenset[Kind] = frozenset()
+
+CELLS: dict[str, dict[Fault, set[Kind] | frozenset[Kind]]] = {
+    "none": {Fault.POISON: PASSED, Fault.SENT_AGAIN: {DOUBLED}},
+    "message_id": {Fault.DELIVERED_AGAIN: PASSED, Fault.SENT_AGAIN: {DOUBLED}},
+    "get_then_put": {Fault.SENT_AGAIN: PASSED, Fault.CONFLICTED: {DOUBLED}},
+    "claim_first": {Fault.SENT_AGAIN: PASSED, Fault.ANSWER_LOST_RETRIED: {LOST}},
+    "work_first": {Fault.ANSWER_LOST_RETRIED: PASSED, Fault.BATCH_ANSWER_LOST: PASSED},
+    "postgres_unique": {
+        Fault.TWICE_IN_BATCH: PASSED,
+        # The clean-up job has deleted the key: the order's own key refuses the row, after a charge.
+        Fault.AFTER_EXPIRY: {DOUBLED, DEAD_LETTERED},
+    },
+    "redis_short": {Fault.SENT_AGAIN: PASSED, Fault.REDRIVEN: {DOUBLED}},
+    "redis_long": {Fault.REDRIVEN: PASSED, Fault.AFTER_EXPIRY: {DOUBLED}},
+    "fifo_window": {Fault.SENT_AGAIN: PASSED, Fault.REDRIVEN: {DOUBLED}},
+    "item_condition": {Fault.AFTER_EXPIRY: PASSED, Fault.CONFLICTED: {LOST}},
+    "provider_key": {Fault.REDRIVEN: PASSED, Fault.AFTER_EXPIRY: {DOUBLED}},
+    "powertools_default": {Fault.DELIVERED_AGAIN: PASSED, Fault.REDRIVEN: {DOUBLED}},
+    "powertools_advised": {Fault.OTHER_CONTENT: PASSED, Fault.CONFLICTED: {DOUBLED}},
+    "once": dict.fromkeys(
+        (Fault.CONFLICTED, Fault.TIMED_OUT, Fault.AFTER_EXPIRY, Fault.OTHER_CONTENT), PASSED
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def urls() -> Iterator[dict[str, str]]:
+    with servers(SERVERS) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _without_self_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The conformance kit's own tests have it."""
+    monkeypatch.setattr("redelivery.self_check.self_check", lambda: {"control": True})
+
+
+# An approach that reads like its article leaves a connection to be closed when it is collected.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", CELLS)
+def test_known_cells(name: str, urls: dict[str, str]) -> None:
+    run = run_one(name, list(CELLS[name]), 1, urls)
+    assert run.error == ""
+    assert {fault: set(cell.counts) for fault, cell in run.cells.items()} == CELLS[name]
+    assert all(cell.fired for cell in run.cells.values())
+
+
+def test_every_approach_has_a_known_cell_and_a_file() -> None:
+    files = {path.stem for path in Path("lab/approaches").glob("*.py")}
+    assert set(CELLS) == set(APPROACHES) == files - {"__init__", "checkout"}
+
+
+def test_a_fault_that_does_not_apply_is_not_run(urls: dict[str, str]) -> None:
+    cell = run_one("postgres_unique", [Fault.CONFLICTED], 1, urls).cells[Fault.CONFLICTED]
+    assert (cell.verdict, cell.reason) == (
+        Verdict.NOT_RUN,
+        "the handler does not write to DynamoDB",
+    )
+
+
+def test_a_run_with_wrong_controls_is_no_evidence(
+    monkeypatch: pytest.MonkeyPatch, urls: dict[str, str]
+) -> None:
+    monkeypatch.setattr("redelivery.self_check.self_check", lambda: {"get_then_put": False})
+    run = run_one("none", [Fault.POISON], 1, urls)
+    assert run.error == "the conformance kit misjudged its controls: get_then_put"
+
+
+def lab(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["lab", *arguments])
+    monkeypatch.setattr("lab.__main__.end_on_signals", lambda: None)
+    with pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+def test_a_cell_is_told_step_by_step(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("APPROACH", "claim_first")
+    monkeypatch.setenv("FAULT", "answer-lost-retried")
+    assert lab(monkeypatch) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("claim_first, answer-lost-retried: the answer is lost")
+    assert "1 of 2 scenarios fail" in text
+    steps = re.findall(r"^ +\d+\. (.+)$", text, re.MULTILINE)
+    assert steps[0] == "SQS delivers m1 to process 1"
+    assert steps[-1] == "SQS deletes m1"
+    assert "lost: orders order_id=o-1 (lab/approaches/checkout.py:" in text
+
+
+def test_a_cell_that_passes_is_told_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lab(monkeypatch, "--approach", "none", "--fault", "poison") == 0
+    text = capsys.readouterr().out
+    assert "all 2 scenarios end as without a fault" in text
+    assert text.rstrip().splitlines()[-1].startswith(("No difference", "remark: "))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "known"),
+    [(["--approach", "nonesuch"], "claim_first"), (["--fault", "nonesuch"], "dies-before")],
+)
+def test_an_unknown_name_is_refused_with_those_that_exist(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    known: str,
+) -> None:
+    assert lab(monkeypatch, *arguments) == 2
+    error = capsys.readouterr().err
+    assert "nonesuch" in error
+    assert known in error
+
+
+def test_the_picture_needs_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lab(monkeypatch, "--picture", "--approach", "once") == 2

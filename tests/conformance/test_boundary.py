@@ -194,3 +194,19 @@ def test_a_request_that_the_kit_cannot_read_is_not_the_handlers_error(tmp_path: 
                 pass"""
     with pytest.raises(RuntimeError, match=r"cannot read the request dynamodb\.TransactWriteItems"):
         examine(subject(tmp_path, PUT.format(before="", call=swallowed)))
+
+
+def test_a_repeated_upload_has_its_body(tmp_path: Path) -> None:
+    source = """
+        import boto3
+
+        def handler(event, context):
+            for record in event["Records"]:
+                boto3.client("s3", region_name="us-east-1").put_object(
+                    Bucket="files", Key=record["body"], Body=record["body"]
+                )
+    """
+    found = results(tmp_path, source, "answer-lost-retried", buckets=["files"], tables=())
+    assert {name: kinds(result) for name, result in found.items()} == {
+        "answer-lost-retried@1.1": []
+    }

@@ -5,6 +5,7 @@ messages" if the producer repeats a send within the 5-minute deduplication inter
 Promises: no duplicate from the producer's retries within five minutes.
 Leaves out, in its own words: sends after the interval, and a consumer that fails between its work
 and the deletion of the message; the visibility timeout then makes the message available again.
+After a failure the rest of the batch is reported as failed, as Lambda's guide advises for FIFO.
 """
 
 import json
@@ -17,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 def lambda_handler(event: dict[str, Any], _: Any) -> Any:
-    """Process a batch of orders. After a failure the rest of the batch waits, to keep its order."""
+    """Process a batch of orders. After a failure the rest waits, to keep the order of messages."""
     records = event["Records"]
     for position, record in enumerate(records):
         try:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from emulator.child_processes import ProcessFailed
-from emulator.embedded_aws import ROOT, embedded_aws
+from emulator.embedded_aws import embedded_aws
 from lab.load import report
 from lab.load.approach_run import Site, run_approach, running
 from lab.load.overhead import overhead
@@ -15,7 +15,6 @@ from lab.load.traffic import traffic
 from lab.subjects import APPROACHES
 from redelivery import Subject
 
-REPORT = ROOT / "reports" / "lab-load.json"
 BARE, SAFE = "none", "once"
 _AT_ONCE = 3
 """Runs with kills at a time: most of such a run is the wait for a visibility timeout."""
@@ -40,7 +39,7 @@ def run_load(messages: int, names: Sequence[str]) -> bool:
             measured = measure(Site(aws), messages, names, console)
     except (ProcessFailed, TimeoutError) as error:
         raise SystemExit(str(error)) from error
-    report.write(measured, REPORT)
+    report.write(measured)
     report.show(measured, console)
     return measured.is_clean(SAFE)
 

@@ -10,14 +10,15 @@ from rich.table import Table
 
 from lab.load.result import Measured, Result
 
+FILE = Path(__file__).resolve().parents[2] / "reports" / "lab-load.json"
 _COLUMNS = ("approach", "doubled", "lost", "dead\nletters", "handler\n/ none")
 _COLUMNS_KILLED = ("kills", "doubled", "lost", "dead\nletters")
 
 
-def write(measured: Measured, file: Path) -> None:
+def write(measured: Measured) -> None:
     """Write the results as JSON."""
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(as_json(measured), indent=2) + "\n")
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text(json.dumps(as_json(measured), indent=2) + "\n")
 
 
 def as_json(measured: Measured) -> dict[str, Any]:

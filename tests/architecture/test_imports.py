@@ -20,8 +20,8 @@ MAY_IMPORT = {
     "emulator": ("emulator",),
     "demo.audit": ("demo.audit",),  # an audit that shares code with the shop shares its mistakes
     "demo": ("demo", "emulator", "stacks", "once"),
-    # An approach reads like the article it comes from: the shared work, and nothing else of ours.
     "conformance.redelivery": ("redelivery",),  # for consumers of any kind
+    # An approach reads like the article it comes from: the shared work, and nothing else of ours.
     "lab.approaches.once": ("lab.approaches.checkout", "once"),
     "lab.approaches": ("lab.approaches.checkout",),
     "lab.load": ("lab", "redelivery", "once", "emulator"),

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from emulator.embedded_aws import EmbeddedAws
 from lab.__main__ import lab
+from lab.load import page
 from lab.load.approach_run import ORDERS_PER_KILL, Site, kill_at, run_approach
 from lab.load.payments import Kill, payments
 from lab.load.report import as_json
@@ -92,12 +93,15 @@ def test_kills_are_before_and_after_a_charge_in_turn() -> None:
     }
 
 
-def test_once_has_to_be_clean_with_and_without_kills() -> None:
+def test_once_has_to_be_clean_in_both_runs_and_the_page_shows_them() -> None:
     clean, doubled = Result(0, 0, 1, 2, 3.0), Result(1, 0, 0, 2, 3.0)
     measured = Measured(traffic(10), {"once": clean}, {"once": doubled}, {"once": 1.254})
     assert not measured.is_clean("once")
     assert Measured(traffic(10), {"once": clean}, {"once": clean}).is_clean("once")
-    assert as_json(measured)["approaches"]["once"]["ratio"] == 1.25
+    found = as_json(measured)
+    assert found["approaches"]["once"]["ratio"] == 1.25
+    row = "| `once` | 0 | 0 | 1 | 1.25 | 2 | 1 | 0 | 0 |"
+    assert row in page.rewritten(page.PAGE.read_text(), found)
 
 
 @pytest.mark.parametrize("messages", ["0", "-1", "many"])

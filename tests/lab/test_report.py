@@ -20,6 +20,9 @@ CLEAN = reports.report(reports.result(Fault.POISON), not_run={Fault.REFUSED: "no
 HARMED = reports.report(
     reports.result(Fault.POISON, Kind.LOST), not_run={Fault.REFUSED: "no such call"}
 )
+HARMED_IN_ONE = reports.report(
+    reports.result(Fault.POISON), reports.result(Fault.REFUSED, Kind.LOST)
+)
 
 
 def run(approach: str, found: Report, **more: object) -> Run:
@@ -51,7 +54,7 @@ def test_the_report_has_a_cell_for_each_approach_and_fault() -> None:
 @pytest.mark.parametrize(
     "of",
     [
-        [run("once", HARMED)],
+        [run("once", HARMED_IN_ONE)],
         [run("none", CLEAN)],
         [run("once", reports.report(reports.result(Fault.POISON)))],
         [run("once", CLEAN, error="the controls were misjudged")],

@@ -67,15 +67,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _end(ExitCode.NO_VERDICT, f"error: {_own_failure(error)}")
 
 
-@app.callback()
-def _root(
-    show_version: Annotated[
-        bool, typer.Option("--version", is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    if show_version:
+def _show_version(asked: bool) -> None:
+    if asked:
         typer.echo(f"redelivery {version('pytest-redelivery')}")
         raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
@@ -122,6 +127,7 @@ def check(
     3: no verdict.
     """
     subject = subject_from(locals())
+    _announce(handler)
     with isolated():
         report = run_check(subject, seed=seed, only=only, replay=replay)
     console = EscapingConsole(sys.stdout)
@@ -133,6 +139,12 @@ def check(
         repeat = _repeat(context.obj, seed)
         print_report(report, console, repeat=repeat, every_failure=every_failure)
     raise typer.Exit(_CODES[verdict(report)])
+
+
+def _announce(handler: str) -> None:
+    """Tell a person why nothing is shown for seconds. A log has no use for it."""
+    if sys.stderr.isatty():
+        EscapingConsole(sys.stderr).print(f"checking {handler} …")
 
 
 def _print_replay(report: Report, console: EscapingConsole) -> ExitCode:

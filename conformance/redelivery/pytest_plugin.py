@@ -92,6 +92,7 @@ class Redelivery:
     def _run(self, subject: Subject, *, seed: int, replay: str = "") -> Report:
         __tracebackhide__ = True
         from redelivery.isolation import isolated
+        from redelivery.presentation.escaping import escape_controls
 
         try:
             with isolated():
@@ -99,7 +100,7 @@ class Redelivery:
         except SubjectError as error:
             wrong = str(error)
         # Outside of `except`, so that pytest does not show the first error as well.
-        pytest.fail(f"{subject.handler}: {wrong}", pytrace=False)
+        pytest.fail(escape_controls(f"{subject.handler}: {wrong}"), pytrace=False)
 
     def _rooted(self, subject: Subject) -> Subject:
         """Return the subject with paths that do not depend on the folder pytest is started in."""

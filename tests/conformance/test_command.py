@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
+import re
 import shlex
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +15,7 @@ import pytest
 
 from redelivery import MEANING, Answer, Fault, Report, Subject, SubjectError, Table
 from redelivery.command import main
+from tests.architecture.imports import ROOT
 from tests.conformance.reports import FAILED, IDLE, PASSED, UNTRUSTWORTHY
 
 SHORT = "check app.handler --event order.json --table orders:order_id"
@@ -211,3 +215,18 @@ def test_the_faults_are_listed_with_their_meaning(capsys: pytest.CaptureFixture[
 def test_every_option_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check --help") == 0
     assert "<class" not in capsys.readouterr().out
+
+
+def test_a_person_is_told_that_a_check_runs(
+    check: Check, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert run(SHORT) == 0
+    assert capsys.readouterr().err == "checking app.handler …\n"
+
+
+def test_the_module_is_the_command() -> None:
+    arguments = [sys.executable, "-m", "redelivery", "--version"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "conformance")}
+    printed = subprocess.check_output(arguments, env=environment, text=True)
+    assert re.fullmatch(r"redelivery \d+\.\d+\.\d+\n", printed)

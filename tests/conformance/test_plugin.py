@@ -21,7 +21,7 @@ def check(subject, **options):
     with Path("checks").open("a") as checks:
         print(subject.handler, subject.root, *subject.events, options, file=checks)
     if subject.handler == "WRONG":
-        raise SubjectError("module app has no function WRONG")
+        raise SubjectError("the sample is \\x1b[31mred")
     report = getattr(reports, subject.handler)
     return reports.of_scenario(report, options["replay"]) if options["replay"] else report
 
@@ -151,7 +151,7 @@ def test_junit_has_the_scenarios_and_those_that_fired(failed: Run) -> None:
     [
         ("UNTRUSTWORTHY", "NO VERDICT: this run judged its own controls wrongly"),
         ("IDLE", "NO VERDICT: no fault took place"),
-        ("WRONG", "WRONG: module app has no function WRONG"),
+        ("WRONG", "WRONG: the sample is \\x1b[31mred"),
     ],
 )
 def test_without_a_verdict_no_fault_passes(report: str, reason: str, tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 
 from redelivery import Difference, Kind, Report
+from redelivery.presentation.document import json_text
 from redelivery.presentation.limits import LIMITS
 from redelivery.presentation.terminal import print_report, print_scenario, text_of
 from tests.conformance.reports import FAILED, IDLE, PASSED, UNTRUSTWORTHY, result
 
 COMMAND = f"redelivery check app.handler {'--event events/order.json ' * 4}--replay"
-HOSTILE = "\x1b[31mred\x1b[0m\x07 \x9b2J [bold]not markup[/bold] :warning: ‮ \ud800\nnext"
+HOSTILE = "\x7f\x1b[31mred\x1b[0m\x07 \x9b2J [bold]not markup[/bold] :warning: ‮ \ud800\nnext"
 
 
 def shown(report: Report, *, every_failure: bool = False, width: int = 80) -> str:
@@ -109,6 +110,7 @@ def hostile_everywhere() -> Report:
     [
         shown,
         lambda report: text_of(lambda console: print_scenario(report.results[0], console)),
+        json_text,
     ],
 )
 def test_texts_of_the_handler_do_not_control_the_terminal(

@@ -104,6 +104,7 @@ def test_a_cell_is_told_step_by_step(
     assert steps[0] == "SQS delivers m1 to process 1"
     assert steps[-1] == "SQS deletes m1"
     assert "lost: orders order_id=o-1 (lab/approaches/checkout.py:" in text
+    assert text.strip() in Path("docs/lab.md").read_text()
 
 
 def test_a_cell_that_passes_is_told_too(

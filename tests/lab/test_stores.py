@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,28 +116,27 @@ def test_a_server_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
         pytest.fail("it has started")
 
 
+def children_when(pid: int, names: set[str], processes: int) -> list[psutil.Process]:
+    """Return a process's children when there are so many, with these names among them."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = psutil.Process(pid).children(recursive=True)
+        if len(found) >= processes and names <= {process.name() for process in found}:
+            return found
+        time.sleep(0.05)
+    raise TimeoutError(f"{pid} has not started {names}")
+
+
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_servers_are_ended_when_the_lab_is(by: signal.Signals, temporary: Path) -> None:
-    code = (
-        "import lab.__main__ as lab, signal, sys, time\n"
-        "from lab.stores.servers import servers\n"
-        "lab.end_on_signals()\n"
-        "with servers(['redis']):\n"
-        "    print('ready', flush=True)\n"
-        "    time.sleep(60)\n"
+def test_nothing_is_left_when_the_lab_is_ended(by: signal.Signals, temporary: Path) -> None:
+    command = [sys.executable, "-m", "lab", "--approach", "redis_short"]
+    paths = {"PYTHONPATH": f"{ROOT}:{ROOT / 'conformance'}"}
+    lab = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **paths}, stdout=subprocess.DEVNULL, stderr=-1
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'conformance'}"},
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-    (server,) = psutil.Process(process.pid).children()
-    process.send_signal(by)
-    process.wait(20)
-    process.stdout.close()
-    assert not server.is_running()
+    started = children_when(lab.pid, {"redis-server"}, processes=3)  # and two of the checks
+    lab.send_signal(by)
+    lab.communicate(timeout=60)
+    _, alive = psutil.wait_procs(started, timeout=20)
+    assert alive == []
     assert list(temporary.iterdir()) == []

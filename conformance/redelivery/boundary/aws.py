@@ -78,6 +78,7 @@ def _described(request: AwsRequest) -> Call:
 
 
 def _remember(record: Record, request: AwsRequest, answer: Any) -> None:
+    record.requeued += request.requeues
     for sent in request.sent(answer):
         record.send(sent)
 

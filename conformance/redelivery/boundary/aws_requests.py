@@ -74,6 +74,11 @@ class AwsRequest:
         return self.operation.startswith("DeleteMessage") and self._queue == "source"
 
     @property
+    def requeues(self) -> bool:
+        """Whether it sends a message to the source queue."""
+        return self.operation.startswith("SendMessage") and self._queue == "source"
+
+    @property
     def target(self) -> str:
         """The item or resource that it addresses; empty if it has no such parameter."""
         if self.service == "dynamodb":
@@ -95,8 +100,8 @@ class AwsRequest:
         """Yield what it sent, after its answer; entries that failed in a batch are left out."""
         if not self.writes or self.name in _NOT_AN_EFFECT or self.service in _STATE:
             return
-        if self._queue == "dlq":
-            return  # the fate of a message, not an effect
+        if self._queue:
+            return  # to source or DLQ: the fate of a message, not an effect
         entries, successes, identifier, operation = _ENTRIES.get(self.name, ("", "", "", ""))
         if not entries:
             yield self._one(self.parameters, self.operation)

@@ -76,12 +76,14 @@ class Record:
         sent: in the order of sending; a repetition under one identity is left out.
         sites: the call site of each item or target that a call changed, the latest.
         acknowledged: how often the handler itself removed messages from the source queue.
+        requeued: how often the handler itself sent messages to the source queue.
         late: call sites that were reached after their invocation had answered.
     """
 
     sent: list[Sent] = field(default_factory=list)
     sites: dict[str, str] = field(default_factory=dict)
     acknowledged: int = 0
+    requeued: int = 0
     late: list[str] = field(default_factory=list)
     _identities: dict[tuple[str, str], float] = field(default_factory=dict)
 

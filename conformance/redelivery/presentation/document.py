@@ -29,8 +29,7 @@ def document(report: Report) -> dict[str, Any]:
 
 def json_text(report: Report) -> str:
     """Return a report as one line of JSON, without control characters."""
-    # `json` escapes all control characters but DEL.
-    return json.dumps(document(report)).replace("\x7f", "\\u007f")
+    return json.dumps(document(report))
 
 
 def _fault(row: Row) -> dict[str, Any]:

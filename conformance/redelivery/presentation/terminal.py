@@ -98,7 +98,7 @@ def _table(lines: Iterable[Row]) -> Table:
     table.add_column("fault", no_wrap=True)
     table.add_column("run", justify="right")
     table.add_column("fired", justify="right")
-    table.add_column("scenarios with differences")
+    table.add_column("failed")
     table.add_column("at", overflow="fold")
     for row in lines:
         table.add_row(*_cells(row))

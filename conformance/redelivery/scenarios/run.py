@@ -92,7 +92,8 @@ class Run:
     def settle(self) -> None:
         """Deliver until nothing comes back."""
         for _ in range(MOST_DELIVERIES):
-            records = [] if self.queue.is_settled else self._received()
+            at_rest = self.queue.is_settled and not self.record.requeued
+            records = [] if at_rest else self._received()
             self._at_rest = not records
             if not records:
                 return

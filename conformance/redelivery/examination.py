@@ -72,7 +72,7 @@ def examine(
     """
     chosen = {fault_named(name) for name in only}
     messages = samples(subject)
-    with world(subject) as shared, _connections_explained():
+    with world(subject, echo=bool(replay)) as shared, _connections_explained():
         clean = _clean(shared, messages, seed)
         every = [
             scenario

@@ -27,3 +27,11 @@ def test_a_sound_handler_passes(subject: Subject) -> None:
 def test_a_declared_exception_is_needed(subject: Subject, fault: Fault, kind: Kind) -> None:
     [failure] = check(subject, only=[fault]).failures
     assert [difference.kind for difference in failure.differences] == [kind]
+
+
+def test_a_handlers_own_threads_make_their_calls_in_one_order() -> None:
+    [pool] = [subject for subject in SOUND if subject.handler.startswith("thread_pool")]
+    faults = [Fault.BATCH, Fault.BATCH_ANSWER_LOST, Fault.DIES_AFTER]
+    first, *others = (check(pool, only=faults).results for _ in range(4))
+    assert len(first) > 1
+    assert [other == first for other in others] == [True, True, True]

@@ -9,7 +9,7 @@ from typing import Any
 from redelivery.boundary.call import Call, Failures, Perform, Record
 from redelivery.boundary.injection import Attempt, Killed, meet
 from redelivery.boundary.sites import call_site
-from redelivery.boundary.waiting import is_blocked, wait_until
+from redelivery.boundary.thread_order import ThreadOrder
 from redelivery.faults import Fault
 
 CALL_SECONDS = 0.01
@@ -82,13 +82,14 @@ class Invocation:
     overdue: list[Perform] = field(default_factory=list)
     calls: list[tuple[Call, str]] = field(default_factory=list)
     main: threading.Thread = field(default_factory=threading.current_thread)
-    _turn: Any = field(default_factory=threading.RLock)
+    _order: ThreadOrder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._order = ThreadOrder(self.main)
 
     def make(self, call: Call, perform: Perform, failures: Failures) -> Any:
         """Make a call, or its fault. Raises Killed if the process dies."""
-        if threading.current_thread() is not self.main:
-            wait_until(lambda: self.answered or self.dead or is_blocked(self.main))
-        with self._turn:
+        with self._order.turn(str(call), lambda: self.answered or self.dead):
             site = call_site(self.root)
             if self.answered and not self.dead:
                 self.record.late.append(site)

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from redelivery.boundary.injection import Killed
 from redelivery.boundary.invocation import Invocation
-from redelivery.boundary.waiting import is_blocked, wait_until
+from redelivery.boundary.thread_order import is_blocked, started, wait_until
 
 _ATTRIBUTE = "_redelivery_invocation"
 _start = threading.Thread.start
@@ -38,6 +38,8 @@ def inherited() -> Iterator[None]:
 
     def start(thread: threading.Thread) -> None:
         setattr(thread, _ATTRIBUTE, current())
+        if current() is not None:
+            started.add(thread)
         _start(thread)
 
     def submit(pool: ThreadPoolExecutor, task: Callable[..., Any], *args: Any, **kw: Any) -> Any:

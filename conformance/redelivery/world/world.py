@@ -78,8 +78,12 @@ class _Echo(io.StringIO):
 
 
 @contextlib.contextmanager
-def world(subject: Subject) -> Iterator[World]:
+def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
     """Replace AWS, HTTP, the clock and the environment variables of this Python process.
+
+    Args:
+        subject: whose resources it has.
+        echo: whether what the handler prints is also written to standard error.
 
     Raises:
         SubjectError: the subject's environment or methods are wrong.
@@ -97,7 +101,7 @@ def world(subject: Subject) -> Iterator[World]:
         stack.enter_context(http_libraries.intercepted(http))
         stack.enter_context(sockets.refused())
         stack.enter_context(inherited())
-        output = _Echo(sys.stderr)
+        output = _Echo(sys.stderr) if echo else io.StringIO()
         stack.enter_context(contextlib.redirect_stdout(output))
         stack.enter_context(contextlib.redirect_stderr(output))
         yield World(subject, simulated, now, http, output)

@@ -15,9 +15,12 @@ from findings.results import Outcome, document, outcome
 from findings.table import table
 from redelivery import SubjectError, check
 
+WRONG_CLONE = 2
+"""The exit code if a clone or a subject is wrong."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command. Returns its exit code: 2 if a clone or a subject is wrong."""
+    """Run the command. Returns its exit code."""
     options = _parser().parse_args(arguments)
     handlers = [h for h in ALL if not options.only or h.name in options.only]
     if options.commands:
@@ -28,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = [_checked(handler, options.clones, options.seed) for handler in handlers]
     except (clones.CloneError, SubjectError) as error:
         sys.stderr.write(f"{error}\n")
-        return 2
+        return WRONG_CLONE
     results = document(found)
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")

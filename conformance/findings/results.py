@@ -1,5 +1,6 @@
 """The results of checks, as JSON can hold them."""
 
+import datetime as dt
 import platform
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -35,7 +36,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a check of one handler showed."""
+    """What a check of one handler showed.
+
+    Attributes:
+        name, repository, commit, path: as the public handler has them.
+        trustworthy: whether the kit judged its own controls rightly.
+        fired: in how many scenarios the fault took place.
+        failed: how many of them made a difference.
+        clean: faults with a scenario that made none.
+        findings: the others.
+        remarks, not_run, ignored: as in the report.
+    """
 
     name: str
     repository: str
@@ -43,6 +54,7 @@ class Outcome:
     path: str
     trustworthy: bool
     fired: int
+    failed: int
     clean: tuple[str, ...]
     findings: tuple[Finding, ...]
     remarks: tuple[str, ...]
@@ -59,6 +71,7 @@ def outcome(handler: PublicHandler, report: Report) -> Outcome:
         path=handler.path,
         trustworthy=report.trustworthy,
         fired=sum(result.fired for result in report.results),
+        failed=len(report.failures),
         clean=_faults(result for result in report.results if result.passed),
         findings=tuple(_findings(report)),
         remarks=tuple(dict.fromkeys(text for r in report.results for text in r.remarks)),
@@ -86,9 +99,10 @@ def _faults(results: Iterable[Result]) -> tuple[str, ...]:
 
 
 def document(outcomes: Iterable[Outcome]) -> dict[str, Any]:
-    """Return outcomes with the versions that made them."""
+    """Return outcomes with the day of the run and the versions that made them."""
     versions = {name: version(name) for name in _VERSIONS}
     return {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "versions": {"python": platform.python_version(), **versions},
         "handlers": [asdict(one) for one in outcomes],
     }

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _HEAD = (
-    "| handler | commit | found | faults without a difference |",
-    "|---|---|---|---|",
+    "| handler | commit | scenarios | found in | faults without a difference |",
+    "|---|---|---|---|---|",
 )
 
 
@@ -21,6 +21,7 @@ def _row(handler: Mapping[str, Any]) -> str:
     cells = (
         f"[{handler['name']}]({url})",
         f"`{handler['commit'][:12]}`",
+        f"{handler['failed']} of {handler['fired']}",
         _found(handler["findings"]) or "nothing",
         ", ".join(clean) or "none",
     )

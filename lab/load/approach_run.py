@@ -11,7 +11,7 @@ from lab.load.deployment import Deployed, deployed
 from lab.load.payments import Invocation, Kill, Payments, payments
 from lab.load.rest import wait_for_rest
 from lab.load.result import Result, result
-from lab.load.traffic import Batch, Traffic, body_of, send, warm_up
+from lab.load.traffic import TWICE, Batch, Traffic, body_of, send, warm_up
 from redelivery import Subject
 
 ORDERS_PER_KILL = 40
@@ -93,7 +93,9 @@ def run_approach(site: Site, subject: Subject, sent: Traffic, *, kills: bool) ->
 
 def kill_at(order: str) -> Kill | None:
     """Return when the process that charges an order is killed: of a few, before or after it."""
-    number = int(order.rpartition("-")[2])
-    if number % ORDERS_PER_KILL:
+    kind, _, number = order.rpartition("-")
+    turn, rest = divmod(int(number), ORDERS_PER_KILL)
+    if rest:
         return None
-    return Kill.AFTER if number // ORDERS_PER_KILL % 2 else Kill.BEFORE
+    # The two kinds of orders begin with another moment, so that a short run has both.
+    return Kill.AFTER if (turn + (kind == TWICE)) % 2 else Kill.BEFORE

@@ -11,8 +11,7 @@ from rich.table import Table
 from lab.load.result import Measured, Result
 
 FILE = Path(__file__).resolve().parents[2] / "reports" / "lab-load.json"
-_COLUMNS = ("approach", "doubled", "lost", "dead\nletters", "handler\n/ none")
-_COLUMNS_KILLED = ("kills", "doubled", "lost", "dead\nletters")
+_COUNTS = ("doubled", "lost", "dead")
 
 
 def write(measured: Measured) -> None:
@@ -41,15 +40,17 @@ def as_json(measured: Measured) -> dict[str, Any]:
 def show(measured: Measured, console: Console) -> None:
     """Print the results: first without kills, then with kills."""
     sent = measured.sent
-    table = Table(title=f"{len(sent.orders)} orders, {sent.duplicates} of them sent twice")
-    for title in (*_COLUMNS, *_COLUMNS_KILLED):
-        table.add_column(title, justify="left" if title == "approach" else "right")
+    title = f"{len(sent.orders)} orders, {sent.duplicates} of them sent twice; right: with kills"
+    # The padding keeps the table within 80 columns.
+    table = Table("approach", title=title, box=None, padding=(0, 2, 0, 0))
+    for column in (*_COUNTS, "ratio", "kills", *_COUNTS):
+        table.add_column(column, justify="right", no_wrap=True)
     for name, plain in measured.load.items():
         killed = measured.killed[name]
         ratio = f"{measured.ratios[name]:.2f}"
-        cells = (*_counts(plain), ratio, str(killed.kills), *_counts(killed))
-        table.add_row(name, *cells)
+        table.add_row(name, *_counts(plain), ratio, str(killed.kills), *_counts(killed))
     console.print(table)
+    console.print("ratio: duration of the handler, divided by its duration without idempotency")
     for name, reason in measured.not_run.items():
         console.print(f"{name} was not run: {reason}", markup=False)
 

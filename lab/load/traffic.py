@@ -14,8 +14,11 @@ BATCH = 10
 DUPLICATES = 0.3
 """Share of the orders that are sent twice: half of them at once, half later."""
 
+WARM, SINGLE, TWICE = "warm", "single", "twice"
+"""Kinds of orders: not counted, sent once, sent twice. An order id is a kind and a number."""
+
 _THREADS = 4
-_ORDER = re.compile(r"\b(?:warm|single|twice)-\d+\b")
+_ORDER = re.compile(rf"\b(?:{WARM}|{SINGLE}|{TWICE})-\d+\b")
 _SAMPLE_ORDER = re.compile(r'"order_id": "([^"]+)"')
 
 Batch = tuple[str, ...]
@@ -45,8 +48,8 @@ class Traffic:
 
 def traffic(messages: int, seed: int = 0) -> Traffic:
     """Return the messages of a number of orders."""
-    twice = _orders("twice", round(messages * DUPLICATES))
-    single = _orders("single", messages - len(twice))
+    twice = _orders(TWICE, round(messages * DUPLICATES))
+    single = _orders(SINGLE, messages - len(twice))
     at_once, later = _batches(twice[::2]), _batches(twice[1::2])
     groups = [[batch] for batch in (*_batches(single), *later)]
     groups += [[batch, batch] for batch in at_once]
@@ -56,12 +59,12 @@ def traffic(messages: int, seed: int = 0) -> Traffic:
 
 def warm_up(messages: int) -> tuple[Batch, ...]:
     """Return batches of orders that are not counted."""
-    return _batches(_orders("warm", messages))
+    return _batches(_orders(WARM, messages))
 
 
 def singles(first: int, messages: int) -> tuple[Batch, ...]:
     """Return batches of orders that are sent once, from a number on."""
-    return _batches(_orders("single", messages, first))
+    return _batches(_orders(SINGLE, messages, first))
 
 
 def body_of(subject: Subject) -> Callable[[str], str]:

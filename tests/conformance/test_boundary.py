@@ -1,11 +1,13 @@
 """Faults as the handler's own libraries report them."""
 
+import sys
 from pathlib import Path
 from textwrap import dedent
+from unittest.mock import patch
 
 import pytest
 
-from redelivery import Answer, Method, Store, SubjectError, Table
+from redelivery import Answer, Method, Store, Subject, SubjectError, Table
 from redelivery.boundary.sockets import ConnectionRefused
 from redelivery.examination import examine
 from tests.conformance.handler_source import kinds, results, subject
@@ -194,3 +196,34 @@ def test_a_request_that_the_kit_cannot_read_is_not_the_handlers_error(tmp_path: 
                 pass"""
     with pytest.raises(RuntimeError, match=r"cannot read the request dynamodb\.TransactWriteItems"):
         examine(subject(tmp_path, PUT.format(before="", call=swallowed)))
+
+
+def test_a_repeated_upload_has_its_body(tmp_path: Path) -> None:
+    source = """
+        import boto3
+
+        def handler(event, context):
+            for record in event["Records"]:
+                boto3.client("s3", region_name="us-east-1").put_object(
+                    Bucket="files", Key=record["body"], Body=record["body"]
+                )
+    """
+    found = results(tmp_path, source, "answer-lost-retried", buckets=["files"], tables=())
+    assert {name: kinds(result) for name, result in found.items()} == {
+        "answer-lost-retried@1.1": []
+    }
+
+
+def test_a_module_of_another_folder_is_not_taken_for_the_handler(tmp_path: Path) -> None:
+    elsewhere = Subject(handler="json.loads", events=[{"order_id": "o-1"}], root=tmp_path)
+    loaded = sys.modules["json"]
+    with pytest.raises(SubjectError, match=r"json was found at .* outside of"):
+        examine(elsewhere)
+    assert sys.modules["json"] is loaded
+
+
+def test_an_imported_module_of_the_same_name_does_not_hide_the_handler(tmp_path: Path) -> None:
+    given = subject(tmp_path, PUT.format(before="", call=""))
+    with patch.dict(sys.modules, {"app": sys}):
+        assert examine(given, only=["redriven"]).results[0].fired
+        assert sys.modules["app"] is sys

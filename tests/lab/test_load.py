@@ -85,12 +85,15 @@ def test_a_charge_is_repeated_without_a_key_only() -> None:
         assert provider.charges == {"single-1": 3}
 
 
-def test_kills_are_before_and_after_a_charge_in_turn() -> None:
-    moments = [kill_at(f"single-{n}") for n in range(2 * ORDERS_PER_KILL)]
-    assert {n: moment for n, moment in enumerate(moments) if moment} == {
-        0: Kill.BEFORE,
-        ORDERS_PER_KILL: Kill.AFTER,
-    }
+@pytest.mark.parametrize(
+    ("kind", "moments"),
+    [("single", [Kill.BEFORE, Kill.AFTER]), ("twice", [Kill.AFTER, Kill.BEFORE])],
+)
+def test_kills_are_before_and_after_a_charge_in_turn(kind: str, moments: list[Kill]) -> None:
+    found = {n: kill_at(f"{kind}-{n}") for n in range(2 * ORDERS_PER_KILL)}
+    assert {n: moment for n, moment in found.items() if moment} == dict(
+        zip((0, ORDERS_PER_KILL), moments, strict=True)
+    )
 
 
 def test_once_has_to_be_clean_in_both_runs_and_the_page_shows_them() -> None:

@@ -46,7 +46,8 @@ def intercepted(names: Names) -> Iterator[None]:
             key = (request.name, *tokens)
             if tokens and key in answers:  # the service knows the token of a repeated request
                 return answers[key]
-            answer = _call(client, operation, parameters)
+            # botocore puts streams, which are read once, into the parameters that it is given.
+            answer = _call(client, operation, dict(parameters))
             _remember(record, request, answer)
             if tokens:
                 answers[key] = answer

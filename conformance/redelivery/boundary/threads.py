@@ -1,8 +1,10 @@
-"""Which invocation a thread works for: the one of the thread that started it."""
+"""Which invocation a thread works for: that of the thread that started it or gave it a task."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
 
 from redelivery.boundary.injection import Killed
@@ -11,6 +13,7 @@ from redelivery.boundary.waiting import is_blocked, wait_until
 
 _ATTRIBUTE = "_redelivery_invocation"
 _start = threading.Thread.start
+_submit = ThreadPoolExecutor.submit
 
 
 def current() -> Invocation | None:
@@ -21,29 +24,47 @@ def current() -> Invocation | None:
 @contextmanager
 def working_for(invocation: Invocation) -> Iterator[None]:
     """Let this thread, and the threads that it starts, work for an invocation."""
-    thread = threading.current_thread()
+    thread, before = threading.current_thread(), current()
     setattr(thread, _ATTRIBUTE, invocation)
     try:
         yield
     finally:
-        delattr(thread, _ATTRIBUTE)
+        setattr(thread, _ATTRIBUTE, before)
 
 
 @contextmanager
 def inherited() -> Iterator[None]:
-    """Let new threads work for the invocation of the thread that starts them."""
+    """Let new threads, and the tasks of a pool, work for the invocation that starts them."""
 
     def start(thread: threading.Thread) -> None:
         setattr(thread, _ATTRIBUTE, current())
         _start(thread)
+
+    def submit(pool: ThreadPoolExecutor, task: Callable[..., Any], *args: Any, **kw: Any) -> Any:
+        # A pool of the handler's module has threads of earlier invocations.
+        return _submit(pool, _task_of(current(), task), *args, **kw)
 
     def report(failed: threading.ExceptHookArgs) -> None:
         if not issubclass(failed.exc_type, Killed):
             _report(failed)
 
     _report = threading.excepthook
-    with patch.object(threading.Thread, "start", start), patch("threading.excepthook", report):
+    with (
+        patch.object(threading.Thread, "start", start),
+        patch.object(ThreadPoolExecutor, "submit", submit),
+        patch("threading.excepthook", report),
+    ):
         yield
+
+
+def _task_of(invocation: Invocation | None, task: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*args: Any, **kw: Any) -> Any:
+        if invocation is None:
+            return task(*args, **kw)
+        with working_for(invocation):
+            return task(*args, **kw)
+
+    return run
 
 
 def wait_for_threads(invocation: Invocation) -> None:

@@ -118,6 +118,10 @@ class Run:
         except Killed as end:
             answer = end
             self.end_process(process)
+        except SystemExit as end:
+            self.tell("the handler ends its process")
+            answer = end
+            self.end_process(process)
         except SubjectError:
             raise
         except Exception as error:

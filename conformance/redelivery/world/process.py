@@ -51,7 +51,7 @@ def load(subject: Subject) -> Any:
     importlib.invalidate_caches()
     try:
         module = importlib.import_module(module_name)
-        return getattr(module, function)
+        loaded = getattr(module, function)
     except (ModuleNotFoundError, AttributeError, ValueError) as error:
         remedy = "Name it as Lambda does, module.function, and give the folder with --root"
         if isinstance(error, ModuleNotFoundError) and error.name != module_name:
@@ -59,6 +59,12 @@ def load(subject: Subject) -> Any:
         raise SubjectError(
             f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. {remedy}"
         ) from error
+    if not _file(module).startswith(f"{subject.root.resolve()}{os.sep}"):
+        raise SubjectError(
+            f"{module_name} was found at {_file(module)}, outside of {subject.root.resolve()}. "
+            "Give the folder of the handler with --root"
+        )
+    return loaded
 
 
 @contextlib.contextmanager
@@ -66,7 +72,11 @@ def importable(subject: Subject) -> Iterator[None]:
     """Put the handler's folder in front of the path; afterwards all modules are as before."""
     root = str(subject.root.resolve())
     # Also the modules that run now: seen from another thread, they do not, and are imported anew.
-    before = {name: sys.modules[name] for name in _modules_below(subject.root)}
+    below = _modules_below(subject.root)
+    namesakes = set(_namesakes(subject.handler)) - set(below)
+    before = {name: sys.modules[name] for name in (*below, *namesakes)}
+    for name in namesakes:
+        del sys.modules[name]
     sys.path.insert(0, root)
     try:
         yield
@@ -75,6 +85,12 @@ def importable(subject: Subject) -> Iterator[None]:
         for name in own_modules(subject):
             del sys.modules[name]
         sys.modules.update(before)
+
+
+def _namesakes(handler: str) -> list[str]:
+    """Return the imported modules of the handler's top-level name, whatever folder they are of."""
+    top = handler.replace("/", ".").partition(".")[0]
+    return [name for name in sys.modules if name.partition(".")[0] == top]
 
 
 def own_modules(subject: Subject) -> list[str]:

@@ -1,11 +1,13 @@
 """The resources of a subject, in the simulated AWS: tables, queues, topics, buckets."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
 from redelivery.boundary.aws_requests import Names
 from redelivery.subject import Subject, SubjectError, Table
@@ -73,17 +75,34 @@ def environment(subject: Subject) -> dict[str, str]:
 
 
 def create(subject: Subject, clients: Clients) -> None:
-    """Create everything in an empty AWS."""
-    _create_source(subject, clients.sqs)
+    """Create everything in an empty AWS, and call the subject's `set_up`.
+
+    Raises:
+        SubjectError: AWS or boto3 refuses a name, a key or an item, or `set_up` fails.
+    """
+    for what, make in _creations(subject, clients):
+        try:
+            make()
+        except (BotoCoreError, ClientError, TypeError) as error:
+            raise SubjectError(f"{what} cannot be created: {error}") from error
+    try:
+        subject.set_up()
+    except Exception as error:
+        raise SubjectError(f"set_up fails: {error!r}") from error
+
+
+def _creations(subject: Subject, clients: Clients) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield each resource as it is named to the user, and what creates it."""
+    sqs, sns, s3 = clients.sqs, clients.sns, clients.s3
+    yield "the source queue", partial(_create_source, subject, sqs)
     for name in subject.queues:
-        clients.sqs.create_queue(QueueName=name, Attributes=_fifo(name))
+        yield f"queue {name}", partial(sqs.create_queue, QueueName=name, Attributes=_fifo(name))
     for name in subject.topics:
-        clients.sns.create_topic(Name=name, Attributes=_fifo(name))
+        yield f"topic {name}", partial(sns.create_topic, Name=name, Attributes=_fifo(name))
     for name in subject.buckets:
-        clients.s3.create_bucket(Bucket=name)
+        yield f"bucket {name}", partial(s3.create_bucket, Bucket=name)
     for table in subject.tables:
-        _create_table(table, clients)
-    subject.set_up()
+        yield f"table {table.name}", partial(_create_table, table, clients)
 
 
 def _create_source(subject: Subject, sqs: Any) -> None:

@@ -5,7 +5,9 @@ import datetime as dt
 import io
 import os
 import random
+import sys
 from collections.abc import Iterator
+from typing import TextIO
 from unittest.mock import patch
 
 import botocore.session
@@ -63,6 +65,18 @@ class World:
             store.expire(seconds)
 
 
+class _Echo(io.StringIO):
+    """Keeps what is written to it, and passes it on."""
+
+    def __init__(self, passed_to: TextIO) -> None:
+        super().__init__()
+        self._passed_to = passed_to
+
+    def write(self, text: str) -> int:
+        self._passed_to.write(text)
+        return super().write(text)
+
+
 @contextlib.contextmanager
 def world(subject: Subject) -> Iterator[World]:
     """Replace AWS, HTTP, the clock and the environment variables of this Python process.
@@ -83,7 +97,7 @@ def world(subject: Subject) -> Iterator[World]:
         stack.enter_context(http_libraries.intercepted(http))
         stack.enter_context(sockets.refused())
         stack.enter_context(inherited())
-        output = io.StringIO()
+        output = _Echo(sys.stderr)
         stack.enter_context(contextlib.redirect_stdout(output))
         stack.enter_context(contextlib.redirect_stderr(output))
         yield World(subject, simulated, now, http, output)

@@ -8,12 +8,12 @@ from typing import Any
 import boto3
 
 client = boto3.resource("dynamodb").meta.client
+pool = ThreadPoolExecutor(max_workers=4)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     records = event["Records"]
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        succeeded = list(pool.map(deposit, [record["body"] for record in records]))
+    succeeded = list(pool.map(deposit, [record["body"] for record in records]))
     failed = [r["messageId"] for r, ok in zip(records, succeeded, strict=True) if not ok]
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 

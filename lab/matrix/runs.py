@@ -1,6 +1,8 @@
 """Checks of approaches, one after another or in two processes."""
 
 import multiprocessing
+import signal
+import sys
 import time
 import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lab.matrix.cells import Cell, Verdict, cells_of
+from lab.parent_death import end_with_parent
 from lab.stores.servers import servers
 from lab.subjects import APPROACHES
 from redelivery import Fault, Report, SubjectError, check
@@ -59,7 +62,7 @@ def run_all(names: Sequence[str], faults: Collection[Fault], seed: int) -> Itera
         processes = min(PROCESSES, len(names))
         for _ in range(processes):  # a process resets its servers between two scenarios
             urls.put(stack.enter_context(servers(needed)))
-        pool = stack.enter_context(ProcessPoolExecutor(processes, context, _keep_urls, (urls,)))
+        pool = stack.enter_context(ProcessPoolExecutor(processes, context, _begin_worker, (urls,)))
         stack.enter_context(_ended_with_this_process(pool))
         tasks = [pool.submit(_run_in_worker, name, faults, seed) for name in names]
         for task in as_completed(tasks):
@@ -111,7 +114,11 @@ _urls: Urls = {}
 """The servers of a worker process."""
 
 
-def _keep_urls(urls: "Queue[Urls]") -> None:
+def _begin_worker(urls: "Queue[Urls]") -> None:
+    end_with_parent(signal.SIGTERM)
+    parent = multiprocessing.parent_process()
+    if parent is None or not parent.is_alive():  # it ended before the line above
+        sys.exit()
     _urls.update(urls.get())
 
 

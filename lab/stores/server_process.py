@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from lab.parent_death import end_with_parent
+
 START_SECONDS = 20
 END_SECONDS = 20
 
@@ -30,7 +32,12 @@ def server_process(
     # In a session of its own, Ctrl-C does not end the server before its users.
     with log.open("w") as output:
         process = subprocess.Popen(
-            command, stdout=output, stderr=output, user=user, start_new_session=True
+            command,
+            stdout=output,
+            stderr=output,
+            user=user,
+            start_new_session=True,
+            preexec_fn=lambda: end_with_parent(signal.SIGINT),
         )
     try:
         _wait(process, ready, log)

@@ -2,12 +2,12 @@
 
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 
 import psutil
 import psycopg
@@ -103,7 +103,7 @@ def test_servers_and_folders_are_gone_after_a_failure(temporary: Path) -> None:
 
     with pytest.raises(ZeroDivisionError):
         fail_with_servers()
-    assert children() == before
+    assert children() <= before
     assert list(temporary.iterdir()) == []
 
 
@@ -127,16 +127,14 @@ def children_when(pid: int, names: set[str], processes: int) -> list[psutil.Proc
     raise TimeoutError(f"{pid} has not started {names}")
 
 
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_nothing_is_left_when_the_lab_is_ended(by: signal.Signals, temporary: Path) -> None:
     command = [sys.executable, "-m", "lab", "--approach", "redis_short"]
     paths = {"PYTHONPATH": f"{ROOT}:{ROOT / 'conformance'}"}
-    lab = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, **paths}, stdout=subprocess.DEVNULL, stderr=-1
-    )
+    lab = Popen(command, cwd=ROOT, env={**os.environ, **paths}, stdout=DEVNULL, stderr=DEVNULL)
     started = children_when(lab.pid, {"redis-server"}, processes=3)  # and two of the checks
     lab.send_signal(by)
-    lab.communicate(timeout=60)
+    lab.wait(60)
     _, alive = psutil.wait_procs(started, timeout=20)
     assert alive == []
-    assert list(temporary.iterdir()) == []
+    assert by is signal.SIGKILL or list(temporary.iterdir()) == []

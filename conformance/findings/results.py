@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a check of one handler showed.
+    """Result of the check of one handler.
 
     Attributes:
         name, repository, commit, path: as the public handler has them.

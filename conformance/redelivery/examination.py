@@ -12,7 +12,7 @@ from redelivery.judgement.verdict import Expectation, judge, remarks
 from redelivery.judgement.volatile import Volatile, volatile
 from redelivery.messages import Message, Samples, samples
 from redelivery.report import Result
-from redelivery.scenarios.performance import BESIDE, play, play_clean
+from redelivery.scenarios.play import BESIDE, play, play_clean
 from redelivery.scenarios.run import Outcome
 from redelivery.scenarios.scenario import (
     CleanCalls,
@@ -54,7 +54,7 @@ class Clean:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What an examination found."""
+    """Results of an examination."""
 
     results: tuple[Result, ...]
     clean: Clean

@@ -7,7 +7,7 @@ from redelivery.faults import Fault
 
 
 class Kind(StrEnum):
-    """How a faulty run differs from clean processing."""
+    """Kind of difference between a faulty run and clean processing."""
 
     LOST = "lost"
     DOUBLED = "doubled"
@@ -38,7 +38,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one scenario showed.
+    """Result of one scenario.
 
     Attributes:
         scenario: its name, unique in a report. `dies-after@1.3`: one message, third call.

@@ -1,4 +1,4 @@
-"""How a found state differs from an expected one."""
+"""Differences between a found state and an expected one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the handler logs and configures stays apart from the caller's."""
+"""The handler's logs and settings stay apart from the caller's."""
 
 import logging
 import sys

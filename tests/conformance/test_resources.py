@@ -1,4 +1,4 @@
-"""What a subject declares and AWS refuses is a mistake of the subject."""
+"""A declared resource that AWS refuses is a mistake of the subject."""
 
 from pathlib import Path
 from typing import Any

@@ -31,7 +31,7 @@ _KEYS = ("Id", "MessageDeduplicationId", "MessageGroupId", "ReceiptHandle")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the requests of a subject address.
+    """Names of the resources that a subject's requests address.
 
     Attributes:
         queues: `source` and `dlq` by the URLs of the source queue and its dead-letter queue.

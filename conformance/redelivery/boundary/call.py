@@ -70,7 +70,7 @@ class Call:
 
 @dataclass(slots=True)
 class Record:
-    """What left the processes of one run.
+    """Record of everything that left the processes of one run.
 
     Attributes:
         sent: in the order of sending; a repetition under one identity is left out.

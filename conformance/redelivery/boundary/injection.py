@@ -1,4 +1,4 @@
-"""What each fault does to one attempt of a call."""
+"""Fault injection: the effect of each fault on one attempt of a call."""
 
 import contextlib
 from collections.abc import Callable, Mapping

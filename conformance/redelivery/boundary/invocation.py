@@ -13,13 +13,13 @@ from redelivery.boundary.thread_order import ThreadOrder
 from redelivery.faults import Fault
 
 CALL_SECONDS = 0.01
-"""What a call takes on the virtual clock."""
+"""Duration of a call on the virtual clock."""
 
 SLOW_CALL_SECONDS = 0.4
-"""What a call takes when the deadline is near: two more are made, and the third is not."""
+"""Duration of a call when the deadline is near: two more are made, and the third is not."""
 
 LEFT_SECONDS = 1.0
-"""What is left to the function after the slow call of the fault `deadline`."""
+"""Time left to the function after the slow call of the fault `deadline`."""
 
 
 @dataclass(slots=True)

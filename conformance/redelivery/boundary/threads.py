@@ -1,4 +1,4 @@
-"""Which invocation a thread works for: that of the thread that started it or gave it a task."""
+"""The invocation that a thread works for: that of the thread that started or tasked it."""
 
 import threading
 from collections.abc import Callable, Iterator

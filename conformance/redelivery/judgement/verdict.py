@@ -16,7 +16,7 @@ BESIDE_OTHERS = (Fault.POISON, Fault.NEIGHBOUR_FAILS)
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What clean runs of the same messages left.
+    """State left by clean runs of the same messages.
 
     Attributes:
         states: the states that are right, one for each order of the messages.
@@ -83,7 +83,7 @@ def remarks(fault: Fault, outcome: Outcome) -> tuple[str, ...]:
 
 
 def _early(found: list[Difference], outcome: Outcome) -> list[Difference]:
-    """What is lost after an acknowledgement was acknowledged early."""
+    """Mark losses that follow an acknowledgement as acknowledged early."""
     if outcome.record.late:
         site = outcome.record.late[0]
         sentence = "the handler answered, and this call was still to be made"

@@ -1,4 +1,4 @@
-"""What Lambda's SQS mapping does with the answer of a function."""
+"""A function's answer, as Lambda's SQS mapping reads it."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -22,7 +22,7 @@ MOST_DELIVERIES = 30
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run left.
+    """State and course that one run left.
 
     Attributes:
         before, after: the state at its start and its end.

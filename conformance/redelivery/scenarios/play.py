@@ -1,4 +1,4 @@
-"""How each scenario is played."""
+"""The play of each scenario: messages sent and delivered with its fault."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -83,7 +83,12 @@ FORBIDDEN = {
         "from tests.in_memory import wait",
     ],
     "lab.approaches.none": ["from once import Consumer", "from lab.approaches.none import process"],
-    "lab.subjects": ["from demo import run", "from tests.in_memory import wait"],
+    "lab.subjects": [
+        "from demo import run",
+        "from tests.in_memory import wait",
+        "from emulator import embedded_aws",  # the load test alone needs it
+    ],
+    "lab.load.stage": ["from demo import run"],
     "demo.audit.__init__": ["from demo.payment_sandbox import PaymentFault"],
 }
 ALLOWED = {
@@ -97,6 +102,7 @@ ALLOWED = {
     "conformance.redelivery.check": ["from redelivery.report import Report\nimport boto3"],
     "lab.approaches.none": ["from lab.approaches.checkout import charge"],
     "lab.subjects": ["from redelivery import Subject\nfrom once.settings import Settings"],
+    "lab.load.stage": ["from emulator import embedded_aws"],
     "demo.audit.mail": ["from demo.audit.evidence import Evidence\nfrom . import findings"],
 }
 

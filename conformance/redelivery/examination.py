@@ -30,7 +30,6 @@ from redelivery.world.world import World, world
 LATER = START + dt.timedelta(days=33, hours=5, minutes=7, seconds=11)
 """The start of the second clean run: what follows from the time differs in every part."""
 
-
 _LINES_SHOWN = 12
 
 

@@ -11,6 +11,10 @@ from redelivery.world.state import Collection, Row, State
 _EMPTY = Collection((), ())
 _SHOWN = 120
 
+ONE_TOO_MANY = "the row is one too many"
+OTHER_CONTENT = "with other content"
+"""The details of what no clean run has."""
+
 
 def differences(
     before: State,
@@ -57,7 +61,7 @@ def _by_key(
         if identity not in found:
             yield Difference(Kind.LOST, what, detail="the row is missing")
         elif identity not in expected:
-            yield Difference(Kind.DOUBLED, what, detail="the row is one too many")
+            yield Difference(Kind.DOUBLED, what, detail=ONE_TOO_MANY)
         else:
             old_row = before.get(identity, {})
             single = [rows.get(identity, {}) for rows in singles]
@@ -119,9 +123,9 @@ def _by_content(
     strange = sum(count for content, count in extra.items() if not expected[content])
     changed = min(strange, missing.total())
     if changed:
-        yield Difference(Kind.OVERWRITTEN, name, changed, detail="with other content")
+        yield Difference(Kind.OVERWRITTEN, name, changed, detail=OTHER_CONTENT)
     if strange > changed:
-        yield Difference(Kind.DOUBLED, name, strange - changed, detail="with other content")
+        yield Difference(Kind.DOUBLED, name, strange - changed, detail=OTHER_CONTENT)
     if missing.total() > changed:
         yield Difference(Kind.LOST, name, missing.total() - changed, detail="missing")
 

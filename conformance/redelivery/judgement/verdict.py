@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from redelivery.faults import Fault
-from redelivery.judgement.differences import differences
+from redelivery.judgement.differences import ONE_TOO_MANY, OTHER_CONTENT, differences
 from redelivery.judgement.volatile import Volatile
 from redelivery.report import Difference, Kind
 from redelivery.scenarios.run import Outcome
@@ -49,9 +49,8 @@ def judge(fault: Fault, outcome: Outcome, expected: Expectation) -> tuple[Differ
     if unfinished:
         found = [entry for entry in found if not _is_excused(entry, outcome, expected)]
     sites = {**expected.sites, **outcome.record.sites}
-    return tuple(
-        replace(entry, site=entry.site or _site(entry.what, sites)) for entry in found
-    ) + tuple(unfinished)
+    placed = (replace(entry, site=entry.site or sites.get(entry.what, "")) for entry in found)
+    return (*placed, *unfinished)
 
 
 def _of_other_content(
@@ -71,8 +70,7 @@ def _of_other_content(
 
 def _is_other(entry: Difference) -> bool:
     """Whether another message left it: a row or content that no clean run has."""
-    one_too_many = entry.detail.startswith("the row is one too many")
-    return one_too_many or entry.detail == "with other content"
+    return entry.detail in {ONE_TOO_MANY, OTHER_CONTENT}
 
 
 def remarks(fault: Fault, outcome: Outcome) -> tuple[str, ...]:
@@ -122,7 +120,3 @@ def _is_excused(entry: Difference, outcome: Outcome, expected: Expectation) -> b
         if any(other.what == entry.what and other.kind is Kind.LOST for other in missing):
             return False
     return True
-
-
-def _site(what: str, sites: dict[str, str]) -> str:
-    return sites.get(what, "")

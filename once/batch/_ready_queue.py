@@ -63,8 +63,11 @@ class ReadyQueue:
 
     def _note(self, message: Finished) -> None:
         """Record the result of a message for later messages of its group or key."""
-        if message.disposition is Disposition.RETRIED and message.delivery.group is not None:
-            self._blocked.add(message.delivery.group)
+        if (
+            message.disposition is Disposition.RETRIED
+            and message.delivery.ordered_group is not None
+        ):
+            self._blocked.add(message.delivery.ordered_group)
         event = message.delivery.decoded
         if isinstance(message.result, Disposition) and isinstance(event, DecodedEvent):
             self._committed[event.identity.pk] = event.identity.fingerprint
@@ -96,7 +99,7 @@ class ReadyQueue:
         keys: set[str] = set()
         groups: set[str] = set()
         for message in self._waiting:
-            pk, group = message.delivery.pk, message.delivery.group
+            pk, group = message.delivery.pk, message.delivery.ordered_group
             if pk not in keys and group not in groups:
                 yield message
             if pk is not None:
@@ -107,7 +110,7 @@ class ReadyQueue:
     def _decision(self, message: MessageState) -> MessageResult | None:
         """Return the result that follows from an earlier message of the batch, if any."""
         delivery = message.delivery
-        if delivery.group in self._blocked:
+        if delivery.ordered_group in self._blocked:
             return Blocked("an earlier message of its group failed")
         if delivery.pk not in self._committed or not isinstance(delivery.decoded, DecodedEvent):
             return None
@@ -121,9 +124,9 @@ def _ranks(messages: Sequence[MessageState]) -> dict[MessageState, _Rank]:
     """Return the rank of each message. A FIFO group has one rank, or its order would be lost."""
     first: dict[str, _Rank] = {}
     for message in messages:
-        if message.delivery.group is not None and not message.is_decided:
-            first.setdefault(message.delivery.group, _rank(message))
-    return {m: first.get(m.delivery.group or "", _rank(m)) for m in messages}
+        if message.delivery.ordered_group is not None and not message.is_decided:
+            first.setdefault(message.delivery.ordered_group, _rank(message))
+    return {m: first.get(m.delivery.ordered_group or "", _rank(m)) for m in messages}
 
 
 def _rank(message: MessageState) -> _Rank:

@@ -39,6 +39,12 @@ class _Copy(NamedTuple):
     body: str
     attributes: Mapping[str, Any]
 
+    def entry(self) -> dict[str, Any]:
+        """Return the entry of SendMessageBatch, without its id. The message keeps its group."""
+        group = self.message.delivery.group
+        shared = {} if group is None else {"MessageGroupId": group}
+        return {"MessageBody": self.body, "MessageAttributes": self.attributes, **shared}
+
     @property
     def size(self) -> int:
         """Bytes, as SQS counts them."""
@@ -79,7 +85,7 @@ class Isolation:
             and bool(self._url)
             and not delivery.is_isolated
             and message.is_readable
-            and delivery.group is None  # a message group would lose its order
+            and delivery.ordered_group is None  # a message group would lose its order
         )
 
     def settle(
@@ -120,10 +126,7 @@ class Isolation:
                 self._delete(messages[start : start + Limits.QUEUE_BATCH])
 
     def _sent(self, copies: Sequence[_Copy]) -> list[MessageState]:
-        entries: Any = [
-            {"Id": str(number), "MessageBody": copy.body, "MessageAttributes": copy.attributes}
-            for number, copy in enumerate(copies)
-        ]
+        entries: Any = [{"Id": str(number), **copy.entry()} for number, copy in enumerate(copies)]
         try:
             answer = self._client.send_message_batch(QueueUrl=self._url, Entries=entries)
         except _NO_ANSWER as error:

@@ -28,7 +28,7 @@ _STAY_CHARACTERS = 120
 _EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-class _Order(TypedDict, total=False):
+class _Grouping(TypedDict, total=False):
     MessageGroupId: str
     MessageDeduplicationId: str
 
@@ -52,7 +52,7 @@ class Quarantine:
             QueueUrl=self._settings.dead_letter_url,
             MessageBody=body,
             MessageAttributes=attributes,
-            **_order(delivery),
+            **_grouping(delivery),
         )
 
     def _explanation(self, delivery: "Delivery", error: OnceError) -> dict[str, Any]:
@@ -69,10 +69,12 @@ class Quarantine:
         return {name: text(value) for name, value in facts.items()}
 
 
-def _order(delivery: "Delivery") -> "_Order":
-    """Return the group and deduplication id of a FIFO queue; its dead-letter queue is one too."""
+def _grouping(delivery: "Delivery") -> "_Grouping":
+    """Return the message group, and on a FIFO queue, whose dead-letter queue is one, the id."""
     if delivery.group is None:
         return {}
+    if not delivery.is_ordered:
+        return {"MessageGroupId": delivery.group}
     return {
         "MessageGroupId": delivery.group,
         "MessageDeduplicationId": delivery.record.message_id,

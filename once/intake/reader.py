@@ -64,7 +64,9 @@ class Delivery:
         record: the message as Lambda received it.
         decoded: its event, or the error that prevents reading it.
         receive_count: deliveries of the message so far, this one included.
-        group: the FIFO message group; None on a standard queue, where groups only share fairly.
+        group: the message group id, if it has one. A standard queue shares its deliveries fairly
+            between groups; only a FIFO queue keeps their order.
+        is_ordered: whether its queue is FIFO.
         pk: partition key of the dedup record, set as soon as the key is known.
         is_isolated: whether the message comes from the isolation queue.
         is_last_chance: whether the message will not run again after this delivery.
@@ -75,12 +77,18 @@ class Delivery:
     record: "SQSRecord"
     receive_count: int = 1
     group: str | None = None
+    is_ordered: bool = False
     pk: str | None = None
     is_isolated: bool = False
     is_last_chance: bool = False
     is_spent: bool = False
     came_often: bool = False
     decoded: DecodedEvent | OnceError = field(init=False)
+
+    @property
+    def ordered_group(self) -> str | None:
+        """The message group whose order must hold; None on a standard queue."""
+        return self.group if self.is_ordered else None
 
     @property
     def log_fields(self) -> dict[str, str | int]:
@@ -136,7 +144,8 @@ class RecordReader:
         delivery.is_last_chance = receives >= self._settings.max_receive_count
         end = int(attributes.sent_timestamp) / 1000 + Limits.QUEUE_RETENTION_SECONDS
         delivery.is_last_chance |= end - self._clock() < _LAST_HOURS_SECONDS
-        delivery.group = attributes.message_group_id if queue.endswith(".fifo") else None
+        delivery.group = attributes.message_group_id
+        delivery.is_ordered = queue.endswith(".fifo")
 
     def _decode(self, delivery: Delivery) -> DecodedEvent:
         if delivery.record.body == MOVED:

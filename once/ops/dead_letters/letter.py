@@ -107,7 +107,7 @@ class Letter:
         attributes: its dead-letter attributes.
         moved: whether SQS moved it here after its last receive, without a reason.
         receives: number of receives, here and before it was moved.
-        group: the FIFO message group; None on a standard queue.
+        group: the message group id, if it has one.
         received: the message as SQS returned it.
         edited: whether an operator changed its body.
     """
@@ -139,7 +139,7 @@ class Letter:
             # A reason on one is its producer's, or is left from an earlier redrive.
             moved="DeadLetterQueueSourceArn" in system or DeadLetter.REASON not in attributes,
             receives=int(system["ApproximateReceiveCount"]),
-            group=system.get("MessageGroupId") if queue.is_fifo else None,
+            group=system.get("MessageGroupId"),
             received=message,
         )
 

@@ -61,7 +61,7 @@ def redriven_message(letter: Letter, now: datetime, *, edited: bool = False) -> 
     sent = to_send_form(letter.original.attributes)
     forms = [history | kept, kept, *([sent] if len(sent) <= Limits.MESSAGE_ATTRIBUTES else [])]
     attributes: dict[str, Any] = next((form for form in forms if fits(body, form)), {})
-    return RedrivenMessage(body, attributes, _order(letter, body))
+    return RedrivenMessage(body, attributes, _grouping(letter, body))
 
 
 def _lineage(letter: Letter, now: datetime, *, edited: bool) -> str:
@@ -69,9 +69,11 @@ def _lineage(letter: Letter, now: datetime, *, edited: bool) -> str:
     return lineage_text([*earlier, last.ended(letter.reason, now, edited=edited)])
 
 
-def _order(letter: Letter, body: str) -> dict[str, str]:
-    """Return the FIFO arguments; SQS itself deduplicates a letter that is sent twice."""
+def _grouping(letter: Letter, body: str) -> dict[str, str]:
+    """Return the message group; a FIFO queue also takes an id, and drops a letter sent twice."""
     if letter.group is None:
         return {}
+    if not letter.queue.is_fifo:
+        return {"MessageGroupId": letter.group}
     identity = sha256(f"{letter.message_id} {body}".encode()).hexdigest()
     return {"MessageGroupId": letter.group, "MessageDeduplicationId": identity}

@@ -104,9 +104,10 @@ def test_time_without_an_offset_is_in_utc() -> None:
     assert found.first_seen == datetime(2023, 7, 30, 14, tzinfo=UTC)
 
 
-def test_only_a_letter_of_a_fifo_queue_has_a_group() -> None:
-    assert received({}, MessageGroupId="g").group is None
-    assert received({}, suffix=".fifo", MessageGroupId="g").group == "g"
+@pytest.mark.parametrize("suffix", ["", ".fifo"])
+def test_a_letter_keeps_its_message_group(suffix: str) -> None:
+    assert received({}, suffix=suffix, MessageGroupId="g").group == "g"
+    assert received({}, suffix=suffix).group is None
 
 
 def test_every_consumer_has_a_dead_letter_queue_and_the_others_come_last(shop: Shop) -> None:

@@ -143,19 +143,20 @@ def test_rate_of_messages_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass
-class FifoQueues:
-    """A FIFO queue and its dead-letter queue."""
+class Queues:
+    """A queue and its dead-letter queue."""
 
     sqs: Any
     box: DeadLetterQueue
 
     def add(self, name: str, group: str) -> None:
+        fifo = {"MessageDeduplicationId": name} if self.box.is_fifo else {}
         self.sqs.send_message(
             QueueUrl=self.box.url,
             MessageBody=json.dumps(note(name)),
             MessageAttributes={DeadLetter.REASON: text("permanent")},
             MessageGroupId=group,
-            MessageDeduplicationId=name,
+            **fifo,
         )
 
     def redrive(self) -> None:
@@ -177,15 +178,26 @@ class FifoQueues:
 
 
 @pytest.fixture
-def fifo(shop: Shop) -> FifoQueues:
+def fifo(shop: Shop) -> Queues:
+    return queues(shop, ".fifo", {"FifoQueue": "true"})
+
+
+def queues(shop: Shop, suffix: str, attributes: Any) -> Queues:
     url, dead = (
-        shop.sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
-        for name in ("orders.fifo", "orders-dead.fifo")
+        shop.sqs.create_queue(QueueName=name + suffix, Attributes=attributes)["QueueUrl"]
+        for name in ("tenants", "tenants-dead")
     )
-    return FifoQueues(shop.sqs, DeadLetterQueue("orders", dead, url))
+    return Queues(shop.sqs, DeadLetterQueue("orders", dead, url))
 
 
-def test_letters_keep_their_groups_and_their_order(fifo: FifoQueues) -> None:
+def test_a_letter_of_a_standard_queue_keeps_its_message_group(shop: Shop) -> None:
+    standard = queues(shop, "", {})
+    standard.add("a", "tenant-1")
+    standard.redrive()
+    assert standard.arrived() == [("tenant-1", "a")]
+
+
+def test_letters_keep_their_groups_and_their_order(fifo: Queues) -> None:
     for number in range(4):
         fifo.add(f"a-{number}", "a")
         fifo.add(f"b-{number}", "b")
@@ -196,7 +208,7 @@ def test_letters_keep_their_groups_and_their_order(fifo: FifoQueues) -> None:
         assert names == [f"{group}-{number}" for number in range(4)]
 
 
-def test_each_message_of_a_fifo_queue_is_sent_in_a_call_of_its_own(fifo: FifoQueues) -> None:
+def test_each_message_of_a_fifo_queue_is_sent_in_a_call_of_its_own(fifo: Queues) -> None:
     # Within one call, later messages would overtake a throttled one.
     asked = requests_of("sqs.SendMessageBatch")
     fifo.add("a", "g")
@@ -206,7 +218,7 @@ def test_each_message_of_a_fifo_queue_is_sent_in_a_call_of_its_own(fifo: FifoQue
 
 
 def test_letter_that_is_sent_twice_is_deduplicated_by_sqs(
-    fifo: FifoQueues, monkeypatch: pytest.MonkeyPatch
+    fifo: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(sqs: Any, letters: Any) -> dict[str, str]:
         return {letters[0].message_id: "killed"}

@@ -41,7 +41,7 @@ lab: setup ## known ways to process an order once, under every fault (APPROACH=,
 test: setup ## ruff, mypy --strict, and every test
 	@echo "ruff"   && $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "mypy"   && $(BIN)/mypy
-	@$(BIN)/pytest -n 2
+	@$(BIN)/pytest -n 3
 
 lint: setup ## ruff and mypy alone
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -73,7 +73,7 @@ def _grouping(delivery: "Delivery") -> "_Grouping":
     """Return the message group, and on a FIFO queue, whose dead-letter queue is one, the id."""
     if delivery.group is None:
         return {}
-    if not delivery.is_ordered:
+    if delivery.ordered_group is None:
         return {"MessageGroupId": delivery.group}
     return {
         "MessageGroupId": delivery.group,

@@ -66,7 +66,7 @@ class Delivery:
         receive_count: deliveries of the message so far, this one included.
         group: the message group id, if it has one. A standard queue shares its deliveries fairly
             between groups; only a FIFO queue keeps their order.
-        is_ordered: whether its queue is FIFO.
+        ordered_group: the message group whose order must hold; None on a standard queue.
         pk: partition key of the dedup record, set as soon as the key is known.
         is_isolated: whether the message comes from the isolation queue.
         is_last_chance: whether the message will not run again after this delivery.
@@ -77,18 +77,13 @@ class Delivery:
     record: "SQSRecord"
     receive_count: int = 1
     group: str | None = None
-    is_ordered: bool = False
+    ordered_group: str | None = None
     pk: str | None = None
     is_isolated: bool = False
     is_last_chance: bool = False
     is_spent: bool = False
     came_often: bool = False
     decoded: DecodedEvent | OnceError = field(init=False)
-
-    @property
-    def ordered_group(self) -> str | None:
-        """The message group whose order must hold; None on a standard queue."""
-        return self.group if self.is_ordered else None
 
     @property
     def log_fields(self) -> dict[str, str | int]:
@@ -145,7 +140,7 @@ class RecordReader:
         end = int(attributes.sent_timestamp) / 1000 + Limits.QUEUE_RETENTION_SECONDS
         delivery.is_last_chance |= end - self._clock() < _LAST_HOURS_SECONDS
         delivery.group = attributes.message_group_id
-        delivery.is_ordered = queue.endswith(".fifo")
+        delivery.ordered_group = delivery.group if queue.endswith(".fifo") else None
 
     def _decode(self, delivery: Delivery) -> DecodedEvent:
         if delivery.record.body == MOVED:

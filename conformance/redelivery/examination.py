@@ -2,8 +2,8 @@
 
 import contextlib
 import datetime as dt
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from redelivery.boundary.aws import UnreadableRequest
 from redelivery.boundary.sockets import ConnectionRefused
@@ -84,7 +84,16 @@ def examine(
             missing = {fault: why for fault, why in missing.items() if fault in chosen}
         if replay:
             every = _named(replay, every)
-        results = tuple(_result(shared, messages, scenario, clean, seed) for scenario in every)
+        beside = {
+            fault: [*_beside(shared, messages.first, other, seed)]
+            for fault, other in BESIDE.items()
+            if any(scenario.fault is fault for scenario in every)
+        }
+        expected = (_expectation(scenario, clean, beside) for scenario in every)
+        results = tuple(
+            _result(shared, messages, scenario, due, seed)
+            for scenario, due in zip(every, expected, strict=True)
+        )
     return Examination(results, clean, missing)
 
 
@@ -140,12 +149,8 @@ def _calls_of_a_batch(shared: World, messages: Samples, seed: int) -> Outcome:
 
 
 def _result(
-    shared: World, messages: Samples, scenario: Scenario, clean: Clean, seed: int
+    shared: World, messages: Samples, scenario: Scenario, expected: Expectation, seed: int
 ) -> Result:
-    expected = _expectation(scenario, clean)
-    if scenario.fault in BESIDE:
-        others = _beside(shared, messages.first, BESIDE[scenario.fault], seed)
-        expected = replace(expected, states=[*expected.states, *others])
     shared.reset(START, seed)
     outcome = play(shared, messages, scenario)
     found = judge(scenario.fault, outcome, expected)
@@ -160,7 +165,9 @@ def _result(
     )
 
 
-def _expectation(scenario: Scenario, clean: Clean) -> Expectation:
+def _expectation(
+    scenario: Scenario, clean: Clean, beside: Mapping[Fault, Sequence[State]]
+) -> Expectation:
     two = scenario.messages > 1 or scenario.fault in {Fault.BATCH, Fault.BATCH_ANSWER_LOST}
     outcomes = clean.both if two and clean.both else (clean.one,)
     alone = {"m1": clean.one.after}
@@ -169,7 +176,8 @@ def _expectation(scenario: Scenario, clean: Clean) -> Expectation:
     sites = {**clean.one.record.sites}
     for outcome in outcomes:
         sites |= outcome.record.sites
-    return Expectation([outcome.after for outcome in outcomes], alone, sites, clean.volatile)
+    states = [*(outcome.after for outcome in outcomes), *beside.get(scenario.fault, ())]
+    return Expectation(states, alone, sites, clean.volatile)
 
 
 def _beside(shared: World, message: Message, other: Message, seed: int) -> Iterator[State]:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -74,9 +75,12 @@ def wait_for_threads(invocation: Invocation) -> None:
 
     Lambda freezes them when the handler has answered; what they still try is recorded.
     """
-    for thread in threading.enumerate():
-        if (
-            getattr(thread, _ATTRIBUTE, None) is invocation
-            and thread is not threading.current_thread()
-        ):
-            wait_until(lambda thread=thread: not thread.is_alive() or is_blocked(thread))  # type: ignore[misc]
+    own = threading.current_thread()
+    others = [t for t in threading.enumerate() if getattr(t, _ATTRIBUTE, None) is invocation]
+    for thread in others:
+        if thread is not own:
+            wait_until(partial(_is_idle, thread))
+
+
+def _is_idle(thread: threading.Thread) -> bool:
+    return not thread.is_alive() or is_blocked(thread)

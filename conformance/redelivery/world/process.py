@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from redelivery.boundary.injection import Killed
@@ -120,7 +120,7 @@ def _file(module: ModuleType) -> str:
 
 
 def _running() -> Iterator[str]:
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         yield frame.f_globals.get("__name__", "")
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back

@@ -20,16 +20,16 @@ class RedrivenMessage:
     Attributes:
         body: the message body.
         attributes: the message attributes.
-        order: group and deduplication id; empty on a standard queue.
+        grouping: the message group, and on a FIFO queue the deduplication id; empty without one.
     """
 
     body: str
     attributes: Mapping[str, Any]
-    order: Mapping[str, str]
+    grouping: Mapping[str, str]
 
     def entry(self) -> dict[str, Any]:
         """Return the message as an entry of SendMessageBatch, without its id."""
-        return {"MessageBody": self.body, "MessageAttributes": self.attributes, **self.order}
+        return {"MessageBody": self.body, "MessageAttributes": self.attributes, **self.grouping}
 
     @property
     def size(self) -> int:

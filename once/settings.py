@@ -79,6 +79,10 @@ class Settings(Environment):
         group_size: the most messages that commit in one request.
         commit_threads: the most requests that commit concurrently.
         isolation_queue_url: the isolation queue; None for a consumer without one.
+        groups: the field of the data that gives the message group, by the event types that have
+            one and that the consumer publishes.
+        ordered_types: the published types whose groups keep their order, on the FIFO topic.
+        blocks_group: whether a failed message of a FIFO group is retried, and not quarantined.
     """
 
     consumer: str
@@ -102,6 +106,9 @@ class Settings(Environment):
     group_size: int = 10
     commit_threads: int = 4
     isolation_queue_url: str | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
+    ordered_types: tuple[str, ...] = ()
+    blocks_group: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +119,9 @@ class RelaySettings(Environment):
         service: the name of the deployment in metrics.
         publishes: the event types that each consumer may publish.
         time_margin_ms: the part of the function's timeout that is reserved for the answer.
+        groups: the field of the data that gives the message group, by event type.
+        ordered_types: the types that are published to the FIFO topic instead of the other one.
+        ordered_topic_arn: the FIFO topic; None without ordered types.
     """
 
     service: str
@@ -119,6 +129,9 @@ class RelaySettings(Environment):
     dead_letter_url: str
     publishes: Mapping[str, tuple[str, ...]]
     time_margin_ms: int = TIME_MARGIN_MS
+    groups: Mapping[str, str] = field(default_factory=dict)
+    ordered_types: tuple[str, ...] = ()
+    ordered_topic_arn: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +164,14 @@ def _whole(value: str) -> int:
     return number
 
 
+def _flag(value: str) -> bool:
+    return {"true": True, "false": False}[value]
+
+
+def _named(values: Mapping[str, Any]) -> dict[str, str]:
+    return {_text(name): _text(value) for name, value in values.items()}
+
+
 def _texts(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list):
         raise TypeError(f"{values!r} is no list")
@@ -179,6 +200,8 @@ _CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     str | None: (lambda value: value or None, lambda value: value or ""),
     int: (_whole, str),
     tuple[str, ...]: (lambda value: _texts(json.loads(value)), json.dumps),
+    bool: (_flag, lambda value: str(value).lower()),
+    Mapping[str, str]: (lambda value: _named(json.loads(value)), json.dumps),
     Mapping[str, tuple[str, ...]]: (_lists, json.dumps),
     Mapping[str, TableSettings]: (_tables, _tables_text),
 }

@@ -81,6 +81,14 @@ class ConsumerProps:
             identity: the one that `Consumer(…)` names, that dedup keys begin with, and that is the
             source of its events. The line of the old name may stand beside the new one: both have
             one identity, so that an event which reaches both commits once.
+        fifo: True for a FIFO queue: the events of one message group are processed in their order.
+            Every type that it takes is then published to a FIFO topic.
+        ordered_by: the field of the data that gives an event's message group, with dots for
+            nesting; required with `fifo`.
+        blocks_group: with `fifo`, what follows a failed event of its group. True to wait for that
+            event until shortly before the queue deletes it; False to quarantine it and go on.
+        fair_by: the field of the data whose values share a standard queue fairly, such as a
+            tenant's id, with dots for nesting.
         retiring: True to deliver no more events into its queue. Function and queues stay, so that
             it can finish the messages that it has, before its line is deleted.
         folder: the folder that holds its `handler.py`. It is packaged as `functions.<name>`, so
@@ -108,6 +116,10 @@ class ConsumerProps:
     memory_mb: int = field(default=512, kw_only=True)
     rollout: Rollout = field(default=Rollout.ALL_AT_ONCE, kw_only=True)
     renamed_from: str | None = field(default=None, kw_only=True)
+    fifo: bool = field(default=False, kw_only=True)
+    ordered_by: str | None = field(default=None, kw_only=True)
+    blocks_group: bool = field(default=False, kw_only=True)
+    fair_by: str | None = field(default=None, kw_only=True)
     retiring: bool = field(default=False, kw_only=True)
     folder: Path | None = field(default=None, kw_only=True)
 
@@ -125,6 +137,11 @@ class ConsumerProps:
     def event_types(self) -> tuple[str, ...]:
         """Every type that it handles."""
         return (*self.external, *self.events)
+
+    @property
+    def grouped_by(self) -> str | None:
+        """The field of the data that gives an event's message group, if it has one."""
+        return self.ordered_by if self.fifo else self.fair_by
 
     @property
     def least_visibility_seconds(self) -> int:

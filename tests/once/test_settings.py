@@ -103,6 +103,8 @@ MALFORMED = {
     "ONCE_EFFECT_TIMEOUT_SECONDS": ["-1", "soon"],
     "ONCE_DEDUP_WINDOW_SECONDS": ["-1", "1.5"],
     "ONCE_TIME_MARGIN_MS": [""],
+    "ONCE_BLOCKS_GROUP": ["", "yes", "True"],
+    "ONCE_GROUPS": ["", "[]", '{"order.placed": ""}', '{"": "tenant_id"}'],
     "ONCE_TABLES": [
         "",
         "[]",
@@ -134,4 +136,7 @@ def test_all_faults_of_the_relays_variables_are_reported_together() -> None:
         "ONCE_DEAD_LETTER_URL is missing",
         "ONCE_PUBLISHES is missing",
         "ONCE_TIME_MARGIN_MS is malformed (ValueError('-1 is negative'))",
+        "ONCE_GROUPS is missing",
+        "ONCE_ORDERED_TYPES is missing",
+        "ONCE_ORDERED_TOPIC_ARN is missing",
     )

@@ -167,6 +167,8 @@ class StackOutput:
 
     INGRESS_TOPIC = "IngressTopicArn"
     EVENTS_TOPIC = "EventsTopicArn"
+    ORDERED_INGRESS_TOPIC = "OrderedIngressTopicArn"
+    ORDERED_EVENTS_TOPIC = "OrderedEventsTopicArn"
     RELAY_FUNCTION = "RelayFunction"  # not `Function…`: each key of that form is a consumer's
     RELAY_DEAD_LETTERS = "RelayDeadLetters"
     UNROUTED_QUEUE = "UnroutedQueue"
@@ -243,6 +245,8 @@ class Limits:
     """Event types that the filter policy of one subscription selects."""
     VISIBILITY_SECONDS = 12 * 60 * 60
     MIN_RECEIVE_COUNT = 5
+    MAX_RECEIVE_COUNT = 1000
+    """Of a redrive policy."""
     VISIBILITY_FACTOR = 6
     QUEUE_RETENTION_SECONDS = 4 * 24 * 60 * 60
     QUEUE_STAY_SECONDS = 2 * QUEUE_RETENTION_SECONDS

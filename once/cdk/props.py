@@ -144,6 +144,14 @@ class ConsumerProps:
         return self.ordered_by if self.fifo else self.fair_by
 
     @property
+    def receive_limit(self) -> int:
+        """The receives after which the function dead-letters a message that keeps failing.
+
+        With `blocks_group` that is the most SQS allows, less the one after which SQS does it.
+        """
+        return Limits.MAX_RECEIVE_COUNT - 1 if self.blocks_group else self.max_receive_count
+
+    @property
     def least_visibility_seconds(self) -> int:
         """The least that AWS recommends: six function timeouts, and the batch window."""
         return Limits.VISIBILITY_FACTOR * self.timeout_seconds + self.batch_window_seconds

@@ -36,7 +36,7 @@ NAMES = {
 SIGNATURES = {
     "IdempotentConsumer": "scope, props, *, dedup_table, tables=None, secrets=None, queue=None, "
     "topics=None, unrouted=None, relay=None, sources=None, config=None",
-    "OutboxRelay": "scope, *, topic, publishes, dedup_table, failures=None, config=None",
+    "OutboxRelay": "scope, *, topics, publishes, dedup_table, failures=None, config=None",
     "UnroutedEvents": "scope, *, topics, consumers, config=None",
     "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, "
     "operator_log, config=None",
@@ -44,7 +44,7 @@ SIGNATURES = {
     "OperatorLog": "scope, construct_id",
     "RetainedTable": "scope, construct_id, props, **extra",
     "RelayFailures": "scope, construct_id",
-    "Topics": "ingress, events",
+    "Topics": "ingress, events, ordered_ingress=None, ordered_events=None, groups=<factory>",
     "SynthError": "heading, faults",
 }
 
@@ -53,7 +53,7 @@ FIELDS = {
     ConsumerProps: "name events tables external publishes timeout_seconds visibility_seconds "
     "batch_size batch_window_seconds max_concurrency max_receive_count effect_timeout_seconds "
     "secrets parameters sends_email group_size commit_threads memory_mb rollout "
-    "renamed_from retiring folder",
+    "renamed_from fifo ordered_by blocks_group fair_by retiring folder",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
     "runtime_lock parameters faults",

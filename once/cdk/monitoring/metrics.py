@@ -8,6 +8,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
+from once.cdk.props import ConsumerProps
 from once.schema import Metric
 
 SUM = "Sum"
@@ -17,12 +18,23 @@ SERVICE = "service"
 """The only dimension: a function's full name. CloudWatch bills each further value."""
 
 
+class QueueGroups:
+    """Metrics of SQS on the message groups of a queue.
+
+    A group is noisy while it has a large share of the messages in flight. All others are quiet: on
+    a fair queue, theirs are received first.
+    """
+
+    NOISY = "ApproximateNumberOfNoisyGroups"
+    WAITING_IN_QUIET = "ApproximateNumberOfMessagesVisibleInQuietGroups"
+    OLDEST_IN_QUIET = "ApproximateAgeOfOldestMessageInQuietGroups"
+    IN_FLIGHT = "ApproximateNumberOfGroupsWithInflightMessages"
+    """On FIFO queues. A group in flight waits for the messages that were received from it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoredConsumer:
-    """A consumer: its name, its function's full name, and the parts to watch.
-
-    `has_effects`: it makes calls outside DynamoDB, whose outcome may be unknown.
-    """
+    """A consumer: its name, its function's full name, the parts to watch, and its properties."""
 
     name: str
     service: str
@@ -30,7 +42,7 @@ class MonitoredConsumer:
     isolation: sqs.IQueue | None
     dead_letters: sqs.IQueue
     function: lambda_.IFunction
-    has_effects: bool
+    props: ConsumerProps
 
 
 def once_metric(
@@ -114,5 +126,26 @@ def failed_batches(
         dimensions_map={"EventSourceMappingUUID": mapping_id},
         period=period,
         statistic=SUM,
+        label=label,
+    )
+
+
+def groups_metric(
+    queue: sqs.IQueue, name: str, period: Duration, label: str | None = None
+) -> cloudwatch.Metric:
+    """Return a metric of SQS on message groups, which the CDK has no method for.
+
+    Args:
+        queue: the queue.
+        name: one of `QueueGroups`.
+        period: the time that one figure covers.
+        label: its name in a graph; by default the metric's name.
+    """
+    return cloudwatch.Metric(
+        namespace="AWS/SQS",
+        metric_name=name,
+        dimensions_map={"QueueName": queue.queue_name},
+        period=period,
+        statistic=MAXIMUM,
         label=label,
     )

@@ -49,8 +49,17 @@ def source_of(consumer: str) -> str:
     return f"{SOURCE_PREFIX}{consumer}"
 
 
+SEQUENCE = "sequence"
+"""Second part of the key of a sequence item, where a dedup key has the name of its rule."""
+
+
+def sequence_key(consumer: str, group: str) -> str:
+    """Return the partition key of the sequence item of a consumer's message group."""
+    return f"{consumer}#{SEQUENCE}#{group}"
+
+
 class Record:
-    """Attribute names of the dedup record."""
+    """Attribute names of the dedup record, and of the sequence items beside it."""
 
     PK = "pk"
     SCHEMA = "schema"
@@ -66,6 +75,10 @@ class Record:
     EXPIRES_AT = "expires_at"
     OUTBOX = "outbox"
     """The events to publish, as a JSON array of CloudEvents in one text."""
+    SEQUENCED = "sequenced"
+    """The types in the outbox that sequence items hold as well; the relay publishes those."""
+    DEDUP_KEY = "dedup_key"
+    """In a sequence item only: the key of the dedup record whose ordered events it holds."""
     EFFECT = "effect"
     PROVIDER_KEY = "provider_key"
     REQUEST = "request"

@@ -21,7 +21,8 @@ SERVICE = "service"
 class MonitoredConsumer:
     """A consumer: its name, its function's full name, and the parts to watch.
 
-    `has_effects`: it makes calls outside DynamoDB, whose outcome may be unknown.
+    `mapping`: the mapping of its queue, None without metrics of its own. `has_effects`: it makes
+    calls outside DynamoDB, whose outcome may be unknown.
     """
 
     name: str
@@ -30,6 +31,7 @@ class MonitoredConsumer:
     isolation: sqs.IQueue | None
     dead_letters: sqs.IQueue
     function: lambda_.IFunction
+    mapping: lambda_.IEventSourceMapping | None
     has_effects: bool
 
 
@@ -108,9 +110,28 @@ def failed_batches(
     mapping_id: str, period: Duration, label: str | None = None
 ) -> cloudwatch.Metric:
     """Return the number of stream batches that were written into the bucket, unpublished."""
+    return _mapping_metric("OnFailureDestinationDeliveredEventCount", mapping_id, period, label)
+
+
+def never_handed_over(mapping_id: str, period: Duration) -> cloudwatch.MathExpression:
+    """Return the messages received in a period in which none was handed over; otherwise 0."""
+    return cloudwatch.MathExpression(
+        expression="IF(FILL(invoked, 0) == 0, received, 0)",
+        using_metrics={
+            "received": _mapping_metric("PolledEventCount", mapping_id, period),
+            "invoked": _mapping_metric("InvokedEventCount", mapping_id, period),
+        },
+        period=period,
+        label="messages",
+    )
+
+
+def _mapping_metric(
+    name: str, mapping_id: str, period: Duration, label: str | None = None
+) -> cloudwatch.Metric:
     return cloudwatch.Metric(
         namespace="AWS/Lambda",
-        metric_name="OnFailureDestinationDeliveredEventCount",
+        metric_name=name,
         dimensions_map={"EventSourceMappingUUID": mapping_id},
         period=period,
         statistic=SUM,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         output_key,
         published_types,
     )
+    from once.cdk.scaling import Pollers, WarmThroughput
     from once.cdk.tables import DedupTable, RetainedTable
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
@@ -48,6 +49,7 @@ __all__ = [
     "OperatorLog",
     "OperatorPolicies",
     "OutboxRelay",
+    "Pollers",
     "RelayFailures",
     "RetainedTable",
     "Rollout",
@@ -56,6 +58,7 @@ __all__ = [
     "TableProps",
     "Topics",
     "UnroutedEvents",
+    "WarmThroughput",
     "acknowledge_finding",
     "add_table_alarms",
     "consumer_set_faults",
@@ -81,6 +84,7 @@ _MODULES = {
     "OperatorLog": "operator_log",
     "OperatorPolicies": "operators",
     "OutboxRelay": "outbox_relay",
+    "Pollers": "scaling",
     "RelayFailures": "outbox_relay",
     "RetainedTable": "tables",
     "Rollout": "props",
@@ -88,6 +92,7 @@ _MODULES = {
     "TableProps": "props",
     "Topics": "topics",
     "UnroutedEvents": "unrouted_events",
+    "WarmThroughput": "scaling",
     "acknowledge_finding": "nag",
     "add_table_alarms": "monitoring.alarms",
     "consumer_set_faults": "checks.consumer_set",

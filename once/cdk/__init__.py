@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from once.cdk.props import (
         ConsumerProps,
         Rollout,
+        Source,
         TableProps,
         event_sources,
         output_key,
@@ -51,6 +52,7 @@ __all__ = [
     "RelayFailures",
     "RetainedTable",
     "Rollout",
+    "Source",
     "StackOutput",
     "SynthError",
     "TableProps",
@@ -84,6 +86,7 @@ _MODULES = {
     "RelayFailures": "outbox_relay",
     "RetainedTable": "tables",
     "Rollout": "props",
+    "Source": "props",
     "SynthError": "errors",
     "TableProps": "props",
     "Topics": "topics",

@@ -42,6 +42,7 @@ def consumer_settings(
         group_size=props.group_size,
         commit_threads=props.commit_threads,
         isolation_queue_url=None if isolation is None else isolation.queue_url,
+        event_source=props.source,
         **config.backoff,
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.cdk.monitoring.alarms import WAIT_ALARM_SECONDS
+from once.cdk.monitoring._group_alarms import WAIT_ALARM_SECONDS
 from once.ops.aws.deployment import Deployment
 from once.schema import RELAY, UNROUTED, Limits, StackOutput
 from once.settings import RelaySettings, Settings, SweepSettings

@@ -12,6 +12,7 @@ from once.cdk.scaling import (
     WarmThroughput,
 )
 from once.schema import Limits, source_of
+from once.source import Source as Source
 
 
 class Rollout(Enum):
@@ -107,6 +108,7 @@ class ConsumerProps:
         folder: the folder that holds its `handler.py`. It is packaged as `functions.<name>`, so
             that its modules must import each other relatively. A `requirements.txt` in it is the
             lock file of the wheels that it needs besides those of the library.
+        source: the service that sends its external events; None for the ingress topic.
     """
 
     name: str
@@ -138,6 +140,7 @@ class ConsumerProps:
     fair_by: str | None = field(default=None, kw_only=True)
     retiring: bool = field(default=False, kw_only=True)
     folder: Path | None = field(default=None, kw_only=True)
+    source: Source | None = field(default=None, kw_only=True)
 
     @property
     def identity(self) -> str:
@@ -160,6 +163,11 @@ class ConsumerProps:
     def event_types(self) -> tuple[str, ...]:
         """Every type that it handles."""
         return (*self.external, *self.events)
+
+    @property
+    def ingress_types(self) -> tuple[str, ...]:
+        """The types that it takes from the ingress topic."""
+        return self.external if self.source is None else ()
 
     @property
     def grouped_by(self) -> str | None:

@@ -18,6 +18,7 @@ PROBE = ConsumerProps(
     external=("probe.asked",),
     tables=(CONTROLS, COUNTERS),
     publishes=("probe.counted",),  # which no consumer takes
+    fair_by="counter",
     folder=FUNCTIONS / "probe",
 )
 ROGUE = ConsumerProps(

@@ -61,3 +61,18 @@ def test_an_ordered_type_on_the_standard_topic_is_unrouted(service: Deployment) 
     [letter] = service.dead_letters("unrouted", 1)
     assert json.loads(letter["Body"])["id"] == event["id"]
     assert attribute(letter, "once-reason") == "unsubscribed-type"
+
+
+def test_the_group_of_a_fair_queue_is_kept_from_the_topic_to_the_dead_letter(
+    service: Deployment,
+) -> None:
+    asked = {"DataType": "String", "StringValue": "probe.asked"}
+    service.sns.publish(
+        TopicArn=service.parts.ingress_topic_arn,
+        Message=json.dumps(cloud_event("probe.asked", {"counter": 7})),  # no text: invalid data
+        MessageAttributes={"type": asked},
+        MessageGroupId="tenant-7",
+    )
+    [letter] = service.dead_letters("probe", 1)
+    assert attribute(letter, "once-reason") == "invalid-data"
+    assert letter["Attributes"]["MessageGroupId"] == "tenant-7"

@@ -15,7 +15,8 @@ ONCE = (
 
 COMMANDS = ("status", "dlq", "trace", "outbox", "send", "effects")
 OPS = (
-    *("errors", "aws", "terminal", "plugins", "operator_log", "dedup_records", "dead_letters"),
+    *("errors", "aws", "terminal", "plugins", "operator_log", "dedup_records"),
+    *("message_grouping", "dead_letters"),
     *(*COMMANDS, "__main__"),
 )
 """Those of the operator's command line. The commands do not import each other."""

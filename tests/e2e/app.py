@@ -1,4 +1,4 @@
-"""The shop's app with two more consumers: one dies on demand, one writes outside transactions."""
+"""The shop's app with more consumers: one dies, one writes outside transactions, one is FIFO."""
 
 import sys
 from pathlib import Path
@@ -18,16 +18,26 @@ PROBE = ConsumerProps(
     external=("probe.asked",),
     tables=(CONTROLS, COUNTERS),
     publishes=("probe.counted",),  # which no consumer takes
+    fair_by="counter",
     folder=FUNCTIONS / "probe",
 )
 ROGUE = ConsumerProps(
     "rogue", external=("rogue.asked",), tables=(COUNTERS,), folder=FUNCTIONS / "rogue"
 )
+LEDGER = ConsumerProps(
+    "ledger",
+    external=("account.entered",),
+    tables=(CONTROLS, COUNTERS),
+    fifo=True,
+    ordered_by="account",
+    blocks_group=True,  # however long the embedded AWS takes, nothing is dead-lettered
+    folder=FUNCTIONS / "ledger",
+)
 
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        assemble(app, (*CONSUMERS, PROBE, ROGUE))
+        assemble(app, (*CONSUMERS, PROBE, ROGUE, LEDGER))
         synthesize(app)
     except SynthError as error:
         sys.exit(f"\n{error}\n")

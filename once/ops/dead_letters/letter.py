@@ -30,10 +30,15 @@ _OF_A_QUARANTINE = (DeadLetter.REASON, DeadLetter.ERROR, DeadLetter.RECEIVE_COUN
 
 @dataclass(frozen=True, slots=True)
 class IngressTopic:
-    """The ingress topic, and the event types that consumers take from it."""
+    """The topics of producers, and the event types that consumers take from them.
 
-    topic_arn: str
-    types: frozenset[str]
+    Attributes:
+        topics: the ARN of the topic of each type.
+        groups: the field that gives the message group, by the types that have one.
+    """
+
+    topics: Mapping[str, str]
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class DeadLetterQueue:
     owner: str
     url: str
     source_url: str | None
-    ingress: IngressTopic | None = None
+    ingress: IngressTopic | None = field(default=None, compare=False)
     rules: KeyRules = field(default=KeyRules(""), compare=False)
 
     @property
@@ -90,8 +95,12 @@ def dead_letter_queues(
 
 
 def _ingress(deployment: Deployment) -> IngressTopic:
-    types = frozenset(t for consumer in deployment.consumers.values() for t in consumer.external)
-    return IngressTopic(deployment.ingress_topic_arn, types)
+    types = {t for consumer in deployment.consumers.values() for t in consumer.external}
+    fields = {event_type: deployment.group_field(event_type) for event_type in types}
+    return IngressTopic(
+        topics={event_type: deployment.ingress_topic(event_type) for event_type in types},
+        groups={event_type: path for event_type, path in fields.items() if path is not None},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,9 @@ class IdempotentConsumer(Construct):
     An existing `queue` is not changed. If it is imported by its ARN, synthesis cannot check these
     attributes, which must hold: its visibility timeout is at least `props.visibility`; it keeps
     messages for four days at most, which the dedup window counts with; its redrive policy, if it
-    has one, has a `maxReceiveCount` over `props.receive_limit` (on a FIFO queue of 1,000, so that SQS
-    takes no waiting message out of its group), and a dead-letter queue of its own.
-    If it is encrypted with a key of AWS KMS, import it with
+    has one, has a `maxReceiveCount` over `props.receive_limit` (of 1,000 on a FIFO queue, so that
+    SQS takes no waiting message out of its group), and a dead-letter queue of its own. If it is
+    encrypted with a key of AWS KMS, import it with
     `Queue.from_queue_attributes(…, key_arn=…)`, and the role may decrypt with the key.
 
     Args:

@@ -203,6 +203,8 @@ class Metric:
     """By `service`; and once more by `service` and `reason`."""
     ISOLATED = "Isolated"
     """Messages that were moved to the isolation queue, where each runs alone."""
+    TEST_MESSAGES = "TestMessages"
+    """Messages without an event, by which a service tests the queue."""
     CONFLICTS = "Conflicts"
     """Attempts to commit that conflicted with other writers."""
     GROUP_SIZE = "GroupSize"

@@ -50,6 +50,7 @@ def consumer_settings(
         groups=groups.fields,
         ordered_types=tuple(sorted(groups.ordered)),
         blocks_group=props.blocks_group,
+        event_source=props.source,
         **config.backoff,
     )
 

@@ -1,14 +1,16 @@
 """Event source mappings from a consumer's queues to its function."""
 
+from typing import cast
+
 from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from once.cdk.props import ConsumerProps
+from once.cdk.scaling import ISOLATION_CONCURRENCY, Pollers
 
-ISOLATION_CONCURRENCY = 2
-"""The least that Lambda accepts. Messages that end the function must not use up its concurrency."""
+_EVENT_COUNT = lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT])
 
 
 def map_queue(
@@ -16,16 +18,20 @@ def map_queue(
 ) -> lambda_.EventSourceMapping:
     """Return the mapping from the main queue, in batches."""
     window = None if props.fifo else Duration.seconds(props.batch_window_seconds)
-    return lambda_.EventSourceMapping(
+    mapping = lambda_.EventSourceMapping(
         scope,
         "Mapping",
         target=target,
         event_source_arn=queue.queue_arn,
         batch_size=props.batch_size,
         max_batching_window=window,  # Lambda refuses one on a FIFO queue
-        max_concurrency=props.max_concurrency,
+        max_concurrency=None if props.pollers else props.concurrency,
         report_batch_item_failures=True,
+        metrics_config=_EVENT_COUNT if props.mapping_metrics else None,
     )
+    if props.pollers is not None:
+        _provision(mapping, props.pollers)
+    return mapping
 
 
 def map_isolation(
@@ -40,4 +46,14 @@ def map_isolation(
         batch_size=1,
         max_concurrency=ISOLATION_CONCURRENCY,
         report_batch_item_failures=True,
+    )
+
+
+def _provision(mapping: lambda_.EventSourceMapping, pollers: Pollers) -> None:
+    # The construct's own argument refuses more than 2,000 pollers, and Lambda takes 10,000.
+    resource = cast(lambda_.CfnEventSourceMapping, mapping.node.default_child)
+    resource.provisioned_poller_config = (
+        lambda_.CfnEventSourceMapping.ProvisionedPollerConfigProperty(
+            minimum_pollers=pollers.minimum, maximum_pollers=pollers.maximum
+        )
     )

@@ -102,7 +102,8 @@ class IdempotentConsumer(Construct):
         self.function = self._make_function(dedup_table, wiring, groups)
         # The relay dead-letters a type that it does not know yet.
         self.alias = make_alias(self, self.function, after=[relay.alias] if relay else [])
-        serving: list[IDependable] = [self.alias, *self._map()]
+        self._mappings = self._map()
+        serving: list[IDependable] = [self.alias, *self._mappings]
         if topics is not None:
             undelivered = self.dead_letters if props.fifo else unrouted
             topics.subscribe(self.queue, props, dead_letters=undelivered, after=serving)
@@ -134,6 +135,7 @@ class IdempotentConsumer(Construct):
             isolation=self.isolation,
             dead_letters=self.dead_letters,
             function=self.function,
+            mapping=self._mappings[0] if self.props.mapping_metrics else None,
             props=self.props,
         )
 
@@ -205,6 +207,7 @@ class IdempotentConsumer(Construct):
             log_group=log_group,
             timeout_seconds=props.timeout_seconds,
             memory_mb=props.memory_mb,
+            reserved_concurrency=props.reserved_concurrency,
             environment={
                 **settings.to_env(),
                 **handler_variables(props, self._config, secrets),

@@ -1,11 +1,11 @@
 """Transaction: the reads and writes of a handler, which commit with the dedup record."""
 
+import os
 from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Required, TypedDict, Unpack
-from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
@@ -62,7 +62,7 @@ class Transaction:
     ) -> None:
         self.event = event
         self.identity = identity
-        self.commit_id = uuid4().hex
+        self.commit_id = os.urandom(16).hex()
         self.refusal: Refusal | None = None
         self.drafts: list[Draft] = []
         self.request: tuple[Effect, bytes] | None = None

@@ -17,6 +17,7 @@ from once.cdk.monitoring.metrics import (
     failed_batches,
     groups_metric,
     messages,
+    never_handed_over,
     once_metric,
     share,
 )
@@ -51,6 +52,7 @@ ERRORS = 3
 first message is dead-lettered, after five receives."""
 THROTTLES = Limits.MIN_RECEIVE_COUNT
 """Each throttle spends a receive: this many can dead-letter a message that was never tried."""
+HAND_OVER_PERIODS = 2
 
 _DONE = (Metric.COMMITTED, Metric.REFUSED)
 _WORKED_ON = (*_DONE, Metric.RESENT, Metric.REDELIVERED, Metric.REDRIVEN)
@@ -74,7 +76,8 @@ def add_consumer_alarms(
 ) -> list[cloudwatch.IAlarm]:
     """Add the alarms of a consumer, and return those that a faulty new version sets off.
 
-    With `local` those on shares are left out: the embedded AWS rejects metric math.
+    With `local` those on shares and on the mapping are left out: the embedded AWS rejects metric
+    math.
     """
     alarms = _Alarms(scope, consumer.service, local)
     age = consumer.queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
@@ -99,6 +102,8 @@ def add_consumer_alarms(
         alarms.on_effects()
     if not local:
         alarms.on_shares()
+        if consumer.mapping is not None:
+            alarms.on_hand_over(consumer.mapping)
     return faulty
 
 
@@ -234,6 +239,13 @@ class _Alarms:
         self.add(
             "UnknownAlarm", unknown, 1, "unknown-effects", "an effect may have been done, or not"
         )
+
+    def on_hand_over(self, mapping: lambda_.IEventSourceMapping) -> None:
+        # A message may be received at the end of one period and handed over in the next: two
+        # periods in a row without a hand-over are none of these.
+        lost = never_handed_over(mapping.event_source_mapping_id, MOMENT)
+        what = "messages are received and the function never gets them"
+        self.add("HandOverAlarm", lost, 1, "messages-not-handed-over", what, HAND_OVER_PERIODS)
 
     def on_shares(self) -> None:
         for part, counted, total, entry, what in _SHARES:

@@ -34,7 +34,10 @@ class QueueGroups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoredConsumer:
-    """A consumer: its name, its function's full name, the parts to watch, and its properties."""
+    """A consumer: its name, its function's full name, the parts to watch, and its properties.
+
+    `mapping`: the mapping of its queue, None without metrics of its own.
+    """
 
     name: str
     service: str
@@ -42,6 +45,7 @@ class MonitoredConsumer:
     isolation: sqs.IQueue | None
     dead_letters: sqs.IQueue
     function: lambda_.IFunction
+    mapping: lambda_.IEventSourceMapping | None
     props: ConsumerProps
 
 
@@ -120,9 +124,28 @@ def failed_batches(
     mapping_id: str, period: Duration, label: str | None = None
 ) -> cloudwatch.Metric:
     """Return the number of stream batches that were written into the bucket, unpublished."""
+    return _mapping_metric("OnFailureDestinationDeliveredEventCount", mapping_id, period, label)
+
+
+def never_handed_over(mapping_id: str, period: Duration) -> cloudwatch.MathExpression:
+    """Return the messages received in a period in which none was handed over; otherwise 0."""
+    return cloudwatch.MathExpression(
+        expression="IF(FILL(invoked, 0) == 0, received, 0)",
+        using_metrics={
+            "received": _mapping_metric("PolledEventCount", mapping_id, period),
+            "invoked": _mapping_metric("InvokedEventCount", mapping_id, period),
+        },
+        period=period,
+        label="messages",
+    )
+
+
+def _mapping_metric(
+    name: str, mapping_id: str, period: Duration, label: str | None = None
+) -> cloudwatch.Metric:
     return cloudwatch.Metric(
         namespace="AWS/Lambda",
-        metric_name="OnFailureDestinationDeliveredEventCount",
+        metric_name=name,
         dimensions_map={"EventSourceMappingUUID": mapping_id},
         period=period,
         statistic=SUM,

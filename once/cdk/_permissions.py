@@ -68,7 +68,8 @@ def consumer_role(
     send e-mail from the address `sender` if it is given.
     """
     # On AWS this action includes batches; the embedded AWS has an action for batches.
-    consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and isolation else [])]
+    deletes = isolation is not None or consumer.fifo
+    consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and deletes else [])]
     statements = [
         *_dedup_statements(consumer, dedup_table.table_arn, local=local),
         *_table_statements([table.table_arn for table in tables]),

@@ -52,19 +52,19 @@ def test_only_queues_of_fifo_consumers_are_fifo_and_they_have_no_isolation(offic
     assert not {"once-gate-isolation", "once-plan-isolation"} & every
 
 
-@pytest.mark.parametrize(("name", "most"), [("plan", 6), ("gate", Limits.MAX_RECEIVE_COUNT)])
-def test_a_message_of_a_blocking_consumer_is_received_as_often_as_sqs_allows(
+@pytest.mark.parametrize(("name", "most"), [("plan", 5), ("gate", Limits.MAX_RECEIVE_COUNT - 1)])
+def test_sqs_moves_no_message_of_a_fifo_queue_that_only_waits_in_its_group(
     office: Cloud, name: str, most: int
 ) -> None:
     policy = office.of(name, "Queue")["RedrivePolicy"]
     assert policy == {
         "deadLetterTargetArn": office.arn(name, "DeadLetters"),
-        "maxReceiveCount": most,
+        "maxReceiveCount": Limits.MAX_RECEIVE_COUNT,
     }
     sources = office.of(name, "DeadLetters")["RedriveAllowPolicy"]["sourceQueueArns"]
     assert [flat(arn).rpartition(":")[2] for arn in sources] == [f"once-{name}.fifo"]
     settings = Settings.from_env(environment(office, name))
-    assert settings.max_receive_count == most - 1
+    assert settings.max_receive_count == most
     assert settings.blocks_group is (name == "gate")
     assert settings.isolation_queue_url is None
 

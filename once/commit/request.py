@@ -6,13 +6,14 @@ from typing import Any, Self
 
 from msgspec import Raw
 
+from once.commit._sequence_items import sequence_actions
 from once.commit.dedup_record import record_put
 from once.commit.item_size import entry_sizes, item_bytes
 from once.commit.request_encoding import encoded
 from once.errors import TooLarge
 from once.handlers.actions import Action, ItemKey, rendered
 from once.handlers.transaction import Transaction
-from once.schema import Limits
+from once.schema import Limits, Record
 from once.settings import Settings
 
 
@@ -22,7 +23,8 @@ class CommitRequest:
 
     Attributes:
         transaction: the transaction, which must not change any more.
-        actions: the transaction's actions, by the key of their item.
+        actions: the transaction's actions and the writes of sequence items, by the key of their
+            item.
         entries: the dedup record and then each action, as JSON.
         size: size of the entries in bytes, as far as it is known, or an upper bound of it.
     """
@@ -45,17 +47,27 @@ class CommitRequest:
             InvalidWrite: DynamoDB has no type for a value, or no consumer could read an event.
             TooLarge: this transaction alone is over DynamoDB's limits.
         """
+        record = record_put(transaction, settings, now)
         actions = transaction.actions()
-        entries = [
-            record_put(transaction, settings, now),
-            *rendered(actions.values(), transaction.commit_id),
-        ]
+        if Record.SEQUENCED in record["Put"]["Item"]:
+            actions |= sequence_actions(transaction, record["Put"]["Item"], settings)
+        _check_number(len(actions))
+        entries = [record, *rendered(actions.values(), transaction.commit_id)]
         bodies = encoded(entries)
         # Each name and each value is longer as JSON than in DynamoDB, so most need no count.
         size = sum(map(len, bodies))
         if size > Limits.ITEM_BYTES:
             size = _counted(entries)
         return cls(transaction, actions, bodies, size)
+
+
+def _check_number(actions: int) -> None:
+    if actions >= Limits.TRANSACTION_ACTIONS:
+        raise TooLarge(
+            f"{actions} actions and the dedup record: DynamoDB takes "
+            f"{Limits.TRANSACTION_ACTIONS}; each item written, checked or read counts as one, and "
+            "so does each message group of ordered events"
+        )
 
 
 def _counted(entries: Sequence[Mapping[str, Any]]) -> int:

@@ -1,10 +1,9 @@
 """Commit request: a transaction's dedup record and actions, as they are sent to DynamoDB."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from once.commit._sequence_items import sequence_actions
 from once.commit.dedup_record import record_put
@@ -17,8 +16,7 @@ from once.schema import Limits, Record
 from once.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CommitRequest:
+class CommitRequest(Struct, frozen=True, eq=False):
     """The entries of one transaction: the dedup record first, then its actions.
 
     Attributes:

@@ -14,8 +14,10 @@ class Refused:
 
     status_code = 400
     content = b"{}"
-    headers: dict[str, str] = {}
     raw = None
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
 
     def __call__(self, request: Any, **_: Any) -> "Refused":
         self.sent = request.headers

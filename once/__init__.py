@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from once.events.dedup_key import Key
     from once.handlers.effect_declaration import Call, Policy
     from once.handlers.transaction import Transaction
+    from once.workflows.declaration import durable_function, state_machine
 
 __all__ = [
     "Call",
@@ -27,6 +28,8 @@ __all__ = [
     "Refusal",
     "RetryableError",
     "Transaction",
+    "durable_function",
+    "state_machine",
 ]
 
 _HOME = {
@@ -41,6 +44,8 @@ _HOME = {
     "Refusal": "once.errors",
     "RetryableError": "once.errors",
     "Transaction": "once.handlers.transaction",
+    "durable_function": "once.workflows.declaration",
+    "state_machine": "once.workflows.declaration",
 }
 
 

@@ -37,6 +37,9 @@ CAUSE_EXTENSION = "oncecause"
 COMMIT_ATTRIBUTE = "once_commit"
 """On every item that the library writes: the id of its last commit. A read is checked by it."""
 
+EXECUTION_PREFIX = "once-"
+"""Prefix of the names of executions that consumers start. Their roles may read no others."""
+
 CLOCK_SKEW_SECONDS = 300
 """Assumed: the clock of a function differs from true time by at most this."""
 
@@ -47,6 +50,11 @@ CLOCK_MARGIN_SECONDS = 2 * CLOCK_SKEW_SECONDS
 def source_of(consumer: str) -> str:
     """Return the CloudEvents `source` of the events that a consumer publishes."""
     return f"{SOURCE_PREFIX}{consumer}"
+
+
+def workflow_variable(name: str) -> str:
+    """Return the environment variable that holds the ARN of a workflow."""
+    return f"WORKFLOW_{name.upper()}"
 
 
 class Record:

@@ -38,12 +38,14 @@ if TYPE_CHECKING:
     from once.cdk.tables import DedupTable, RetainedTable
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
+    from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps
 
 __all__ = [
     "ConsumerProps",
     "DedupTable",
     "DeployedNames",
     "DeploymentConfig",
+    "DurableFunctionProps",
     "IdempotentConsumer",
     "OperatorLog",
     "OperatorPolicies",
@@ -52,6 +54,7 @@ __all__ = [
     "RetainedTable",
     "Rollout",
     "StackOutput",
+    "StateMachineProps",
     "SynthError",
     "TableProps",
     "Topics",
@@ -77,6 +80,7 @@ _MODULES = {
     "DedupTable": "tables",
     "DeployedNames": "deployed_names",
     "DeploymentConfig": "deployment_config",
+    "DurableFunctionProps": "workflow_props",
     "IdempotentConsumer": "idempotent_consumer",
     "OperatorLog": "operator_log",
     "OperatorPolicies": "operators",
@@ -84,6 +88,7 @@ _MODULES = {
     "RelayFailures": "outbox_relay",
     "RetainedTable": "tables",
     "Rollout": "props",
+    "StateMachineProps": "workflow_props",
     "SynthError": "errors",
     "TableProps": "props",
     "Topics": "topics",

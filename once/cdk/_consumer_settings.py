@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_sqs as sqs
 
+from once.cdk._workflow_permissions import workflow_variables
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
 from once.settings import Settings, TableSettings
@@ -57,5 +58,6 @@ def handler_variables(
     return {
         **{f"SECRET_{name.upper()}": arn for name, arn in secrets.items()},
         **{name.upper(): config.parameters[name] for name in props.parameters},
+        **workflow_variables(props.starts),
         **sender,
     }

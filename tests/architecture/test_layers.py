@@ -9,7 +9,7 @@ from tests.architecture.imports import ROOT, imported, sources, targets, within
 ONCE = (
     *("schema", "error_text", "errors", "disposition", "settings", "deadline", "sdk"),
     *("events", "handlers", "intake", "commit", "effects", "failures", "outbox"),
-    *("runtime", "batch", "composition", "consumer", "testing"),
+    *("runtime", "batch", "composition", "consumer", "workflows", "testing"),
 )
 """The packages and modules of the library, the lowest layer first."""
 

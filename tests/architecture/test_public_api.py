@@ -16,7 +16,8 @@ from stacks.folders import ROOT
 NAMES = {
     "once": {
         *("Call", "CloudEvent", "Consumer", "Key", "KeySpent", "NotDone", "PermanentError"),
-        *("Policy", "Refusal", "RetryableError", "Transaction"),
+        *("Policy", "Refusal", "RetryableError", "Transaction", "durable_function"),
+        "state_machine",
     },
     "once.cdk": {
         *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
@@ -26,6 +27,7 @@ NAMES = {
         *("deployment_faults", "event_sources", "event_types_output", "make_alarm_topic", "notify"),
         *("output_key", "tables_row", "unmanaged_mapping_faults"),
         *("DeployedNames", "missing_name_faults", "published_types"),
+        *("DurableFunctionProps", "StateMachineProps"),
     },
     "once.testing": {
         *("FakeAws", "FakeContext", "Fault", "answer_lost", "cancelled", "cloud_event", "inject"),
@@ -52,7 +54,7 @@ FIELDS = {
     TableProps: "name key",
     ConsumerProps: "name events tables external publishes timeout_seconds visibility_seconds "
     "batch_size batch_window_seconds max_concurrency max_receive_count effect_timeout_seconds "
-    "secrets parameters sends_email group_size commit_threads memory_mb rollout "
+    "starts secrets parameters sends_email group_size commit_threads memory_mb rollout "
     "renamed_from retiring folder",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "

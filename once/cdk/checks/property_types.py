@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from once.cdk.props import ConsumerProps, Rollout, TableProps
+from once.cdk.workflow_props import WorkflowProps
 
 _A_TYPE = "a tuple of types, such as ('order.placed',)"
 _TEXTS = {
@@ -49,6 +50,14 @@ def _is_table(value: object) -> bool:
     return _is_text(value.name) and (_is_text(value.key) or _are_texts(value.key))
 
 
+def _are_workflows(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(map(_is_workflow, value))
+
+
+def _is_workflow(value: object) -> bool:
+    return isinstance(value, WorkflowProps) and _is_text(value.name) and _is_text(value.arn)
+
+
 _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
     str: (_is_text, "a text"),
     int: (_is_number, "a whole number"),
@@ -64,6 +73,10 @@ _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
     tuple[TableProps, ...]: (
         _are_tables,
         "a tuple of tables, such as (TableProps('stock', 'sku'),)",
+    ),
+    tuple[WorkflowProps, ...]: (
+        _are_workflows,
+        "a tuple of StateMachineProps(name, arn) and DurableFunctionProps(name, arn)",
     ),
 }
 """The check of a value and the remedy, by the annotation of its property."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from once.events.dedup_key import Key
     from once.handlers.effect_declaration import Call, Policy
     from once.handlers.transaction import Transaction
+    from once.intake.s3_notification import S3Object
+    from once.source import Source
     from once.workflows.declaration import durable_function, state_machine
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "Policy",
     "Refusal",
     "RetryableError",
+    "S3Object",
+    "Source",
     "Transaction",
     "durable_function",
     "state_machine",
@@ -43,6 +47,8 @@ _HOME = {
     "Policy": "once.handlers.effect_declaration",
     "Refusal": "once.errors",
     "RetryableError": "once.errors",
+    "S3Object": "once.intake.s3_notification",
+    "Source": "once.source",
     "Transaction": "once.handlers.transaction",
     "durable_function": "once.workflows.declaration",
     "state_machine": "once.workflows.declaration",

@@ -10,7 +10,7 @@ from constructs import Construct
 
 from once.cdk.nag import acknowledge_finding
 from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps, WorkflowProps
-from once.schema import EXECUTION_PREFIX, workflow_variable
+from once.workflow_names import EXECUTION_PREFIX, workflow_variable
 
 _REASON = (
     "Step Functions has no permission for one execution: the prefix is that of the executions "

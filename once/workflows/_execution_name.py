@@ -1,6 +1,6 @@
 """Execution name: derived from the provider key, so that it is the same in every attempt."""
 
-from once.schema import EXECUTION_PREFIX
+from once.workflow_names import EXECUTION_PREFIX
 
 _HASH_DIGITS = 56
 """With prefix, hyphen and two digits 64 characters, the longest name of a durable execution.

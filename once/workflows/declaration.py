@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from once.errors import NotDone, RegistrationError
 from once.handlers.effect_declaration import Call, Effect, Policy
-from once.schema import workflow_variable
+from once.workflow_names import workflow_variable
 from once.workflows._durable_function import start_durable_execution
 from once.workflows._state_machine import start_execution
 

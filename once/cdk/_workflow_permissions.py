@@ -10,7 +10,7 @@ from constructs import Construct
 
 from once.cdk.nag import acknowledge_finding
 from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps, WorkflowProps
-from once.workflow_names import EXECUTION_PREFIX, workflow_variable
+from once.workflow_names import EXECUTION_PREFIX, retention_variable, workflow_variable
 
 _REASON = (
     "Step Functions has no permission for one execution: the prefix is that of the executions "
@@ -42,8 +42,12 @@ def acknowledge_executions(role: Construct, starts: Sequence[WorkflowProps]) -> 
 
 
 def workflow_variables(starts: Sequence[WorkflowProps]) -> dict[str, str]:
-    """Return the variables in which the function finds the ARNs of its workflows."""
-    return {workflow_variable(each.name): each.arn for each in starts}
+    """Return the variables in which the function finds ARNs and retention of its workflows."""
+    functions = [each for each in starts if isinstance(each, DurableFunctionProps)]
+    return {
+        **{workflow_variable(each.name): each.arn for each in starts},
+        **{retention_variable(each.name): str(each.retention_days) for each in functions},
+    }
 
 
 def _executions(scope: Construct, machine: str) -> str:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from once.workflow_names import RETENTION_DAYS
+
 
 @dataclass(frozen=True, slots=True)
 class StateMachineProps:
@@ -24,10 +26,13 @@ class DurableFunctionProps:
     Attributes:
         name: the name that the handler's `durable_function(…)` uses.
         arn: the ARN of one of its versions or aliases, such as `alias.function_arn`.
+        retention_days: the `RetentionPeriodInDays` of the function. Lambda keeps the name of an
+            ended execution for this time, so a start is not repeated later.
     """
 
     name: str
     arn: str
+    retention_days: int = RETENTION_DAYS
 
 
 WorkflowProps = StateMachineProps | DurableFunctionProps

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from once.errors import NotDone, RegistrationError
 from once.handlers.effect_declaration import Call, Effect, Policy
-from once.workflow_names import workflow_variable
+from once.workflow_names import RETENTION_DAYS, retention_variable, workflow_variable
 from once.workflows._durable_function import start_durable_execution
 from once.workflows._state_machine import start_execution
 
@@ -58,9 +58,7 @@ def state_machine(consumer: "Consumer", name: str, model: "type[Struct]") -> Eff
     return _workflow(consumer, name, model, start_execution, _STEP_FUNCTIONS_DAYS)
 
 
-def durable_function(
-    consumer: "Consumer", name: str, model: "type[Struct]", *, retention_days: int = 14
-) -> Effect:
+def durable_function(consumer: "Consumer", name: str, model: "type[Struct]") -> Effect:
     """Return the effect that starts an execution of a durable Lambda function, asynchronously.
 
     Its outcome is the ARN of the durable execution. If the name belongs to an execution with
@@ -71,13 +69,12 @@ def durable_function(
         consumer: the consumer that performs it.
         name: names the effect, and the function in `ConsumerProps(starts=…)`.
         model: a msgspec.Struct; the payload.
-        retention_days: the `RetentionPeriodInDays` of the function, for which Lambda keeps a name
-            after the execution has ended; AWS's default is 14.
 
     Raises:
         RegistrationError: the deployed function does not know the durable function.
     """
-    return _workflow(consumer, name, model, start_durable_execution, retention_days)
+    days = int(os.environ.get(retention_variable(name), RETENTION_DAYS))
+    return _workflow(consumer, name, model, start_durable_execution, days)
 
 
 def _workflow(

@@ -65,9 +65,10 @@ def function_and_policy(stack: cdk.Stack, *starts: Any) -> tuple[Json, Json]:
 
 
 def test_it_may_start_its_workflows_and_read_what_it_started(stack: cdk.Stack) -> None:
-    starts = (StateMachineProps("fulfil", MACHINE), DurableFunctionProps("bill", FUNCTION))
+    starts = (StateMachineProps("fulfil", MACHINE), DurableFunctionProps("bill", FUNCTION, 7))
     variables, allowed = function_and_policy(stack, *starts)
     assert (variables["WORKFLOW_FULFIL"], variables["WORKFLOW_BILL"]) == (MACHINE, FUNCTION)
+    assert variables["ONCE_RETENTION_DAYS_BILL"] == "7"
     rights = {sid: (each["Action"], each["Resource"]) for sid, each in allowed.items()}
     assert rights["StartExecutions"] == ("states:StartExecution", MACHINE)
     assert rights["ReadOwnExecutions"] == ("states:DescribeExecution", EXECUTIONS)
@@ -149,6 +150,7 @@ def test_a_workflow_that_can_be_started_has_no_fault(workflow: Any) -> None:
         (StateMachineProps("fulfil", "fulfil"), "arn='fulfil'", "ARN of a state machine"),
         (DurableFunctionProps("bill", MACHINE), "arn='arn:aws:states", "a version or an alias"),
         (DurableFunctionProps("bill", FUNCTION[:-5]), "function:bill'", "a version or an alias"),
+        (DurableFunctionProps("bill", FUNCTION, 91), "retention_days=91", "choose 1 to 90"),
         ("fulfil", "starts=('fulfil',)", "give a tuple of StateMachineProps"),
         (StateMachineProps("fulfil", None), "starts=", "give a tuple"),  # type: ignore[arg-type]
     ],
@@ -188,11 +190,19 @@ def unqualified(stack: cdk.Stack) -> DurableFunctionProps:
     return DurableFunctionProps("bill", function.function_arn)
 
 
+def forgetful(stack: cdk.Stack) -> DurableFunctionProps:
+    config = lambda_.DurableConfig(
+        execution_timeout=cdk.Duration.days(1), retention_period=cdk.Duration.days(13)
+    )
+    return DurableFunctionProps("bill", alias(stack, durable_config=config).function_arn)
+
+
 @pytest.mark.parametrize(
     ("make", "mistake"),
     [
         (express, "'fulfil' is an express state machine"),
         (plain, "'bill' is no durable function"),
+        (forgetful, "'bill' has retention_days=14, and its function keeps an execution for 13"),
         (unqualified, "'bill' is the ARN of a function without a version"),
     ],
 )

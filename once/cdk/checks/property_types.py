@@ -70,7 +70,10 @@ def _are_workflows(value: object) -> bool:
 
 
 def _is_workflow(value: object) -> bool:
-    return isinstance(value, WorkflowProps) and _is_text(value.name) and _is_text(value.arn)
+    if not isinstance(value, WorkflowProps):
+        return False
+    days = getattr(value, "retention_days", 1)
+    return _is_text(value.name) and _is_text(value.arn) and _is_number(days)
 
 
 _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {

@@ -48,6 +48,16 @@ def test_names_of_two_keys_and_of_two_numbers_differ() -> None:
     assert len({*map(execution_name, keys)}) == 3
 
 
+@pytest.mark.parametrize(("days", "seconds"), [(None, 14 * 86400), ("2", 2 * 86400)])
+def test_a_start_is_repeated_only_while_lambda_keeps_the_name(
+    monkeypatch: pytest.MonkeyPatch, days: str | None, seconds: int
+) -> None:
+    if days is not None:
+        monkeypatch.setenv("ONCE_RETENTION_DAYS_FULFILMENT", days)
+    [effect] = starting_consumer(DurableFunctions()).effects.values()
+    assert effect.key_lifetime_seconds == seconds - 3600
+
+
 @SERVICES
 def test_a_deployed_function_that_does_not_know_its_workflow_does_not_load(
     service: Service, monkeypatch: pytest.MonkeyPatch

@@ -7,10 +7,10 @@ import pytest
 from tests.architecture.imports import ROOT, imported, sources, targets, within
 
 ONCE = (
-    *("schema", "source", "error_text", "errors", "disposition", "settings", "deadline", "sdk"),
-    "metrics_log",
+    *("schema", "source", "workflow_names", "error_text", "errors", "disposition", "settings"),
+    *("deadline", "sdk", "metrics_log"),
     *("events", "handlers", "intake", "commit", "effects", "failures", "outbox"),
-    *("runtime", "batch", "composition", "consumer", "testing"),
+    *("runtime", "batch", "composition", "consumer", "workflows", "testing"),
 )
 """The packages and modules of the library, the lowest layer first."""
 

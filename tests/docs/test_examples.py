@@ -79,8 +79,14 @@ class Bank:
 
 def test_the_effect_and_its_test_run() -> None:
     bank, document = Bank(), ROOT / "docs" / "effects.md"
-    run(document, *blocks(document), bank=bank)
+    run(document, *blocks(document)[:2], bank=bank)
     assert len(bank.keys) == 2
+
+
+def test_the_workflow_and_its_test_run() -> None:
+    document = ROOT / "docs" / "effects.md"
+    names = run(document, *blocks(document)[2:])
+    assert names["execution"]["status"] == "RUNNING"
 
 
 def test_the_readme_is_short() -> None:

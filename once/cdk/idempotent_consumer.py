@@ -7,6 +7,7 @@ from typing import cast
 from aws_cdk import Annotations, Duration
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
@@ -30,6 +31,8 @@ from once.cdk.monitoring.dashboard import Row, consumer_row
 from once.cdk.monitoring.metrics import MonitoredConsumer
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.props import ConsumerProps
+from once.cdk.sources.connection import connect
+from once.cdk.sources.destination import Destination
 from once.cdk.topics import Topics
 from once.schema import Limits
 
@@ -41,12 +44,13 @@ class IdempotentConsumer(Construct):
     None if every batch holds one message. The queues invoke `alias`, which points to a published
     version of `function`.
 
-    An existing `queue` is not changed. If it is imported by its ARN, synthesis cannot check these
-    attributes, which must hold: it is a standard queue; its visibility timeout is at least
-    `props.visibility`; it keeps messages for four days at most, which the dedup window counts with;
-    its redrive policy, if it has one, has a `maxReceiveCount` over `props.max_receive_count`, and a
-    dead-letter queue of its own. If it is encrypted with a key of AWS KMS, import it with
-    `Queue.from_queue_attributes(…, key_arn=…)`, and the role may decrypt with the key.
+    An existing `queue` is not changed, and nothing is made for `props.source`. If it is imported by
+    its ARN, synthesis cannot check these attributes, which must hold: it is a standard queue; its
+    visibility timeout is at least `props.visibility`; it keeps messages for four days at most,
+    which the dedup window counts with; its redrive policy, if it has one, has a `maxReceiveCount`
+    over `props.max_receive_count`, and a dead-letter queue of its own. If it is encrypted with a
+    key of AWS KMS, import it with `Queue.from_queue_attributes(…, key_arn=…)`, and the role may
+    decrypt with the key.
 
     Args:
         scope: the stack.
@@ -59,6 +63,7 @@ class IdempotentConsumer(Construct):
         unrouted: the queue for events that SNS cannot deliver to its own queue.
         relay: publishes its events; required with `props.publishes`.
         sources: the CloudEvents sources that each of `props.events` may come from.
+        bucket: the bucket of `Source.s3()`, if that does not name it.
         config: the deployment; by default that of the CDK context.
 
     Raises:
@@ -78,6 +83,7 @@ class IdempotentConsumer(Construct):
         unrouted: sqs.IQueue | None = None,
         relay: OutboxRelay | None = None,
         sources: Mapping[str, tuple[str, ...]] | None = None,
+        bucket: s3.IBucket | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
         _raise_if_any(props, list(property_type_faults(props)))
@@ -85,7 +91,9 @@ class IdempotentConsumer(Construct):
         self.node.add_metadata(CONSTRUCT_METADATA, props.name)
         self._config = config or DeploymentConfig.from_context(self.node, props.parameters)
         published = None if relay is None else relay.publishes.get(props.identity, ())
-        wiring = Wiring(tables or {}, secrets or {}, sources or {}, queue, topics, published)
+        wiring = Wiring(
+            tables or {}, secrets or {}, sources or {}, queue, topics, published, bucket
+        )
         self._check(props, wiring)
         self.props = self._config.adapt(props)
         self._name = f"{self._config.service}-{props.name}"
@@ -99,6 +107,8 @@ class IdempotentConsumer(Construct):
         serving: list[IDependable] = [self.alias, *self._map()]
         if topics is not None:
             topics.subscribe(self.queue, props, dead_letters=unrouted, after=serving)
+        if queue is None:
+            connect(self._destination(serving), props.source, bucket)
         retain_messages(self, self._config)
         alarms = add_consumer_alarms(self, self._monitored, local=self._config.local)
         shift_gradually(self, self.alias, self.props.rollout, alarms)
@@ -196,6 +206,19 @@ class IdempotentConsumer(Construct):
                 **settings.to_env(),
                 **handler_variables(props, self._config, secrets),
             },
+        )
+
+    def _destination(self, serving: Sequence[IDependable]) -> Destination:
+        props = self.props
+        return Destination(
+            scope=self,
+            name=self._name,
+            identity=f"{self._config.service}-{props.identity}",
+            types=props.external,
+            queue=self.queue,
+            dead_letters=self.dead_letters,
+            stopped=props.retiring,
+            after=serving,
         )
 
     @property

@@ -75,7 +75,7 @@ class Topics:
             after: parts that a deployment changes before the subscription: they must handle the
                 types that it adds.
         """
-        for topic, types in ((self.ingress, props.external), (self.events, props.events)):
+        for topic, types in ((self.ingress, props.ingress_types), (self.events, props.events)):
             if types:
                 selected = [NO_EVENT] if props.retiring else list(types)
                 policy = sns.SubscriptionFilter.string_filter(allowlist=selected)

@@ -66,7 +66,7 @@ class UnroutedEvents(Construct):
         self._config = config or DeploymentConfig.from_context(self.node)
         self._name = f"{self._config.service}-{UNROUTED}"
         subscribed = [each for each in consumers if not each.retiring]
-        external = _union(consumer.external for consumer in subscribed)
+        external = _union(consumer.ingress_types for consumer in subscribed)
         internal = _union(consumer.events for consumer in subscribed)
         self.queue = make_queue(self, "Queue", self._name, Limits.DEAD_LETTER_RETENTION_SECONDS)
         self.sweep = self._make_sweep()

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from once.ops.aws.clients import client
 from once.ops.errors import OpsError
 from once.schema import StackOutput
+from once.source import Source
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -33,6 +34,7 @@ class DeployedConsumer:
         keys: the key rule of each event type, by name and arguments; without the rules that could
             not be read at synthesis.
         volatile: the volatile fields of the event types that have some; None if not known.
+        source: the service that sends its external events; None for the ingress topic.
     """
 
     name: str
@@ -45,6 +47,12 @@ class DeployedConsumer:
     renamed_from: str | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     volatile: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    source: Source | None = None
+
+    @property
+    def ingress_types(self) -> tuple[str, ...]:
+        """Event types that it takes from the ingress topic."""
+        return self.external if self.source is None else ()
 
     @property
     def identity(self) -> str:
@@ -201,6 +209,7 @@ def _types(taken: str) -> dict[str, Any]:
     return {
         **{kind: tuple(found[kind]) for kind in ("external", "events")},
         **{kind: _tuples(found[kind]) for kind in ("keys", "volatile")},
+        "source": Source.from_text(found["source"]) if "source" in found else None,
     }
 
 

@@ -1,0 +1,39 @@
+"""Connects a consumer's queue to its source."""
+
+from aws_cdk import aws_s3 as s3
+
+from once.cdk.sources._bucket_notification import notify_queue
+from once.cdk.sources._event_rule import make_rule
+from once.cdk.sources._queue_senders import allow_senders
+from once.cdk.sources._schedule import make_schedule
+from once.cdk.sources._topic_subscription import subscribe_to_topic
+from once.cdk.sources.destination import Destination
+from once.source import (
+    EventBridgeSource,
+    JsonSource,
+    S3Source,
+    ScheduleSource,
+    SnsSource,
+    Source,
+)
+
+
+def connect(to: Destination, source: Source | None, bucket: s3.IBucket | None) -> None:
+    """Make what delivers the source's events into the queue.
+
+    Args:
+        to: the queue.
+        source: the source; None if there is nothing to make.
+        bucket: the bucket of `Source.s3()` without a name.
+    """
+    match source:
+        case EventBridgeSource():
+            make_rule(to, source)
+        case S3Source():
+            notify_queue(to, source, bucket)
+        case SnsSource():
+            subscribe_to_topic(to, source)
+        case JsonSource():
+            allow_senders(to, source)
+        case ScheduleSource():
+            make_schedule(to, source)

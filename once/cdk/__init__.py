@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         output_key,
         published_types,
     )
+    from once.cdk.scaling import Pollers, WarmThroughput
     from once.cdk.tables import DedupTable, RetainedTable
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
@@ -49,6 +50,7 @@ __all__ = [
     "OperatorLog",
     "OperatorPolicies",
     "OutboxRelay",
+    "Pollers",
     "RelayFailures",
     "RetainedTable",
     "Rollout",
@@ -58,6 +60,7 @@ __all__ = [
     "TableProps",
     "Topics",
     "UnroutedEvents",
+    "WarmThroughput",
     "acknowledge_finding",
     "add_table_alarms",
     "consumer_set_faults",
@@ -83,6 +86,7 @@ _MODULES = {
     "OperatorLog": "operator_log",
     "OperatorPolicies": "operators",
     "OutboxRelay": "outbox_relay",
+    "Pollers": "scaling",
     "RelayFailures": "outbox_relay",
     "RetainedTable": "tables",
     "Rollout": "props",
@@ -91,6 +95,7 @@ _MODULES = {
     "TableProps": "props",
     "Topics": "topics",
     "UnroutedEvents": "unrouted_events",
+    "WarmThroughput": "scaling",
     "acknowledge_finding": "nag",
     "add_table_alarms": "monitoring.alarms",
     "consumer_set_faults": "checks.consumer_set",

@@ -14,26 +14,24 @@ from once.source import (
     S3Source,
     ScheduleSource,
     SnsSource,
-    Source,
 )
 
 
-def connect(to: Destination, source: Source | None, bucket: s3.IBucket | None) -> None:
-    """Make what delivers the source's events into the queue.
+def connect(to: Destination, bucket: s3.IBucket | None) -> None:
+    """Make what delivers the events of the consumer's source into its queue.
 
     Args:
         to: the queue.
-        source: the source; None if there is nothing to make.
         bucket: the bucket of `Source.s3()` without a name.
     """
-    match source:
-        case EventBridgeSource():
+    match to.props.source:
+        case EventBridgeSource() as source:
             make_rule(to, source)
-        case S3Source():
+        case S3Source() as source:
             notify_queue(to, source, bucket)
-        case SnsSource():
+        case SnsSource() as source:
             subscribe_to_topic(to, source)
-        case JsonSource():
+        case JsonSource() as source:
             allow_senders(to, source)
-        case ScheduleSource():
+        case ScheduleSource() as source:
             make_schedule(to, source)

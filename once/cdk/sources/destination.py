@@ -9,6 +9,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
+from once.cdk.props import ConsumerProps
+
 
 @dataclass(frozen=True, slots=True)
 class Destination:
@@ -16,28 +18,39 @@ class Destination:
 
     Attributes:
         scope: the construct of the consumer.
-        name: the physical name of the consumer's function, queue, rule and schedule.
-        identity: the name of the consumer's first line, with the prefix of the deployment.
-        types: the event types that are delivered.
+        props: the consumer.
+        service: the prefix of every physical name.
         queue: the queue.
         dead_letters: for events that the source cannot deliver.
-        stopped: whether the source delivers nothing any more.
         after: parts that a deployment changes before the source: they must handle its types.
     """
 
     scope: Construct
-    name: str
-    identity: str
-    types: tuple[str, ...]
+    props: ConsumerProps
+    service: str
     queue: sqs.IQueue
     dead_letters: sqs.Queue
-    stopped: bool
     after: Sequence[IDependable]
 
     @property
     def stack(self) -> Stack:
         """The stack of the consumer."""
         return Stack.of(self.scope)
+
+    @property
+    def name(self) -> str:
+        """The physical name of its rule or schedule."""
+        return f"{self.service}-{self.props.name}"
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The event types that are delivered."""
+        return self.props.external
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the source delivers nothing any more."""
+        return self.props.retiring
 
     def allow(
         self,

@@ -115,7 +115,7 @@ class IdempotentConsumer(Construct):
             topics.subscribe(self.queue, props, dead_letters=undelivered, after=serving)
         if queue is None:
             parts = (self.queue, self.dead_letters)
-            connect(Destination(self, self.props, self._config.service, *parts, serving), bucket)
+            connect(Destination(self, self.props, self._config, *parts, serving), bucket)
         retain_messages(self, self._config)
         alarms = add_consumer_alarms(self, self._monitored, local=self._config.local)
         shift_gradually(self, self.alias, self.props.rollout, alarms)

@@ -37,7 +37,7 @@ class Deployed:
     """A stack with a consumer of every source."""
 
     def __init__(self, directory: Path, lines: list[ConsumerProps]) -> None:
-        self.app = cdk.App(outdir=str(directory), context={"local": True})
+        self.app = cdk.App(outdir=str(directory), analytics_reporting=False)
         self.stack = cdk.Stack(self.app, "sources")
         dedup = DedupTable(self.stack, "dedup")
         topics = Topics.make(self.stack)
@@ -232,7 +232,7 @@ def test_a_renamed_schedule_keeps_the_source_of_its_events(props_of: Make, tmp_p
 def test_the_bucket_of_another_stack_is_given_to_the_construct(
     props_of: Make, tmp_path: Path
 ) -> None:
-    app = cdk.App(outdir=str(tmp_path), context={"local": True})
+    app = cdk.App(outdir=str(tmp_path), analytics_reporting=False)
     bucket = s3.Bucket(cdk.Stack(app, "data"), "Pictures")
     stack = cdk.Stack(app, "consumers")
     props = props_of("files", source=Source.s3())

@@ -5,7 +5,7 @@ from typing import Any, cast
 import jsii
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from once.cdk.nag import acknowledge_finding
 from once.cdk.sources.destination import Destination
@@ -31,8 +31,12 @@ def notify_queue(to: Destination, source: S3Source, bucket: s3.IBucket | None) -
     imported = s3.Bucket.from_bucket_name(to.scope, "Bucket", str(name))
     chosen = s3.NotificationKeyFilter(prefix=source.prefix or None, suffix=source.suffix or None)
     filters = [chosen] if source.prefix or source.suffix else []
+    queue = _Queue(to, imported.bucket_arn)
+    if to.local:  # there, the CDK's function that writes the notifications lacks its SDK
+        queue.allow()
+        return
     for event in to.types:
-        imported.add_event_notification(_EVENTS[event], _Queue(to, imported.bucket_arn), *filters)
+        imported.add_event_notification(_EVENTS[event], queue, *filters)
     imported.node.add_dependency(*to.after)
     _acknowledge_handler(to)
 
@@ -51,18 +55,21 @@ class _Queue:
         bucket: Any,  # noqa: ARG002
     ) -> s3.BucketNotificationDestinationConfig:
         """Let the bucket send to the queue."""
-        policies = self._to.allow(
+        return s3.BucketNotificationDestinationConfig(
+            arn=self._to.queue.queue_arn,
+            type=s3.BucketNotificationDestinationType.QUEUE,
+            dependencies=self.allow(),
+        )
+
+    def allow(self) -> list[IDependable]:
+        """Let the bucket send to the queue, and return the queue's policy."""
+        return self._to.allow(
             "OnlyItsBucketSends",
             iam.ServicePrincipal("s3.amazonaws.com"),
             {
                 "ArnEquals": {"aws:SourceArn": self._bucket_arn},
                 "StringEquals": {"aws:SourceAccount": self._to.stack.account},
             },
-        )
-        return s3.BucketNotificationDestinationConfig(
-            arn=self._to.queue.queue_arn,
-            type=s3.BucketNotificationDestinationType.QUEUE,
-            dependencies=policies,
         )
 
 

@@ -44,7 +44,7 @@ def _event(to: Destination) -> dict[str, Any]:
     return {
         "specversion": "1.0",
         "id": _SCHEDULED_TIME,
-        "source": f"{to.service}-{to.props.identity}",  # the same before and after a rename
+        "source": f"{to.config.service}-{to.props.identity}",  # the same before and after a rename
         "type": event_type,
         "data": {"scheduled_at": _SCHEDULED_TIME},
     }

@@ -9,6 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
+from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
 
 
@@ -19,7 +20,7 @@ class Destination:
     Attributes:
         scope: the construct of the consumer.
         props: the consumer.
-        service: the prefix of every physical name.
+        config: the deployment.
         queue: the queue.
         dead_letters: for events that the source cannot deliver.
         after: parts that a deployment changes before the source: they must handle its types.
@@ -27,7 +28,7 @@ class Destination:
 
     scope: Construct
     props: ConsumerProps
-    service: str
+    config: DeploymentConfig
     queue: sqs.IQueue
     dead_letters: sqs.Queue
     after: Sequence[IDependable]
@@ -40,7 +41,7 @@ class Destination:
     @property
     def name(self) -> str:
         """The physical name of its rule or schedule."""
-        return f"{self.service}-{self.props.name}"
+        return f"{self.config.service}-{self.props.name}"
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -51,6 +52,11 @@ class Destination:
     def stopped(self) -> bool:
         """Whether the source delivers nothing any more."""
         return self.props.retiring
+
+    @property
+    def local(self) -> bool:
+        """Whether the consumer goes into the embedded AWS."""
+        return self.config.local
 
     def allow(
         self,

@@ -21,6 +21,7 @@ from once.ops.errors import OpsError
 from once.ops.message_grouping import grouping
 from once.ops.terminal.console import ServiceOption, command_group, console, print_json
 from once.schema import EVENT_TYPE_ATTRIBUTE, Limits
+from once.source import Source
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 SOURCE = "/once-send"
 _MOST_BYTES = Limits.TOPIC_MESSAGE_BYTES - 1024
 """SNS counts the message attribute as well."""
+
+_AS_PRODUCERS = {
+    "event_bridge": "with `aws events put-events`",
+    "s3": "by writing an object into the bucket",
+    "sns": "with `aws sns publish` to its topic",
+    "json": "with `aws sqs send-message` to its queue",
+    "schedule": "with `aws sqs send-message` to its queue, and the time as the event's id",
+}
 
 app = command_group()
 
@@ -118,12 +127,14 @@ def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[
     """
     if to:
         consumer = deployment.consumer(to)
+        if consumer.source is not None:
+            raise OpsError(_other_source(to, consumer.source))
         taken = {*consumer.external, *consumer.events}
         if event_type not in taken:
             raise OpsError(f"{to!r} takes no {event_type!r}: {_choice(event_type, taken)}")
         return [to]
     consumers = deployment.consumers.values()
-    found = [one.name for one in consumers if event_type in one.external]
+    found = [one.name for one in consumers if event_type in one.ingress_types]
     if not found:
         raise OpsError(_refusal(event_type, deployment))
     return found
@@ -137,9 +148,19 @@ def _refusal(event_type: str, deployment: Deployment) -> str:
             f"{event_type!r} comes from consumers, not from producers: send it to one queue with "
             f"--to {internal[0]} and the --source of its publisher, /once/ and its name"
         )
-    taken = {name for one in consumers for name in one.external}
+    for one in consumers:
+        if one.source is not None and event_type in one.external:
+            return _other_source(one.name, one.source)
+    taken = {name for one in consumers for name in one.ingress_types}
     choice = _choice(event_type, taken)
     return f"no consumer takes {event_type!r} from producers: {choice}"
+
+
+def _other_source(consumer: str, source: Source) -> str:
+    return (
+        f"{consumer!r} takes its events in the envelope of Source.{source.kind}, which `once send` "
+        f"does not write: send the event as its producers do, {_AS_PRODUCERS[source.kind]}"
+    )
 
 
 def _choice(given: str, known: Collection[str]) -> str:

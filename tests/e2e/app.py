@@ -1,14 +1,11 @@
-"""The shop's app with more consumers: one dies on demand, one writes outside transactions.
-
-A third one is FIFO, a fourth starts a state machine, which its test makes.
-"""
+"""The shop's app with more consumers: faults, order, workflows and events of other services."""
 
 import sys
 from pathlib import Path
 
 import aws_cdk as cdk
 
-from once.cdk import ConsumerProps, StateMachineProps, SynthError, TableProps
+from once.cdk import ConsumerProps, Source, StateMachineProps, SynthError, TableProps
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
 
@@ -47,10 +44,37 @@ LAUNCH = ConsumerProps(
     folder=FUNCTIONS / "launch",
 )
 
+INSTANCES = ConsumerProps(
+    "instances",
+    external=("Instance Changed",),
+    tables=(COUNTERS,),
+    source=Source.event_bridge("test.instances"),
+    folder=FUNCTIONS / "instances",
+)
+UPLOADS = ConsumerProps(
+    "uploads",
+    external=("ObjectCreated",),
+    tables=(COUNTERS,),
+    source=Source.s3("once-uploads"),
+    folder=FUNCTIONS / "uploads",
+)
+NIGHTLY = ConsumerProps(
+    "nightly",
+    external=("night.fell",),
+    tables=(COUNTERS,),
+    publishes=("document.due",),
+    source=Source.schedule("cron(0 3 * * ? *)"),
+    folder=FUNCTIONS / "nightly",
+)
+DOCUMENTS = ConsumerProps(
+    "documents", events=("document.due",), tables=(COUNTERS,), folder=FUNCTIONS / "documents"
+)
+
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        assemble(app, (*CONSUMERS, PROBE, ROGUE, LEDGER, LAUNCH))
+        more = (PROBE, ROGUE, LEDGER, LAUNCH, INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS)
+        assemble(app, (*CONSUMERS, *more))
         synthesize(app)
     except SynthError as error:
         sys.exit(f"\n{error}\n")

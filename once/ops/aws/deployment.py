@@ -9,6 +9,7 @@ from typing import Any, Self
 from once.ops.aws._stack_outputs import stack_outputs
 from once.ops.errors import OpsError
 from once.schema import StackOutput
+from once.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class DeployedConsumer:
             not be read at synthesis.
         volatile: the volatile fields of the event types that have some; None if not known.
         grouped_by: the field of the data that gives an event's message group; None without one.
+        source: the service that sends its external events; None for the ingress topic.
     """
 
     name: str
@@ -41,6 +43,12 @@ class DeployedConsumer:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     volatile: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     grouped_by: str | None = None
+    source: Source | None = None
+
+    @property
+    def ingress_types(self) -> tuple[str, ...]:
+        """Event types that it takes from the ingress topic."""
+        return self.external if self.source is None else ()
 
     @property
     def is_fifo(self) -> bool:
@@ -209,6 +217,7 @@ def _types(taken: str) -> dict[str, Any]:
         **{kind: tuple(found[kind]) for kind in ("external", "events")},
         **{kind: _tuples(found[kind]) for kind in ("keys", "volatile")},
         "grouped_by": found["grouped_by"],
+        "source": Source.from_text(found["source"]) if "source" in found else None,
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from once.ops.dead_letters.queue_walk import HOLD_SECONDS
 from once.schema import Record, State
 from proof.shop.invocations import Invocations
-from proof.shop.ledger import Ledger, Violation
+from proof.shop.ledger import Ledger, Oracles, Violation
 from proof.shop.operator import Operator, on_time
 from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, INGRESS, Place, Service
 from proof.shop.traffic import NONSENSE, STOCK, Traffic
@@ -109,13 +109,26 @@ def run(draw: Draw, traffic: Traffic, seed: int) -> RunResult:
         return draw(point)
 
     plan = Plan(recorded)
-    one = _Run(plan, traffic, seed)
+    one = _run_of(plan, traffic, seed)
     violation = one.violation()
     replay = Replay(seed, traffic, tuple(plan.actions))
     return RunResult(replay, violation, plan.fired, one.world.log, reached)
 
 
-class _Run:
+def _run_of(plan: Plan, traffic: Traffic, seed: int) -> "Run":
+    if traffic.entries is None:
+        return Run(plan, traffic, seed)
+    from proof.ordered.run import OrderedRun  # it extends `Run`
+
+    return OrderedRun(plan, traffic.entries, seed)
+
+
+class Run:
+    """A run of the shop."""
+
+    _invocations: Invocations
+    _ledger: Oracles
+
     def __init__(self, plan: Plan, traffic: Traffic, seed: int) -> None:
         self._service = Service(plan, seed)
         self.world = self._service.world
@@ -207,11 +220,14 @@ class _Run:
             for queue in place.sources if place.function.busy < _CONCURRENCY else ():
                 if queue.has_visible(now):
                     yield partial(self._invoke, place, queue)
+        yield from self._relay_steps()
+        if self._operator.is_due:
+            yield lambda: self._invocations.operate(self._operator.begin())
+
+    def _relay_steps(self) -> Iterator[Callable[[], object]]:
         relayed = self._invocations.relayed
         if relayed < len(self.world.tables.stream) and not self._invocations.relaying:
             yield self._relay
-        if self._operator.is_due:
-            yield lambda: self._invocations.operate(self._operator.begin())
 
     def _next_time(self) -> float:
         """Return the time of the next possible step."""
@@ -229,7 +245,7 @@ class _Run:
             queue.waste(messages, now)
             return
         if self._plan.platform(PlatformFault.VISIBLE_EARLY, name):
-            messages[0].visible_at = now + self.world.random.random()
+            queue.early(messages[0], now + self.world.random.random())
         self._invocations.consume(place, queue, messages)
 
     def _relay(self) -> None:

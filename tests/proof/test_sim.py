@@ -10,7 +10,7 @@ import pytest
 from proof.explore.campaign import KINDS, Campaign
 from proof.explore.scopes import SCOPES
 from proof.explore.search import Explored, Found
-from proof.mutants import MUTANTS
+from proof.mutants import IN_ORDER, MUTANTS
 from proof.shop.run import Replay, RunResult, run_replay
 from proof.sim import command
 from proof.sim.search import Evidence, SeedFigures, caught, run_seed, run_seeds
@@ -41,7 +41,7 @@ def test_every_kind_of_fault_occurs(figures: SeedFigures, kind: str) -> None:
     assert figures.fired[kind]
 
 
-@pytest.mark.parametrize("mutant", [name for name in MUTANTS if name not in RARE])
+@pytest.mark.parametrize("mutant", [name for name in (*MUTANTS, *IN_ORDER) if name not in RARE])
 def test_a_broken_protocol_is_caught(mutant: str) -> None:
     assert caught(mutant, MAX_SEEDS) is not None
 

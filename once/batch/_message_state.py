@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from once.batch._metrics import BatchMetrics
 from once.commit.request import CommitRequest
 from once.commit.result import CommitOutcome, CommitResult
@@ -27,8 +29,7 @@ class Waiting:
     """The message's handler has not run yet, or must run again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Struct, frozen=True):
     """The message has a request to commit.
 
     `outdated`: another message has changed an item that the handler read.
@@ -38,8 +39,7 @@ class Ready:
     outdated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """The message has a result. If it is an error, the failure handler has not run yet."""
 
     result: MessageResult

@@ -224,19 +224,23 @@ class GroupCommitter:
 def pack(members: Iterable[Member], size: int) -> list[Group]:
     """Return groups of at most `size`, each of which fits into one request."""
     groups: list[Group] = []
+    most = entries = total = 0
     for member in members:
-        if not groups or not _fits([*groups[-1], member], size):
+        message, request = member
+        most = min(most, message.max_group_size)
+        entries += len(request.entries)
+        total += request.size
+        if (
+            not groups
+            or len(groups[-1]) >= most
+            or entries > Limits.TRANSACTION_ACTIONS
+            or total > Limits.TRANSACTION_BYTES
+        ):
             groups.append([])
+            most = min(size, message.max_group_size)
+            entries, total = len(request.entries), request.size
         groups[-1].append(member)
     return groups
-
-
-def _fits(group: Group, size: int) -> bool:
-    return (
-        len(group) <= min(size, *(message.max_group_size for message, _ in group))
-        and sum(len(request.entries) for _, request in group) <= Limits.TRANSACTION_ACTIONS
-        and sum(request.size for _, request in group) <= Limits.TRANSACTION_BYTES
-    )
 
 
 def _pause(going: Sequence[MessageState], deadline: Deadline) -> bool:

@@ -25,6 +25,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from once.cdk._workflow_permissions import acknowledge_executions, workflow_statements
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import ConsumerProps
 
@@ -87,7 +88,9 @@ def consumer_role(
         statements.append(allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
     if sender is not None:
         statements.append(_send_email(scope, sender, local=local))
+    statements += workflow_statements(scope, consumer.starts)
     role = _role(scope, "Consumer", statements)
+    acknowledge_executions(role, consumer.starts)
     if sender is not None:
         acknowledge_finding(
             role,

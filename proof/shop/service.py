@@ -18,7 +18,7 @@ from once.schema import RELAY, Limits, Record
 from once.settings import RelaySettings, Settings, TableSettings
 from proof.shop.clients import clients
 from proof.world.fifo import FifoQueue
-from proof.world.metrics import NoMetrics
+from proof.world.metrics import NO_METRICS
 from proof.world.plan import Plan
 from proof.world.queues import Queue
 from proof.world.tasks import Process
@@ -203,7 +203,7 @@ class Service:
         return {
             "sqs": clients().sqs,
             "logger": _logger(function.name),
-            "metrics": NoMetrics(),
+            "metrics": NO_METRICS,
             "clock": lambda: self.world.tasks.now + skew,
             "sleep": self.world.tasks.pause,
         }

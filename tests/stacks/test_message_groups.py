@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from once.cdk.monitoring.alarms import WAIT_ALARM_SECONDS
+from once.cdk.monitoring._group_alarms import WAIT_ALARM_SECONDS
 from once.ops.aws.deployment import Deployment
 from once.schema import RELAY, UNROUTED, Limits, StackOutput
 from once.settings import RelaySettings, Settings, SweepSettings
 from tests.stacks.booking_office import booking_office
 from tests.stacks.cloud import Cloud, Json, environment, flat, statements
+from tests.stacks.test_findings import lint_findings
 from tests.stacks.test_stack_outputs import outputs_of
 
 FIFO_QUEUES = [(name, part) for name in ("plan", "gate") for part in ("Queue", "DeadLetters")]
@@ -21,6 +22,10 @@ TOPICS = ("Ingress", "Events", "OrderedIngress", "OrderedEvents")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     with booking_office(tmp_path_factory.mktemp("office")) as cloud:
         yield cloud
+
+
+def test_cfn_lint_finds_nothing(office: Cloud) -> None:
+    assert lint_findings(office.service) == []
 
 
 @pytest.mark.parametrize(("name", "part"), FIFO_QUEUES)

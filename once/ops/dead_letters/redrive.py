@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from once.ops.aws.batch_calls import BATCH_ENTRIES, BatchCall, batches_by_size, call_for_each
-from once.ops.dead_letters._unrouted_events import IngressPublication, ingress_publisher
+from once.ops.dead_letters._unrouted_events import IngressPublication, publish_unrouted
 from once.ops.dead_letters.group_order import WAITS, Group, GroupOrder
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.redriven_message import RedrivenMessage, redriven_message
@@ -161,7 +161,7 @@ class Redriver:
 
     def _call(self, queue: DeadLetterQueue) -> BatchCall:
         if queue.ingress is not None:
-            return ingress_publisher(queue.ingress)
+            return publish_unrouted
         url = str(queue.source_url)
         return lambda entries: self._sqs.send_message_batch(QueueUrl=url, Entries=entries)
 
@@ -191,7 +191,7 @@ def _message(
     letter: Letter, now: datetime, *, edited: bool
 ) -> RedrivenMessage | IngressPublication:
     if letter.queue.ingress is not None:
-        return IngressPublication.of(letter)
+        return IngressPublication.of(letter, letter.queue.ingress)
     return redriven_message(letter, now, edited=edited)
 
 

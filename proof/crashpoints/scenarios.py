@@ -6,7 +6,8 @@ from typing import Any
 
 from once.schema import RELAY
 from proof.ordered.traffic import Entries
-from proof.shop.run import Replay, RunResult, run_replay
+from proof.shop.replay import Replay, RunResult
+from proof.shop.run import run_replay
 from proof.shop.traffic import Order, Traffic
 from proof.world.faults import Fault
 from proof.world.plan import Action, PlatformFault

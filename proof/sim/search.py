@@ -10,7 +10,8 @@ from proof.explore import broken
 from proof.explore.campaign import Campaign, explore_part, parts
 from proof.mutants import IN_ORDER, MUTANTS
 from proof.ordered import traffic as entries
-from proof.shop.run import RunResult, run
+from proof.shop.replay import RunResult
+from proof.shop.run import run
 from proof.shop.traffic import Traffic, drawn
 from proof.workers import workers
 from proof.world.plan import chance

@@ -18,7 +18,8 @@ from proof.crashpoints.exploration import (
 )
 from proof.crashpoints.scenarios import SCENARIOS, Scenario
 from proof.mutants import IN_ORDER, MUTANTS
-from proof.shop.run import Replay, RunResult, run_replay
+from proof.shop.replay import Replay, RunResult
+from proof.shop.run import run_replay
 from proof.world.faults import Fault
 from proof.world.plan import Action
 

@@ -11,7 +11,8 @@ from proof.explore.campaign import KINDS, Campaign
 from proof.explore.scopes import SCOPES
 from proof.explore.search import Explored, Found
 from proof.mutants import IN_ORDER, MUTANTS
-from proof.shop.run import Replay, RunResult, run_replay
+from proof.shop.replay import Replay, RunResult
+from proof.shop.run import run_replay
 from proof.sim import command
 from proof.sim.search import Evidence, SeedFigures, caught, run_seed, run_seeds
 from proof.sim.shrink import shrunk

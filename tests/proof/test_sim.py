@@ -14,7 +14,7 @@ from proof.mutants import IN_ORDER, MUTANTS
 from proof.shop.replay import Replay, RunResult
 from proof.shop.run import run_replay
 from proof.sim import command
-from proof.sim.search import Evidence, SeedFigures, caught, run_seed, run_seeds
+from proof.sim.search import Evidence, SeedFigures, caught, run_in_order, run_seed, run_seeds
 from proof.sim.shrink import shrunk
 from proof.world.faults import Fault
 from proof.world.plan import PlatformFault
@@ -35,6 +35,11 @@ def figures() -> SeedFigures:
 def test_no_seed_breaks_a_promise(figures: SeedFigures) -> None:
     assert [(r.replay.seed, str(r.violation)) for r in figures.violations] == []
     assert figures.seeds == len(SEEDS)
+
+
+def test_no_seed_breaks_the_order_of_a_group() -> None:
+    results = map(run_in_order, range(1000, 1030))
+    assert [(r.replay.seed, str(r.violation)) for r in results if r.violation] == []
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_FAULT, ids=str)

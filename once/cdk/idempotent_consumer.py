@@ -48,8 +48,9 @@ class IdempotentConsumer(Construct):
     An existing `queue` is not changed, and nothing is made for `props.source`. If it is imported by
     its ARN, synthesis cannot check these attributes, which must hold: its visibility timeout is at
     least `props.visibility`; it keeps messages for four days at most, which the dedup window counts
-    with; its redrive policy, if it has one, has a `maxReceiveCount` over `props.receive_limit`, and
-    a dead-letter queue of its own. If it is encrypted with a key of AWS KMS, import it with
+    with; its redrive policy, if it has one, has a `maxReceiveCount` over `props.receive_limit` (of
+    1,000 on a FIFO queue, so that SQS takes no waiting message out of its group), and a dead-letter
+    queue of its own. If it is encrypted with a key of AWS KMS, import it with
     `Queue.from_queue_attributes(…, key_arn=…)`, and the role may decrypt with the key.
 
     Args:
@@ -171,10 +172,10 @@ class IdempotentConsumer(Construct):
 
     def _redrive(self) -> sqs.DeadLetterQueue:
         # Only a safety net: on the last receive the library itself dead-letters a message, with a
-        # reason.
-        return sqs.DeadLetterQueue(
-            queue=self.dead_letters, max_receive_count=self.props.receive_limit + 1
-        )
+        # reason. On a FIFO queue it must not take messages out of their group, as SQS counts
+        # receives of those that wait for another one.
+        limit = Limits.MAX_RECEIVE_COUNT if self.props.fifo else self.props.receive_limit + 1
+        return sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=limit)
 
     def _make_function(
         self, dedup_table: dynamodb.ITable, wiring: Wiring, groups: MessageGroups

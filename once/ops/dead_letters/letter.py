@@ -31,10 +31,15 @@ _OF_A_QUARANTINE = (DeadLetter.REASON, DeadLetter.ERROR, DeadLetter.RECEIVE_COUN
 
 @dataclass(frozen=True, slots=True)
 class IngressTopic:
-    """The ingress topic, and the event types that consumers take from it."""
+    """The topics of producers, and the event types that consumers take from them.
 
-    topic_arn: str
-    types: frozenset[str]
+    Attributes:
+        topics: the ARN of the topic of each type.
+        groups: the field that gives the message group, by the types that have one.
+    """
+
+    topics: Mapping[str, str]
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ class DeadLetterQueue:
     owner: str
     url: str
     source_url: str | None
-    ingress: IngressTopic | None = None
+    ingress: IngressTopic | None = field(default=None, compare=False)
     rules: KeyRules = field(default=KeyRules(""), compare=False)
     source: Source | None = field(default=None, compare=False)
 
@@ -99,10 +104,12 @@ def dead_letter_queues(
 
 
 def _ingress(deployment: Deployment) -> IngressTopic:
-    types = frozenset(
-        t for consumer in deployment.consumers.values() for t in consumer.ingress_types
+    types = {t for consumer in deployment.consumers.values() for t in consumer.ingress_types}
+    fields = {event_type: deployment.group_field(event_type) for event_type in types}
+    return IngressTopic(
+        topics={event_type: deployment.ingress_topic(event_type) for event_type in types},
+        groups={event_type: path for event_type, path in fields.items() if path is not None},
     )
-    return IngressTopic(deployment.ingress_topic_arn, types)
 
 
 @dataclass(frozen=True, slots=True)

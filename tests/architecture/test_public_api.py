@@ -59,7 +59,7 @@ FIELDS = {
     "renamed_from fifo ordered_by blocks_group fair_by retiring folder source",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
-    "dedup_warm_throughput runtime_lock parameters faults",
+    "dedup_warm_throughput ingress_publishers runtime_lock parameters faults",
 }
 
 

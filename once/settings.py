@@ -68,7 +68,8 @@ class Settings(Environment):
         sources: the CloudEvents sources that each internal event type may come from. All other
             types come from producers.
         publishes: the event types that the consumer may publish.
-        max_body_bytes: the largest body that is read.
+        max_body_bytes: the largest body that is read, also from the claim-check bucket.
+        claim_bucket: the claim-check bucket; None for a consumer without one.
         time_margin_ms: the part of the function's timeout that is reserved for the answer.
         backoff_base_seconds: first bound of the delay before a failed message is redelivered.
         backoff_cap_seconds: last bound of that delay.
@@ -96,6 +97,7 @@ class Settings(Environment):
     publishes: tuple[str, ...] = ()
     max_receive_count: int = 5
     max_body_bytes: int = 256 * 1024
+    claim_bucket: str | None = None
     time_margin_ms: int = TIME_MARGIN_MS
     backoff_base_seconds: int = 2
     backoff_cap_seconds: int = 900

@@ -9,15 +9,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from once.errors import InvalidWrite, OnceError, TooLarge, Unpublishable
 from once.events._trace_context import passed_on
-from once.events.cloud_event import CloudEvent, read_event
+from once.events.cloud_event import DATAREF, CloudEvent, read_event
 from once.events.dedup_key import consumer_of, key_hash
 from once.schema import CAUSE_EXTENSION, Limits, Record, source_of
+
+if TYPE_CHECKING:
+    from once.claim_check.reference import Claim
 
 _ENVELOPE_BYTES = 1024
 """Kept for the message attribute that filter policies read: SNS counts it in the size."""
@@ -25,11 +28,17 @@ _ENVELOPE_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event that a handler publishes: type, data that JSON can hold, and subject."""
+    """An event that a handler publishes: type, data that JSON can hold, and subject.
+
+    With a `claim`, the data is stored outside the event. `inline_bytes` is the size of other data,
+    where there is a claim-check bucket.
+    """
 
     type: str
     data: Any
     subject: str | None
+    claim: "Claim | None" = None
+    inline_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +108,14 @@ def written(
             "datacontenttype": "application/json",
             CAUSE_EXTENSION: pk,
             **passed_on(inbound.extensions, event_id=event_id, root=root),
-            "data": event.data,
+            **_payload(event),
         }
         bodies.append(_body(envelope))
     return f"[{','.join(bodies)}]"
+
+
+def _payload(event: Draft) -> dict[str, Any]:
+    return {"data": event.data} if event.claim is None else {DATAREF: event.claim.reference.uri}
 
 
 def _body(envelope: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Required, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 from uuid import uuid4
 
 import msgspec
@@ -17,6 +17,9 @@ from once.handlers.effect_declaration import Effect
 from once.handlers.intent import Intent
 from once.schema import Limits
 from once.settings import TableSettings
+
+if TYPE_CHECKING:
+    from once.events.claimed_draft import ClaimPlace
 
 _PUBLISHED_EARLY = "an event beside an effect: publish it in the function that completes the effect"
 
@@ -57,6 +60,7 @@ class Transaction:
         tables: Mapping[str, TableSettings],
         publishes: Collection[str],
         read: Reader,
+        claims: "ClaimPlace | None" = None,
         owned: Intent | None = None,
     ) -> None:
         self.event = event
@@ -70,6 +74,7 @@ class Transaction:
         self._tables = tables
         self._publishes = publishes
         self._read = read
+        self._claims = claims
         self._actions: dict[ItemKey, Action] = {}
         self._reads: dict[ItemKey, tuple[Action, dict[str, Any] | None]] = {}
 
@@ -128,6 +133,7 @@ class Transaction:
         Raises:
             InvalidWrite: the consumer does not declare this type, the data has no JSON form, or the
                 transaction already performs an effect.
+            TooLarge: with a claim-check bucket, the data is over its largest object.
         """
         if event_type not in self._publishes:
             raise InvalidWrite(
@@ -136,7 +142,10 @@ class Transaction:
             )
         if self.request is not None:
             raise InvalidWrite(_PUBLISHED_EARLY)
-        self.drafts.append(draft(event_type, data, subject))
+        each = draft(event_type, data, subject)
+        if self._claims is not None:
+            each = self._claims.fitting(each, self.drafts, self.identity.pk)
+        self.drafts.append(each)
 
     def perform(self, effect: Effect, request: Struct) -> None:
         """Call an effect once this transaction is committed together with the intent to call it.
@@ -181,6 +190,7 @@ class Transaction:
             tables=self._tables,
             publishes=self._publishes,
             read=self._read,
+            claims=self._claims,
             owned=self.owned,
         )
         answer.refusal = refusal

@@ -202,6 +202,8 @@ class Consumer:
                 f"{self.name} has effects, and no time for them; add effect_timeout_seconds= to "
                 f"{place}"
             )
+        for handler in self.handlers.values():
+            faults.extend(handler.source_faults(settings.event_source))
         if self.name != settings.consumer:
             faults.append(
                 f"the handler is of {self.name!r}, and the function is deployed for "

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from once.errors import SettingsError
 from once.schema import CLOCK_MARGIN_SECONDS
+from once.source import Source
 
 MOST_COMMIT_THREADS = 10
 """Connections that the SDK keeps open: one for each group that may commit concurrently."""
@@ -84,6 +85,7 @@ class Settings(Environment):
             one and that the consumer publishes.
         ordered_types: the published types whose groups keep their order, on the FIFO topic.
         blocks_group: whether a failed message of a FIFO group is retried, and not quarantined.
+        event_source: the envelope of its messages; None for CloudEvents without one.
     """
 
     consumer: str
@@ -111,6 +113,7 @@ class Settings(Environment):
     groups: Mapping[str, str] = field(default_factory=dict)
     ordered_types: tuple[str, ...] = ()
     blocks_group: bool = False
+    event_source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +205,10 @@ _CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     str | None: (lambda value: value or None, lambda value: value or ""),
     int: (_whole, str),
     tuple[str, ...]: (lambda value: _texts(json.loads(value)), json.dumps),
+    Source | None: (
+        lambda value: Source.from_text(value) if value else None,
+        lambda value: "" if value is None else value.to_text(),
+    ),
     bool: (_flag, lambda value: str(value).lower()),
     Mapping[str, str]: (lambda value: _named(json.loads(value)), json.dumps),
     Mapping[str, tuple[str, ...]]: (_lists, json.dumps),

@@ -98,6 +98,7 @@ class HandlerRunner:
             publishes=self._settings.publishes,
             read=self._read,
             claims=self._claim_place,
+            groups=self._settings.groups,
             owned=owned,
         )
 

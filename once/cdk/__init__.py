@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from once.cdk.props import (
         ConsumerProps,
         Rollout,
+        Source,
         TableProps,
         event_sources,
         output_key,
@@ -53,6 +54,7 @@ __all__ = [
     "RelayFailures",
     "RetainedTable",
     "Rollout",
+    "Source",
     "StackOutput",
     "SynthError",
     "TableProps",
@@ -88,6 +90,7 @@ _MODULES = {
     "RelayFailures": "outbox_relay",
     "RetainedTable": "tables",
     "Rollout": "props",
+    "Source": "props",
     "SynthError": "errors",
     "TableProps": "props",
     "Topics": "topics",

@@ -17,13 +17,14 @@ def map_queue(
     scope: Construct, props: ConsumerProps, target: lambda_.IFunction, queue: sqs.IQueue
 ) -> lambda_.EventSourceMapping:
     """Return the mapping from the main queue, in batches."""
+    window = None if props.fifo else Duration.seconds(props.batch_window_seconds)
     mapping = lambda_.EventSourceMapping(
         scope,
         "Mapping",
         target=target,
         event_source_arn=queue.queue_arn,
         batch_size=props.batch_size,
-        max_batching_window=Duration.seconds(props.batch_window_seconds),
+        max_batching_window=window,  # Lambda refuses one on a FIFO queue
         max_concurrency=None if props.pollers else props.concurrency,
         report_batch_item_failures=True,
         metrics_config=_EVENT_COUNT if props.mapping_metrics else None,

@@ -126,7 +126,8 @@ class OperatorPolicies(Construct):
         log = ["logs:CreateLogStream", "logs:PutLogEvents"]
         yield allow("LogChanges", log, self._operator_log.log_group_arn)
         yield allow("MoveOtherLetters", MOVE_LETTERS, *self._other_letters())
-        yield allow("PublishUnrouted", ["sns:Publish"], self._topics.ingress.topic_arn)
+        ingress = filter(None, (self._topics.ingress, self._topics.ordered_ingress))
+        yield allow("PublishUnrouted", ["sns:Publish"], *(topic.topic_arn for topic in ingress))
         yield allow("Republish", ["lambda:InvokeFunction"], self._relay.alias.function_arn)
         yield allow(
             "SettleEffects",

@@ -12,6 +12,7 @@ from once.cdk.scaling import (
     WarmThroughput,
 )
 from once.schema import Limits, source_of
+from once.source import Source as Source
 
 
 class Rollout(Enum):
@@ -107,6 +108,7 @@ class ConsumerProps:
         folder: the folder that holds its `handler.py`. It is packaged as `functions.<name>`, so
             that its modules must import each other relatively. A `requirements.txt` in it is the
             lock file of the wheels that it needs besides those of the library.
+        source: the service that sends its external events; None for the ingress topic.
     """
 
     name: str
@@ -138,6 +140,7 @@ class ConsumerProps:
     fair_by: str | None = field(default=None, kw_only=True)
     retiring: bool = field(default=False, kw_only=True)
     folder: Path | None = field(default=None, kw_only=True)
+    source: Source | None = field(default=None, kw_only=True)
 
     @property
     def identity(self) -> str:
@@ -162,9 +165,22 @@ class ConsumerProps:
         return (*self.external, *self.events)
 
     @property
+    def ingress_types(self) -> tuple[str, ...]:
+        """The types that it takes from the ingress topic."""
+        return self.external if self.source is None else ()
+
+    @property
     def grouped_by(self) -> str | None:
         """The field of the data that gives an event's message group, if it has one."""
         return self.ordered_by if self.fifo else self.fair_by
+
+    @property
+    def receive_limit(self) -> int:
+        """The receives after which the function dead-letters a message that keeps failing.
+
+        With `blocks_group` that is the most SQS allows, less the one after which SQS does it.
+        """
+        return Limits.MAX_RECEIVE_COUNT - 1 if self.blocks_group else self.max_receive_count
 
     @property
     def least_visibility_seconds(self) -> int:

@@ -1,11 +1,12 @@
 """Commit request: a transaction's dedup record and actions, as they are sent to DynamoDB."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from msgspec import Raw
 
+from once.commit._sequence_items import sequence_actions
 from once.commit.dedup_record import record_put
 from once.commit.item_size import entry_sizes, item_bytes
 from once.commit.request_encoding import encoded
@@ -22,9 +23,10 @@ class CommitRequest:
 
     Attributes:
         transaction: the transaction, which must not change any more.
-        actions: the transaction's actions, by the key of their item.
+        actions: the transaction's actions and the writes of sequence items, by the key of their
+            item.
         entries: the dedup record and then each action, as JSON.
-        size: size of the entries in bytes, as far as it is known.
+        size: size of the entries in bytes, as far as it is known, or an upper bound of it.
     """
 
     transaction: Transaction
@@ -45,25 +47,40 @@ class CommitRequest:
             InvalidWrite: DynamoDB has no type for a value, or no consumer could read an event.
             TooLarge: this transaction alone is over DynamoDB's limits.
         """
-        actions = transaction.actions()
-        entries = [
-            record_put(transaction, settings, now),
-            *rendered(actions.values(), transaction.commit_id),
-        ]
-        size = sum(_sizes(entries))
-        if size > Limits.TRANSACTION_BYTES:
-            raise TooLarge(
-                f"the transaction has {size} bytes, items and values together; "
-                f"DynamoDB takes {Limits.TRANSACTION_BYTES}"
-            )
-        return cls(transaction, actions, encoded(entries), size)
+        record = record_put(transaction, settings, now)
+        sequences = sequence_actions(transaction, record["Put"]["Item"], settings)
+        actions = transaction.actions() | sequences
+        _check_number(len(actions))
+        entries = [record, *rendered(actions.values(), transaction.commit_id)]
+        bodies = encoded(entries)
+        # Each name and each value is longer as JSON than in DynamoDB, so most need no count.
+        size = sum(map(len, bodies))
+        if size > Limits.ITEM_BYTES:
+            size = _counted(entries)
+        return cls(transaction, actions, bodies, size)
 
 
-def _sizes(entries: Sequence[Mapping[str, Any]]) -> Iterator[int]:
-    for position, (entry, size) in enumerate(zip(entries, entry_sizes(entries), strict=True)):
+def _check_number(actions: int) -> None:
+    if actions >= Limits.TRANSACTION_ACTIONS:
+        raise TooLarge(
+            f"{actions} actions and the dedup record: DynamoDB takes "
+            f"{Limits.TRANSACTION_ACTIONS}; each item written, checked or read counts as one, and "
+            "so does each message group of ordered events"
+        )
+
+
+def _counted(entries: Sequence[Mapping[str, Any]]) -> int:
+    """Return the size of the entries in bytes, within DynamoDB's limits."""
+    sizes = entry_sizes(entries)
+    for position, (entry, size) in enumerate(zip(entries, sizes, strict=True)):
         if size > Limits.ITEM_BYTES and "Put" in entry:
             _check_item(entry["Put"], record=position == 0)
-        yield size
+    if (total := sum(sizes)) > Limits.TRANSACTION_BYTES:
+        raise TooLarge(
+            f"the transaction has {total} bytes, items and values together; "
+            f"DynamoDB takes {Limits.TRANSACTION_BYTES}"
+        )
+    return total
 
 
 def _check_item(put: Mapping[str, Any], *, record: bool) -> None:

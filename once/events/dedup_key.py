@@ -113,14 +113,15 @@ def key_hash(pk: str) -> str:
     return sha256(pk.encode()).hexdigest()
 
 
-def _field_parts(event: CloudEvent, paths: tuple[str, ...]) -> list[str]:
-    return [part for path in paths for part in (path, _scalar(_at(event.data, path), path))]
-
-
-def _at(data: Any, path: str) -> Any:
+def value_at(data: Any, path: str) -> Any:
+    """Return the value of a field, with dots for nesting; None if it is missing."""
     for name in path.split("."):
         data = data.get(name) if isinstance(data, dict) else None
     return data
+
+
+def _field_parts(event: CloudEvent, paths: tuple[str, ...]) -> list[str]:
+    return [part for path in paths for part in (path, _scalar(value_at(event.data, path), path))]
 
 
 def _scalar(value: Any, name: str) -> str:

@@ -17,10 +17,14 @@ from once.errors import InvalidWrite, OnceError, TooLarge, Unpublishable
 from once.events._trace_context import passed_on
 from once.events.cloud_event import DATAREF, CloudEvent, read_event
 from once.events.dedup_key import consumer_of, key_hash
+from once.events.message_group import message_group
 from once.schema import CAUSE_EXTENSION, Limits, Record, source_of
 
 if TYPE_CHECKING:
     from once.claim_check.reference import Claim
+
+GROUP_EXTENSION = "oncegroup"
+"""Extension attribute of events without data: the message group that their data gives."""
 
 _ENVELOPE_BYTES = 1024
 """Kept for the message attribute that filter policies read: SNS counts it in the size."""
@@ -28,7 +32,7 @@ _ENVELOPE_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event that a handler publishes: type, data that JSON can hold, and subject.
+    """An event that a handler publishes: type, data that JSON can hold, subject, message group.
 
     With a `claim`, the data is stored outside the event. `inline_bytes` is the size of other data,
     where there is a claim-check bucket.
@@ -37,18 +41,23 @@ class Draft:
     type: str
     data: Any
     subject: str | None
+    group: str | None = None
     claim: "Claim | None" = None
     inline_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingEvent:
-    """An event of an outbox: its id, source and type, and the whole CloudEvent as JSON text."""
+    """An event of an outbox: its id, source and type, and the whole CloudEvent as JSON text.
+
+    `group` is its message group, once the relay has read it.
+    """
 
     id: str
     source: str
     type: str
     body: str
+    group: str | None = None
 
 
 class _Head(msgspec.Struct):
@@ -59,21 +68,34 @@ class _Head(msgspec.Struct):
     type: str
 
 
-def draft(event_type: str, data: Any, subject: str | None) -> Draft:
+def draft(
+    event_type: str, data: Any, subject: str | None, *, grouped_by: str | None = None
+) -> Draft:
     """Return a draft of an event.
 
     Args:
         event_type: the CloudEvents `type`.
         data: a msgspec.Struct, or anything that JSON can hold.
         subject: the CloudEvents `subject`, if it has one.
+        grouped_by: the field of the data that gives the message group, if the type has one.
 
     Raises:
-        InvalidWrite: the data cannot be written as JSON.
+        InvalidWrite: the data cannot be written as JSON, or its field gives no message group.
     """
     try:
-        return Draft(event_type, msgspec.to_builtins(data, str_keys=True), subject)
+        written_data = msgspec.to_builtins(data, str_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidWrite(f"{event_type} cannot be published: {error}") from None
+    if grouped_by is None:
+        return Draft(event_type, written_data, subject)
+    group = message_group(written_data, grouped_by)
+    if group is None:
+        raise InvalidWrite(
+            f"{event_type} cannot be published: its message group is the field {grouped_by!r} of "
+            "the data, which must be a non-blank string or a whole number; set it, or change "
+            "ordered_by= or fair_by= of the consumer that takes this type"
+        )
+    return Draft(event_type, written_data, subject, group)
 
 
 def written(
@@ -115,7 +137,11 @@ def written(
 
 
 def _payload(event: Draft) -> dict[str, Any]:
-    return {"data": event.data} if event.claim is None else {DATAREF: event.claim.reference.uri}
+    if event.claim is None:
+        return {"data": event.data}
+    # The relay finds the message group in the data, which it does not read from S3.
+    group = {} if event.group is None else {GROUP_EXTENSION: event.group}
+    return {DATAREF: event.claim.reference.uri, **group}
 
 
 def _body(envelope: Mapping[str, Any]) -> str:
@@ -154,13 +180,13 @@ def event_id_of(root: str, position: int) -> str:
 
 
 def check_origin(
-    event: OutgoingEvent, position: int, pk: str, publishes: Mapping[str, Sequence[str]]
+    event: OutgoingEvent, position: int | None, pk: str, publishes: Mapping[str, Sequence[str]]
 ) -> None:
     """Refuse an event that its record's consumer cannot have committed.
 
     Args:
         event: the event.
-        position: its place in the outbox.
+        position: its place in the outbox; None if it may have any, as in a sequence item.
         pk: the partition key of the record.
         publishes: the event types that each consumer may publish.
 
@@ -178,10 +204,17 @@ def check_origin(
             f"its source is {event.source!r} and not {source_of(consumer)!r}, that of the record's "
             "consumer: find out who wrote the record"
         )
-    if event.id != event_id_of(key_hash(pk), position):
+    if not _is_derived(event.id, key_hash(pk), position):
         raise Unpublishable(
             "its id is not derived from the key of its record: find out who wrote the record"
         )
+
+
+def _is_derived(event_id: str, root: str, position: int | None) -> bool:
+    if position is not None:
+        return event_id == event_id_of(root, position)
+    found, _, place = event_id.rpartition(".")
+    return found == root and place.isascii() and place.isdigit()
 
 
 def _outgoing(body: bytes) -> OutgoingEvent:

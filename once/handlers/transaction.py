@@ -1,21 +1,21 @@
 """Transaction: the reads and writes of a handler, which commit with the dedup record."""
 
+import os
 from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
-from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
 
-from once.errors import InvalidWrite, Refusal, TooLarge
+from once.errors import InvalidWrite, Refusal
 from once.events.cloud_event import CloudEvent
 from once.events.outgoing import Draft, draft
 from once.handlers.actions import Action, Item, ItemKey, ItemVersion, Table, Terms
 from once.handlers.effect_declaration import Effect
 from once.handlers.intent import Intent
-from once.schema import Limits
 from once.settings import TableSettings
 
 if TYPE_CHECKING:
@@ -61,11 +61,12 @@ class Transaction:
         publishes: Collection[str],
         read: Reader,
         claims: "ClaimPlace | None" = None,
+        groups: Mapping[str, str] = MappingProxyType({}),
         owned: Intent | None = None,
     ) -> None:
         self.event = event
         self.identity = identity
-        self.commit_id = uuid4().hex
+        self.commit_id = os.urandom(16).hex()
         self.refusal: Refusal | None = None
         self.drafts: list[Draft] = []
         self.request: tuple[Effect, bytes] | None = None
@@ -75,6 +76,7 @@ class Transaction:
         self._publishes = publishes
         self._read = read
         self._claims = claims
+        self._groups = groups
         self._actions: dict[ItemKey, Action] = {}
         self._reads: dict[ItemKey, tuple[Action, dict[str, Any] | None]] = {}
 
@@ -131,8 +133,8 @@ class Transaction:
             subject: the CloudEvents `subject`, if the event has one.
 
         Raises:
-            InvalidWrite: the consumer does not declare this type, the data has no JSON form, or the
-                transaction already performs an effect.
+            InvalidWrite: the consumer does not declare this type, the data has no JSON form or not
+                the field of its message group, or the transaction already performs an effect.
             TooLarge: with a claim-check bucket, the data is over its largest object.
         """
         if event_type not in self._publishes:
@@ -142,7 +144,7 @@ class Transaction:
             )
         if self.request is not None:
             raise InvalidWrite(_PUBLISHED_EARLY)
-        each = draft(event_type, data, subject)
+        each = draft(event_type, data, subject, grouped_by=self._groups.get(event_type))
         if self._claims is not None:
             each = self._claims.fitting(each, self.drafts, self.identity.pk)
         self.drafts.append(each)
@@ -191,6 +193,7 @@ class Transaction:
             publishes=self._publishes,
             read=self._read,
             claims=self._claims,
+            groups=self._groups,
             owned=self.owned,
         )
         answer.refusal = refusal
@@ -199,23 +202,13 @@ class Transaction:
         return answer
 
     def actions(self) -> dict[ItemKey, Action]:
-        """Return the actions to commit: the writes, then a check for each item that is only read.
-
-        Raises:
-            TooLarge: with the dedup record, there are more actions than DynamoDB takes.
-        """
+        """Return the actions to commit: the writes, then the checks of items only read."""
         checks = {key: check for key, (check, _) in self._reads.items()}
         writes = {
             key: replace(action, read=checks[key].read) if key in checks else action
             for key, action in self._actions.items()
         }
-        actions = writes | {key: check for key, check in checks.items() if key not in writes}
-        if len(actions) >= Limits.TRANSACTION_ACTIONS:
-            raise TooLarge(
-                f"{len(actions)} actions and the dedup record: DynamoDB takes "
-                f"{Limits.TRANSACTION_ACTIONS}; each item written, checked or read counts as one"
-            )
-        return actions
+        return writes | {key: check for key, check in checks.items() if key not in writes}
 
     def _add(self, table: Table, key: Item, terms: Terms, **action: Unpack[_Kind]) -> None:
         settings = self._tables[table.name]

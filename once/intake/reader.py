@@ -15,12 +15,13 @@ from once.errors import (
     UnknownType,
     Unparseable,
 )
-from once.events.cloud_event import DATAREF, CloudEvent, read_event
+from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.dedup_key import key_hash
 from once.events.fingerprint import fingerprint
 from once.handlers.registration import Handler
 from once.handlers.transaction import Identity
 from once.intake._event_source import check_source
+from once.intake.adapter import adapter_of
 from once.intake.original_message import MOVED
 from once.schema import Limits
 from once.settings import Settings
@@ -120,6 +121,7 @@ class RecordReader:
         self._handlers = handlers
         self._clock = clock
         self._claims = claims
+        self._event_in = adapter_of(settings.event_source)
         url = settings.isolation_queue_url
         self._isolation_queue = None if url is None else url.rpartition("/")[2]
 
@@ -156,7 +158,7 @@ class RecordReader:
                 f"{MOVED}, compressed: send it back with `dlq redrive`, which opens it"
             )
         body = self._body(delivery.record.body)
-        event = read_event(body, max_bytes=self._settings.max_body_bytes)
+        event = self._event_in(body, max_bytes=self._settings.max_body_bytes)
         handler = self._handlers.get(event.type)
         if handler is None:
             raise UnknownType(

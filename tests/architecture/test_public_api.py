@@ -16,12 +16,12 @@ from stacks.folders import ROOT
 NAMES = {
     "once": {
         *("Call", "CloudEvent", "Consumer", "Key", "KeySpent", "NotDone", "PermanentError"),
-        *("Policy", "Refusal", "RetryableError", "Transaction"),
+        *("Policy", "Refusal", "RetryableError", "S3Object", "Source", "Transaction"),
     },
     "once.cdk": {
         *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
         *("RelayFailures", "RetainedTable", "StackOutput", "SynthError", "TableProps", "Topics"),
-        *("OperatorLog", "OperatorPolicies", "Rollout", "stack_size_faults"),
+        *("OperatorLog", "OperatorPolicies", "Rollout", "Source", "stack_size_faults"),
         *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
         *("deployment_faults", "event_sources", "event_types_output", "make_alarm_topic", "notify"),
         *("output_key", "tables_row", "unmanaged_mapping_faults"),
@@ -36,8 +36,8 @@ NAMES = {
 
 SIGNATURES = {
     "IdempotentConsumer": "scope, props, *, dedup_table, tables=None, secrets=None, queue=None, "
-    "topics=None, unrouted=None, relay=None, sources=None, config=None",
-    "OutboxRelay": "scope, *, topic, publishes, dedup_table, failures=None, config=None",
+    "topics=None, unrouted=None, relay=None, sources=None, bucket=None, config=None",
+    "OutboxRelay": "scope, *, topics, publishes, dedup_table, failures=None, config=None",
     "UnroutedEvents": "scope, *, topics, consumers, config=None",
     "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, "
     "operator_log, config=None",
@@ -45,7 +45,7 @@ SIGNATURES = {
     "OperatorLog": "scope, construct_id",
     "RetainedTable": "scope, construct_id, props, **extra",
     "RelayFailures": "scope, construct_id",
-    "Topics": "ingress, events",
+    "Topics": "ingress, events, ordered_ingress=None, ordered_events=None, groups=<factory>",
     "SynthError": "heading, faults",
 }
 
@@ -55,7 +55,7 @@ FIELDS = {
     "batch_size batch_window_seconds max_concurrency pollers reserved_concurrency "
     "mapping_metrics max_receive_count effect_timeout_seconds secrets "
     "parameters sends_email group_size commit_threads memory_mb rollout "
-    "renamed_from retiring folder",
+    "renamed_from fifo ordered_by blocks_group fair_by retiring folder source",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
     "dedup_warm_throughput runtime_lock parameters faults",

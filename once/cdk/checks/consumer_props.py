@@ -5,6 +5,7 @@ The rules follow AWS's documentation of SQS as an event source of Lambda (`once.
 
 from collections.abc import Iterator
 
+from once.cdk.checks._message_groups import line_group_faults
 from once.cdk.checks._scaling import scaling_faults
 from once.cdk.checks.handlers import handler_faults
 from once.cdk.checks.property_types import property_type_faults
@@ -46,6 +47,7 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     yield from _batch_faults(consumer)
     yield from scaling_faults(consumer)
     yield from _group_faults(consumer)
+    yield from line_group_faults(consumer)
 
 
 def _name_faults(consumer: ConsumerProps) -> Iterator[str]:
@@ -169,7 +171,7 @@ def _batch_faults(consumer: ConsumerProps) -> Iterator[str]:
         yield f"batch_size={size}; choose 1 to {BATCH_SIZE}"
     if not 0 <= window <= BATCH_WINDOW_SECONDS:
         yield f"batch_window_seconds={window}; choose 0 to {BATCH_WINDOW_SECONDS}"
-    if size > BATCH_SIZE_WITHOUT_WINDOW and window < 1:
+    if size > BATCH_SIZE_WITHOUT_WINDOW and window < 1 and not consumer.fifo:
         yield (
             f"batch_size={size} needs time to gather; set batch_window_seconds to 1 or more, or "
             f"batch_size to {BATCH_SIZE_WITHOUT_WINDOW}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from once.cdk.props import ConsumerProps, Rollout, TableProps
 from once.cdk.scaling import Pollers, WarmThroughput
+from once.source import Source
 
 _A_TYPE = "a tuple of types, such as ('order.placed',)"
 _TEXTS = {
@@ -72,6 +73,10 @@ _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
     Rollout: (
         lambda value: isinstance(value, Rollout),
         "a member of Rollout, such as Rollout.CANARY_10_PERCENT_15_MINUTES",
+    ),
+    Source | None: (
+        lambda value: isinstance(value, Source | None),
+        "a source, such as Source.event_bridge('aws.ec2'), or None",
     ),
     Path | None: (lambda value: isinstance(value, Path | None), "a pathlib.Path"),
     tuple[str, ...]: (_are_texts, "a tuple of texts"),

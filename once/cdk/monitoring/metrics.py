@@ -8,6 +8,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
+from once.cdk.props import ConsumerProps
 from once.schema import Metric
 
 SUM = "Sum"
@@ -17,12 +18,25 @@ SERVICE = "service"
 """The only dimension: a function's full name. CloudWatch bills each further value."""
 
 
+class QueueGroups:
+    """Metrics of SQS on the message groups of a queue.
+
+    A group is noisy while it has a large share of the messages in flight. All others are quiet: on
+    a fair queue, theirs are received first.
+    """
+
+    NOISY = "ApproximateNumberOfNoisyGroups"
+    WAITING_IN_QUIET = "ApproximateNumberOfMessagesVisibleInQuietGroups"
+    OLDEST_IN_QUIET = "ApproximateAgeOfOldestMessageInQuietGroups"
+    IN_FLIGHT = "ApproximateNumberOfGroupsWithInflightMessages"
+    """On FIFO queues. A group in flight waits for the messages that were received from it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoredConsumer:
-    """A consumer: its name, its function's full name, and the parts to watch.
+    """A consumer: its name, its function's full name, the parts to watch, and its properties.
 
-    `mapping`: the mapping of its queue, None without metrics of its own. `has_effects`: it makes
-    calls outside DynamoDB, whose outcome may be unknown.
+    `mapping`: the mapping of its queue, None without metrics of its own.
     """
 
     name: str
@@ -32,7 +46,7 @@ class MonitoredConsumer:
     dead_letters: sqs.IQueue
     function: lambda_.IFunction
     mapping: lambda_.IEventSourceMapping | None
-    has_effects: bool
+    props: ConsumerProps
 
 
 def once_metric(
@@ -135,5 +149,26 @@ def _mapping_metric(
         dimensions_map={"EventSourceMappingUUID": mapping_id},
         period=period,
         statistic=SUM,
+        label=label,
+    )
+
+
+def groups_metric(
+    queue: sqs.IQueue, name: str, period: Duration, label: str | None = None
+) -> cloudwatch.Metric:
+    """Return a metric of SQS on message groups, which the CDK has no method for.
+
+    Args:
+        queue: the queue.
+        name: one of `QueueGroups`.
+        period: the time that one figure covers.
+        label: its name in a graph; by default the metric's name.
+    """
+    return cloudwatch.Metric(
+        namespace="AWS/SQS",
+        metric_name=name,
+        dimensions_map={"QueueName": queue.queue_name},
+        period=period,
+        statistic=MAXIMUM,
         label=label,
     )

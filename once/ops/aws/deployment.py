@@ -33,6 +33,7 @@ class DeployedConsumer:
         keys: the key rule of each event type, by name and arguments; without the rules that could
             not be read at synthesis.
         volatile: the volatile fields of the event types that have some; None if not known.
+        grouped_by: the field of the data that gives an event's message group; None without one.
     """
 
     name: str
@@ -45,6 +46,17 @@ class DeployedConsumer:
     renamed_from: str | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     volatile: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    grouped_by: str | None = None
+
+    @property
+    def is_fifo(self) -> bool:
+        """Whether its queue is a FIFO queue."""
+        return self.queue_url.endswith(".fifo")
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        """Every type that it takes."""
+        return (*self.external, *self.events)
 
     @property
     def identity(self) -> str:
@@ -59,7 +71,10 @@ class DeployedConsumer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Resources of a deployment; consumers and tables by their logical names."""
+    """Resources of a deployment; consumers and tables by their logical names.
+
+    `ordered_ingress_topic_arn` is the FIFO topic of the producers; None without ordered types.
+    """
 
     service: str
     ingress_topic_arn: str
@@ -72,6 +87,7 @@ class Deployment:
     operator_log: str
     tables: Mapping[str, str]
     consumers: Mapping[str, DeployedConsumer]
+    ordered_ingress_topic_arn: str | None = None
 
     @classmethod
     def find(cls, service: str = "once") -> Self:
@@ -108,6 +124,7 @@ class Deployment:
                 operator_log=outputs[StackOutput.OPERATOR_LOG],
                 tables=_tables(outputs),
                 consumers=_consumers(outputs, service),
+                ordered_ingress_topic_arn=outputs.get(StackOutput.ORDERED_INGRESS_TOPIC),
             )
         except KeyError as error:
             raise OpsError(
@@ -119,6 +136,16 @@ class Deployment:
     def identities(self) -> list[str]:
         """The names that dedup keys begin with; lines of a rename share one."""
         return [*dict.fromkeys(each.identity for each in self.consumers.values())]
+
+    def is_ordered(self, event_type: str) -> bool:
+        """Tell whether a FIFO consumer takes a type, so that it is published to a FIFO topic."""
+        takers = (one for one in self.consumers.values() if event_type in one.event_types)
+        return any(one.is_fifo for one in takers)
+
+    def group_field(self, event_type: str) -> str | None:
+        """Return the field of the data that gives the message group of a type, if it has one."""
+        takers = (one for one in self.consumers.values() if event_type in one.event_types)
+        return next(filter(None, (one.grouped_by for one in takers)), None)
 
     def consumer(self, name: str) -> DeployedConsumer:
         """Return one consumer.
@@ -201,6 +228,7 @@ def _types(taken: str) -> dict[str, Any]:
     return {
         **{kind: tuple(found[kind]) for kind in ("external", "events")},
         **{kind: _tuples(found[kind]) for kind in ("keys", "volatile")},
+        "grouped_by": found["grouped_by"],
     }
 
 

@@ -76,6 +76,7 @@ class ServiceStack(Stack):
                 dedup_table=state.dedup_table,
                 tables=state.tables_of(props),
                 secrets=state.secrets_of(props),
+                claims=state.claims,
             )
             for props in registry
         ]

@@ -14,15 +14,13 @@ import msgspec
 
 from once.claim_check.errors import InvalidClaim
 from once.schema import source_of
+from once.settings import PRODUCER_OBJECTS, consumer_objects
 
 POINTERS = (
     "software.amazon.payloadoffloading.PayloadS3Pointer",
     "com.amazon.sqs.javamessaging.MessageS3Pointer",
 )
 """Names of the pointers of AWS's Extended Client libraries, the current one first."""
-
-PRODUCERS = "producers/"
-"""Prefix of the objects that producers may write and refer to."""
 
 _URI = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.{1,1024})", re.DOTALL)
 
@@ -92,7 +90,7 @@ class Claim:
 
 def event_prefix(consumer: str, event_id: str) -> str:
     """Return the prefix of the objects of an event that a consumer publishes."""
-    return f"consumers/{consumer}/{event_id}/"
+    return f"{consumer_objects(consumer)}{event_id}/"
 
 
 def event_key(consumer: str, event_id: str, content: bytes) -> str:
@@ -115,11 +113,11 @@ def check_place(reference: Reference, *, source: str, event_id: str) -> None:
     Raises:
         InvalidClaim: it is neither a producer's object, nor one of this very event.
     """
-    place = PRODUCERS
+    place = PRODUCER_OBJECTS
     if source.startswith(source_of("")):
         place = event_prefix(source.removeprefix(source_of("")), event_id)
     if not reference.key.startswith(place):
         raise InvalidClaim(
             f"it refers to an object outside {place}: publish with the library, or as a producer "
-            f"put the object under {PRODUCERS}"
+            f"put the object under {PRODUCER_OBJECTS}"
         )

@@ -7,10 +7,11 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.claim_check.errors import ClaimMissing, ClaimUnavailable, InvalidClaim
-from once.claim_check.reference import PRODUCERS, Claim, Reference
+from once.claim_check.reference import Claim, Reference
 from once.error_text import summary_of
 from once.errors import TooLarge, Unparseable
 from once.sdk import S3Client
+from once.settings import PRODUCER_OBJECTS
 
 _MISSING = {"NoSuchKey", "404"}
 
@@ -59,10 +60,10 @@ class ClaimStore:
         if reference.bucket != self._bucket:
             raise InvalidClaim(
                 "it refers to another bucket than the deployment's: send the data to "
-                f"{self._bucket}, under {PRODUCERS}"
+                f"{self._bucket}, under {PRODUCER_OBJECTS}"
             )
         content = self._content(reference)
-        if not reference.key.startswith(PRODUCERS):
+        if not reference.key.startswith(PRODUCER_OBJECTS):
             _check_digest(reference, content)
         try:
             return content.decode()

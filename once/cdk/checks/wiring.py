@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 
 from once.cdk.props import ConsumerProps
@@ -21,6 +22,7 @@ class Wiring:
         queue: the existing queue; None if the construct makes one.
         topics: the topics that its own queue is subscribed to, if any.
         published: event types that the relay publishes for it; None without a relay.
+        claims: the claim-check bucket, if there is one.
     """
 
     tables: Mapping[str, dynamodb.ITable]
@@ -29,6 +31,7 @@ class Wiring:
     queue: sqs.IQueue | None
     topics: Topics | None
     published: Collection[str] | None
+    claims: s3.IBucket | None = None
 
 
 def wiring_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
@@ -41,6 +44,11 @@ def wiring_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
     for secret in props.secrets:
         if secret not in wiring.secrets:
             yield f"the secret {secret!r} is missing; add its ARN to secrets= of IdempotentConsumer"
+    if props.claim_check_mb and wiring.claims is None:
+        yield (
+            "it has claim_check_mb= and no bucket; give claims= of IdempotentConsumer a "
+            "ClaimBucket, or leave claim_check_mb out"
+        )
     yield from _event_faults(props, wiring)
     yield from _topic_faults(props, wiring.topics)
     if wiring.queue is not None:

@@ -175,14 +175,14 @@ class RecordReader:
     def _body(self, body: str) -> str:
         if not body.startswith('["'):  # as every pointer does, and no CloudEvent
             return body
-        from once.intake._claimed_data import claimed_body
+        from once.intake.claimed_data import claimed_body
 
         return claimed_body(body, self._claims)
 
     def _with_data(self, event: CloudEvent) -> CloudEvent:
         if event.data is not None or DATAREF not in event.extensions:
             return event
-        from once.intake._claimed_data import with_claimed_data
+        from once.intake.claimed_data import with_claimed_data
 
         return with_claimed_data(event, self._claims, max_bytes=self._settings.max_body_bytes)
 

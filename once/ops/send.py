@@ -15,19 +15,18 @@ from typer import BadParameter
 from once.errors import OnceError
 from once.events.cloud_event import read_event
 from once.events.strict_json import parse
+from once.ops.aws.claims import MOST_BYTES, Attributes, stored_if_large
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal.console import ServiceOption, command_group, console, print_json
-from once.schema import EVENT_TYPE_ATTRIBUTE, Limits
+from once.schema import EVENT_TYPE_ATTRIBUTE
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
 
 SOURCE = "/once-send"
-_MOST_BYTES = Limits.TOPIC_MESSAGE_BYTES - 1024
-"""SNS counts the message attribute as well."""
 
 app = command_group()
 
@@ -62,10 +61,11 @@ def send(
     deployment = Deployment.find(service)
     receivers = _receivers(deployment, event_type, to)
     try:
+        body, attributes = stored_if_large(deployment, body)
         if to:
-            _send(deployment.consumer(to), body)
+            _send(deployment.consumer(to), body, attributes)
         else:
-            _publish(deployment, event_type, body)
+            _publish(deployment, event_type, body, attributes)
     except BotoCoreError as error:
         raise OpsError(
             f"{error}; perhaps it was sent: send it again with --id {event_id} and the same "
@@ -88,9 +88,9 @@ def _body(event_type: str, data: str, event_id: str, source: str, subject: str |
     event = {"specversion": "1.0", "id": event_id, "source": source, "type": event_type}
     event |= {"subject": subject} if subject is not None else {}
     try:
-        parsed = parse(_text(data), max_bytes=_MOST_BYTES)
+        parsed = parse(_text(data), max_bytes=MOST_BYTES)
         body = json.dumps({**event, "data": parsed})
-        read_event(body, max_bytes=_MOST_BYTES)
+        read_event(body, max_bytes=MOST_BYTES)
     except OnceError as error:
         raise BadParameter(f"no consumer could read this event: {error}") from None
     return body
@@ -145,15 +145,18 @@ def _choice(given: str, known: Collection[str]) -> str:
     return f"did you mean {close[0]!r}? {every}" if close else every
 
 
-def _publish(deployment: Deployment, event_type: str, body: str) -> None:
+def _publish(deployment: Deployment, event_type: str, body: str, attributes: Attributes) -> None:
     sns: SNSClient = client("sns")
     sns.publish(
         TopicArn=deployment.ingress_topic_arn,
         Message=body,
-        MessageAttributes={EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event_type}},
+        MessageAttributes={
+            EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event_type},
+            **attributes,
+        },
     )
 
 
-def _send(consumer: DeployedConsumer, body: str) -> None:
+def _send(consumer: DeployedConsumer, body: str, attributes: Attributes) -> None:
     sqs: SQSClient = client("sqs")
-    sqs.send_message(QueueUrl=consumer.queue_url, MessageBody=body)
+    sqs.send_message(QueueUrl=consumer.queue_url, MessageBody=body, MessageAttributes=attributes)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+from once.claim_check.store import ClaimStore
 from once.errors import Unparseable
 from once.intake.original_message import OriginalMessage
+from once.ops.aws.claims import claim_store
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters._letter_attributes import LetterAttributes
 from once.ops.dead_letters.decompression import decompressed
@@ -46,6 +48,7 @@ class DeadLetterQueue:
         source_url: the queue that the messages came from; None for the relay and unrouted events.
         ingress: the topic for unrouted events to be published again; None for dead letters.
         rules: the key rules of its consumer; empty for the relay and unrouted events.
+        claims: the claim-check bucket, if the deployment has one.
     """
 
     owner: str
@@ -53,6 +56,7 @@ class DeadLetterQueue:
     source_url: str | None
     ingress: IngressTopic | None = None
     rules: KeyRules = field(default=KeyRules(""), compare=False)
+    claims: ClaimStore | None = field(default=None, compare=False)
 
     @property
     def identity(self) -> str:
@@ -82,8 +86,11 @@ def dead_letter_queues(
     if consumer in others:
         return [others[consumer]]
     chosen = [deployment.consumer(consumer)] if consumer else deployment.consumers.values()
+    claims = claim_store(deployment)
     found = [
-        DeadLetterQueue(one.name, one.dead_letter_url, one.queue_url, rules=KeyRules.of(one))
+        DeadLetterQueue(
+            one.name, one.dead_letter_url, one.queue_url, rules=KeyRules.of(one), claims=claims
+        )
         for one in chosen
     ]
     return found if consumer else [*found, *others.values()]

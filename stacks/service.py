@@ -119,6 +119,7 @@ class ServiceStack(Stack):
             relay=self.relay,
             unrouted=self.unrouted,
             operator_log=state.operator_log,
+            claims=state.claims,
             config=config,
         )
         made = {"OperatorReads": operators.read_only, "OperatorChanges": operators.changes}

@@ -91,7 +91,7 @@ def consumer_role(
     if sender is not None:
         statements.append(_send_email(scope, sender, local=local))
     if claims is not None:
-        statements += claims.statements()
+        statements += [*claims.read_statements(), *claims.write_statements()]
     role = _role(scope, "Consumer", statements)
     if claims is not None:
         claims.acknowledge(role)

@@ -88,20 +88,27 @@ class ClaimAccess:
         own = [consumer_objects(props.identity)] if props.publishes else []
         return cls(bucket, tuple(f"{p}*" for p in places), tuple(f"{p}*" for p in own))
 
-    def statements(self) -> list[iam.PolicyStatement]:
-        """Return the statements of the consumer's role."""
-        arns = self.bucket.arn_for_objects
-        found = []
-        if self.reads:
-            found.append(allow("ReadClaims", ["s3:GetObject"], *map(arns, self.reads)))
-            # Without this permission, S3 answers for a missing object as for a forbidden one.
-            found.append(allow("TellMissingClaims", ["s3:ListBucket"], self.bucket.bucket_arn))
-        if self.writes:
-            found.append(allow("StoreClaims", ["s3:PutObject"], *map(arns, self.writes)))
-        return found
+    @classmethod
+    def of_operators(cls, bucket: s3.IBucket) -> Self:
+        """Return the access of operators: they look at any data, and send it as producers do."""
+        return cls(bucket, ("*",), (f"{PRODUCER_OBJECTS}*",))
 
-    def acknowledge(self, role: iam.Role) -> None:
-        """Explain the patterns in the role's statements."""
+    def read_statements(self) -> list[iam.PolicyStatement]:
+        """Return the statements that allow to read; none without an object to read."""
+        if not self.reads:
+            return []
+        objects = map(self.bucket.arn_for_objects, self.reads)
+        # Without `ListBucket`, S3 answers for a missing object as for a forbidden one.
+        actions = ["s3:GetObject", "s3:ListBucket"]
+        return [allow("ReadClaims", actions, *objects, self.bucket.bucket_arn)]
+
+    def write_statements(self) -> list[iam.PolicyStatement]:
+        """Return the statements that allow to store; none without a place to store."""
+        objects = map(self.bucket.arn_for_objects, self.writes)
+        return [allow("StoreClaims", ["s3:PutObject"], *objects)] if self.writes else []
+
+    def acknowledge(self, role: Construct) -> None:
+        """Explain the patterns in the statements of a role or a policy."""
         arn = arn_in_findings(role, self.bucket)
         for pattern in {*self.reads, *self.writes}:
             acknowledge_finding(

@@ -40,7 +40,7 @@ SIGNATURES = {
     "OutboxRelay": "scope, *, topics, publishes, dedup_table, failures=None, config=None",
     "UnroutedEvents": "scope, *, topics, consumers, config=None",
     "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, "
-    "operator_log, config=None",
+    "operator_log, claims=None, config=None",
     "DedupTable": "scope, construct_id, warm_throughput=None",
     "OperatorLog": "scope, construct_id",
     "RetainedTable": "scope, construct_id, props, **extra",

@@ -55,7 +55,9 @@ def compose(
     committer = Committer(dynamodb, settings, clock)
     breaker = CircuitBreaker(settings, clock)
     backoff = Backoff(sqs, settings, logger, breaker)
-    failures = FailureHandler(Quarantine(sqs, settings), backoff, logger)
+    failures = FailureHandler(
+        Quarantine(sqs, settings), backoff, logger, blocks_group=settings.blocks_group
+    )
     claims = _claim_store(runtime)
     runner = HandlerRunner(settings, ItemReader(dynamodb).read, rejections, completions, claims)
     ledger = EffectLedger(

@@ -25,6 +25,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from once.cdk._workflow_permissions import acknowledge_executions, workflow_statements
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import ConsumerProps
 
@@ -72,7 +73,8 @@ def consumer_role(
     send e-mail from the address `sender` if it is given. `claims` is its access to large data.
     """
     # On AWS this action includes batches; the embedded AWS has an action for batches.
-    consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and isolation else [])]
+    deletes = isolation is not None or consumer.fifo
+    consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and deletes else [])]
     statements = [
         *_dedup_statements(consumer, dedup_table.table_arn, local=local),
         *_table_statements([table.table_arn for table in tables]),
@@ -92,7 +94,9 @@ def consumer_role(
         statements.append(_send_email(scope, sender, local=local))
     if claims is not None:
         statements += [*claims.read_statements(), *claims.write_statements()]
+    statements += workflow_statements(scope, consumer.starts)
     role = _role(scope, "Consumer", statements)
+    acknowledge_executions(role, consumer.starts)
     if claims is not None:
         claims.acknowledge(role)
     if sender is not None:

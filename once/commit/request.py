@@ -1,10 +1,9 @@
 """Commit request: a transaction's dedup record and actions, as they are sent to DynamoDB."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from once.commit._sequence_items import sequence_actions
 from once.commit.dedup_record import record_put
@@ -13,12 +12,11 @@ from once.commit.request_encoding import encoded
 from once.errors import TooLarge
 from once.handlers.actions import Action, ItemKey, rendered
 from once.handlers.transaction import Transaction
-from once.schema import Limits
+from once.schema import Limits, Record
 from once.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CommitRequest:
+class CommitRequest(Struct, frozen=True, eq=False):
     """The entries of one transaction: the dedup record first, then its actions.
 
     Attributes:
@@ -48,8 +46,9 @@ class CommitRequest:
             TooLarge: this transaction alone is over DynamoDB's limits.
         """
         record = record_put(transaction, settings, now)
-        sequences = sequence_actions(transaction, record["Put"]["Item"], settings)
-        actions = transaction.actions() | sequences
+        actions = transaction.actions()
+        if Record.SEQUENCED in record["Put"]["Item"]:
+            actions |= sequence_actions(transaction, record["Put"]["Item"], settings)
         _check_number(len(actions))
         entries = [record, *rendered(actions.values(), transaction.commit_id)]
         bodies = encoded(entries)

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from once.schema import RELAY
-from proof.shop.run import Replay, RunResult, run_replay
+from proof.ordered.traffic import Entries
+from proof.shop.replay import Replay, RunResult
+from proof.shop.run import run_replay
 from proof.shop.traffic import Order, Traffic
 from proof.world.faults import Fault
 from proof.world.plan import Action, PlatformFault
@@ -18,7 +20,10 @@ _BACKOFF = "once.failures.visibility_backoff.Backoff.apply"
 _REDRIVE = "once.ops.dead_letters.redrive.Redriver._sent"
 _HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 
-_COMMIT = "once.commit.committer.Committer.commit dynamodb.TransactWriteItems"
+_COMMIT_FUNCTION = "once.commit.committer.Committer.commit"
+_PUBLISH = "once.outbox._sns_publisher.Publisher._attempt"
+
+_COMMIT = f"{_COMMIT_FUNCTION} dynamodb.TransactWriteItems"
 _CHARGE = f"{_CHARGE_FUNCTION} payments.POST /v1/payment_intents"
 _EMAIL = f"{_MAIL_FUNCTION} email.SendEmail"
 _STREAM = f"{PlatformFault.DROPPED} {RELAY}"
@@ -136,6 +141,24 @@ SCENARIOS = (
         _one(),
         _at(_COMMIT, range(1, 11), Fault.REFUSED),
         reaches=(_BACKOFF, _REDRIVE, "once.ops.dead_letters.redrive.delete_letters"),
+    ),
+    Scenario(
+        "entries of two accounts pass two FIFO consumers in order",
+        Traffic((), entries=Entries(("a", "a", "b", "a"))),
+        reaches=(_COMMIT_FUNCTION, _PUBLISH),
+        seed=3,
+    ),
+    Scenario(
+        "an entry fails, and is quarantined while its group goes on",
+        Traffic((), entries=Entries(("a", "a"), failing=(0,))),
+        reaches=(_QUARANTINE, _REDRIVE),
+        in_pairs=False,
+    ),
+    Scenario(
+        "an entry fails, and its group waits for the correction",
+        Traffic((), entries=Entries(("a", "a"), blocks_group=True, failing=(0,))),
+        reaches=(_BACKOFF,),
+        in_pairs=False,
     ),
     Scenario(
         "the stream loses its records, and they are republished",

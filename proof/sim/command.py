@@ -11,7 +11,8 @@ from rich.table import Table
 
 from proof import report
 from proof.explore.command import show as show_scopes
-from proof.shop.run import Replay, RunResult, run_replay
+from proof.shop.replay import Replay, RunResult
+from proof.shop.run import run_replay
 from proof.sim.search import Evidence, count_parts, search
 from proof.sim.shrink import shrunk
 from proof.world.faults import Fault

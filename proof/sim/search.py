@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from proof.explore import broken
 from proof.explore.campaign import Campaign, explore_part, parts
-from proof.mutants import MUTANTS
-from proof.shop.run import RunResult, run
-from proof.shop.traffic import drawn
+from proof.mutants import IN_ORDER, MUTANTS
+from proof.ordered import traffic as entries
+from proof.shop.replay import RunResult
+from proof.shop.run import run
+from proof.shop.traffic import Traffic, drawn
 from proof.workers import workers
 from proof.world.plan import chance
 
@@ -22,6 +24,7 @@ CHUNK = 50
 MUTANT_SEEDS = 2000
 _FAULT_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
 _PLATFORM_RATE = 0.1
+_IN_ORDER = 4
 
 
 @dataclass(slots=True)
@@ -73,7 +76,8 @@ def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Ev
         scopes = [pool.submit(explore_part, part) for part in parts()]
         in_scopes = {name: pool.submit(broken.caught, name) for name in broken.CAUGHT_IN}
         chunks = [pool.submit(run_seeds, chunk) for chunk in _chunks(seeds)]
-        by_seeds = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in MUTANTS}
+        names = (*MUTANTS, *IN_ORDER)
+        by_seeds = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in names}
         every: list[Future[Any]] = [*scopes, *in_scopes.values(), *chunks, *by_seeds.values()]
         for part in every:
             part.add_done_callback(lambda _: advance(1))
@@ -88,7 +92,7 @@ def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Ev
 
 def count_parts(seeds: range) -> int:
     """Return the number of parts of the work: scopes, chunks of seeds, and broken protocols."""
-    return len(parts()) + len(broken.CAUGHT_IN) + len(_chunks(seeds)) + len(MUTANTS)
+    return len(parts()) + len(broken.CAUGHT_IN) + len(_chunks(seeds)) + len(MUTANTS) + len(IN_ORDER)
 
 
 def _chunks(seeds: range) -> list[range]:
@@ -101,17 +105,26 @@ def run_seed(seed: int) -> RunResult:
     return run(chance(seed, rate, _PLATFORM_RATE), drawn(seed), seed)
 
 
+def run_in_order(seed: int) -> RunResult:
+    """Run the FIFO consumers with the entries, schedule and faults of a seed."""
+    rate = random.Random(f"rate {seed}").choice(_FAULT_RATES)
+    return run(chance(seed, rate, _PLATFORM_RATE), Traffic((), entries=entries.drawn(seed)), seed)
+
+
 def run_seeds(seeds: range) -> SeedFigures:
-    """Run seeds, one after the other."""
+    """Run seeds one after the other, every fourth one also with the FIFO consumers."""
     figures = SeedFigures()
-    for result in map(run_seed, seeds):
-        violations = [result] if result.violation else []
-        figures.add(SeedFigures(1, len(result.log), result.fired, violations))
+    for seed in seeds:
+        for result in (run_seed(seed), *([run_in_order(seed)] if seed % _IN_ORDER == 0 else [])):
+            violations = [result] if result.violation else []
+            figures.add(SeedFigures(0, len(result.log), result.fired, violations))
+        figures.seeds += 1
     return figures
 
 
 def caught(mutant: str, max_seeds: int) -> RunResult | None:
     """Run a broken protocol up to its first violation; None if no seed finds one."""
-    with MUTANTS[mutant]():
-        results = map(run_seed, range(max_seeds))
+    in_order = mutant in IN_ORDER
+    with (IN_ORDER if in_order else MUTANTS)[mutant]():
+        results = map(run_in_order if in_order else run_seed, range(max_seeds))
         return next((result for result in results if result.violation is not None), None)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from proof.shop.run import Replay, run_replay
+from proof.shop.replay import Replay
+from proof.shop.run import run_replay
 from proof.shop.traffic import Traffic
 
 

@@ -1,8 +1,10 @@
 """The short form of the fuzzers: passes for sound parsers, and notices each broken one."""
 
 import json
+import re
 import zlib
 from collections import Counter
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
@@ -112,6 +114,13 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "no identity": ("_check_identity", nothing),
         "no content check": ("_check_content", nothing),
     },
+    ("envelopes", "once.intake.s3_notification"): {
+        "no sequencer in the identity": ("_identity", lambda key, version, sequencer: key),
+        "time in the data": ("S3Object", lambda **given: {**given, "now": monotonic()}),
+    },
+    ("envelopes", "once.intake._scheduled_event"): {
+        "a keyword for a time": ("_TIME", re.compile(".*", re.DOTALL)),
+    },
     ("originals", "once.ops.dead_letters.decompression"): {
         "bomb decompressed": ("_inflated", inflated),
         "bomb decompressed and refused": ("_inflated", inflated_then_measured),
@@ -161,8 +170,8 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "undocumented error of a reader": ("Intent.read", error),
     },
     ("stream", "once.outbox"): {
-        "outbox skipped": ("stream_relay.events_in", unreadable_is_empty),
-        "update published": ("stream_relay._is_new", lambda r: r["eventName"] != "REMOVE"),
+        "outbox skipped": ("_stream_records.events_in", unreadable_is_empty),
+        "update published": ("stream_relay.is_new", lambda r: r["eventName"] != "REMOVE"),
         "HTTP 200 means success": ("_sns_publisher._refused", lambda *_: iter(())),
     },
     ("batch", "once"): {

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from once.errors import OnceError
-from once.events.cloud_event import DATAREF, CloudEvent, read_event
+from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.fingerprint import fingerprint
+from once.intake.adapter import adapter_of
 from once.intake.claimed_data import claimed_body, with_claimed_data
 from once.ops.aws.claims import MOST_BYTES
 from once.ops.dead_letters.letter import Letter
@@ -83,7 +84,8 @@ def event_of(letter: Letter) -> CloudEvent | OnceError:
 def _read(letter: Letter) -> CloudEvent:
     claims = letter.queue.claims
     most = Limits.MESSAGE_BYTES if claims is None else MOST_BYTES
-    event = read_event(claimed_body(letter.original.body, claims), max_bytes=most)
+    read = adapter_of(letter.queue.source)
+    event = read(claimed_body(letter.original.body, claims), max_bytes=most)
     if event.data is None and DATAREF in event.extensions:
         event = with_claimed_data(event, claims, max_bytes=most)
     return event

@@ -37,6 +37,9 @@ CAUSE_EXTENSION = "oncecause"
 COMMIT_ATTRIBUTE = "once_commit"
 """On every item that the library writes: the id of its last commit. A read is checked by it."""
 
+ITEM_RECORD_PREFIX = "once#"
+"""Prefix of the attributes that hold dedup records, on an item of a consumer with `Dedup.ITEM`."""
+
 CLOCK_SKEW_SECONDS = 300
 """Assumed: the clock of a function differs from true time by at most this."""
 
@@ -217,6 +220,7 @@ class Limits:
     BATCH_GET_KEYS = 100
     ITEM_BYTES = 400 * 1024
     PARTITION_KEY_BYTES = 2048
+    SORT_KEY_BYTES = 1024
     MESSAGE_BYTES = 1024 * 1024
     """Of one message to SQS and of one batch alike, attributes included."""
     MESSAGE_ATTRIBUTES = 10

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from enum import StrEnum
 from typing import Any, Self
 
 from once.errors import SettingsError
@@ -18,6 +19,15 @@ MOST_COMMIT_THREADS = 10
 
 TIME_MARGIN_MS = 5000
 """Part of a function's timeout that is reserved for a call in progress and for the answer."""
+
+
+class Dedup(StrEnum):
+    """Where a consumer keeps its dedup records."""
+
+    RECORD = "record"
+    """Each record is an item of the dedup table, and commits with the writes of its handler."""
+    ITEM = "item"
+    """Each record is an attribute of the one item that the handler writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,7 @@ class Settings(Environment):
             one and that the consumer publishes.
         ordered_types: the published types whose groups keep their order, on the FIFO topic.
         blocks_group: whether a failed message of a FIFO group is retried, and not quarantined.
+        dedup: where the consumer keeps its dedup records.
     """
 
     consumer: str
@@ -109,6 +120,7 @@ class Settings(Environment):
     groups: Mapping[str, str] = field(default_factory=dict)
     ordered_types: tuple[str, ...] = ()
     blocks_group: bool = False
+    dedup: Dedup = Dedup.RECORD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +212,7 @@ _CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     str | None: (lambda value: value or None, lambda value: value or ""),
     int: (_whole, str),
     tuple[str, ...]: (lambda value: _texts(json.loads(value)), json.dumps),
+    Dedup: (Dedup, str),
     bool: (_flag, lambda value: str(value).lower()),
     Mapping[str, str]: (lambda value: _named(json.loads(value)), json.dumps),
     Mapping[str, tuple[str, ...]]: (_lists, json.dumps),

@@ -9,7 +9,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.cdk._permissions import ONLY_IN_TRANSACTIONS, allow
+from once.cdk._table_permissions import ONLY_IN_TRANSACTIONS, allow
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.nag import acknowledge_finding

@@ -4,13 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from msgspec import Raw
-
-from once.commit.dedup_record import record_put
+from once.commit._dedup_store import DedupStore, dedup_store
 from once.commit.item_size import entry_sizes, item_bytes
-from once.commit.request_encoding import encoded
 from once.errors import TooLarge
-from once.handlers.actions import Action, ItemKey, rendered
+from once.handlers.actions import Action, ItemKey
 from once.handlers.transaction import Transaction
 from once.schema import Limits
 from once.settings import Settings
@@ -18,19 +15,23 @@ from once.settings import Settings
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommitRequest:
-    """The entries of one transaction: the dedup record first, then its actions.
+    """The entries of one transaction, which commit its actions and its dedup record.
 
     Attributes:
         transaction: the transaction, which must not change any more.
         actions: the transaction's actions, by the key of their item.
-        entries: the dedup record and then each action, as JSON.
+        entries: the entries, as the transaction's `DedupStore` sends them.
         size: size of the entries in bytes, as far as it is known.
+        store: the consumer's store of dedup records.
+        made_at: the time that the request's conditions use, in seconds since the epoch.
     """
 
     transaction: Transaction
     actions: Mapping[ItemKey, Action]
-    entries: list[Raw]
+    entries: list[Any]
     size: int
+    store: DedupStore
+    made_at: float
 
     @classmethod
     def of(cls, transaction: Transaction, settings: Settings, now: float) -> Self:
@@ -42,34 +43,33 @@ class CommitRequest:
             now: the time, in seconds since the epoch.
 
         Raises:
-            InvalidWrite: DynamoDB has no type for a value, or no consumer could read an event.
+            InvalidWrite: DynamoDB has no type for a value, no consumer could read an event, or the
+                writes do not fit the consumer's `Dedup`.
             TooLarge: this transaction alone is over DynamoDB's limits.
         """
         actions = transaction.actions()
-        entries = [
-            record_put(transaction, settings, now),
-            *rendered(actions.values(), transaction.commit_id),
-        ]
-        size = sum(_sizes(entries))
+        store = dedup_store(settings)
+        entries = store.entries(transaction, actions, now)
+        size = sum(_sizes(entries, settings.dedup_table))
         if size > Limits.TRANSACTION_BYTES:
             raise TooLarge(
                 f"the transaction has {size} bytes, items and values together; "
                 f"DynamoDB takes {Limits.TRANSACTION_BYTES}"
             )
-        return cls(transaction, actions, encoded(entries), size)
+        return cls(transaction, actions, store.encoded(entries), size, store, now)
 
 
-def _sizes(entries: Sequence[Mapping[str, Any]]) -> Iterator[int]:
-    for position, (entry, size) in enumerate(zip(entries, entry_sizes(entries), strict=True)):
+def _sizes(entries: Sequence[Mapping[str, Any]], dedup_table: str) -> Iterator[int]:
+    for entry, size in zip(entries, entry_sizes(entries), strict=True):
         if size > Limits.ITEM_BYTES and "Put" in entry:
-            _check_item(entry["Put"], record=position == 0)
+            _check_item(entry["Put"], dedup_table)
         yield size
 
 
-def _check_item(put: Mapping[str, Any], *, record: bool) -> None:
+def _check_item(put: Mapping[str, Any], dedup_table: str) -> None:
     if (size := item_bytes(put["Item"])) <= Limits.ITEM_BYTES:
         return
-    if record:
+    if put["TableName"] == dedup_table:
         raise TooLarge(
             f"the dedup record has {size} bytes, and DynamoDB takes {Limits.ITEM_BYTES}: publish "
             "less, or publish where the data can be read instead of the data"

@@ -90,6 +90,24 @@ class Key:
             raise TooLarge(f"the key has {size} bytes; DynamoDB takes {Limits.PARTITION_KEY_BYTES}")
         return key
 
+    def item_values(self, event: CloudEvent) -> tuple[str, ...]:
+        """Return the values of a field rule as an item's primary key, the partition key first.
+
+        They are composed (NFC), as in the dedup key, so that both spellings of one text are one
+        item.
+
+        Raises:
+            NoKey: a value is not a text, as the keys of tables are.
+            TooLarge: the second one is longer than DynamoDB's limit for sort keys.
+        """
+        values = tuple(_text(_at(event.data, path), path) for path in self.fields)
+        for value in values[1:]:
+            if (size := len(value.encode())) > Limits.SORT_KEY_BYTES:
+                raise TooLarge(
+                    f"the item's sort key has {size} bytes; DynamoDB takes {Limits.SORT_KEY_BYTES}"
+                )
+        return values
+
     def _parts(self, event: CloudEvent, fingerprint: str) -> tuple[str, ...]:
         match self.rule:
             case "field":
@@ -133,6 +151,12 @@ def _scalar(value: Any, name: str) -> str:
         case str() if value.strip():
             return f"str:{value}"
     raise NoKey(f"{name} is the event's key: it must be a non-blank string or a whole number")
+
+
+def _text(value: Any, name: str) -> str:
+    if not (isinstance(value, str) and value.strip()):
+        raise NoKey(f"{name} is the key of the item that holds the dedup record: it must be a text")
+    return unicodedata.normalize("NFC", value)
 
 
 def _escape(part: str) -> str:

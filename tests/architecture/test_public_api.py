@@ -25,7 +25,7 @@ NAMES = {
         *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
         *("deployment_faults", "event_sources", "event_types_output", "make_alarm_topic", "notify"),
         *("output_key", "tables_row", "unmanaged_mapping_faults"),
-        *("DeployedNames", "missing_name_faults", "published_types"),
+        *("Dedup", "DeployedNames", "missing_name_faults", "published_types"),
     },
     "once.testing": {
         *("FakeAws", "FakeContext", "Fault", "answer_lost", "cancelled", "cloud_event", "inject"),
@@ -53,7 +53,7 @@ FIELDS = {
     ConsumerProps: "name events tables external publishes timeout_seconds visibility_seconds "
     "batch_size batch_window_seconds max_concurrency max_receive_count effect_timeout_seconds "
     "secrets parameters sends_email group_size commit_threads memory_mb rollout "
-    "renamed_from retiring folder",
+    "renamed_from fifo ordered_by blocks_group fair_by dedup retiring folder",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
     "runtime_lock parameters faults",

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from once.cdk.checks._dedup_window import dedup_window_faults
+from once.cdk.checks._item_dedup import shared_item_tables
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_config import DeploymentConfig
@@ -35,6 +36,7 @@ def consumer_set_faults(consumers: Sequence[ConsumerProps], config: DeploymentCo
         *_types_without_publisher(typed),
         *_forgeable_types(typed),
         *_tables_with_two_keys(typed),
+        *shared_item_tables(typed),
     ]
 
 

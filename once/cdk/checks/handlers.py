@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from once.cdk.checks._handler_source import Registrations, read_registrations
+from once.cdk.checks._item_dedup import item_dedup_faults
 from once.cdk.props import ConsumerProps
 
 UNREAD = "once:unread-handlers"
@@ -14,10 +15,11 @@ UNREAD = "once:unread-handlers"
 def handler_faults(consumer: ConsumerProps) -> Iterator[str]:
     """Yield every event type that only the properties or only the handlers name.
 
-    Types without a handler are left out if synthesis cannot read all registrations; see
-    `unread_handlers`.
+    With item dedup, also every key that is not that of an item. Types without a handler are left
+    out if synthesis cannot read all registrations; see `unread_handlers`.
     """
     found = _registrations(consumer)
+    yield from item_dedup_faults(consumer, {} if found is None else found.keys)
     if found is None:
         return
     for event, place in found.places.items():

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from once.cdk.props import ConsumerProps, Rollout, TableProps
+from once.settings import Dedup
 
 _A_TYPE = "a tuple of types, such as ('order.placed',)"
 _TEXTS = {
@@ -59,6 +60,7 @@ _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, Rollout),
         "a member of Rollout, such as Rollout.CANARY_10_PERCENT_15_MINUTES",
     ),
+    Dedup: (lambda value: isinstance(value, Dedup), "a member of Dedup, such as Dedup.ITEM"),
     Path | None: (lambda value: isinstance(value, Path | None), "a pathlib.Path"),
     tuple[str, ...]: (_are_texts, "a tuple of texts"),
     tuple[TableProps, ...]: (

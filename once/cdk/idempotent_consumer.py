@@ -32,14 +32,15 @@ from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import Topics
 from once.schema import Limits
+from once.settings import Dedup
 
 
 class IdempotentConsumer(Construct):
     """A consumer: its function, the queues that the function reads, dead letters and alarms.
 
     The attributes are its parts. `props` are its properties as they are deployed, `isolation` is
-    None if every batch holds one message. The queues invoke `alias`, which points to a published
-    version of `function`.
+    None if every batch holds one message, `item_table` is None unless its items hold the dedup
+    records. The queues invoke `alias`, which points to a published version of `function`.
 
     An existing `queue` is not changed. If it is imported by its ARN, synthesis cannot check these
     attributes, which must hold: it is a standard queue; its visibility timeout is at least
@@ -94,6 +95,8 @@ class IdempotentConsumer(Construct):
         self.queue = queue or self._make_queue("Queue", self._name)
         self.isolation = self._make_isolation()
         self.function = self._make_function(dedup_table, wiring)
+        on_item = props.dedup is Dedup.ITEM
+        self.item_table = wiring.tables[props.tables[0].name] if on_item else None
         # The relay dead-letters a type that it does not know yet.
         self.alias = make_alias(self, self.function, after=[relay.alias] if relay else [])
         serving: list[IDependable] = [self.alias, *self._map()]

@@ -16,6 +16,7 @@ from once.cdk.nag import acknowledge_finding
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
+from once.schema import ITEM_RECORD_PREFIX
 
 CONSUMERS_A_POLICY = 8
 """A managed policy holds 6,144 characters: four ARNs of a consumer have up to 120 each."""
@@ -147,6 +148,23 @@ def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatem
     yield allow("ReadDepth", ["sqs:GetQueueAttributes"], *_queues(consumers))
     yield allow("ReadLetters", READ_LETTERS, *letters)
     yield allow("ReadLogs", ["logs:FilterLogEvents"], *logs)
+    yield from _reads_of_item_records(consumers)
+
+
+def _reads_of_item_records(
+    consumers: Sequence[IdempotentConsumer],
+) -> Iterator[iam.PolicyStatement]:
+    """Yield permissions to read the dedup records on items, and nothing else of these items."""
+    tables = [(c.item_table, c.props.tables[0].keys) for c in consumers if c.item_table]
+    if not tables:
+        return
+    keys = dict.fromkeys(key for _, keys in tables for key in keys)
+    only_records = {
+        "ForAllValues:StringLike": {"dynamodb:Attributes": [*keys, f"{ITEM_RECORD_PREFIX}*"]},
+        "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
+    }
+    arns = dict.fromkeys(table.table_arn for table, _ in tables)
+    yield allow("ReadItemRecords", ["dynamodb:BatchGetItem"], *arns, conditions=only_records)
 
 
 def _changes(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatement]:

@@ -121,6 +121,19 @@ class Key:
         return self.rule, event.source, event.id
 
 
+def field_values(pk: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the event type and the texts in a dedup key of a field rule.
+
+    None for a key of another rule, or with a value that is no text.
+    """
+    match [_unescape(part) for part in pk.split("#")[1:]]:
+        case ["field", event_type, *parts] if parts and len(parts) % 2 == 0:
+            values = parts[1::2]
+            if all(value.startswith("str:") for value in values):
+                return event_type, tuple(value.removeprefix("str:") for value in values)
+    return None
+
+
 def consumer_of(pk: str) -> str:
     """Return the consumer whose dedup record has this partition key."""
     return pk.partition("#")[0]

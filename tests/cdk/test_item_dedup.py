@@ -1,5 +1,6 @@
 """A consumer with item dedup: its role, and the mistakes that synthesis finds."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,9 @@ from aws_cdk.assertions import Template
 from once.cdk import ConsumerProps, Dedup, IdempotentConsumer, TableProps
 from once.cdk.checks._item_dedup import item_dedup_faults
 from once.cdk.checks.consumer_set import consumer_set_faults
-from once.cdk.checks.handlers import handler_faults
+from once.cdk.checks.handlers import event_types_output, handler_faults
 from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.operators import _reads_of_item_records
 from tests.stacks.cloud import Json, flat, listed
 from tests.stacks.policies import Request, allows
 
@@ -121,6 +123,32 @@ def test_effects_events_and_other_tables_are_faults(tickets: ConsumerProps) -> N
     for tables in ((), (*tickets.tables, TableProps("shows", "show"))):
         [fault] = item_dedup_faults(replace(tickets, tables=tables), {})
         assert f"with {len(tables)} tables; give it one table" in fault
+
+
+def test_the_outputs_name_the_table_of_the_records(tickets: ConsumerProps) -> None:
+    found = json.loads(event_types_output(tickets))
+    assert (found["item_table"], found["item_key"]) == ("seats", ["show", "seat"])
+    other = replace(tickets, dedup=Dedup.RECORD)
+    assert "item_table" not in json.loads(event_types_output(other))
+
+
+def test_operators_read_the_records_on_items_and_nothing_else_of_them(
+    tickets: ConsumerProps,
+) -> None:
+    stack = cdk.Stack(cdk.App(context={"local": True}), "tickets")
+    tables = [dynamodb.Table.from_table_arn(stack, n, ARN + n) for n in ("seats", "dedup")]
+    made = IdempotentConsumer(stack, tickets, dedup_table=tables[1], tables={"seats": tables[0]})
+    [statement] = [stack.resolve(s.to_json()) for s in _reads_of_item_records([made])]
+    select = {"dynamodb:Select": ["SPECIFIC_ATTRIBUTES"]}
+    for attributes, allowed in (
+        (("show", "seat", OWN), True),
+        (("show", "seat", OWN, "customer"), False),
+    ):
+        context = {**select, "dynamodb:Attributes": attributes}
+        request = Request("dynamodb:BatchGetItem", ARN + "seats", context)
+        assert allows(request, [statement]) is allowed
+    whole = {"dynamodb:Select": ["ALL_ATTRIBUTES"]}
+    assert not allows(Request("dynamodb:BatchGetItem", ARN + "seats", whole), [statement])
 
 
 def test_a_table_of_records_is_not_shared_with_consumers_that_could_erase_them(

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from once.cdk.checks._handler_source import Registrations, read_registrations
 from once.cdk.checks._item_dedup import item_dedup_faults
 from once.cdk.props import ConsumerProps
+from once.settings import Dedup
 
 UNREAD = "once:unread-handlers"
 """Id of the warning that handlers and properties could not be compared."""
@@ -74,7 +75,8 @@ def event_types_output(consumer: ConsumerProps) -> str:
 
     It is one JSON object. `external` and `events` list the types; `keys` holds the key rule of each
     type and `volatile` its volatile fields. A key rule that synthesis cannot read is left out, as
-    is an empty list of volatile fields; null stands for fields that it cannot read.
+    is an empty list of volatile fields; null stands for fields that it cannot read. With item dedup
+    `item_table` names the table and `item_key` the attributes of its key.
     """
     found = _registrations(consumer)
     declared = {} if found is None else found.keys
@@ -85,8 +87,16 @@ def event_types_output(consumer: ConsumerProps) -> str:
             "events": consumer.events,
             "keys": {event: key.rule for event, key in keys.items() if key.rule},
             "volatile": {event: key.volatile for event, key in keys.items() if key.volatile != ()},
+            **_item(consumer),
         }
     )
+
+
+def _item(consumer: ConsumerProps) -> dict[str, str | tuple[str, ...]]:
+    if consumer.dedup is not Dedup.ITEM:
+        return {}
+    [table] = consumer.tables
+    return {"item_table": table.name, "item_key": table.keys}
 
 
 def _registrations(consumer: ConsumerProps) -> Registrations | None:

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.contenders import GROUPED, GROUPED_THREADS, UNGROUPED
+from benchmarks.contenders import GROUPED, GROUPED_THREADS, ITEM, ITEM_GROUPED, UNGROUPED
 from benchmarks.latency import MODEL
 from benchmarks.rows import Row, select
 from stacks.consumers import CONSUMERS
 from stacks.folders import handler_folder
 
-LIBRARY = (UNGROUPED, GROUPED, GROUPED_THREADS)
+LIBRARY = (UNGROUPED, GROUPED, GROUPED_THREADS, ITEM, ITEM_GROUPED)
 _BEST_GROUPED = (GROUPED, GROUPED_THREADS)
 _DUPLICATES: Row = {"duplicates": 0.1}
 _CONFLICTS: Row = {"conflicts": 0.05}
@@ -35,7 +35,13 @@ def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
 
     The default setting is ten records a batch, 5 ms an answer and no faults.
     """
-    return [*_clean(rows), *_with_faults(rows), *_never_worse(rows), *_imports(imports)]
+    return [
+        *_clean(rows),
+        *_with_faults(rows),
+        *_never_worse(rows),
+        *_item_dedup(rows),
+        *_imports(imports),
+    ]
 
 
 def figure(
@@ -104,6 +110,16 @@ def _never_worse(rows: Sequence[Row]) -> Iterator[Goal]:
             ]
             seen = max((value for value in found if value is not None), default=None)
             yield Goal(f"any Once, {name}, {label} / raw", 1.10, seen)
+
+
+def _item_dedup(rows: Sequence[Row]) -> Iterator[Goal]:
+    """Yield goals for item dedup: in each setting fewer write units than Powertools without one."""
+    for contender in (ITEM, ITEM_GROUPED):
+        found = [row["write_units"] for row in rows if row["contender"] == contender]
+        units = [value for value in found if value is not None]
+        yield Goal(f"{contender}, most write units", 2.97, max(units, default=None))
+    grouped = (ITEM_GROUPED,)
+    yield Goal(f"{ITEM_GROUPED}, wall / raw", 0.13, figure(rows, grouped, "vs_raw"))
 
 
 def _imports(imports: Sequence[Row]) -> Iterator[Goal]:

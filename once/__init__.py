@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from once.events.dedup_key import Key
     from once.handlers.effect_declaration import Call, Policy
     from once.handlers.transaction import Transaction
+    from once.intake.s3_notification import S3Object
+    from once.source import Source
 
 __all__ = [
     "Call",
@@ -26,6 +28,8 @@ __all__ = [
     "Policy",
     "Refusal",
     "RetryableError",
+    "S3Object",
+    "Source",
     "Transaction",
 ]
 
@@ -40,6 +44,8 @@ _HOME = {
     "Policy": "once.handlers.effect_declaration",
     "Refusal": "once.errors",
     "RetryableError": "once.errors",
+    "S3Object": "once.intake.s3_notification",
+    "Source": "once.source",
     "Transaction": "once.handlers.transaction",
 }
 

@@ -207,6 +207,8 @@ class Consumer:
             from once.handlers.item_dedup import item_dedup_faults
 
             faults += item_dedup_faults(self.handlers.values(), self.effects, settings)
+        for handler in self.handlers.values():
+            faults.extend(handler.source_faults(settings.event_source))
         if self.name != settings.consumer:
             faults.append(
                 f"the handler is of {self.name!r}, and the function is deployed for "

@@ -14,6 +14,7 @@ class Disposition(StrEnum):
     ISOLATED = "isolated"
     QUARANTINED = "quarantined"
     RETRIED = "retried"
+    TEST_MESSAGE = "test-message"
 
 
 MessageResult = Disposition | OnceError

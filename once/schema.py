@@ -37,9 +37,6 @@ CAUSE_EXTENSION = "oncecause"
 COMMIT_ATTRIBUTE = "once_commit"
 """On every item that the library writes: the id of its last commit. A read is checked by it."""
 
-ITEM_RECORD_PREFIX = "once#"
-"""Prefix of the attributes that hold dedup records, on an item of a consumer with `Dedup.ITEM`."""
-
 CLOCK_SKEW_SECONDS = 300
 """Assumed: the clock of a function differs from true time by at most this."""
 
@@ -52,8 +49,17 @@ def source_of(consumer: str) -> str:
     return f"{SOURCE_PREFIX}{consumer}"
 
 
+SEQUENCE = "sequence"
+"""Second part of the key of a sequence item, where a dedup key has the name of its rule."""
+
+
+def sequence_key(consumer: str, group: str) -> str:
+    """Return the partition key of the sequence item of a consumer's message group."""
+    return f"{consumer}#{SEQUENCE}#{group}"
+
+
 class Record:
-    """Attribute names of the dedup record."""
+    """Attribute names of the dedup record, and of the sequence items beside it."""
 
     PK = "pk"
     SCHEMA = "schema"
@@ -69,6 +75,10 @@ class Record:
     EXPIRES_AT = "expires_at"
     OUTBOX = "outbox"
     """The events to publish, as a JSON array of CloudEvents in one text."""
+    SEQUENCED = "sequenced"
+    """The types in the outbox that sequence items hold as well; the relay publishes those."""
+    DEDUP_KEY = "dedup_key"
+    """In a sequence item only: the key of the dedup record whose ordered events it holds."""
     EFFECT = "effect"
     PROVIDER_KEY = "provider_key"
     REQUEST = "request"
@@ -157,6 +167,8 @@ class StackOutput:
 
     INGRESS_TOPIC = "IngressTopicArn"
     EVENTS_TOPIC = "EventsTopicArn"
+    ORDERED_INGRESS_TOPIC = "OrderedIngressTopicArn"
+    ORDERED_EVENTS_TOPIC = "OrderedEventsTopicArn"
     RELAY_FUNCTION = "RelayFunction"  # not `Function…`: each key of that form is a consumer's
     RELAY_DEAD_LETTERS = "RelayDeadLetters"
     UNROUTED_QUEUE = "UnroutedQueue"
@@ -191,6 +203,8 @@ class Metric:
     """By `service`; and once more by `service` and `reason`."""
     ISOLATED = "Isolated"
     """Messages that were moved to the isolation queue, where each runs alone."""
+    TEST_MESSAGES = "TestMessages"
+    """Messages without an event, by which a service tests the queue."""
     CONFLICTS = "Conflicts"
     """Attempts to commit that conflicted with other writers."""
     GROUP_SIZE = "GroupSize"
@@ -220,7 +234,6 @@ class Limits:
     BATCH_GET_KEYS = 100
     ITEM_BYTES = 400 * 1024
     PARTITION_KEY_BYTES = 2048
-    SORT_KEY_BYTES = 1024
     MESSAGE_BYTES = 1024 * 1024
     """Of one message to SQS and of one batch alike, attributes included."""
     MESSAGE_ATTRIBUTES = 10
@@ -234,6 +247,8 @@ class Limits:
     """Event types that the filter policy of one subscription selects."""
     VISIBILITY_SECONDS = 12 * 60 * 60
     MIN_RECEIVE_COUNT = 5
+    MAX_RECEIVE_COUNT = 1000
+    """Of a redrive policy."""
     VISIBILITY_FACTOR = 6
     QUEUE_RETENTION_SECONDS = 4 * 24 * 60 * 60
     QUEUE_STAY_SECONDS = 2 * QUEUE_RETENTION_SECONDS

@@ -13,12 +13,17 @@ from typing import Any, Self
 
 from once.errors import SettingsError
 from once.schema import CLOCK_MARGIN_SECONDS
+from once.source import Source
 
 MOST_COMMIT_THREADS = 10
 """Connections that the SDK keeps open: one for each group that may commit concurrently."""
 
 TIME_MARGIN_MS = 5000
 """Part of a function's timeout that is reserved for a call in progress and for the answer."""
+
+
+ITEM_RECORD_PREFIX = "once#"
+"""Prefix of the attributes that hold dedup records, on an item of a consumer with `Dedup.ITEM`."""
 
 
 class Dedup(StrEnum):
@@ -94,6 +99,7 @@ class Settings(Environment):
         ordered_types: the published types whose groups keep their order, on the FIFO topic.
         blocks_group: whether a failed message of a FIFO group is retried, and not quarantined.
         dedup: where the consumer keeps its dedup records.
+        event_source: the envelope of its messages; None for CloudEvents without one.
     """
 
     consumer: str
@@ -121,6 +127,7 @@ class Settings(Environment):
     ordered_types: tuple[str, ...] = ()
     blocks_group: bool = False
     dedup: Dedup = Dedup.RECORD
+    event_source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +220,10 @@ _CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     int: (_whole, str),
     tuple[str, ...]: (lambda value: _texts(json.loads(value)), json.dumps),
     Dedup: (Dedup, str),
+    Source | None: (
+        lambda value: Source.from_text(value) if value else None,
+        lambda value: "" if value is None else value.to_text(),
+    ),
     bool: (_flag, lambda value: str(value).lower()),
     Mapping[str, str]: (lambda value: _named(json.loads(value)), json.dumps),
     Mapping[str, tuple[str, ...]]: (_lists, json.dumps),

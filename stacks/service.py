@@ -29,7 +29,7 @@ from stacks.state import DEDUP, StateStack
 
 
 class ServiceStack(Stack):
-    """Two topics, an `IdempotentConsumer` for each line of the registry, relay, alarms, dashboard.
+    """Topics, an `IdempotentConsumer` for each line of the registry, relay, alarms, dashboard.
 
     Args:
         scope: the app.
@@ -53,12 +53,12 @@ class ServiceStack(Stack):
     ) -> None:
         super().__init__(scope, name, description="Once: topics, queues and functions")
         registry = list(consumers)
-        self.topics = Topics.make(self, config=config)
+        self.topics = Topics.make(self, config=config, consumers=registry)
         self.unrouted = UnroutedEvents(self, config=config, topics=self.topics, consumers=registry)
         self.relay = OutboxRelay(
             self,
             config=config,
-            topic=self.topics.events,
+            topics=self.topics,
             publishes=published_types(registry),
             dedup_table=state.dedup_table,
             failures=state.relay_failures,

@@ -1,6 +1,7 @@
 """The stack of state: the data that must survive any deployment of code."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar, cast
 
 from aws_cdk import CfnOutput, RemovalPolicy, Stack
@@ -49,10 +50,14 @@ class StateStack(Stack):
         config: DeploymentConfig,
     ) -> None:
         super().__init__(scope, name, description="Once: dedup records, business tables, secrets")
-        self.dedup_table = DedupTable(self, DEDUP)
+        self.dedup_table = DedupTable(self, DEDUP, config.warm(config.dedup_warm_throughput))
         CfnOutput(self, StackOutput.DEDUP_TABLE, value=self.dedup_table.table_name)
         self._tables = {
-            table.name: RetainedTable(self, table.name, table)
+            table.name: RetainedTable(
+                self,
+                table.name,
+                replace(table, warm_throughput=config.warm(table.warm_throughput)),
+            )
             for table in _union(consumer.tables for consumer in consumers)
         }
         for table_name, table in self._tables.items():

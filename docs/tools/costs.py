@@ -21,6 +21,9 @@ DASHBOARD = 3.00
 KEY = 1.00
 SECRET = 0.40
 CUSTOM_METRIC = 0.30
+METRICS_OF_A_MAPPING = 4
+"""Messages of a queue that were received, handed over, failed and deleted; filtered ones need a
+filter."""
 SQS_REQUEST = 0.40e-6
 SNS_PUBLISH = 0.50e-6
 LAMBDA_REQUEST = 0.20e-6
@@ -78,6 +81,13 @@ def custom_metrics(*templates: Template) -> int:
     text = json.dumps(templates).replace("\\", "")
     shown = set(re.findall(r'"Once","(\w+)","service","([\w-]+)"', text))
     return len(shown | {_named(metric) for metric in _metrics(templates)})
+
+
+def mapping_metrics(*templates: Template) -> int:
+    """Return how many metrics the mappings of queues have, charged like custom metrics."""
+    mappings = _properties("AWS::Lambda::EventSourceMapping", templates)
+    counted = [m for m in mappings if "MetricsConfig" in m and "StartingPosition" not in m]
+    return METRICS_OF_A_MAPPING * len(counted)
 
 
 def for_a_million(*, batch: int, effect_seconds: float = 0.0) -> list[Line]:
@@ -166,8 +176,11 @@ def _number(count: float) -> str:
 
 def page(text: str, *templates: Template) -> str:
     """Return the text of docs/costs.md with its tables made anew."""
-    metrics = custom_metrics(*templates)
-    most = f"{metrics} custom metrics at most, {metrics * CUSTOM_METRIC:.2f} USD a month."
+    ours, theirs = custom_metrics(*templates), mapping_metrics(*templates)
+    most = (
+        f"{ours} custom metrics at most, {ours * CUSTOM_METRIC:.2f} USD a month, and {theirs} of "
+        f"the queues' mappings, {theirs * CUSTOM_METRIC:.2f} USD a month."
+    )
     million = comparison(
         {
             "batches of 10": for_a_million(batch=10),

@@ -1,7 +1,17 @@
 """Endings: the errors of messages that end without an error of their handler."""
 
 from once.batch._message_state import MessageState
-from once.errors import Contention, OutOfTime, Suspended
+from once.disposition import Disposition, MessageResult
+from once.errors import Contention, OnceError, OutOfTime, Suspended
+from once.intake.adapter import NoEvent
+
+LOGGED = (Disposition.DUPLICATE, Disposition.ISOLATED, Disposition.TEST_MESSAGE)
+"""Dispositions of messages that are acknowledged without a commit or a dead letter."""
+
+
+def undecoded(error: OnceError) -> MessageResult:
+    """Return the result of a message that was not decoded, for this error."""
+    return Disposition.TEST_MESSAGE if isinstance(error, NoEvent) else error
 
 
 def contention() -> Contention:

@@ -26,6 +26,7 @@ _BY_DISPOSITION = {
     Disposition.RETRIED: Metric.RETRIED,
     Disposition.ISOLATED: Metric.ISOLATED,
     Disposition.QUARANTINED: Metric.QUARANTINED,
+    Disposition.TEST_MESSAGE: Metric.TEST_MESSAGES,
 }
 _CONFLICTS = {CommitOutcome.CONTENDED, CommitOutcome.STALE}
 _MILLISECONDS = 1000

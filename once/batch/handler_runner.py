@@ -88,6 +88,7 @@ class HandlerRunner:
             tables=self._settings.tables,
             publishes=self._settings.publishes,
             read=self._read,
+            groups=self._settings.groups,
             owned=owned,
         )
 

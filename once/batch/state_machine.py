@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from once.batch._effect_steps import EffectSteps
-from once.batch._endings import contention, out_of_time, suspended
+from once.batch._endings import LOGGED, contention, out_of_time, suspended, undecoded
 from once.batch._message_state import Ended, Finished, MessageState, Ready, Waiting
 from once.batch.handler_runner import HandlerRunner, refused_twice
 from once.commit.committer import Committer
@@ -156,7 +156,7 @@ class MessageStateMachine:
             disposition = self._failures.handle(delivery, result, message.deadline)
         else:
             disposition = result
-        if disposition in (Disposition.DUPLICATE, Disposition.ISOLATED):
+        if disposition in LOGGED:
             self._logger.info(disposition.value, extra=delivery.log_fields)
         message.phase = finished = Finished(delivery, result, disposition)
         return finished
@@ -181,7 +181,7 @@ class MessageStateMachine:
     def _first_step(self, message: MessageState) -> Step:
         delivery, decoded = message.delivery, message.delivery.decoded
         if isinstance(decoded, OnceError):
-            return decoded
+            return undecoded(decoded)
         if not isinstance(decoded.data, InvalidData):
             if delivery.is_spent and not message.is_decided:
                 return self._effects.unfinished(message)

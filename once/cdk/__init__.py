@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from once.cdk.props import (
         ConsumerProps,
         Rollout,
+        Source,
         TableProps,
         event_sources,
         output_key,
         published_types,
     )
+    from once.cdk.scaling import Pollers, WarmThroughput
     from once.cdk.tables import DedupTable, RetainedTable
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
@@ -50,14 +52,17 @@ __all__ = [
     "OperatorLog",
     "OperatorPolicies",
     "OutboxRelay",
+    "Pollers",
     "RelayFailures",
     "RetainedTable",
     "Rollout",
+    "Source",
     "StackOutput",
     "SynthError",
     "TableProps",
     "Topics",
     "UnroutedEvents",
+    "WarmThroughput",
     "acknowledge_finding",
     "add_table_alarms",
     "consumer_set_faults",
@@ -83,13 +88,16 @@ _MODULES = {
     "OperatorLog": "operator_log",
     "OperatorPolicies": "operators",
     "OutboxRelay": "outbox_relay",
+    "Pollers": "scaling",
     "RelayFailures": "outbox_relay",
     "RetainedTable": "tables",
     "Rollout": "props",
+    "Source": "props",
     "SynthError": "errors",
     "TableProps": "props",
     "Topics": "topics",
     "UnroutedEvents": "unrouted_events",
+    "WarmThroughput": "scaling",
     "acknowledge_finding": "nag",
     "add_table_alarms": "monitoring.alarms",
     "consumer_set_faults": "checks.consumer_set",

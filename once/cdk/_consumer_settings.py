@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_sqs as sqs
 
+from once.cdk._message_groups import MessageGroups
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
 from once.settings import Settings, TableSettings
@@ -20,8 +21,12 @@ def consumer_settings(
     dedup_table: dynamodb.ITable,
     tables: Mapping[str, dynamodb.ITable],
     sources: Mapping[str, tuple[str, ...]],
+    groups: MessageGroups,
 ) -> Settings:
-    """Return the settings that the library reads when the function is loaded."""
+    """Return the settings that the library reads when the function is loaded.
+
+    `groups` are those of the types that the consumer publishes.
+    """
     return Settings(
         consumer=props.identity,
         event_types=props.event_types,
@@ -35,7 +40,7 @@ def consumer_settings(
         },
         dedup_window_seconds=config.dedup_window_seconds,
         publishes=props.publishes,
-        max_receive_count=props.max_receive_count,
+        max_receive_count=props.receive_limit,
         time_margin_ms=config.time_margin_ms,
         effect_timeout_seconds=props.effect_timeout_seconds,
         lease_margin_seconds=config.lease_margin_seconds,
@@ -43,6 +48,10 @@ def consumer_settings(
         commit_threads=props.commit_threads,
         dedup=props.dedup,
         isolation_queue_url=None if isolation is None else isolation.queue_url,
+        groups=groups.fields,
+        ordered_types=tuple(sorted(groups.ordered)),
+        blocks_group=props.blocks_group,
+        event_source=props.source,
         **config.backoff,
     )
 

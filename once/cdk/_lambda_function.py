@@ -43,6 +43,7 @@ def make_function(
     timeout_seconds: int,
     memory_mb: int,
     environment: Mapping[str, str],
+    reserved_concurrency: int | None = None,
 ) -> lambda_.Function:
     """Return the function whose `handler.py` is in `folder`, and is packaged as `functions.<name>`.
 
@@ -63,6 +64,7 @@ def make_function(
         ),
         timeout=Duration.seconds(timeout_seconds),
         memory_size=memory_mb,
+        reserved_concurrent_executions=reserved_concurrency,
         log_group=log_group,
         role=role,
         environment={

@@ -90,13 +90,13 @@ def relay_role(
     scope: Construct,
     *,
     stream_arn: str,
-    topic: sns.ITopic,
+    topics: Sequence[sns.ITopic],
     dead_letters: sqs.IQueue,
     failures: s3.IBucket,
     log_group: logs.ILogGroup,
     local: bool,
 ) -> iam.Role:
-    """Return the role of the function that publishes a stream's records to `topic`.
+    """Return the role of the function that publishes a stream's records to `topics`.
 
     Lambda uses it as well, to write failed batches into `failures`.
     """
@@ -107,7 +107,7 @@ def relay_role(
     publish = ["sns:Publish", *(["sns:PublishBatch"] if local else [])]
     statements = [
         allow("ReadStream", STREAM_ACTIONS, stream_arn),
-        allow("Publish", publish, topic.topic_arn),
+        allow("Publish", publish, *(topic.topic_arn for topic in topics)),
         allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
         allow("KeepFailures", keep, failures.bucket_arn, objects, conditions=ours),
         allow("Log", LOG_ACTIONS, log_group.log_group_arn),

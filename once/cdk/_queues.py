@@ -34,29 +34,57 @@ def retain_messages(scope: Construct, config: DeploymentConfig) -> None:
             each.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
 
-def make_queue(scope: Construct, part: str, name: str, retention: int, **extra: Any) -> sqs.Queue:
-    """Return a standard queue that keeps messages for `retention` seconds."""
+FIFO_SUFFIX = ".fifo"
+"""AWS requires it at the end of a FIFO queue's and a FIFO topic's name."""
+
+_FIFO: dict[str, Any] = {
+    "fifo": True,
+    # Publishers give the deduplication id: a hash of the body differs if an event is written anew.
+    "content_based_deduplication": False,
+    # Both together are SQS's high throughput.
+    "deduplication_scope": sqs.DeduplicationScope.MESSAGE_GROUP,
+    "fifo_throughput_limit": sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
+}
+
+
+def queue_name(name: str, *, fifo: bool) -> str:
+    """Return the physical name of a queue."""
+    return f"{name}{FIFO_SUFFIX}" if fifo else name
+
+
+def make_queue(
+    scope: Construct,
+    part: str,
+    name: str,
+    retention: int,
+    *,
+    fifo: bool = False,
+    **extra: Any,
+) -> sqs.Queue:
+    """Return a queue that keeps messages for `retention` seconds; `name` is without a suffix."""
     return sqs.Queue(
         scope,
         part,
-        queue_name=name,
+        queue_name=queue_name(name, fifo=fifo),
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
         retention_period=Duration.seconds(retention),
+        **(_FIFO if fifo else {}),
         **extra,
     )
 
 
-def make_dead_letters(scope: Construct, name: str, *sources: str) -> sqs.Queue:
+def make_dead_letters(scope: Construct, name: str, *sources: str, fifo: bool = False) -> sqs.Queue:
     """Return the dead-letter queue of the function with this physical name.
 
     Args:
         scope: the construct that owns it.
         name: the name of the function.
         sources: the names of the queues from which SQS moves messages into it.
+        fifo: whether those queues are FIFO queues, which it must be then, too.
     """
     retention = Limits.DEAD_LETTER_RETENTION_SECONDS
-    queue = make_queue(scope, "DeadLetters", f"{name}-dead-letters", retention)
+    queue = make_queue(scope, "DeadLetters", f"{name}-dead-letters", retention, fifo=fifo)
     restrict_sources(queue, *sources)
     return queue
 

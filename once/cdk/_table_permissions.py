@@ -20,8 +20,7 @@ from typing import Any
 from aws_cdk import aws_iam as iam
 
 from once.cdk.props import ConsumerProps
-from once.schema import ITEM_RECORD_PREFIX
-from once.settings import Dedup
+from once.settings import ITEM_RECORD_PREFIX, Dedup
 
 ONLY_IN_TRANSACTIONS = {
     "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}

@@ -12,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Node
 
 from once.cdk.props import ConsumerProps, Rollout
+from once.cdk.scaling import WarmThroughput
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.settings import TIME_MARGIN_MS
 
@@ -54,6 +55,8 @@ class DeploymentConfig:
             such as for another deployment. An account and region can have it once only.
         python_runtime: minor version of the Lambda runtime; by default that of the Python which
             synthesizes, on which the tests ran.
+        dedup_warm_throughput: the request rates that the dedup table must serve at once; by default
+            those of a new table.
         runtime_lock: lock file, with hashes, of the library's own dependencies in the functions'
             packages; by default the one that comes with the library.
         parameters: further values that consumers ask for, by name.
@@ -71,6 +74,7 @@ class DeploymentConfig:
     email_sender: str = "orders@example.com"
     create_email_identity: bool = True
     python_runtime: str = _this_python()
+    dedup_warm_throughput: WarmThroughput | None = None
     runtime_lock: Path = RUNTIME_LOCK
     parameters: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
@@ -154,8 +158,14 @@ class DeploymentConfig:
             effect_timeout_seconds=effects,
             timeout_seconds=min(consumer.timeout_seconds, timeout),
             visibility_seconds=None,
-            max_concurrency=min(consumer.max_concurrency, 3),
+            max_concurrency=min(consumer.concurrency, 3),
+            pollers=None,
+            reserved_concurrency=None,
         )
+
+    def warm(self, throughput: WarmThroughput | None) -> WarmThroughput | None:
+        """Return a table's warm throughput here: the embedded AWS has none."""
+        return None if self.local else throughput
 
 
 def _attribute(version: str) -> str:
@@ -219,4 +229,5 @@ _READ: dict[str, Callable[[str], Any]] = {
     "email_sender": _address,
     "create_email_identity": _flag,
     "python_runtime": _python,
+    "dedup_warm_throughput": WarmThroughput.read,
 }

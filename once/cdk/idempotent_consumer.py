@@ -12,9 +12,10 @@ from constructs import Construct, IDependable
 
 from once.cdk._consumer_settings import consumer_settings, handler_variables
 from once.cdk._lambda_function import make_function, make_log_group
+from once.cdk._message_groups import MessageGroups
 from once.cdk._permissions import consumer_role
 from once.cdk._queue_mappings import map_isolation, map_queue
-from once.cdk._queues import make_dead_letters, make_queue, retain_messages
+from once.cdk._queues import make_dead_letters, make_queue, queue_name, retain_messages
 from once.cdk._rollout import make_alias, shift_gradually
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.consumer_set import deployment_faults
@@ -43,10 +44,10 @@ class IdempotentConsumer(Construct):
     records. The queues invoke `alias`, which points to a published version of `function`.
 
     An existing `queue` is not changed. If it is imported by its ARN, synthesis cannot check these
-    attributes, which must hold: it is a standard queue; its visibility timeout is at least
-    `props.visibility`; it keeps messages for four days at most, which the dedup window counts with;
-    its redrive policy, if it has one, has a `maxReceiveCount` over `props.max_receive_count`, and a
-    dead-letter queue of its own. If it is encrypted with a key of AWS KMS, import it with
+    attributes, which must hold: its visibility timeout is at least `props.visibility`; it keeps
+    messages for four days at most, which the dedup window counts with; its redrive policy, if it
+    has one, has a `maxReceiveCount` over `props.receive_limit`, and a dead-letter queue of its own.
+    If it is encrypted with a key of AWS KMS, import it with
     `Queue.from_queue_attributes(…, key_arn=…)`, and the role may decrypt with the key.
 
     Args:
@@ -57,7 +58,8 @@ class IdempotentConsumer(Construct):
         secrets: the ARNs of the secrets it may read, by the names in its properties.
         queue: the existing queue it reads; by default the construct makes one.
         topics: the topics its own queue is subscribed to.
-        unrouted: the queue for events that SNS cannot deliver to its own queue.
+        unrouted: the queue for events that SNS cannot deliver to its own queue. Those of a FIFO
+            consumer go to its dead letters, since SNS requires a FIFO queue there.
         relay: publishes its events; required with `props.publishes`.
         sources: the CloudEvents sources that each of `props.events` may come from.
         config: the deployment; by default that of the CDK context.
@@ -90,18 +92,23 @@ class IdempotentConsumer(Construct):
         self._check(props, wiring)
         self.props = self._config.adapt(props)
         self._name = f"{self._config.service}-{props.name}"
-        made = (None if queue else self._name, self._isolation_name)
-        self.dead_letters = make_dead_letters(self, self._name, *filter(None, made))
+        own = None if queue else queue_name(self._name, fifo=props.fifo)
+        self.dead_letters = make_dead_letters(
+            self, self._name, *filter(None, (own, self._isolation_name)), fifo=props.fifo
+        )
         self.queue = queue or self._make_queue("Queue", self._name)
         self.isolation = self._make_isolation()
-        self.function = self._make_function(dedup_table, wiring)
+        groups = MessageGroups() if relay is None else relay.groups.among(props.publishes)
+        self.function = self._make_function(dedup_table, wiring, groups)
         on_item = props.dedup is Dedup.ITEM
         self.item_table = wiring.tables[props.tables[0].name] if on_item else None
         # The relay dead-letters a type that it does not know yet.
         self.alias = make_alias(self, self.function, after=[relay.alias] if relay else [])
-        serving: list[IDependable] = [self.alias, *self._map()]
+        self._mappings = self._map()
+        serving: list[IDependable] = [self.alias, *self._mappings]
         if topics is not None:
-            topics.subscribe(self.queue, props, dead_letters=unrouted, after=serving)
+            undelivered = self.dead_letters if props.fifo else unrouted
+            topics.subscribe(self.queue, props, dead_letters=undelivered, after=serving)
         retain_messages(self, self._config)
         alarms = add_consumer_alarms(self, self._monitored, local=self._config.local)
         shift_gradually(self, self.alias, self.props.rollout, alarms)
@@ -130,7 +137,8 @@ class IdempotentConsumer(Construct):
             isolation=self.isolation,
             dead_letters=self.dead_letters,
             function=self.function,
-            has_effects=self.props.has_effects,
+            mapping=self._mappings[0] if self.props.mapping_metrics else None,
+            props=self.props,
         )
 
     def _make_queue(self, part: str, name: str) -> sqs.Queue:
@@ -139,6 +147,7 @@ class IdempotentConsumer(Construct):
             part,
             name,
             Limits.QUEUE_RETENTION_SECONDS,
+            fifo=self.props.fifo,
             visibility_timeout=Duration.seconds(self.props.visibility),
             dead_letter_queue=self._redrive(),
         )
@@ -149,16 +158,20 @@ class IdempotentConsumer(Construct):
 
     @property
     def _isolation_name(self) -> str | None:
-        return None if self.props.batch_size == 1 else f"{self._name}-isolation"
+        if self.props.batch_size == 1 or self.props.fifo:  # a message that left would be overtaken
+            return None
+        return f"{self._name}-isolation"
 
     def _redrive(self) -> sqs.DeadLetterQueue:
         # Only a safety net: on the last receive the library itself dead-letters a message, with a
         # reason.
         return sqs.DeadLetterQueue(
-            queue=self.dead_letters, max_receive_count=self.props.max_receive_count + 1
+            queue=self.dead_letters, max_receive_count=self.props.receive_limit + 1
         )
 
-    def _make_function(self, dedup_table: dynamodb.ITable, wiring: Wiring) -> lambda_.Function:
+    def _make_function(
+        self, dedup_table: dynamodb.ITable, wiring: Wiring, groups: MessageGroups
+    ) -> lambda_.Function:
         props = self.props
         tables = {table.name: wiring.tables[table.name] for table in props.tables}
         secrets = {name: wiring.secrets[name] for name in props.secrets}
@@ -171,6 +184,7 @@ class IdempotentConsumer(Construct):
             dedup_table=dedup_table,
             tables=tables,
             sources=wiring.sources,
+            groups=groups,
         )
         log_group = make_log_group(self, self._name)
         role = consumer_role(
@@ -195,6 +209,7 @@ class IdempotentConsumer(Construct):
             log_group=log_group,
             timeout_seconds=props.timeout_seconds,
             memory_mb=props.memory_mb,
+            reserved_concurrency=props.reserved_concurrency,
             environment={
                 **settings.to_env(),
                 **handler_variables(props, self._config, secrets),

@@ -16,7 +16,7 @@ from once.cdk.nag import acknowledge_finding
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
-from once.schema import ITEM_RECORD_PREFIX
+from once.settings import ITEM_RECORD_PREFIX
 
 CONSUMERS_A_POLICY = 8
 """A managed policy holds 6,144 characters: four ARNs of a consumer have up to 120 each."""
@@ -127,7 +127,8 @@ class OperatorPolicies(Construct):
         log = ["logs:CreateLogStream", "logs:PutLogEvents"]
         yield allow("LogChanges", log, self._operator_log.log_group_arn)
         yield allow("MoveOtherLetters", MOVE_LETTERS, *self._other_letters())
-        yield allow("PublishUnrouted", ["sns:Publish"], self._topics.ingress.topic_arn)
+        ingress = filter(None, (self._topics.ingress, self._topics.ordered_ingress))
+        yield allow("PublishUnrouted", ["sns:Publish"], *(topic.topic_arn for topic in ingress))
         yield allow("Republish", ["lambda:InvokeFunction"], self._relay.alias.function_arn)
         yield allow(
             "SettleEffects",

@@ -9,7 +9,6 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from once.cdk import functions
@@ -22,6 +21,7 @@ from once.cdk.errors import SynthError
 from once.cdk.monitoring.alarms import add_relay_alarms
 from once.cdk.monitoring.dashboard import Row, relay_row
 from once.cdk.nag import acknowledge_finding
+from once.cdk.topics import Topics
 from once.schema import RELAY, Record
 from once.settings import RelaySettings
 
@@ -38,6 +38,11 @@ OUTBOX: dict[str, Any] = {
     "dynamodb": {"NewImage": {Record.OUTBOX: {"S": lambda_.FilterRule.exists()}}},
 }
 """Stream records with events to publish. The function decides which of them are new commits."""
+
+_NO_ORDERED_TOPIC = (
+    "it publishes types that a FIFO consumer takes from producers, so there is no FIFO topic for "
+    "them; move them to events= of that consumer"
+)
 
 
 @jsii.implements(lambda_.IEventSourceDlq)
@@ -79,12 +84,13 @@ class OutboxRelay(Construct):
 
     The function dead-letters an event that cannot be published. While it fails on a whole batch,
     Lambda retries the batch in halves, and writes the failing records into the bucket in the end.
-    The attributes are its parts; `publishes` are the event types that each consumer may publish.
+    The attributes are its parts; `publishes` are the event types that each consumer may publish,
+    `groups` the message groups of these types.
     The stream invokes `alias`, which points to a published version of `function`.
 
     Args:
         scope: the stack.
-        topic: the topic that it publishes to.
+        topics: the topics. It publishes to `events`, and ordered types to `ordered_events`.
         publishes: the event types that each consumer may publish, by its identity, as
             `published_types` returns them.
         dedup_table: the table of dedup records, with a stream of both images.
@@ -92,14 +98,15 @@ class OutboxRelay(Construct):
         config: the deployment; by default that of the CDK context.
 
     Raises:
-        SynthError: the table has no stream, or the function's package cannot be built.
+        SynthError: the table has no stream, an ordered type has no FIFO topic, or the function's
+            package cannot be built.
     """
 
     def __init__(
         self,
         scope: Construct,
         *,
-        topic: sns.ITopic,
+        topics: Topics,
         publishes: Mapping[str, tuple[str, ...]],
         dedup_table: dynamodb.ITable,
         failures: s3.IBucket | None = None,
@@ -110,6 +117,9 @@ class OutboxRelay(Construct):
         self._name = f"{self._config.service}-{RELAY}"
         self._stream = _stream_of(dedup_table)
         self.publishes = publishes
+        self.groups = topics.groups.among({t for types in publishes.values() for t in types})
+        if self.groups.ordered and topics.ordered_events is None:
+            raise SynthError("the outbox relay cannot be built", [_NO_ORDERED_TOPIC])
         failures = failures or RelayFailures(self, "Failures")
         self.dead_letters = make_dead_letters(self, self._name)
         acknowledge_finding(
@@ -122,13 +132,13 @@ class OutboxRelay(Construct):
         self.role = relay_role(
             self,
             stream_arn=self._stream,
-            topic=topic,
+            topics=list(filter(None, (topics.events, topics.ordered_events))),
             dead_letters=self.dead_letters,
             failures=failures,
             log_group=log_group,
             local=self._config.local,
         )
-        self.function = self._make_function(topic, log_group)
+        self.function = self._make_function(topics, log_group)
         self.alias = make_alias(self, self.function)
         self._mapping = self._map(failures)
         add_relay_alarms(
@@ -150,13 +160,17 @@ class OutboxRelay(Construct):
             mapping=self._mapping,
         )
 
-    def _make_function(self, topic: sns.ITopic, log_group: logs.ILogGroup) -> lambda_.Function:
+    def _make_function(self, topics: Topics, log_group: logs.ILogGroup) -> lambda_.Function:
+        ordered = topics.ordered_events
         settings = RelaySettings(
             service=self._config.service,
-            topic_arn=topic.topic_arn,
+            topic_arn=topics.events.topic_arn,
             dead_letter_url=self.dead_letters.queue_url,
             publishes=self.publishes,
             time_margin_ms=self._config.time_margin_ms,
+            groups=self.groups.fields,
+            ordered_types=tuple(sorted(self.groups.ordered)),
+            ordered_topic_arn=None if ordered is None else ordered.topic_arn,
         )
         return make_function(
             self,

@@ -5,8 +5,15 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
+from once.cdk.scaling import (
+    DEFAULT_CONCURRENCY,
+    INVOCATIONS_PER_POLLER,
+    Pollers,
+    WarmThroughput,
+)
 from once.schema import Limits, source_of
 from once.settings import Dedup
+from once.source import Source as Source
 
 
 class Rollout(Enum):
@@ -35,10 +42,13 @@ class TableProps:
         name: the name that handlers use; the physical name may be another one.
         key: the attribute of the partition key, or those of partition and sort key. Keys are
             strings.
+        warm_throughput: the request rates that it must serve at once; by default those of a new
+            table.
     """
 
     name: str
     key: str | tuple[str, ...]
+    warm_throughput: WarmThroughput | None = field(default=None, kw_only=True)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -63,7 +73,11 @@ class ConsumerProps:
             recommends.
         batch_size: the most messages of one invocation.
         batch_window_seconds: the longest time in which a batch is gathered.
-        max_concurrency: the most invocations at a time.
+        max_concurrency: the most invocations at a time; 10 by default. Not with `pollers`.
+        pollers: provisioned mode of its queue, for sudden loads; by default Lambda's own pollers.
+        reserved_concurrency: invocations that the account keeps for its function, and the most that
+            it may have.
+        mapping_metrics: whether Lambda counts the messages that it received and handed over.
         max_receive_count: receives after which the function dead-letters a message.
         effect_timeout_seconds: the longest that one call to the outside world may take; 0 if the
             consumer makes none.
@@ -98,6 +112,7 @@ class ConsumerProps:
         folder: the folder that holds its `handler.py`. It is packaged as `functions.<name>`, so
             that its modules must import each other relatively. A `requirements.txt` in it is the
             lock file of the wheels that it needs besides those of the library.
+        source: the service that sends its external events; None for the ingress topic.
     """
 
     name: str
@@ -109,7 +124,10 @@ class ConsumerProps:
     visibility_seconds: int | None = field(default=None, kw_only=True)
     batch_size: int = field(default=10, kw_only=True)
     batch_window_seconds: int = field(default=0, kw_only=True)
-    max_concurrency: int = field(default=10, kw_only=True)
+    max_concurrency: int | None = field(default=None, kw_only=True)
+    pollers: Pollers | None = field(default=None, kw_only=True)
+    reserved_concurrency: int | None = field(default=None, kw_only=True)
+    mapping_metrics: bool = field(default=True, kw_only=True)
     max_receive_count: int = field(default=5, kw_only=True)
     effect_timeout_seconds: int = field(default=0, kw_only=True)
     secrets: tuple[str, ...] = field(default=(), kw_only=True)
@@ -127,6 +145,7 @@ class ConsumerProps:
     dedup: Dedup = field(default=Dedup.RECORD, kw_only=True)
     retiring: bool = field(default=False, kw_only=True)
     folder: Path | None = field(default=None, kw_only=True)
+    source: Source | None = field(default=None, kw_only=True)
 
     @property
     def identity(self) -> str:
@@ -139,14 +158,34 @@ class ConsumerProps:
         return self.effect_timeout_seconds > 0
 
     @property
+    def concurrency(self) -> int:
+        """The most invocations that its queue makes at a time."""
+        if self.pollers is not None:
+            return INVOCATIONS_PER_POLLER * self.pollers.maximum
+        return DEFAULT_CONCURRENCY if self.max_concurrency is None else self.max_concurrency
+
+    @property
     def event_types(self) -> tuple[str, ...]:
         """Every type that it handles."""
         return (*self.external, *self.events)
 
     @property
+    def ingress_types(self) -> tuple[str, ...]:
+        """The types that it takes from the ingress topic."""
+        return self.external if self.source is None else ()
+
+    @property
     def grouped_by(self) -> str | None:
         """The field of the data that gives an event's message group, if it has one."""
         return self.ordered_by if self.fifo else self.fair_by
+
+    @property
+    def receive_limit(self) -> int:
+        """The receives after which the function dead-letters a message that keeps failing.
+
+        With `blocks_group` that is the most SQS allows, less the one after which SQS does it.
+        """
+        return Limits.MAX_RECEIVE_COUNT - 1 if self.blocks_group else self.max_receive_count
 
     @property
     def least_visibility_seconds(self) -> int:

@@ -7,6 +7,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
 from once.cdk.props import TableProps
+from once.cdk.scaling import WarmThroughput
 from once.schema import Record
 
 
@@ -19,7 +20,7 @@ class RetainedTable(dynamodb.Table):
         scope: the stack.
         construct_id: makes the logical id. Under another id CloudFormation creates an empty
             table.
-        props: the table's key.
+        props: the table's key and warm throughput.
         extra: further arguments of `aws_dynamodb.Table`.
     """
 
@@ -29,6 +30,7 @@ class RetainedTable(dynamodb.Table):
         partition, *sort = (
             dynamodb.Attribute(name=key, type=dynamodb.AttributeType.STRING) for key in props.keys
         )
+        warm = props.warm_throughput
         super().__init__(
             scope,
             construct_id,
@@ -41,6 +43,7 @@ class RetainedTable(dynamodb.Table):
             ),
             deletion_protection=True,
             removal_policy=RemovalPolicy.RETAIN,
+            warm_throughput=None if warm is None else _units(warm),
             **extra,
         )
 
@@ -52,14 +55,26 @@ class DedupTable(RetainedTable):
         scope: the stack.
         construct_id: makes the logical id. Under another id CloudFormation creates an empty
             table, and every key is forgotten.
+        warm_throughput: the request rates that it must serve at once. Each commit writes to it.
     """
 
-    def __init__(self, scope: Construct, construct_id: str) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        warm_throughput: WarmThroughput | None = None,
+    ) -> None:
         super().__init__(
             scope,
             construct_id,
-            TableProps(construct_id, Record.PK),
+            TableProps(construct_id, Record.PK, warm_throughput=warm_throughput),
             time_to_live_attribute=Record.EXPIRES_AT,
             # The relay compares both images to tell a new commit from an update of its record.
             stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
         )
+
+
+def _units(warm: WarmThroughput) -> dynamodb.WarmThroughput:
+    return dynamodb.WarmThroughput(
+        read_units_per_second=warm.reads, write_units_per_second=warm.writes
+    )

@@ -1,6 +1,9 @@
-"""The two topics: producers publish to `ingress`, and the relay alone publishes to `events`."""
+"""The topics: producers publish to `ingress`, and the relay alone publishes to `events`.
 
-from collections.abc import Sequence
+Each has a FIFO topic beside it if some consumer takes its types in order.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -12,6 +15,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, DependencyGroup, IDependable
 
+from once.cdk._message_groups import MessageGroups
 from once.cdk._queues import retain_messages
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
@@ -28,32 +32,82 @@ class Topics:
     Attributes:
         ingress: the topic of the producers.
         events: the topic of the events that consumers publish through the relay.
+        ordered_ingress: the FIFO topic of the producers' ordered types; None without such types.
+        ordered_events: the FIFO topic of the consumers' ordered types; None without such types.
+        groups: the message groups of the types.
         subscribed: the subscriptions of consumers, those made later included.
     """
 
     ingress: sns.Topic
     events: sns.Topic
+    ordered_ingress: sns.Topic | None = None
+    ordered_events: sns.Topic | None = None
+    groups: MessageGroups = field(default_factory=MessageGroups)
     subscribed: DependencyGroup = field(default_factory=DependencyGroup, init=False)
 
     @classmethod
-    def make(cls, scope: Construct, *, config: DeploymentConfig | None = None) -> Self:
-        """Return both topics, encrypted and for TLS only, with their ARNs as outputs.
+    def make(
+        cls,
+        scope: Construct,
+        *,
+        config: DeploymentConfig | None = None,
+        consumers: Collection[ConsumerProps] = (),
+    ) -> Self:
+        """Return the topics, encrypted and for TLS only, with their ARNs as outputs.
 
         Args:
             scope: the stack.
             config: the deployment; by default that of the CDK context.
+            consumers: every consumer of the deployment; without them all types are unordered.
         """
         # The AWS managed key of SNS: any principal of this account may publish with it.
         key = kms.Alias.from_alias_name(scope, "TopicKey", "alias/aws/sns")
+        groups = MessageGroups.of(consumers)
+        external = {event for each in consumers for event in each.external}
+        internal = {event for each in consumers for event in each.events}
         topics = cls(
             ingress=sns.Topic(scope, "Ingress", master_key=key, enforce_ssl=True),
             events=sns.Topic(scope, "Events", master_key=key, enforce_ssl=True),
+            ordered_ingress=(
+                _fifo_topic(scope, "OrderedIngress", key) if groups.ordered & external else None
+            ),
+            ordered_events=(
+                _fifo_topic(scope, "OrderedEvents", key) if groups.ordered & internal else None
+            ),
+            groups=groups,
         )
-        for topic in (topics.ingress, topics.events):
+        for output, topic in topics.by_output().items():
             retain_messages(topic, config or DeploymentConfig.from_context(scope.node))
-        CfnOutput(scope, StackOutput.INGRESS_TOPIC, value=topics.ingress.topic_arn)
-        CfnOutput(scope, StackOutput.EVENTS_TOPIC, value=topics.events.topic_arn)
+            CfnOutput(scope, output, value=topic.topic_arn)
         return topics
+
+    def by_output(self) -> dict[str, sns.Topic]:
+        """Return the topics that exist, by the key of the output that names each."""
+        every = {
+            StackOutput.INGRESS_TOPIC: self.ingress,
+            StackOutput.EVENTS_TOPIC: self.events,
+            StackOutput.ORDERED_INGRESS_TOPIC: self.ordered_ingress,
+            StackOutput.ORDERED_EVENTS_TOPIC: self.ordered_events,
+        }
+        return {output: topic for output, topic in every.items() if topic is not None}
+
+    def routes(
+        self, external: Collection[str], events: Collection[str]
+    ) -> Iterator[tuple[sns.Topic, tuple[str, ...]]]:
+        """Yield each topic that exists, with those of the types that are published to it.
+
+        Args:
+            external: types of producers.
+            events: types of consumers.
+        """
+        pairs = (
+            (self.ingress, self.ordered_ingress, external),
+            (self.events, self.ordered_events, events),
+        )
+        for standard, fifo, types in pairs:
+            yield standard, tuple(each for each in types if each not in self.groups.ordered)
+            if fifo is not None:
+                yield fifo, tuple(each for each in types if each in self.groups.ordered)
 
     def subscribe(
         self,
@@ -75,7 +129,7 @@ class Topics:
             after: parts that a deployment changes before the subscription: they must handle the
                 types that it adds.
         """
-        for topic, types in ((self.ingress, props.external), (self.events, props.events)):
+        for topic, types in self.routes(props.external, props.events):
             if types:
                 selected = [NO_EVENT] if props.retiring else list(types)
                 policy = sns.SubscriptionFilter.string_filter(allowlist=selected)
@@ -91,29 +145,45 @@ class Topics:
                 self.subscribed.add(subscription)
 
     def restrict_events_to(self, role: iam.IRole, *, local: bool) -> None:
-        """Deny publishing to `events` to every principal except this role.
+        """Deny publishing the consumers' events to every principal except this role.
 
         Args:
             role: the role of the outbox relay.
             local: whether the topics go into the embedded AWS.
         """
+        for topic in filter(None, (self.events, self.ordered_events)):
+            self._restrict(topic, role, local=local)
+
+    def _restrict(self, topic: sns.Topic, role: iam.IRole, *, local: bool) -> None:
         arns = [role.role_arn]
         if local:  # on the embedded AWS `aws:PrincipalArn` is the ARN of the role's session
             session = f"{role.role_name}/*"
             arns.append(
-                Stack.of(self.events).format_arn(
+                Stack.of(topic).format_arn(
                     service="sts", region="", resource="assumed-role", resource_name=session
                 )
             )
         # No exception for administrators: they can change the policy, which is logged.
-        self.events.add_to_resource_policy(
+        topic.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="OnlyTheRelayPublishes",
                 effect=iam.Effect.DENY,
                 principals=[iam.AnyPrincipal()],
                 actions=["sns:Publish"],
-                resources=[self.events.topic_arn],
+                resources=[topic.topic_arn],
                 # Also true for a request without a principal's ARN, such as one of an AWS service.
                 conditions={"ArnNotEquals": {"aws:PrincipalArn": arns}},
             )
         )
+
+
+def _fifo_topic(scope: Construct, part: str, key: kms.IAlias) -> sns.Topic:
+    return sns.Topic(
+        scope,
+        part,
+        master_key=key,
+        enforce_ssl=True,
+        fifo=True,
+        content_based_deduplication=False,  # publishers give the deduplication id
+        fifo_throughput_scope=sns.FifoThroughputScope.MESSAGE_GROUP,
+    )

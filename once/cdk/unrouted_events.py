@@ -34,10 +34,11 @@ MAX_CONCURRENCY = 5
 class UnroutedEvents(Construct):
     """The unrouted queue, and the function that fills it from the sweep queue.
 
-    The ingress topic delivers every event to the sweep queue: no filter policy can select the
-    events without attributes. The events topic, on which each event has a type, delivers the types
-    that no consumer subscribes to. Synthesis warns of published types without a subscriber and of
-    loops through several consumers.
+    The topics of producers deliver every event to the sweep queue: no filter policy can select the
+    events without attributes. Those of consumers, on which each event has a type, deliver the types
+    that no consumer subscribes to. A FIFO topic and the standard one beside it are told apart, so
+    that a type published to the wrong one is unrouted. Synthesis warns of published types without a
+    subscriber and of loops through several consumers.
 
     `queue` is the unrouted queue, and the dead-letter queue of subscriptions; `sweep`, `function`
     and `alias`, the published version that reads `sweep`, are the other parts.
@@ -66,17 +67,18 @@ class UnroutedEvents(Construct):
         self._config = config or DeploymentConfig.from_context(self.node)
         self._name = f"{self._config.service}-{UNROUTED}"
         subscribed = [each for each in consumers if not each.retiring]
-        external = _union(consumer.external for consumer in subscribed)
-        internal = _union(consumer.events for consumer in subscribed)
+        routes = dict(
+            topics.routes(
+                _union(consumer.external for consumer in subscribed),
+                _union(consumer.events for consumer in subscribed),
+            )
+        )
         self.queue = make_queue(self, "Queue", self._name, Limits.DEAD_LETTER_RETENTION_SECONDS)
         self.sweep = self._make_sweep()
         restrict_sources(self.queue, f"{self._name}-sweep")
         self.function = self._make_function(
             SweepSettings(
-                routes={
-                    topics.ingress.topic_arn: external,
-                    topics.events.topic_arn: internal,
-                },
+                routes={topic.topic_arn: types for topic, types in routes.items()},
                 unrouted_url=self.queue.queue_url,
             )
         )
@@ -84,8 +86,11 @@ class UnroutedEvents(Construct):
         # dropped by then, it would be lost.
         self.alias = make_alias(self, self.function, after=[topics.subscribed])
         self._map()
-        self._subscribe(topics.ingress)
-        self._subscribe(topics.events, but=internal, after=[topics.subscribed])
+        for topic, types in routes.items():
+            if topic in {topics.ingress, topics.ordered_ingress}:
+                self._subscribe(topic)
+            else:
+                self._subscribe(topic, but=types, after=[topics.subscribed])
         retain_messages(self, self._config)
         for warning in route_warnings(consumers):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)

@@ -1,14 +1,17 @@
-"""Dedup store: where the dedup records of a consumer are kept, and how they commit."""
+"""Dedup store: where the dedup records of a consumer are kept, and how they commit.
+
+Only annotations need it; `once.commit.request.dedup_store` chooses a store.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Raw
+
 from once.commit._record_lookup import Item
-from once.commit._record_store import RecordStore
 from once.commit.result import CommitResult
 from once.handlers.actions import Action, ItemKey
 from once.handlers.transaction import Transaction
-from once.settings import Dedup, Settings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -17,10 +20,10 @@ if TYPE_CHECKING:
 class DedupStore(Protocol):
     """The dedup records of one consumer. Items and entries are in DynamoDB's own JSON form."""
 
-    def entries(
-        self, transaction: Transaction, actions: Mapping[ItemKey, Action], now: float
-    ) -> list[Any]:
-        """Return entries of TransactItems that commit the actions together with their record.
+    def prepared(
+        self, transaction: Transaction, now: float
+    ) -> tuple[Mapping[ItemKey, Action], list[Any]]:
+        """Return the actions to commit, and entries of TransactItems with them and their record.
 
         Raises:
             InvalidWrite: the actions cannot commit in this store, DynamoDB has no type for a value,
@@ -28,12 +31,8 @@ class DedupStore(Protocol):
         """
         ...
 
-    def encoded(self, entries: Sequence[Any]) -> list[Any]:
-        """Return entries in the form that `send` takes.
-
-        Raises:
-            InvalidWrite: an entry cannot be sent.
-        """
+    def to_send(self, entries: Sequence[Any], bodies: Sequence[Raw]) -> list[Any]:
+        """Return entries in the form that `send` takes: as they are, or their bodies in JSON."""
         ...
 
     def send(self, client: "DynamoDBClient", entries: Sequence[Any]) -> None:
@@ -70,13 +69,3 @@ class DedupStore(Protocol):
             OutcomeUnknown: DynamoDB did not answer for every event.
         """
         ...
-
-
-def dedup_store(settings: Settings) -> DedupStore:
-    """Return the store that a consumer's settings name."""
-    if settings.dedup is Dedup.RECORD:
-        return RecordStore(settings)
-    # Loaded late: few consumers use it, and each module costs time at a cold start.
-    from once.commit._item_store import ItemStore
-
-    return ItemStore(settings)

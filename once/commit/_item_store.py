@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Raw
+
 from once.commit._cancellation import classify, classify_record
 from once.commit._record_lookup import Item, read_items
 from once.commit.dedup_record import StoredRecord, expired_before, record_attributes
@@ -19,7 +21,6 @@ from once.commit.item_record import (
     item_record,
     item_record_name,
 )
-from once.commit.request_encoding import encoded
 from once.commit.result import CommitResult, failed
 from once.errors import InvalidWrite
 from once.handlers.actions import Action, ItemKey, serialize, with_set
@@ -43,10 +44,11 @@ class ItemStore:
 
     settings: Settings
 
-    def entries(
-        self, transaction: Transaction, actions: Mapping[ItemKey, Action], now: float
-    ) -> list[Any]:
+    def prepared(
+        self, transaction: Transaction, now: float
+    ) -> tuple[Mapping[ItemKey, Action], list[Any]]:
         """Return the one write of the handler, with the record on its item."""
+        actions = transaction.actions()
         action = self._only_write(transaction, [*actions.values()])
         [before] = map(transaction.item_read, actions)
         record = {"M": record_attributes(transaction, self.settings, now)}
@@ -59,12 +61,11 @@ class ItemStore:
             write["UpdateExpression"] = with_set(write["UpdateExpression"], NAME, _RECORD_VALUE)
             write.setdefault("ExpressionAttributeValues", {})[_RECORD_VALUE] = record
         _add_condition(write, action, name, now)
-        return [{kind: write}]
+        return actions, [{kind: write}]
 
-    def encoded(self, entries: Sequence[Any]) -> list[Any]:
-        """Return entries as JSON for TransactItems, or as they are for a request of their own."""
-        checked = encoded(entries)
-        return [*(entries if self._is_alone else checked)]
+    def to_send(self, entries: Sequence[Any], bodies: Sequence[Raw]) -> list[Any]:
+        """Return the bodies for TransactItems, or an entry as it is for a request of its own."""
+        return [*(entries if self._is_alone else bodies)]
 
     def send(self, client: "DynamoDBClient", entries: Sequence[Any]) -> None:
         """Send the entries in one TransactWriteItems, or a single one as PutItem or UpdateItem."""
@@ -72,8 +73,10 @@ class ItemStore:
             client.transact_write_items(TransactItems=entries)
             return
         [[(kind, request)]] = [entry.items() for entry in entries]
-        write = client.put_item if kind == "Put" else client.update_item
-        write(**request)
+        if kind == "Put":
+            client.put_item(**request)
+        else:
+            client.update_item(**request)
 
     def classify(
         self,

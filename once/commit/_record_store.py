@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Raw
+
 from once.commit._cancellation import classify
 from once.commit._record_lookup import Item, look_up
+from once.commit._sequence_items import sequence_actions
 from once.commit.dedup_record import record_put
-from once.commit.request_encoding import encoded
 from once.commit.result import CommitResult
 from once.handlers.actions import Action, ItemKey, rendered
 from once.handlers.transaction import Transaction
@@ -27,16 +29,18 @@ class RecordStore:
 
     settings: Settings
 
-    def entries(
-        self, transaction: Transaction, actions: Mapping[ItemKey, Action], now: float
-    ) -> list[Any]:
-        """Return the put of the record, and then each action."""
+    def prepared(
+        self, transaction: Transaction, now: float
+    ) -> tuple[Mapping[ItemKey, Action], list[Any]]:
+        """Return the actions and the sequence items; the entries begin with the record."""
         record = record_put(transaction, self.settings, now)
-        return [record, *rendered(actions.values(), transaction.commit_id)]
+        sequences = sequence_actions(transaction, record["Put"]["Item"], self.settings)
+        actions = transaction.actions() | sequences
+        return actions, [record, *rendered(actions.values(), transaction.commit_id)]
 
-    def encoded(self, entries: Sequence[Any]) -> list[Any]:
-        """Return entries as JSON."""
-        return [*encoded(entries)]
+    def to_send(self, entries: Sequence[Any], bodies: Sequence[Raw]) -> list[Any]:  # noqa: ARG002
+        """Return the bodies."""
+        return [*bodies]
 
     def send(self, client: "DynamoDBClient", entries: Sequence[Any]) -> None:
         """Send the entries in one TransactWriteItems."""

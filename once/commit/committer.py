@@ -11,10 +11,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from once.commit._cancellation import classify_record
-from once.commit._dedup_store import dedup_store
 from once.commit._record_lookup import Item
 from once.commit.dedup_record import StoredRecord
-from once.commit.request import CommitRequest
+from once.commit.request import CommitRequest, dedup_store
 from once.commit.result import BUSY, COMMITTED, UNAFFECTED, UNATTRIBUTED, CommitResult, failed
 from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused, Unexpected
 from once.handlers.transaction import Transaction

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from once.commit._sequence_items import sequenced_types
 from once.events.cloud_event import CloudEvent
 from once.events.outgoing import written
 from once.handlers.intent import Intent
@@ -177,6 +178,8 @@ def record_attributes(transaction: Transaction, settings: Settings, now: float) 
         item[Record.REFUSAL] = {"S": type(transaction.refusal).__name__}
     if transaction.drafts:
         item[Record.OUTBOX] = {"S": _outbox(transaction, settings, now)}
+    if types := sequenced_types(transaction, settings):
+        item[Record.SEQUENCED] = {"SS": types}
     return item
 
 

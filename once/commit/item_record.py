@@ -8,7 +8,7 @@ besides its key and its event type.
 from collections.abc import Mapping
 from typing import Any
 
-from once.schema import ITEM_RECORD_PREFIX
+from once.settings import ITEM_RECORD_PREFIX
 
 NAME, EXPIRED_BEFORE = "#once_record", ":once_expired_before"
 

@@ -1,16 +1,20 @@
 """Commit request: a transaction's dedup record and actions, as they are sent to DynamoDB."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from once.commit._dedup_store import DedupStore, dedup_store
+from once.commit._record_store import RecordStore
 from once.commit.item_size import entry_sizes, item_bytes
+from once.commit.request_encoding import encoded
 from once.errors import TooLarge
 from once.handlers.actions import Action, ItemKey
 from once.handlers.transaction import Transaction
 from once.schema import Limits
-from once.settings import Settings
+from once.settings import Dedup, Settings
+
+if TYPE_CHECKING:
+    from once.commit._dedup_store import DedupStore
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,9 +23,10 @@ class CommitRequest:
 
     Attributes:
         transaction: the transaction, which must not change any more.
-        actions: the transaction's actions, by the key of their item.
+        actions: the transaction's actions and the writes of sequence items, by the key of their
+            item.
         entries: the entries, as the transaction's `DedupStore` sends them.
-        size: size of the entries in bytes, as far as it is known.
+        size: size of the entries in bytes, as far as it is known, or an upper bound of it.
         store: the consumer's store of dedup records.
         made_at: the time that the request's conditions use, in seconds since the epoch.
     """
@@ -30,7 +35,7 @@ class CommitRequest:
     actions: Mapping[ItemKey, Action]
     entries: list[Any]
     size: int
-    store: DedupStore
+    store: "DedupStore"
     made_at: float
 
     @classmethod
@@ -47,23 +52,48 @@ class CommitRequest:
                 writes do not fit the consumer's `Dedup`.
             TooLarge: this transaction alone is over DynamoDB's limits.
         """
-        actions = transaction.actions()
         store = dedup_store(settings)
-        entries = store.entries(transaction, actions, now)
-        size = sum(_sizes(entries, settings.dedup_table))
-        if size > Limits.TRANSACTION_BYTES:
-            raise TooLarge(
-                f"the transaction has {size} bytes, items and values together; "
-                f"DynamoDB takes {Limits.TRANSACTION_BYTES}"
-            )
-        return cls(transaction, actions, store.encoded(entries), size, store, now)
+        actions, entries = store.prepared(transaction, now)
+        _check_number(len(actions))
+        bodies = encoded(entries)
+        # Each name and each value is longer as JSON than in DynamoDB, so most need no count.
+        size = sum(map(len, bodies))
+        if size > Limits.ITEM_BYTES:
+            size = _counted(entries, settings.dedup_table)
+        return cls(transaction, actions, store.to_send(entries, bodies), size, store, now)
 
 
-def _sizes(entries: Sequence[Mapping[str, Any]], dedup_table: str) -> Iterator[int]:
-    for entry, size in zip(entries, entry_sizes(entries), strict=True):
+def dedup_store(settings: Settings) -> "DedupStore":
+    """Return the store that a consumer's settings name."""
+    if settings.dedup is Dedup.RECORD:
+        return RecordStore(settings)
+    # Loaded late: few consumers use it, and each module costs time at a cold start.
+    from once.commit._item_store import ItemStore
+
+    return ItemStore(settings)
+
+
+def _check_number(actions: int) -> None:
+    if actions >= Limits.TRANSACTION_ACTIONS:
+        raise TooLarge(
+            f"{actions} actions and the dedup record: DynamoDB takes "
+            f"{Limits.TRANSACTION_ACTIONS}; each item written, checked or read counts as one, and "
+            "so does each message group of ordered events"
+        )
+
+
+def _counted(entries: Sequence[Mapping[str, Any]], dedup_table: str) -> int:
+    """Return the size of the entries in bytes, within DynamoDB's limits."""
+    sizes = entry_sizes(entries)
+    for entry, size in zip(entries, sizes, strict=True):
         if size > Limits.ITEM_BYTES and "Put" in entry:
             _check_item(entry["Put"], dedup_table)
-        yield size
+    if (total := sum(sizes)) > Limits.TRANSACTION_BYTES:
+        raise TooLarge(
+            f"the transaction has {total} bytes, items and values together; "
+            f"DynamoDB takes {Limits.TRANSACTION_BYTES}"
+        )
+    return total
 
 
 def _check_item(put: Mapping[str, Any], dedup_table: str) -> None:

@@ -16,6 +16,9 @@ from once.schema import Limits
 RULES = ("event", "field", "attribute", "content")
 """Names of the key rules; the second part of a dedup key."""
 
+_SORT_KEY_BYTES = 1024
+"""DynamoDB's limit for the value of a sort key."""
+
 # Composed (NFC), a text has at least half as many bytes as it had characters before.
 _MOST_CHARACTERS = 2 * Limits.PARTITION_KEY_BYTES
 
@@ -100,11 +103,11 @@ class Key:
             NoKey: a value is not a text, as the keys of tables are.
             TooLarge: the second one is longer than DynamoDB's limit for sort keys.
         """
-        values = tuple(_text(_at(event.data, path), path) for path in self.fields)
+        values = tuple(_text(value_at(event.data, path), path) for path in self.fields)
         for value in values[1:]:
-            if (size := len(value.encode())) > Limits.SORT_KEY_BYTES:
+            if (size := len(value.encode())) > _SORT_KEY_BYTES:
                 raise TooLarge(
-                    f"the item's sort key has {size} bytes; DynamoDB takes {Limits.SORT_KEY_BYTES}"
+                    f"the item's sort key has {size} bytes; DynamoDB takes {_SORT_KEY_BYTES}"
                 )
         return values
 
@@ -144,14 +147,15 @@ def key_hash(pk: str) -> str:
     return sha256(pk.encode()).hexdigest()
 
 
-def _field_parts(event: CloudEvent, paths: tuple[str, ...]) -> list[str]:
-    return [part for path in paths for part in (path, _scalar(_at(event.data, path), path))]
-
-
-def _at(data: Any, path: str) -> Any:
+def value_at(data: Any, path: str) -> Any:
+    """Return the value of a field, with dots for nesting; None if it is missing."""
     for name in path.split("."):
         data = data.get(name) if isinstance(data, dict) else None
     return data
+
+
+def _field_parts(event: CloudEvent, paths: tuple[str, ...]) -> list[str]:
+    return [part for path in paths for part in (path, _scalar(value_at(event.data, path), path))]
 
 
 def _scalar(value: Any, name: str) -> str:

@@ -4,15 +4,22 @@ It is taken of their canonical form, which is the same byte string for each spel
 value: RFC 8785, over Unicode NFC.
 """
 
+import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from hashlib import sha256
 from typing import Any
 
+import msgspec
 import rfc8785
 
 from once.errors import Unparseable
 from once.events.cloud_event import CloudEvent
+from once.events.strict_json import MAX_SAFE_INTEGER
+
+_SORTED = msgspec.json.Encoder(order="sorted")
+_BEYOND_U_FFFF = re.compile(rb"[\xf0-\xf4]")
+_CONTAINERS, _SAME = (dict, list), (str, bool, type(None))
 
 
 def fingerprint(event: CloudEvent, *, volatile: Collection[str] = ()) -> str:
@@ -39,15 +46,43 @@ def canonical(value: Any) -> bytes:
     Raises:
         Unparseable: two keys of one object become the same key when composed.
     """
-    form = rfc8785.dumps(value)
+    form = _rfc8785(value)
     if form.isascii() or unicodedata.is_normalized("NFC", form.decode()):
         return form
-    return rfc8785.dumps(_composed(value))
+    return _rfc8785(_composed(value))
 
 
 def digest(value: Any) -> str:
     """Return the SHA-256 of the canonical form, as 64 hexadecimal digits."""
     return sha256(canonical(value)).hexdigest()
+
+
+def _rfc8785(value: Any) -> bytes:
+    """Return the form of RFC 8785, which msgspec writes many times faster than rfc8785.
+
+    Two parts differ: floats, and the order of keys with characters beyond U+FFFF, which RFC 8785
+    sorts as UTF-16.
+    """
+    if _has_no_float([value]):
+        form = _SORTED.encode(value)
+        if form.isascii() or not _BEYOND_U_FFFF.search(form):
+            return form
+    return rfc8785.dumps(value)
+
+
+def _has_no_float(values: Iterable[Any]) -> bool:
+    """Return whether there is no float, nor anything else that msgspec writes differently."""
+    for value in values:
+        kind = type(value)
+        if kind in _CONTAINERS:
+            if not _has_no_float(value.values() if kind is dict else value):
+                return False
+        elif kind is int:
+            if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+                return False
+        elif kind not in _SAME:
+            return False
+    return True
 
 
 def _composed(value: Any) -> Any:

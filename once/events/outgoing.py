@@ -17,6 +17,7 @@ from once.errors import InvalidWrite, OnceError, TooLarge, Unpublishable
 from once.events._trace_context import passed_on
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.dedup_key import consumer_of, key_hash
+from once.events.message_group import message_group
 from once.schema import CAUSE_EXTENSION, Limits, Record, source_of
 
 _ENVELOPE_BYTES = 1024
@@ -25,21 +26,26 @@ _ENVELOPE_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event that a handler publishes: type, data that JSON can hold, and subject."""
+    """An event that a handler publishes: type, data that JSON can hold, subject, message group."""
 
     type: str
     data: Any
     subject: str | None
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingEvent:
-    """An event of an outbox: its id, source and type, and the whole CloudEvent as JSON text."""
+    """An event of an outbox: its id, source and type, and the whole CloudEvent as JSON text.
+
+    `group` is its message group, once the relay has read it.
+    """
 
     id: str
     source: str
     type: str
     body: str
+    group: str | None = None
 
 
 class _Head(msgspec.Struct):
@@ -50,21 +56,34 @@ class _Head(msgspec.Struct):
     type: str
 
 
-def draft(event_type: str, data: Any, subject: str | None) -> Draft:
+def draft(
+    event_type: str, data: Any, subject: str | None, *, grouped_by: str | None = None
+) -> Draft:
     """Return a draft of an event.
 
     Args:
         event_type: the CloudEvents `type`.
         data: a msgspec.Struct, or anything that JSON can hold.
         subject: the CloudEvents `subject`, if it has one.
+        grouped_by: the field of the data that gives the message group, if the type has one.
 
     Raises:
-        InvalidWrite: the data cannot be written as JSON.
+        InvalidWrite: the data cannot be written as JSON, or its field gives no message group.
     """
     try:
-        return Draft(event_type, msgspec.to_builtins(data, str_keys=True), subject)
+        written_data = msgspec.to_builtins(data, str_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidWrite(f"{event_type} cannot be published: {error}") from None
+    if grouped_by is None:
+        return Draft(event_type, written_data, subject)
+    group = message_group(written_data, grouped_by)
+    if group is None:
+        raise InvalidWrite(
+            f"{event_type} cannot be published: its message group is the field {grouped_by!r} of "
+            "the data, which must be a non-blank string or a whole number; set it, or change "
+            "ordered_by= or fair_by= of the consumer that takes this type"
+        )
+    return Draft(event_type, written_data, subject, group)
 
 
 def written(
@@ -141,13 +160,13 @@ def event_id_of(root: str, position: int) -> str:
 
 
 def check_origin(
-    event: OutgoingEvent, position: int, pk: str, publishes: Mapping[str, Sequence[str]]
+    event: OutgoingEvent, position: int | None, pk: str, publishes: Mapping[str, Sequence[str]]
 ) -> None:
     """Refuse an event that its record's consumer cannot have committed.
 
     Args:
         event: the event.
-        position: its place in the outbox.
+        position: its place in the outbox; None if it may have any, as in a sequence item.
         pk: the partition key of the record.
         publishes: the event types that each consumer may publish.
 
@@ -165,10 +184,17 @@ def check_origin(
             f"its source is {event.source!r} and not {source_of(consumer)!r}, that of the record's "
             "consumer: find out who wrote the record"
         )
-    if event.id != event_id_of(key_hash(pk), position):
+    if not _is_derived(event.id, key_hash(pk), position):
         raise Unpublishable(
             "its id is not derived from the key of its record: find out who wrote the record"
         )
+
+
+def _is_derived(event_id: str, root: str, position: int | None) -> bool:
+    if position is not None:
+        return event_id == event_id_of(root, position)
+    found, _, place = event_id.rpartition(".")
+    return found == root and place.isascii() and place.isdigit()
 
 
 def _outgoing(body: bytes) -> OutgoingEvent:

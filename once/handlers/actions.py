@@ -20,6 +20,7 @@ ItemKey = tuple[str, tuple[tuple[str, Any], ...]]
 """A table's logical name, and the attributes of an item's primary key."""
 
 _SERIALIZER = TypeSerializer()
+_LARGEST_INTEGER = 10**38 - 1  # DynamoDB holds 38 digits
 _SET_CLAUSE = re.compile(r"(?<![\w#:.])SET\b", re.IGNORECASE)
 _COMMIT_NAME, _COMMIT_VALUE = "#once_commit", ":once_commit"
 _READ_VALUE, _KEY_NAME = ":once_read", "#once_key"
@@ -133,14 +134,35 @@ def serialize(item: Item) -> dict[str, Any]:
     """Return an item in DynamoDB's JSON. Numbers are Decimal or int; float is refused.
 
     Raises:
-        InvalidWrite: a value that DynamoDB has no type for.
+        InvalidWrite: a name is not text, or DynamoDB has no type for a value.
     """
     try:
-        return {name: _SERIALIZER.serialize(value) for name, value in item.items()}
+        return _attributes(item)
     except (TypeError, ArithmeticError) as error:
         raise InvalidWrite(
             f"a value that DynamoDB cannot hold: {error} (money is int minor units or Decimal)"
         ) from None
+
+
+def _attributes(item: Item) -> dict[str, Any]:
+    for name in item:
+        if not isinstance(name, str):
+            raise InvalidWrite(f"{name!r} is no Unicode text, which DynamoDB asks for")
+    return {name: _value(value) for name, value in item.items()}
+
+
+def _value(value: Any) -> Any:
+    """Return what boto3's serializer returns; for frequent types it takes five times as long."""
+    kind = type(value)
+    if kind is str:
+        return {"S": value}
+    if kind is int and -_LARGEST_INTEGER <= value <= _LARGEST_INTEGER:
+        return {"N": str(value)}
+    if isinstance(value, list | tuple):
+        return {"L": [_value(member) for member in value]}
+    if kind is dict or isinstance(value, Mapping):
+        return {"M": _attributes(value)}
+    return _SERIALIZER.serialize(value)
 
 
 def with_set(update: str, name: str, value: str) -> str:

@@ -10,6 +10,7 @@ from once.events.dedup_key import Key
 from once.handlers._signatures import field_names, name_of, takes, would_never_run
 from once.handlers.transaction import Transaction
 from once.schema import EVENT_TYPE
+from once.source import Source, key_rule_fault
 
 HandlerFunction = Callable[[Any, Transaction], None]
 RefusalFunction = Callable[[Any, Any, Transaction], None]
@@ -44,6 +45,13 @@ class Handler:
             return
         for name in sorted(self._fields_used() - known):
             yield f"{place} names the field {name!r}, which {self.model.__name__} does not have"
+
+    def source_faults(self, source: Source | None) -> Iterator[str]:
+        """Yield the mistake of a key rule that cannot identify the events of this source."""
+        if source is None or not isinstance(self.key, Key):
+            return
+        if fault := key_rule_fault(self.key.rule, source):
+            yield f"{name_of(self.function)} for {self.event_type!r} {fault}"
 
     def _key_faults(self) -> Iterator[str]:
         if not isinstance(self.key, Key):

@@ -1,21 +1,21 @@
 """Transaction: the reads and writes of a handler, which commit with the dedup record."""
 
+import os
 from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Required, TypedDict, Unpack
-from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
 
-from once.errors import InvalidWrite, Refusal, TooLarge
+from once.errors import InvalidWrite, Refusal
 from once.events.cloud_event import CloudEvent
 from once.events.outgoing import Draft, draft
 from once.handlers.actions import Action, Item, ItemKey, ItemVersion, Table, Terms
 from once.handlers.effect_declaration import Effect
 from once.handlers.intent import Intent
-from once.schema import Limits
 from once.settings import TableSettings
 
 _PUBLISHED_EARLY = "an event beside an effect: publish it in the function that completes the effect"
@@ -62,11 +62,12 @@ class Transaction:
         tables: Mapping[str, TableSettings],
         publishes: Collection[str],
         read: Reader,
+        groups: Mapping[str, str] = MappingProxyType({}),
         owned: Intent | None = None,
     ) -> None:
         self.event = event
         self.identity = identity
-        self.commit_id = uuid4().hex
+        self.commit_id = os.urandom(16).hex()
         self.refusal: Refusal | None = None
         self.drafts: list[Draft] = []
         self.request: tuple[Effect, bytes] | None = None
@@ -75,6 +76,7 @@ class Transaction:
         self._tables = tables
         self._publishes = publishes
         self._read = read
+        self._groups = groups
         self._actions: dict[ItemKey, Action] = {}
         self._reads: dict[ItemKey, tuple[Action, dict[str, Any] | None]] = {}
 
@@ -131,8 +133,8 @@ class Transaction:
             subject: the CloudEvents `subject`, if the event has one.
 
         Raises:
-            InvalidWrite: the consumer does not declare this type, the data has no JSON form, or the
-                transaction already performs an effect.
+            InvalidWrite: the consumer does not declare this type, the data has no JSON form or not
+                the field of its message group, or the transaction already performs an effect.
         """
         if event_type not in self._publishes:
             raise InvalidWrite(
@@ -141,7 +143,8 @@ class Transaction:
             )
         if self.request is not None:
             raise InvalidWrite(_PUBLISHED_EARLY)
-        self.drafts.append(draft(event_type, data, subject))
+        grouped_by = self._groups.get(event_type)
+        self.drafts.append(draft(event_type, data, subject, grouped_by=grouped_by))
 
     def perform(self, effect: Effect, request: Struct) -> None:
         """Call an effect once this transaction is committed together with the intent to call it.
@@ -190,6 +193,7 @@ class Transaction:
             tables=self._tables,
             publishes=self._publishes,
             read=self._read,
+            groups=self._groups,
             owned=self.owned,
         )
         answer.refusal = refusal
@@ -198,23 +202,13 @@ class Transaction:
         return answer
 
     def actions(self) -> dict[ItemKey, Action]:
-        """Return the actions to commit: the writes, then a check for each item that is only read.
-
-        Raises:
-            TooLarge: with the dedup record, there are more actions than DynamoDB takes.
-        """
+        """Return the actions to commit: the writes, then the checks of items only read."""
         checks = {key: check for key, (check, _) in self._reads.items()}
         writes = {
             key: replace(action, read=checks[key].read) if key in checks else action
             for key, action in self._actions.items()
         }
-        actions = writes | {key: check for key, check in checks.items() if key not in writes}
-        if len(actions) >= Limits.TRANSACTION_ACTIONS:
-            raise TooLarge(
-                f"{len(actions)} actions and the dedup record: DynamoDB takes "
-                f"{Limits.TRANSACTION_ACTIONS}; each item written, checked or read counts as one"
-            )
-        return actions
+        return writes | {key: check for key, check in checks.items() if key not in writes}
 
     def _add(self, table: Table, key: Item, terms: Terms, **action: Unpack[_Kind]) -> None:
         settings = self._tables[table.name]

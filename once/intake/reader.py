@@ -15,12 +15,13 @@ from once.errors import (
     UnknownType,
     Unparseable,
 )
-from once.events.cloud_event import CloudEvent, read_event
+from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import key_hash
 from once.events.fingerprint import fingerprint
 from once.handlers.registration import Handler
 from once.handlers.transaction import Identity
 from once.intake._event_source import check_source
+from once.intake.adapter import adapter_of
 from once.intake.original_message import MOVED
 from once.schema import Limits
 from once.settings import Dedup, Settings
@@ -112,6 +113,7 @@ class RecordReader:
         self._settings = settings
         self._handlers = handlers
         self._clock = clock
+        self._event_in = adapter_of(settings.event_source)
         url = settings.isolation_queue_url
         self._isolation_queue = None if url is None else url.rpartition("/")[2]
 
@@ -147,7 +149,7 @@ class RecordReader:
             raise Unparseable(
                 f"{MOVED}, compressed: send it back with `dlq redrive`, which opens it"
             )
-        event = read_event(delivery.record.body, max_bytes=self._settings.max_body_bytes)
+        event = self._event_in(delivery.record.body, max_bytes=self._settings.max_body_bytes)
         handler = self._handlers.get(event.type)
         if handler is None:
             raise UnknownType(

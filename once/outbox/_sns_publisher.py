@@ -51,11 +51,14 @@ class Publisher:
     Args:
         client: an SNS client.
         topic_arn: the topic.
+        is_fifo: whether it is a FIFO topic. The events then need a message group each, and no two
+            of them the same.
     """
 
-    def __init__(self, client: "SNSClient", topic_arn: str) -> None:
+    def __init__(self, client: "SNSClient", topic_arn: str, *, is_fifo: bool = False) -> None:
         self._client = client
         self._topic_arn = topic_arn
+        self._is_fifo = is_fifo
 
     def publish(self, events: Sequence[OutgoingEvent]) -> list[Unpublished]:
         """Try once to publish each event.
@@ -73,7 +76,7 @@ class Publisher:
         try:
             answer = self._client.publish_batch(
                 TopicArn=self._topic_arn,
-                PublishBatchRequestEntries=[_entry(n, event) for n, event in enumerate(batch)],
+                PublishBatchRequestEntries=[self._entry(*each) for each in enumerate(batch)],
             )
         except ClientError as error:
             if error.response["Error"]["Code"] not in _PERMANENT:
@@ -85,6 +88,20 @@ class Publisher:
         except (BotoCoreError, ResponseParserError) as error:
             return _all(batch, summary_of(error), permanent=False)
         return list(_refused(batch, answer))
+
+    def _entry(self, number: int, event: OutgoingEvent) -> "PublishBatchRequestEntryTypeDef":
+        attribute: MessageAttributeValueTypeDef = {"DataType": "String", "StringValue": event.type}
+        entry: PublishBatchRequestEntryTypeDef = {
+            "Id": str(number),
+            "Message": event.body,
+            "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: attribute},
+        }
+        if event.group is not None:
+            entry["MessageGroupId"] = event.group
+        if self._is_fifo:
+            # Derived from the inbound key: within five minutes SNS itself drops a second publish.
+            entry["MessageDeduplicationId"] = event.id
+        return entry
 
 
 def _refused(batch: Sequence[OutgoingEvent], answer: Any) -> Iterator[Unpublished]:
@@ -119,12 +136,3 @@ def _batches(events: Sequence[OutgoingEvent]) -> Iterator[list[OutgoingEvent]]:
 
 def _bytes(event: OutgoingEvent) -> int:
     return len(event.body.encode()) + len(f"{EVENT_TYPE_ATTRIBUTE}String{event.type}".encode())
-
-
-def _entry(number: int, event: OutgoingEvent) -> "PublishBatchRequestEntryTypeDef":
-    attribute: MessageAttributeValueTypeDef = {"DataType": "String", "StringValue": event.type}
-    return {
-        "Id": str(number),
-        "Message": event.body,
-        "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: attribute},
-    }

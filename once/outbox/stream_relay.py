@@ -3,6 +3,9 @@
 It publishes before Lambda advances in the stream. A crash in between publishes events twice and
 loses none; their ids are derived, so consumers deduplicate them. An event that the topic refuses
 for good, or that its record's consumer may not publish, goes to the relay's dead letters.
+
+Ordered events are published in the order of their commits within each message group. An event that
+is not published yet keeps the later ones of its group waiting; a dead letter does not.
 """
 
 import time
@@ -16,12 +19,13 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from once.deadline import Deadline
-from once.errors import OnceError, Unpublishable
+from once.errors import OnceError, SettingsError, Unpublishable
 from once.events.dedup_key import consumer_of, key_hash
-from once.events.outgoing import OutgoingEvent, check_origin, events_in
+from once.events.outgoing import OutgoingEvent
 from once.failures.quarantine import allowed, described, key_text, text
-from once.outbox._sns_publisher import Publisher, Unpublished
-from once.schema import DeadLetter, Metric, Record
+from once.outbox._stream_records import Source, found_in, is_new, source_of
+from once.outbox._topics import Topics, remaining
+from once.schema import DeadLetter, Metric
 from once.sdk import SDK, sqs_client
 from once.settings import RelaySettings
 
@@ -43,16 +47,6 @@ class Relayed(TypedDict):
     dead_lettered: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The origin of an event: one record of the stream."""
-
-    stream_id: str
-    pk: str
-    committed_at: int | None
-    outbox: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relay:
     """Publishes the events of committed records. Tests can replace each of its parts."""
@@ -67,7 +61,14 @@ class Relay:
 
     @classmethod
     def of(cls, settings: RelaySettings, *, region: str | None = None) -> "Relay":
-        """Return the relay of a deployed function."""
+        """Return the relay of a deployed function.
+
+        Raises:
+            SettingsError: there are ordered types, and no FIFO topic for them.
+        """
+        if settings.ordered_types and settings.ordered_topic_arn is None:
+            types = ", ".join(settings.ordered_types)
+            raise SettingsError([f"ONCE_ORDERED_TOPIC_ARN is empty, and {types} need a FIFO topic"])
         return cls(
             settings=settings,
             sns=boto3.client("sns", region, config=SDK),
@@ -89,8 +90,8 @@ class Relay:
         sources: dict[str, Source] = {}
         events: list[OutgoingEvent] = []
         letters: list[str] = []
-        for record in filter(_is_new, event["Records"]):
-            source = _source(record)
+        for record in filter(is_new, event["Records"]):
+            source = source_of(record)
             for found in self._read(record, source, letters):
                 events.append(found)
                 sources[found.id] = source
@@ -101,19 +102,15 @@ class Relay:
     def _read(
         self, record: Mapping[str, Any], source: Source, letters: list[str]
     ) -> list[OutgoingEvent]:
+        permitted = []
         try:
-            events = events_in(record["dynamodb"]["NewImage"])
+            for event, error in found_in(record, source, self.settings):
+                if error is None:
+                    permitted.append(event)
+                else:
+                    letters.append(self._dead_letter(source, event.body, error))
         except Unpublishable as error:
             letters.append(self._dead_letter(source, source.outbox, error))
-            return []
-        permitted = []
-        for position, event in enumerate(events):
-            try:
-                check_origin(event, position, source.pk, self.settings.publishes)
-            except Unpublishable as error:
-                letters.append(self._dead_letter(source, event.body, error))
-            else:
-                permitted.append(event)
         return permitted
 
     def _publish(
@@ -124,20 +121,23 @@ class Relay:
         letters: list[str],
     ) -> Counter[str]:
         """Publish events until each is published or dead-lettered; count the published by type."""
-        publisher = Publisher(self.sns, self.settings.topic_arn)
+        topics = Topics(self.sns, self.settings)
         published = Counter(event.type for event in events)
         attempt = 0
-        while left := publisher.publish(events):
-            permanent = [failure for failure in left if failure.permanent]
-            for failure in permanent:
-                source, body = sources[failure.event.id], failure.event.body
-                letters.append(self._dead_letter(source, body, _error(failure)))
-                published[failure.event.type] -= 1
+        while events:
+            going = topics.next_of(events)
+            left = topics.publish(going)
+            for failure in left:
+                if failure.permanent:
+                    source, body = sources[failure.event.id], failure.event.body
+                    letters.append(self._dead_letter(source, body, topics.refusal(failure)))
+                    published[failure.event.type] -= 1
             waiting = [failure for failure in left if not failure.permanent]
-            events = [failure.event for failure in waiting]
-            if waiting and not deadline.pause(attempt):
-                raise NotRelayed(f"{len(waiting)} events are not published: {waiting[0].error}")
-            attempt += 1
+            events = remaining(events, going, waiting)
+            if events and not (deadline.pause(attempt) if waiting else not deadline.spent):
+                error = waiting[0].error if waiting else "no time is left"
+                raise NotRelayed(f"{len(events)} events are not published: {error}")
+            attempt += bool(waiting)
         return +published
 
     def _dead_letter(self, source: Source, body: str, error: OnceError) -> str:
@@ -172,26 +172,3 @@ class Relay:
             self.metrics.add_metric(name=Metric.PUBLISHED, unit=MetricUnit.Count, value=published)
             self.metrics.flush_metrics()
         self.logger.info("relayed", extra={"published": published})
-
-
-def _is_new(record: Mapping[str, Any]) -> bool:
-    """Return whether a stream record is a commit, not a removal or an update within one commit."""
-    images = record["dynamodb"]
-    before, after = (images.get(which, {}).get(Record.COMMIT) for which in ("OldImage", "NewImage"))
-    return bool(record["eventName"] != "REMOVE" and before != after)
-
-
-def _source(record: Mapping[str, Any]) -> Source:
-    images = record["dynamodb"]
-    item = images.get("NewImage", {})
-    committed = item.get(Record.COMMITTED_AT, {}).get("N")
-    return Source(
-        stream_id=record.get("eventID", ""),
-        pk=images["Keys"][Record.PK]["S"],
-        committed_at=None if committed is None else int(float(committed)),
-        outbox=str(item.get(Record.OUTBOX, {}).get("S", "")),
-    )
-
-
-def _error(failure: Unpublished) -> Unpublishable:
-    return Unpublishable(f"the topic refuses {failure.event.type}: {failure.error}")

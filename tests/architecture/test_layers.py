@@ -7,7 +7,7 @@ import pytest
 from tests.architecture.imports import ROOT, imported, sources, targets, within
 
 ONCE = (
-    *("schema", "error_text", "errors", "disposition", "settings", "deadline", "sdk"),
+    *("schema", "source", "error_text", "errors", "disposition", "settings", "deadline", "sdk"),
     *("events", "handlers", "intake", "commit", "effects", "failures", "outbox"),
     *("runtime", "batch", "composition", "consumer", "testing"),
 )

@@ -16,16 +16,17 @@ from stacks.folders import ROOT
 NAMES = {
     "once": {
         *("Call", "CloudEvent", "Consumer", "Key", "KeySpent", "NotDone", "PermanentError"),
-        *("Policy", "Refusal", "RetryableError", "Transaction"),
+        *("Policy", "Refusal", "RetryableError", "S3Object", "Source", "Transaction"),
     },
     "once.cdk": {
         *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
         *("RelayFailures", "RetainedTable", "StackOutput", "SynthError", "TableProps", "Topics"),
-        *("OperatorLog", "OperatorPolicies", "Rollout", "stack_size_faults"),
+        *("OperatorLog", "OperatorPolicies", "Rollout", "Source", "stack_size_faults"),
         *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
         *("deployment_faults", "event_sources", "event_types_output", "make_alarm_topic", "notify"),
         *("output_key", "tables_row", "unmanaged_mapping_faults"),
         *("Dedup", "DeployedNames", "missing_name_faults", "published_types"),
+        *("Pollers", "WarmThroughput"),
     },
     "once.testing": {
         *("FakeAws", "FakeContext", "Fault", "answer_lost", "cancelled", "cloud_event", "inject"),
@@ -35,28 +36,29 @@ NAMES = {
 
 SIGNATURES = {
     "IdempotentConsumer": "scope, props, *, dedup_table, tables=None, secrets=None, queue=None, "
-    "topics=None, unrouted=None, relay=None, sources=None, config=None",
-    "OutboxRelay": "scope, *, topic, publishes, dedup_table, failures=None, config=None",
+    "topics=None, unrouted=None, relay=None, sources=None, bucket=None, config=None",
+    "OutboxRelay": "scope, *, topics, publishes, dedup_table, failures=None, config=None",
     "UnroutedEvents": "scope, *, topics, consumers, config=None",
     "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, "
     "operator_log, config=None",
-    "DedupTable": "scope, construct_id",
+    "DedupTable": "scope, construct_id, warm_throughput=None",
     "OperatorLog": "scope, construct_id",
     "RetainedTable": "scope, construct_id, props, **extra",
     "RelayFailures": "scope, construct_id",
-    "Topics": "ingress, events",
+    "Topics": "ingress, events, ordered_ingress=None, ordered_events=None, groups=<factory>",
     "SynthError": "heading, faults",
 }
 
 FIELDS = {
-    TableProps: "name key",
+    TableProps: "name key warm_throughput",
     ConsumerProps: "name events tables external publishes timeout_seconds visibility_seconds "
-    "batch_size batch_window_seconds max_concurrency max_receive_count effect_timeout_seconds "
-    "secrets parameters sends_email group_size commit_threads memory_mb rollout "
-    "renamed_from fifo ordered_by blocks_group fair_by dedup retiring folder",
+    "batch_size batch_window_seconds max_concurrency pollers reserved_concurrency "
+    "mapping_metrics max_receive_count effect_timeout_seconds secrets "
+    "parameters sends_email group_size commit_threads memory_mb rollout "
+    "renamed_from fifo ordered_by blocks_group fair_by dedup retiring folder source",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
-    "runtime_lock parameters faults",
+    "dedup_warm_throughput runtime_lock parameters faults",
 }
 
 

@@ -26,7 +26,7 @@ def test_cdk_json_shows_the_defaults() -> None:
     shown = json.loads((ROOT / "cdk.json").read_text())["context"]
     parameters = {name for line in CONSUMERS for name in line.parameters}
     defaults = asdict(DeploymentConfig())
-    hidden = ("python_runtime", "runtime_lock", "parameters", "faults")
+    hidden = {"python_runtime", "runtime_lock", "parameters", "faults", "dedup_warm_throughput"}
     ours = {n: v for n, v in shown.items() if n not in parameters and not n.startswith("@aws-cdk")}
     assert ours == {name: value for name, value in defaults.items() if name not in hidden}
 

@@ -18,6 +18,7 @@ GOOD = ConsumerProps(
 CONFIG = DeploymentConfig(parameters={"payment_api": "https://example.com"})
 A_NAME = "use at most 40 lower-case letters"
 WINDOW = {"batch_window_seconds": 1}
+FIFO = {"fifo": True, "ordered_by": "order_id"}
 
 MANY = tuple(f"t{number}" for number in range(151))
 UNTYPED: Any = TableProps
@@ -114,6 +115,17 @@ def test_a_number_has_limits(
         ({"visibility_seconds": 43_201}, "43201 s", "lower visibility_seconds"),
         ({"batch_size": 10_001, **WINDOW}, "batch_size=10001", "choose 1 to"),
         ({"batch_size": 11}, "batch_size=11", "set batch_window_seconds to 1 or more"),
+        ({"fifo": True}, "fifo=True without ordered_by", "such as ordered_by='order_id'"),
+        ({**FIFO, "batch_size": 11}, "batch_size=11 with fifo=True", "at most 10 messages from"),
+        ({**FIFO, **WINDOW}, "batch_window_seconds=1 with fifo=True", "leave it out"),
+        ({**FIFO, "fair_by": "shop"}, "fair_by='shop' with fifo=True", "leave fair_by out"),
+        ({"ordered_by": "shop"}, "ordered_by='shop' without fifo", "add fifo=True, or use fair_by"),
+        ({"blocks_group": True}, "blocks_group=True without fifo", "add fifo=True and ordered_by"),
+        *(
+            ({"fair_by": path}, f"fair_by={path!r} names no field", "dots for nesting")
+            for path in ("", "a..b", ".a", "a b")
+        ),
+        ({**FIFO, "ordered_by": "a."}, "ordered_by='a.' names no field", "dots for nesting"),
         *(({"name": n}, f"the name {n!r}", A_NAME) for n in ("", "R", "re-funds", "2x", "r" * 41)),
     ],
     ids=str,
@@ -144,6 +156,9 @@ def test_a_fault_states_mistake_and_remedy(
         {"publishes": MANY},
         {"external": MANY[1:]},
         {"folder": Path("tickets")},
+        FIFO,
+        {**FIFO, "blocks_group": True, "ordered_by": "order.id"},
+        {"fair_by": "tenant_id", "batch_size": 100, **WINDOW},
     ],
     ids=str,
 )

@@ -42,11 +42,24 @@ REFUSED = {
     "this is a rename, or one of them another name": [
         *(GOOD, replace(RETURNS, renamed_from="refunds"))
     ],
+    "the type 'parcel.returned' is grouped by 'shop' by 'returns' and 'tenant' by 'depot', and a "
+    "message has one group; give all its consumers the same field in ordered_by= and fair_by=": [
+        *(replace(RETURNS, fair_by="shop"), replace(RETURNS, name="depot", fair_by="tenant"))
+    ],
+    "consumer 'depot': fair_by='shop' has no effect on 'parcel.returned', which 'returns' takes "
+    "with fifo=True: an SNS FIFO topic passes no message group to a standard queue; leave fair_by "
+    "out, or take the type with fifo=True": [
+        replace(RETURNS, fifo=True, ordered_by="shop"),
+        replace(RETURNS, name="depot", fair_by="shop"),
+    ],
     "consumer 'refunds': events='parcel.checked'; give a tuple of types, such as "
     "('order.placed',)": [replace(GOOD, events=cast(Any, CHECKED))],
 }
 SOUND = {
     "one consumer": [GOOD],
+    "a standard consumer beside a FIFO one": [
+        *(replace(RETURNS, fifo=True, ordered_by="shop"), replace(RETURNS, name="depot"))
+    ],
     "the same table in two consumers": [
         GOOD,
         replace(RETURNS, tables=(TableProps("refunds", ("order_id",)),)),

@@ -163,6 +163,7 @@ def test_the_key_rule_of_a_handler_is_in_the_output(
     assert json.loads(event_types_output(props)) == {
         "external": ["seat.booked"],
         "events": [],
+        "grouped_by": None,
         "keys": {} if key is None else {"seat.booked": key},
         "volatile": {} if volatile == [] else {"seat.booked": volatile},
     }

@@ -108,7 +108,7 @@ def test_it_publishes_through_a_relay(stack: cdk.Stack) -> None:
     topics, dedup = Topics.make(stack), DedupTable(stack, "records")
     publishing = replace(TICKETS, publishes=("seat.taken",))
     publishes = {"tickets": publishing.publishes}
-    relay = OutboxRelay(stack, topic=topics.events, publishes=publishes, dedup_table=dedup)
+    relay = OutboxRelay(stack, topics=topics, publishes=publishes, dedup_table=dedup)
     make(stack, publishing, topics=topics, relay=relay, dedup_table=dedup)
     assert len(resources(stack, "AWS::S3::Bucket")) == 1  # for failed batches of the relay
     assert len(resources(stack, "AWS::SNS::Subscription")) == 1
@@ -116,14 +116,14 @@ def test_it_publishes_through_a_relay(stack: cdk.Stack) -> None:
 
 def test_a_relay_on_a_table_without_a_stream_is_refused(stack: cdk.Stack) -> None:
     table = dynamodb.Table.from_table_arn(stack, "Imported", TABLE_ARN)
-    topic = Topics.make(stack).events
+    topics = Topics.make(stack)
     with pytest.raises(SynthError, match="the dedup table has no stream; make it with DedupTable"):
-        OutboxRelay(stack, topic=topic, publishes={}, dedup_table=table)
+        OutboxRelay(stack, topics=topics, publishes={}, dedup_table=table)
 
 
 def relay_for_others(stack: cdk.Stack) -> OutboxRelay:
-    topic, dedup = Topics.make(stack).events, DedupTable(stack, "records")
-    return OutboxRelay(stack, topic=topic, publishes={}, dedup_table=dedup)
+    topics, dedup = Topics.make(stack), DedupTable(stack, "records")
+    return OutboxRelay(stack, topics=topics, publishes={}, dedup_table=dedup)
 
 
 def own_queue(stack: cdk.Stack, seconds: int | None = None) -> sqs.Queue:
@@ -139,7 +139,12 @@ def fifo_queue(stack: cdk.Stack) -> sqs.IQueue:
     return sqs.Queue.from_queue_arn(stack, "Fifo", f"{QUEUE_ARN}.fifo")
 
 
+def unknown_queue(stack: cdk.Stack) -> sqs.IQueue:
+    return sqs.Queue.from_queue_arn(stack, "Unknown", cdk.Fn.import_value("queue"))
+
+
 PUBLISHING = {"publishes": ("seat.taken",)}
+FIFO = {"fifo": True, "ordered_by": "show"}
 REFUSED: dict[str, Json] = {
     "it publishes events, and they would stay in its outbox; give relay= an OutboxRelay, or leave "
     "publishes= out": PUBLISHING,
@@ -153,7 +158,13 @@ REFUSED: dict[str, Json] = {
         "queue": existing_queue,
         "topics": Topics.make,
     },
-    "its queue is FIFO": {"queue": fifo_queue},
+    "its queue is FIFO, whose order the isolation queue would break": {"queue": fifo_queue},
+    "fifo=True, and its queue is a standard one; give a FIFO queue": FIFO
+    | {"queue": existing_queue},
+    "fifo=True, and its queue is a standard one; give a FIFO queue (imported": FIFO
+    | {"queue": unknown_queue},
+    "fifo=True, and its topics= have no FIFO topic for its types; give its line": FIFO
+    | {"topics": Topics.make},
     "its queue has a visibility timeout of 30 s; raise it to": {"queue": own_queue},
     "its queue has a visibility timeout of 179 s; raise it to": {"queue": short_queue},
     "folder=None; give the path of the folder that holds its handler.py": {"folder": None},
@@ -208,6 +219,22 @@ def test_a_source_makes_an_internal_event_sound(stack: cdk.Stack) -> None:
 def test_a_queue_of_the_app_that_hides_messages_for_long_enough_is_used(stack: cdk.Stack) -> None:
     queue = own_queue(stack, 180)
     assert make(stack, queue=queue).queue is queue
+
+
+def test_an_imported_fifo_queue_is_read_with_fifo_dead_letters(stack: cdk.Stack) -> None:
+    consumer = make(stack, replace(TICKETS, fifo=True, ordered_by="show"), queue=fifo_queue(stack))
+    assert consumer.isolation is None
+    [letters] = resources(stack, "AWS::SQS::Queue")
+    assert (letters["FifoQueue"], letters["QueueName"]) == (True, "once-tickets-dead-letters.fifo")
+    assert settings(stack).queue_url.endswith("/111122223333/bookings.fifo")
+
+
+def test_a_relay_needs_a_fifo_topic_for_ordered_types(stack: cdk.Stack) -> None:
+    plan = replace(TICKETS, fifo=True, ordered_by="show")
+    topics, dedup = Topics.make(stack, consumers=[plan]), DedupTable(stack, "records")
+    publishes = {"booking": plan.external}
+    with pytest.raises(SynthError, match="so there is no FIFO topic for them; move them to events"):
+        OutboxRelay(stack, topics=topics, publishes=publishes, dedup_table=dedup)
 
 
 def test_parts_that_its_properties_name_must_be_given(stack: cdk.Stack) -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from docs.tools.costs import PAGE, at_rest, custom_metrics, for_a_million, page
+from docs.tools.costs import PAGE, at_rest, custom_metrics, for_a_million, mapping_metrics, page
 from stacks.consumers import CONSUMERS
 from tests.architecture.imports import ROOT
 from tests.stacks.cloud import SHOP, Cloud
@@ -59,6 +59,14 @@ def test_a_metric_of_dashboard_and_alarm_is_counted_once() -> None:
     dashboard = {"Type": "AWS::CloudWatch::Dashboard", "Properties": {"DashboardBody": body}}
     resources = {"alarm": alarm, "dashboard": dashboard}
     assert custom_metrics({"Resources": resources}) == 2
+
+
+def test_metrics_are_those_of_mappings_of_queues() -> None:
+    metrics = {"MetricsConfig": {"Metrics": ["EventCount"]}}
+    kinds = {"on": metrics, "off": {}, "stream": {**metrics, "StartingPosition": "LATEST"}}
+    kind = "AWS::Lambda::EventSourceMapping"
+    mappings = {name: {"Type": kind, "Properties": given} for name, given in kinds.items()}
+    assert mapping_metrics({"Resources": mappings}) == 4
 
 
 @pytest.mark.parametrize(("batch", "requests"), [(1, 3_000_000), (10, 1_200_000)])

@@ -11,11 +11,12 @@ from once.events.cloud_event import read_event
 from once.events.outgoing import OutgoingEvent, events_in
 from once.outbox._sns_publisher import Publisher
 from once.schema import SCHEMA_VERSION
-from tests.golden.test_records import LATER, MADE, written
+from tests.golden.test_records import LATER, MADE, sequence_written, written
 from tests.golden.versions import Item, cases, golden, names, reader
 from tests.once.outbox.relaying import RelayHarness
 
 LARGEST = 10_000
+SEQUENCE = sequence_written()
 
 
 def outgoing(case: Item) -> OutgoingEvent:
@@ -30,7 +31,9 @@ def of_today(case: Item) -> Item:
     """A record of the stream with the images that today's code writes, and more in them."""
     change: Item = deepcopy(case["change"])
     for image, (name, commit) in case["images"].items():
-        change["dynamodb"][image] = {**written(**MADE[name]), "commit": {"S": commit}, **LATER}
+        item = SEQUENCE if name == "sequence item" else written(**MADE[name])
+        mark = "once_commit" if name == "sequence item" else "commit"
+        change["dynamodb"][image] = {**item, mark: {"S": commit}, **LATER}
     return change
 
 

@@ -3,6 +3,7 @@
 Records live for weeks: after a deployment or a rollback, other code reads them.
 """
 
+import json
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from once.commit.dedup_record import READ, StoredRecord, record_put
+from once.commit.request import CommitRequest
 from once.events.cloud_event import CloudEvent
 from once.handlers.intent import Intent
 from once.handlers.transaction import Identity, Transaction
@@ -46,6 +48,7 @@ SETTINGS = Settings(
     tables={},
     dedup_window_seconds=86_400,
 )
+ORDERING = replace(SETTINGS, groups={"order.stored": "order_id"}, ordered_types=("order.stored",))
 
 MADE: dict[str, dict[str, Any]] = {
     "accepted": {},
@@ -62,6 +65,7 @@ MADE: dict[str, dict[str, Any]] = {
     "pending, settled by hand": {"intent": BY_HAND},
     "done after an effect that was settled by hand": {"owned": BY_HAND},
     "done after an effect": {"owned": INTENT, "publishes": True},
+    "with ordered events": {"publishes": True, "ordered": True},
     "refused by the provider": {"owned": INTENT, "refusal": SoldOut("x"), "publishes": True},
 }
 
@@ -71,26 +75,45 @@ def written(
     *,
     refusal: SoldOut | None = None,
     publishes: bool = False,
+    ordered: bool = False,
     intent: Intent | None = None,
     owned: Intent | None = None,
 ) -> Item:
     """The dedup record that is written today."""
-    tx = Transaction(
+    settings = ORDERING if ordered else SETTINGS
+    tx = transaction(event, settings, owned)
+    if refusal is not None:
+        tx = tx.refused(refusal, keep_reads=False)
+    if publishes:
+        publish(tx)
+    tx.commit_id, tx.intent = "c", intent
+    return dict(record_put(tx, settings, THEN)["Put"]["Item"])
+
+
+def sequence_written() -> Item:
+    """The sequence item that is written today, beside the record `with ordered events`."""
+    publish(tx := transaction(EVENT, ORDERING))
+    tx.commit_id = "c"
+    [_, entry] = CommitRequest.of(tx, ORDERING, THEN).entries
+    item: Item = json.loads(bytes(entry))["Put"]["Item"]
+    return item
+
+
+def transaction(event: CloudEvent, settings: Settings, owned: Intent | None = None) -> Transaction:
+    return Transaction(
         event,
         Identity("orders#event#/s#e", "f"),
         tables={},
         publishes=("order.stored", "order.counted"),
+        groups=settings.groups,
         read=lambda table, key: None,
         owned=owned,
     )
-    if refusal is not None:
-        tx = tx.refused(refusal, keep_reads=False)
-    if publishes:
-        data = {"order_id": "o-1", "note": "café", "total": 19.99}
-        tx.publish("order.stored", data, subject="o-1")
-        tx.publish("order.counted", {"number": 7})
-    tx.commit_id, tx.intent = "c", intent
-    return dict(record_put(tx, SETTINGS, THEN)["Put"]["Item"])
+
+
+def publish(tx: Transaction) -> None:
+    tx.publish("order.stored", {"order_id": "o-1", "note": "café", "total": 19.99}, subject="o-1")
+    tx.publish("order.counted", {"number": 7})
 
 
 def read_today(item: Item) -> Item:
@@ -112,6 +135,11 @@ def test_a_record_has_the_shape_of_its_schema_version(name: str) -> None:
         "StoredRecord.read understand both versions, and give the new one a folder in "
         "tests/golden: records of the old version live on for the whole window."
     )
+
+
+def test_a_sequence_item_has_the_shape_of_its_schema_version() -> None:
+    change = golden(SCHEMA_VERSION, "changes")["a sequence item"]["change"]
+    assert sequence_written() == change["dynamodb"]["NewImage"]
 
 
 @pytest.mark.parametrize(("version", "case"), cases("records"))

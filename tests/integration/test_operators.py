@@ -26,7 +26,13 @@ LETTERS = 12
 FIRST_CALL, LAST_CALL = 5, 14
 """The calls from the first letter's receive on: before it come the depth and the operator log."""
 SHORT_HOLD_SECONDS = 4
-TYPES = {"external": ["noted"], "events": [], "keys": {"noted": ["event"]}, "volatile": {}}
+TYPES = {
+    "external": ["noted"],
+    "events": [],
+    "grouped_by": None,
+    "keys": {"noted": ["event"]},
+    "volatile": {},
+}
 RESOURCE = {"Wait": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}
 
 

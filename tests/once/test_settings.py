@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from once.errors import SettingsError
 from once.settings import RelaySettings, Settings, SweepSettings, TableSettings
+from once.source import Source
 from tests.once.support import SETTINGS, quick
 
 WORD = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
@@ -33,6 +34,7 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
         backoff_base_seconds=NUMBER,
         backoff_cap_seconds=NUMBER,
         effect_timeout_seconds=NUMBER,
+        event_source=st.none() | st.builds(Source.event_bridge, WORD, bus=WORD),
     ),
     "relay": st.builds(
         RelaySettings,

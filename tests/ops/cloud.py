@@ -103,7 +103,7 @@ class Cloud:
         """Set the event types that a consumer takes, and their key rules, in the outputs alone."""
         types = {"external": [*external], "events": [*events]}
         keys = {one: ["event"] for one in (*types["external"], *types["events"])}
-        value = {**types, "keys": keys, "volatile": {}, **more}
+        value = {**types, "keys": keys, "volatile": {}, "grouped_by": None, **more}
         self.service[f"{StackOutput.EVENT_TYPES}{name.capitalize()}"] = json.dumps(value)
 
     def invoke_relay(self, **call: Any) -> Any:

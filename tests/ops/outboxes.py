@@ -25,12 +25,13 @@ def commit(
     age: float = 1,
     expires_in: float = 45 * DAY / HOUR,
     outbox: str | None = None,
+    **more: Any,
 ) -> None:
     """Write a dedup record; age and expiry in hours."""
     now = time.time()
     text = outbox or f"[{','.join(events)}]"
     attributes = {"outbox": {"S": text}} if events or outbox else {}
-    cloud.put_record(pk, now - age * HOUR, now + expires_in * HOUR, **attributes)
+    cloud.put_record(pk, now - age * HOUR, now + expires_in * HOUR, **attributes, **more)
 
 
 def commit_each(cloud: Cloud, *pks: str, **options: Any) -> None:

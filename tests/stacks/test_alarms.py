@@ -172,12 +172,12 @@ def test_alarms_of_the_dedup_table(cloud: Cloud) -> None:
     }
 
 
-def percent(alarm: Json, **figures: int) -> float | None:
+def percent(alarm: Json, period: int = HOUR // 4, **figures: int) -> float | None:
     """Evaluate an alarm's expression as CloudWatch does; None if a figure is missing."""
     (expression,) = (q["Expression"] for q in alarm["Metrics"] if "Expression" in q)
     queries = [query for query in alarm["Metrics"] if "MetricStat" in query]
     for query in queries:
-        assert (query["MetricStat"]["Stat"], query["MetricStat"]["Period"]) == ("Sum", HOUR // 4)
+        assert (query["MetricStat"]["Stat"], query["MetricStat"]["Period"]) == ("Sum", period)
     functions = {
         "IF": lambda condition, then, otherwise: then if condition else otherwise,
         "FILL": lambda value, filling: filling if value is None else value,
@@ -216,11 +216,31 @@ def test_a_fifth_of_conflicts_or_of_duplicates_alarms(
     assert percent(alarm, **dict.fromkeys(others, 400)) is None  # missing data
 
 
+@pytest.mark.parametrize(
+    ("figures", "value"),
+    [
+        ({"PolledEventCount": 3}, 3),
+        ({"PolledEventCount": 3, "InvokedEventCount": 0}, 3),
+        ({"PolledEventCount": 3, "InvokedEventCount": 1}, 0),
+        ({"InvokedEventCount": 1}, 0),
+        ({}, None),
+    ],
+)
+def test_messages_that_are_received_and_never_handed_over_alarm(
+    cloud: Cloud, consumer: ConsumerProps, figures: dict[str, int], value: float | None
+) -> None:
+    alarm = cloud.of(consumer, "HandOverAlarm")
+    assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (1, 2)
+    assert {watched(one) for one in metrics_of(alarm)} == {cloud.text(consumer, "Mapping")}
+    assert percent(alarm, 300, **figures) == value
+
+
 def test_an_alarm_needs_one_figure_and_names_its_runbook_entry(alarms: list[Json]) -> None:
     for alarm in alarms:
         assert alarm["TreatMissingData"] == "notBreaching"
         assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
-        assert alarm["EvaluationPeriods"] == 1 or "#old-dead-letters" in alarm["AlarmDescription"]
+        lasting = ("#old-dead-letters", "#messages-not-handed-over")
+        assert (alarm["EvaluationPeriods"] > 1) == alarm["AlarmDescription"].endswith(lasting)
         assert DESCRIPTION.fullmatch(alarm["AlarmDescription"])
 
 

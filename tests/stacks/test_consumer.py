@@ -53,7 +53,8 @@ def test_mapping_takes_partial_answers_and_bounds_concurrency(
     mapping = cloud.of(consumer, "Mapping")
     assert mapping["EventSourceArn"] == cloud.arn(consumer, "Queue")
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert mapping["ScalingConfig"] == {"MaximumConcurrency": consumer.max_concurrency}
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": consumer.concurrency}
+    assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
     assert "FilterCriteria" not in mapping  # Lambda deletes the messages that a filter drops
 
 

@@ -65,4 +65,4 @@ def test_times_are_short_enough_to_watch_a_retry(
     scaling = local_cloud.of(consumer, "Mapping")["ScalingConfig"]
     assert local_cloud.of(consumer, "Function")["Timeout"] == timeout
     assert local_cloud.of(consumer, "Queue")["VisibilityTimeout"] == 6 * timeout
-    assert scaling == {"MaximumConcurrency": min(consumer.max_concurrency, 3)}
+    assert scaling == {"MaximumConcurrency": min(consumer.concurrency, 3)}

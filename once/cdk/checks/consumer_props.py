@@ -5,6 +5,8 @@ The rules follow AWS's documentation of SQS as an event source of Lambda (`once.
 
 from collections.abc import Iterator
 
+from once.cdk.checks._message_groups import line_group_faults
+from once.cdk.checks._scaling import scaling_faults
 from once.cdk.checks.handlers import handler_faults
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_config import DeploymentConfig
@@ -17,7 +19,6 @@ FUNCTION_SECONDS = 15 * 60
 BATCH_SIZE = 10_000
 BATCH_SIZE_WITHOUT_WINDOW = 10
 BATCH_WINDOW_SECONDS = 300
-CONCURRENCY = range(2, 1001)
 MEMORY_MB = range(128, 10_241)
 GROUP_SIZE = range(1, Limits.TRANSACTION_ACTIONS + 1)
 COMMIT_THREADS = range(1, MOST_COMMIT_THREADS + 1)
@@ -44,7 +45,9 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     yield from _parameter_faults(consumer, config)
     yield from _time_faults(consumer)
     yield from _batch_faults(consumer)
+    yield from scaling_faults(consumer)
     yield from _group_faults(consumer)
+    yield from line_group_faults(consumer)
 
 
 def _name_faults(consumer: ConsumerProps) -> Iterator[str]:
@@ -168,13 +171,11 @@ def _batch_faults(consumer: ConsumerProps) -> Iterator[str]:
         yield f"batch_size={size}; choose 1 to {BATCH_SIZE}"
     if not 0 <= window <= BATCH_WINDOW_SECONDS:
         yield f"batch_window_seconds={window}; choose 0 to {BATCH_WINDOW_SECONDS}"
-    if size > BATCH_SIZE_WITHOUT_WINDOW and window < 1:
+    if size > BATCH_SIZE_WITHOUT_WINDOW and window < 1 and not consumer.fifo:
         yield (
             f"batch_size={size} needs time to gather; set batch_window_seconds to 1 or more, or "
             f"batch_size to {BATCH_SIZE_WITHOUT_WINDOW}"
         )
-    if consumer.max_concurrency not in CONCURRENCY:
-        yield f"max_concurrency={consumer.max_concurrency}; choose 2 to 1000"
     if consumer.memory_mb not in MEMORY_MB:
         yield f"memory_mb={consumer.memory_mb}; choose 128 to 10240"
     if consumer.max_receive_count < Limits.MIN_RECEIVE_COUNT:

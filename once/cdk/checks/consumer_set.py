@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from once.cdk.checks._dedup_window import dedup_window_faults
 from once.cdk.checks._item_dedup import shared_item_tables
+from once.cdk.checks._message_groups import group_set_faults
+from once.cdk.checks._scaling import deployment_throughput_faults, shared_throughput_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_config import DeploymentConfig
@@ -13,7 +15,8 @@ from once.cdk.props import ConsumerProps
 
 def deployment_faults(config: DeploymentConfig) -> list[str]:
     """Return every fault of a configuration; an empty list if it can be deployed."""
-    return [*config.faults, *dedup_window_faults(config)]
+    warm = deployment_throughput_faults(config.dedup_warm_throughput)
+    return [*config.faults, *dedup_window_faults(config), *warm]
 
 
 def consumer_set_faults(consumers: Sequence[ConsumerProps], config: DeploymentConfig) -> list[str]:
@@ -37,6 +40,8 @@ def consumer_set_faults(consumers: Sequence[ConsumerProps], config: DeploymentCo
         *_forgeable_types(typed),
         *_tables_with_two_keys(typed),
         *shared_item_tables(typed),
+        *group_set_faults(typed),
+        *shared_throughput_faults([table for each in typed for table in each.tables]),
     ]
 
 

@@ -74,9 +74,10 @@ def event_types_output(consumer: ConsumerProps) -> str:
     """Return the value of the output `EVENT_TYPES`: a consumer's event types, and their keys.
 
     It is one JSON object. `external` and `events` list the types; `keys` holds the key rule of each
-    type and `volatile` its volatile fields. A key rule that synthesis cannot read is left out, as
-    is an empty list of volatile fields; null stands for fields that it cannot read. With item dedup
-    `item_table` names the table and `item_key` the attributes of its key.
+    type and `volatile` its volatile fields. `grouped_by` is the field of their message group, or
+    null. A key rule that synthesis cannot read is left out, as is an empty list of volatile fields;
+    null stands for fields that it cannot read. With item dedup `item_table` names the table and
+    `item_key` the attributes of its key.
     """
     found = _registrations(consumer)
     declared = {} if found is None else found.keys
@@ -85,6 +86,7 @@ def event_types_output(consumer: ConsumerProps) -> str:
         {
             "external": consumer.external,
             "events": consumer.events,
+            "grouped_by": consumer.grouped_by,
             "keys": {event: key.rule for event, key in keys.items() if key.rule},
             "volatile": {event: key.volatile for event, key in keys.items() if key.volatile != ()},
             **_item(consumer),

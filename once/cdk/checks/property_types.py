@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from once.cdk.props import ConsumerProps, Rollout, TableProps
+from once.cdk.scaling import Pollers, WarmThroughput
 from once.settings import Dedup
+from once.source import Source
 
 _A_TYPE = "a tuple of types, such as ('order.placed',)"
 _TEXTS = {
@@ -47,7 +49,20 @@ def _are_tables(value: object) -> bool:
 def _is_table(value: object) -> bool:
     if not isinstance(value, TableProps):
         return False
-    return _is_text(value.name) and (_is_text(value.key) or _are_texts(value.key))
+    key, warm = value.key, value.warm_throughput
+    return _is_text(value.name) and (_is_text(key) or _are_texts(key)) and _is_throughput(warm)
+
+
+def _is_throughput(value: object) -> bool:
+    if not isinstance(value, WarmThroughput):
+        return value is None
+    return _is_number(value.reads) and _is_number(value.writes)
+
+
+def _are_pollers(value: object) -> bool:
+    if not isinstance(value, Pollers):
+        return value is None
+    return _is_number(value.minimum) and _is_number(value.maximum)
 
 
 _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
@@ -61,8 +76,13 @@ _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
         "a member of Rollout, such as Rollout.CANARY_10_PERCENT_15_MINUTES",
     ),
     Dedup: (lambda value: isinstance(value, Dedup), "a member of Dedup, such as Dedup.ITEM"),
+    Source | None: (
+        lambda value: isinstance(value, Source | None),
+        "a source, such as Source.event_bridge('aws.ec2'), or None",
+    ),
     Path | None: (lambda value: isinstance(value, Path | None), "a pathlib.Path"),
     tuple[str, ...]: (_are_texts, "a tuple of texts"),
+    Pollers | None: (_are_pollers, "Pollers(minimum=2, maximum=20), or None"),
     tuple[TableProps, ...]: (
         _are_tables,
         "a tuple of tables, such as (TableProps('stock', 'sku'),)",

@@ -42,6 +42,7 @@ def wiring_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
         if secret not in wiring.secrets:
             yield f"the secret {secret!r} is missing; add its ARN to secrets= of IdempotentConsumer"
     yield from _event_faults(props, wiring)
+    yield from _topic_faults(props, wiring.topics)
     if wiring.queue is not None:
         yield from _queue_faults(props, wiring.queue)
         if wiring.topics is not None:
@@ -70,9 +71,28 @@ def _event_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
         )
 
 
+def _topic_faults(props: ConsumerProps, topics: Topics | None) -> Iterator[str]:
+    if topics is None or not props.fifo:
+        return
+    external, events = topics.ordered_ingress is None, topics.ordered_events is None
+    if (props.external and external) or (props.events and events):
+        yield (
+            "fifo=True, and its topics= have no FIFO topic for its types; give its line, with all "
+            "others, to Topics.make(…, consumers=…)"
+        )
+
+
 def _queue_faults(props: ConsumerProps, queue: sqs.IQueue) -> Iterator[str]:
-    if queue.fifo:
-        yield "its queue is FIFO, whose order the isolation queue would break; give a standard one"
+    if queue.fifo and not props.fifo:
+        yield (
+            "its queue is FIFO, whose order the isolation queue would break; give fifo=True and "
+            "ordered_by=, or a standard queue"
+        )
+    if props.fifo and not queue.fifo:
+        yield (
+            "fifo=True, and its queue is a standard one; give a FIFO queue (imported by a token: "
+            "with Queue.from_queue_attributes(…, fifo=True)), or leave fifo out"
+        )
     made = queue.node.default_child
     if not isinstance(made, sqs.CfnQueue):
         return  # imported: CloudFormation does not know its attributes

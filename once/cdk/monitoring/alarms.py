@@ -13,8 +13,11 @@ from once.cdk.monitoring.metrics import (
     MAXIMUM,
     SUM,
     MonitoredConsumer,
+    QueueGroups,
     failed_batches,
+    groups_metric,
     messages,
+    never_handed_over,
     once_metric,
     share,
 )
@@ -33,6 +36,9 @@ when it arrives: two days are left then."""
 
 AGE_ALARM_SECONDS = Limits.QUEUE_RETENTION_SECONDS // 2
 """Half the retention: a weekend must fit between the alarm and the deletion of the message."""
+WAIT_ALARM_SECONDS = 15 * 60
+"""The longest delay of one retry. A group waits for longer only if its messages keep failing, or if
+the function has too little capacity."""
 STREAM_AGE_ALARM_MS = 60 * 60 * 1000
 """One hour. A batch of the relay fails for good after 12 hours, and the stream keeps it for 24."""
 PENDING_ALARM_SECONDS = 60 * 60
@@ -46,6 +52,7 @@ ERRORS = 3
 first message is dead-lettered, after five receives."""
 THROTTLES = Limits.MIN_RECEIVE_COUNT
 """Each throttle spends a receive: this many can dead-letter a message that was never tried."""
+HAND_OVER_PERIODS = 2
 
 _DONE = (Metric.COMMITTED, Metric.REFUSED)
 _WORKED_ON = (*_DONE, Metric.RESENT, Metric.REDELIVERED, Metric.REDRIVEN)
@@ -69,7 +76,8 @@ def add_consumer_alarms(
 ) -> list[cloudwatch.IAlarm]:
     """Add the alarms of a consumer, and return those that a faulty new version sets off.
 
-    With `local` those on shares are left out: the embedded AWS rejects metric math.
+    With `local` those on shares and on the mapping are left out: the embedded AWS rejects metric
+    math.
     """
     alarms = _Alarms(scope, consumer.service, local)
     age = consumer.queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic=MAXIMUM)
@@ -78,15 +86,24 @@ def add_consumer_alarms(
     alarms.add("AgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", "SQS will soon delete messages")
     if consumer.isolation is not None:
         alarms.on_isolation(consumer.isolation)
+    if consumer.props.blocks_group:
+        blocked = "a message may hold up its group"
+        alarms.add("BlockedAlarm", age, WAIT_ALARM_SECONDS, "blocked-message-group", blocked)
+    if consumer.props.fair_by is not None:
+        quiet = groups_metric(consumer.queue, QueueGroups.OLDEST_IN_QUIET, MINUTE)
+        crowded = "even groups with few messages wait"
+        alarms.add("QuietGroupsAlarm", quiet, WAIT_ALARM_SECONDS, "quiet-groups-wait", crowded)
     faulty = [
         new_letters,
         alarms.add("BreakerAlarm", waits, 1, "breaker-open", "messages wait for what is down"),
         alarms.on_function(consumer.function),
     ]
-    if consumer.has_effects:
+    if consumer.props.has_effects:
         alarms.on_effects()
     if not local:
         alarms.on_shares()
+        if consumer.mapping is not None:
+            alarms.on_hand_over(consumer.mapping)
     return faulty
 
 
@@ -222,6 +239,13 @@ class _Alarms:
         self.add(
             "UnknownAlarm", unknown, 1, "unknown-effects", "an effect may have been done, or not"
         )
+
+    def on_hand_over(self, mapping: lambda_.IEventSourceMapping) -> None:
+        # A message may be received at the end of one period and handed over in the next: two
+        # periods in a row without a hand-over are none of these.
+        lost = never_handed_over(mapping.event_source_mapping_id, MOMENT)
+        what = "messages are received and the function never gets them"
+        self.add("HandOverAlarm", lost, 1, "messages-not-handed-over", what, HAND_OVER_PERIODS)
 
     def on_shares(self) -> None:
         for part, counted, total, entry, what in _SHARES:

@@ -14,7 +14,9 @@ from once.cdk.monitoring.metrics import (
     MAXIMUM,
     SUM,
     MonitoredConsumer,
+    QueueGroups,
     failed_batches,
+    groups_metric,
     once_metric,
 )
 from once.schema import Metric
@@ -35,8 +37,12 @@ def consumer_row(consumer: MonitoredConsumer) -> Row:
             f"{name}: queue",
             queue.metric_approximate_number_of_messages_visible(label="waiting"),
             *_isolated(consumer),
+            *_groups(consumer),
             _dead(consumer.dead_letters),
-            right=[queue.metric_approximate_age_of_oldest_message(label="oldest, seconds")],
+            right=[
+                queue.metric_approximate_age_of_oldest_message(label="oldest, seconds"),
+                *_quiet_age(consumer),
+            ],
         ),
         _graph(
             f"{name}: messages",
@@ -59,7 +65,7 @@ def consumer_row(consumer: MonitoredConsumer) -> Row:
             ours(Metric.COMMIT_MS, statistic="p99", label="p99"),
         ),
         _function(name, consumer.function),
-        *([_effects(consumer)] if consumer.has_effects else []),
+        *([_effects(consumer)] if consumer.props.has_effects else []),
     ]
 
 
@@ -139,6 +145,25 @@ def _isolated(consumer: MonitoredConsumer) -> list[cloudwatch.Metric]:
     if consumer.isolation is None:
         return []
     return [consumer.isolation.metric_approximate_number_of_messages_visible(label="isolated")]
+
+
+def _groups(consumer: MonitoredConsumer) -> list[cloudwatch.Metric]:
+    metric = partial(groups_metric, consumer.queue, period=PERIOD)
+    if consumer.props.fifo:
+        return [metric(QueueGroups.IN_FLIGHT, label="groups in flight")]
+    if consumer.props.fair_by is None:
+        return []
+    return [
+        metric(QueueGroups.WAITING_IN_QUIET, label="waiting in quiet groups"),
+        metric(QueueGroups.NOISY, label="noisy groups"),
+    ]
+
+
+def _quiet_age(consumer: MonitoredConsumer) -> list[cloudwatch.Metric]:
+    if consumer.props.fair_by is None:
+        return []
+    label = "oldest in quiet groups, seconds"
+    return [groups_metric(consumer.queue, QueueGroups.OLDEST_IN_QUIET, PERIOD, label)]
 
 
 def _dead(dead_letters: sqs.IQueue) -> cloudwatch.Metric:

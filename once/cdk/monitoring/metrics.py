@@ -8,6 +8,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
+from once.cdk.props import ConsumerProps
 from once.schema import Metric
 
 SUM = "Sum"
@@ -17,11 +18,25 @@ SERVICE = "service"
 """The only dimension: a function's full name. CloudWatch bills each further value."""
 
 
+class QueueGroups:
+    """Metrics of SQS on the message groups of a queue.
+
+    A group is noisy while it has a large share of the messages in flight. All others are quiet: on
+    a fair queue, theirs are received first.
+    """
+
+    NOISY = "ApproximateNumberOfNoisyGroups"
+    WAITING_IN_QUIET = "ApproximateNumberOfMessagesVisibleInQuietGroups"
+    OLDEST_IN_QUIET = "ApproximateAgeOfOldestMessageInQuietGroups"
+    IN_FLIGHT = "ApproximateNumberOfGroupsWithInflightMessages"
+    """On FIFO queues. A group in flight waits for the messages that were received from it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoredConsumer:
-    """A consumer: its name, its function's full name, and the parts to watch.
+    """A consumer: its name, its function's full name, the parts to watch, and its properties.
 
-    `has_effects`: it makes calls outside DynamoDB, whose outcome may be unknown.
+    `mapping`: the mapping of its queue, None without metrics of its own.
     """
 
     name: str
@@ -30,7 +45,8 @@ class MonitoredConsumer:
     isolation: sqs.IQueue | None
     dead_letters: sqs.IQueue
     function: lambda_.IFunction
-    has_effects: bool
+    mapping: lambda_.IEventSourceMapping | None
+    props: ConsumerProps
 
 
 def once_metric(
@@ -108,11 +124,51 @@ def failed_batches(
     mapping_id: str, period: Duration, label: str | None = None
 ) -> cloudwatch.Metric:
     """Return the number of stream batches that were written into the bucket, unpublished."""
+    return _mapping_metric("OnFailureDestinationDeliveredEventCount", mapping_id, period, label)
+
+
+def never_handed_over(mapping_id: str, period: Duration) -> cloudwatch.MathExpression:
+    """Return the messages received in a period in which none was handed over; otherwise 0."""
+    return cloudwatch.MathExpression(
+        expression="IF(FILL(invoked, 0) == 0, received, 0)",
+        using_metrics={
+            "received": _mapping_metric("PolledEventCount", mapping_id, period),
+            "invoked": _mapping_metric("InvokedEventCount", mapping_id, period),
+        },
+        period=period,
+        label="messages",
+    )
+
+
+def _mapping_metric(
+    name: str, mapping_id: str, period: Duration, label: str | None = None
+) -> cloudwatch.Metric:
     return cloudwatch.Metric(
         namespace="AWS/Lambda",
-        metric_name="OnFailureDestinationDeliveredEventCount",
+        metric_name=name,
         dimensions_map={"EventSourceMappingUUID": mapping_id},
         period=period,
         statistic=SUM,
+        label=label,
+    )
+
+
+def groups_metric(
+    queue: sqs.IQueue, name: str, period: Duration, label: str | None = None
+) -> cloudwatch.Metric:
+    """Return a metric of SQS on message groups, which the CDK has no method for.
+
+    Args:
+        queue: the queue.
+        name: one of `QueueGroups`.
+        period: the time that one figure covers.
+        label: its name in a graph; by default the metric's name.
+    """
+    return cloudwatch.Metric(
+        namespace="AWS/SQS",
+        metric_name=name,
+        dimensions_map={"QueueName": queue.queue_name},
+        period=period,
+        statistic=MAXIMUM,
         label=label,
     )

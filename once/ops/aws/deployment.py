@@ -36,6 +36,7 @@ class DeployedConsumer:
         item_table: the logical name of the table whose items hold its dedup records; None if they
             are in the dedup table.
         item_key: the attributes of that table's primary key.
+        grouped_by: the field of the data that gives an event's message group; None without one.
     """
 
     name: str
@@ -50,6 +51,17 @@ class DeployedConsumer:
     volatile: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     item_table: str | None = None
     item_key: tuple[str, ...] = ()
+    grouped_by: str | None = None
+
+    @property
+    def is_fifo(self) -> bool:
+        """Whether its queue is a FIFO queue."""
+        return self.queue_url.endswith(".fifo")
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        """Every type that it takes."""
+        return (*self.external, *self.events)
 
     @property
     def identity(self) -> str:
@@ -64,7 +76,10 @@ class DeployedConsumer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Resources of a deployment; consumers and tables by their logical names."""
+    """Resources of a deployment; consumers and tables by their logical names.
+
+    `ordered_ingress_topic_arn` is the FIFO topic of the producers; None without ordered types.
+    """
 
     service: str
     ingress_topic_arn: str
@@ -77,6 +92,7 @@ class Deployment:
     operator_log: str
     tables: Mapping[str, str]
     consumers: Mapping[str, DeployedConsumer]
+    ordered_ingress_topic_arn: str | None = None
 
     @classmethod
     def find(cls, service: str = "once") -> Self:
@@ -113,6 +129,7 @@ class Deployment:
                 operator_log=outputs[StackOutput.OPERATOR_LOG],
                 tables=_tables(outputs),
                 consumers=_consumers(outputs, service),
+                ordered_ingress_topic_arn=outputs.get(StackOutput.ORDERED_INGRESS_TOPIC),
             )
         except KeyError as error:
             raise OpsError(
@@ -124,6 +141,16 @@ class Deployment:
     def identities(self) -> list[str]:
         """The names that dedup keys begin with; lines of a rename share one."""
         return [*dict.fromkeys(each.identity for each in self.consumers.values())]
+
+    def is_ordered(self, event_type: str) -> bool:
+        """Tell whether a FIFO consumer takes a type, so that it is published to a FIFO topic."""
+        takers = (one for one in self.consumers.values() if event_type in one.event_types)
+        return any(one.is_fifo for one in takers)
+
+    def group_field(self, event_type: str) -> str | None:
+        """Return the field of the data that gives the message group of a type, if it has one."""
+        takers = (one for one in self.consumers.values() if event_type in one.event_types)
+        return next(filter(None, (one.grouped_by for one in takers)), None)
 
     def consumer(self, name: str) -> DeployedConsumer:
         """Return one consumer.
@@ -208,6 +235,7 @@ def _types(taken: str) -> dict[str, Any]:
         **{kind: _tuples(found[kind]) for kind in ("keys", "volatile")},
         "item_table": found.get("item_table"),
         "item_key": tuple(found.get("item_key", ())),
+        "grouped_by": found["grouped_by"],
     }
 
 

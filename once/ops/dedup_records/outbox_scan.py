@@ -18,7 +18,11 @@ MESSAGE_LIFETIME_SECONDS = 2 * Limits.QUEUE_STAY_SECONDS + Limits.DEAD_LETTER_RE
 Consumers forget an event at about the time when its record here expires. A record with less time
 left than this is too old: its events could arrive after that, and would be processed again."""
 
-_FILTER = f"attribute_exists({Record.OUTBOX}) AND {Record.COMMITTED_AT} >= :since"
+# A sequence item repeats events of a dedup record, and only those of the last commit.
+_FILTER = (
+    f"attribute_exists({Record.OUTBOX}) AND attribute_not_exists({Record.DEDUP_KEY}) "
+    f"AND {Record.COMMITTED_AT} >= :since"
+)
 _UNTIL = f" AND {Record.COMMITTED_AT} < :until"
 _CONSUMER = f" AND begins_with({Record.PK}, :consumer)"
 _SKEW = timedelta(seconds=CLOCK_SKEW_SECONDS)

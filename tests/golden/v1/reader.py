@@ -72,10 +72,12 @@ def relayed(change: Item) -> list[str]:
     """Read a record of the stream as the relay does: the ids of the events that it publishes."""
     images = change["dynamodb"]
     _attribute(images["Keys"], "pk", "S")
-    old, new = (images.get(which, {}).get("commit") for which in ("OldImage", "NewImage"))
+    old, new = (_commit(images.get(which, {})) for which in ("OldImage", "NewImage"))
     if change["eventName"] == "REMOVE" or old == new:
         return []
-    return [event["id"] for event in outbox(images["NewImage"])]
+    item = images["NewImage"]
+    elsewhere = _attribute(item, "sequenced", "SS") if "sequenced" in item else []
+    return [event["id"] for event in outbox(item) if event["type"] not in elsewhere]
 
 
 def commit_of(item: Item) -> str:
@@ -105,6 +107,11 @@ def _intent(item: Item) -> dict[str, Any]:
         "outcome": _attribute(item, "effect_outcome", "S") if "effect_outcome" in item else None,
         "settlement": _attribute(item, "settlement", "S") if "settlement" in item else None,
     }
+
+
+def _commit(image: Item) -> Any:
+    """Read which commit wrote a dedup record, or a sequence item."""
+    return image.get("commit", image.get("once_commit"))
 
 
 def _bodies(array: str) -> Iterator[tuple[Item, str]]:

@@ -1,15 +1,19 @@
 """Request bodies: equal to those that boto3's own serialiser writes."""
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterator
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import boto3
 import pytest
-from hypothesis import given
+from boto3.dynamodb.types import TypeSerializer
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from once.commit.item_size import item_bytes
 from once.commit.request_encoding import encoded, write_bodies
 from once.errors import InvalidWrite
 from once.handlers.actions import serialize
@@ -71,6 +75,23 @@ SETS = st.sets(TEXT, min_size=1) | st.sets(NUMBERS, min_size=1) | st.sets(st.bin
 VALUES = st.recursive(
     SCALARS | SETS, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=8
 )
+
+
+@given(value=VALUES)
+@example(value=10**38 - 1)
+@example(value=10**38)
+@example(value=-(10**38) - 1)
+@example(value=[("a", {True: 1}.keys()), OrderedDict(a=MappingProxyType({"b": Text()}))])
+def test_a_value_equals_that_of_boto3_and_is_longer_as_json(value: Any) -> None:
+    try:
+        expected = {"": TypeSerializer().serialize(value)}
+    except ArithmeticError:
+        with pytest.raises(InvalidWrite):
+            serialize({"": value})
+        return
+    assert serialize({"": value}) == expected
+    [json_form] = encoded([expected])
+    assert item_bytes(expected) < len(bytes(json_form))
 
 
 @given(items=st.lists(st.dictionaries(TEXT, VALUES, max_size=4), min_size=1, max_size=3))

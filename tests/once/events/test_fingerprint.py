@@ -1,15 +1,18 @@
 """The fingerprint: the parts of an event that count, and their canonical form (RFC 8785, NFC)."""
 
+from json import dumps
 from typing import Any
+from unicodedata import is_normalized
 
 import pytest
-from hypothesis import given
+import rfc8785
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from once.errors import Unparseable
 from once.events.cloud_event import CloudEvent
 from once.events.fingerprint import canonical, digest, fingerprint
-from once.events.strict_json import parse
+from once.events.strict_json import MAX_SAFE_INTEGER, parse
 from tests.once.support import event_of, quick
 
 DATA = {"name": "a", "amount": 1, "at": "noon"}
@@ -173,6 +176,35 @@ def test_the_order_of_keys_does_not_count(value: dict[str, int], random: Any) ->
     shuffled = list(value.items())
     random.shuffle(shuffled)
     assert _form(value) == _form(dict(shuffled))
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+NUMBERS = st.integers(-MAX_SAFE_INTEGER, MAX_SAFE_INTEGER) | st.floats(
+    allow_nan=False, allow_infinity=False
+)
+VALUES = st.recursive(
+    TEXT | NUMBERS | st.booleans() | st.none(),
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+)
+
+
+@quick
+@given(value=VALUES.filter(lambda value: is_normalized("NFC", dumps(value, ensure_ascii=False))))
+@example(value={"\uffee": 1, "\U0001f600": 2})
+@example(value={"a": [1, {"b": 1.0}]})
+def test_a_form_is_that_of_rfc8785(value: Any) -> None:
+    assert canonical(value) == rfc8785.dumps(value)
+
+
+def test_each_character_is_escaped_as_by_rfc8785() -> None:
+    text = list(map(chr, range(0x300)))
+    assert canonical(text) == rfc8785.dumps(text)
+
+
+@pytest.mark.parametrize("number", [MAX_SAFE_INTEGER + 1, -MAX_SAFE_INTEGER - 1, float("nan")])
+def test_a_number_without_a_canonical_form_is_refused(number: float) -> None:
+    with pytest.raises(rfc8785.CanonicalizationError):
+        canonical({"number": number})
 
 
 def _form(value: Any) -> bytes | None:

@@ -1,6 +1,7 @@
 """A transaction: the writes that it takes, and those that are refused before anything is sent."""
 
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -117,7 +118,14 @@ def test_a_value_that_dynamodb_cannot_hold_is_refused(bench: Bench, value: Any) 
     assert "money is int minor units or Decimal" in text
 
 
-@pytest.mark.parametrize("inner", [{1: 2}, {None: 2}, {"\ud800": 2}, {"text": "\ud800"}], ids=repr)
+@pytest.mark.parametrize(
+    "inner",
+    [
+        *({1: 2}, {None: 2}, ({1: 2},), MappingProxyType({1: 2})),
+        *({"\ud800": 2}, {"text": "\ud800"}),
+    ],
+    ids=repr,
+)
 def test_an_item_that_cannot_be_encoded_is_refused(bench: Bench, inner: Any) -> None:
     error_of(bench, putting(bench, 1, inner=inner), InvalidWrite)
 

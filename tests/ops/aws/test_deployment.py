@@ -28,7 +28,7 @@ OUTPUTS = {
     "IdentityRelayedMail2": "mail",
     "TakesRelayedMail2": (
         '{"external": ["a"], "events": ["b"], "keys": {"a": ["field", "id"]}, '
-        '"volatile": {"a": ["sent"], "b": null}}'
+        '"volatile": {"a": ["sent"], "b": null}, "grouped_by": "tenant"}'
     ),
 }
 
@@ -45,6 +45,7 @@ def test_outputs_of_deployed_stacks_are_read() -> None:
         renamed_from="mail",
         keys={"a": ("field", "id")},
         volatile={"a": ("sent",), "b": None},
+        grouped_by="tenant",
     )
     assert mail.identity == "mail"
     assert Deployment.of("once", OUTPUTS) == Deployment(

@@ -49,6 +49,14 @@ def test_only_events_committed_within_the_period_are_published(cloud: Cloud) -> 
     assert published(cloud) == ids("orders#1", "orders#3")
 
 
+def test_events_in_a_sequence_item_are_published_from_their_record_alone(cloud: Cloud) -> None:
+    commit_each(cloud, "orders#a")
+    commit(cloud, "orders#sequence#g", event("orders#a"), dedup_key={"S": "orders#a"})
+    output = stdout_of(*REPUBLISH, "2h")
+    assert numbers(output)["records read"] == "1"
+    assert published(cloud) == ids("orders#a")
+
+
 def test_period_is_extended_by_the_clock_skew(cloud: Cloud) -> None:
     skew = CLOCK_SKEW_SECONDS / HOUR
     commit_each(cloud, "orders#after", age=2 - 1.1 * skew)

@@ -1,0 +1,218 @@
+"""Adapters: the event in each envelope that AWS documents, and what is refused."""
+
+import json
+from copy import deepcopy
+from typing import Any
+from unicodedata import normalize
+
+import pytest
+
+from once.errors import InvalidEvent, NoKey, OnceError, TooLarge, Unparseable, UntrustedSource
+from once.events.cloud_event import CloudEvent
+from once.intake.adapter import NoEvent, adapter_of
+from once.source import Source
+from once.testing import cloud_event
+from tests.once.intake.documented_events import (
+    EC2,
+    OBJECT_CREATED,
+    S3_PUT,
+    S3_TEST,
+    SCHEDULED,
+    SNS,
+    Event,
+    published,
+    stored,
+)
+
+TOPIC = SNS["TopicArn"]
+ORDER = {"order_id": "o-1", "kind": "order.placed"}
+BRIDGE, BUCKET = Source.event_bridge("aws.ec2", "aws.s3"), Source.s3("amzn-s3-demo-bucket")
+TOPIC_EVENTS, TOPIC_JSON = Source.sns(TOPIC), Source.sns(TOPIC, type_field="kind")
+PLAIN, TYPED = Source.json(type="order.placed"), Source.json(type_field="kind")
+NIGHTLY = Source.schedule("cron(0 3 * * ? *)")
+
+
+def read(source: Source | None, event: Any, max_bytes: int = 10_000) -> CloudEvent:
+    body = event if isinstance(event, str) else json.dumps(event)
+    return adapter_of(source)(body, max_bytes=max_bytes)
+
+
+def changed(event: Event, **members: Any) -> Event:
+    return {**deepcopy(event), **members}
+
+
+def s3_record(**members: Any) -> Event:
+    return {"Records": [{**S3_PUT["Records"][0], **members}]}
+
+
+def shown(event: CloudEvent) -> tuple[Any, ...]:
+    return event.id, event.source, event.type, event.time, event.data
+
+
+HAPPY_FACE = {
+    "bucket": "amzn-s3-demo-bucket",
+    "key": "HappyFace.jpg",
+    "event": "ObjectCreated:Put",
+    "sequencer": "0055AED6DCD90281E5",
+    "version_id": "096fKKXTRTtl3on89fVO.nfljtsv6qko",
+    "size": 1024,
+    "etag": "d41d8cd98f00b204e9800998ecf8427e",
+}
+DOCUMENTED = {
+    "EC2 by EventBridge": (
+        BRIDGE,
+        EC2,
+        (EC2["id"], "aws.ec2", EC2["detail-type"], EC2["time"], EC2["detail"]),
+    ),
+    "S3 by EventBridge": (
+        BRIDGE,
+        OBJECT_CREATED,
+        (
+            OBJECT_CREATED["id"],
+            "aws.s3",
+            "Object Created",
+            OBJECT_CREATED["time"],
+            OBJECT_CREATED["detail"],
+        ),
+    ),
+    "S3": (
+        BUCKET,
+        S3_PUT,
+        (
+            "0055AED6DCD90281E5/096fKKXTRTtl3on89fVO.nfljtsv6qko/HappyFace.jpg",
+            "arn:aws:s3:::amzn-s3-demo-bucket",
+            "ObjectCreated",
+            "1970-01-01T00:00:00.000Z",
+            HAPPY_FACE,
+        ),
+    ),
+    "a CloudEvent by SNS": (
+        TOPIC_EVENTS,
+        published(cloud_event("order.placed", ORDER, event_id="e-1")),
+        ("e-1", "/test", "order.placed", None, ORDER),
+    ),
+    "plain JSON by SNS": (
+        TOPIC_JSON,
+        published(ORDER),
+        (SNS["MessageId"], TOPIC, "order.placed", SNS["Timestamp"], ORDER),
+    ),
+    "plain JSON of one type": (PLAIN, ORDER, ("", "json", "order.placed", None, ORDER)),
+    "plain JSON of several types": (TYPED, ORDER, ("", "json", "order.placed", None, ORDER)),
+    "a schedule": (
+        NIGHTLY,
+        SCHEDULED,
+        (SCHEDULED["id"], "once-nightly", "night.fell", None, SCHEDULED["data"]),
+    ),
+    "no envelope": (
+        None,
+        cloud_event("order.placed", ORDER, event_id="e-1"),
+        ("e-1", "/test", "order.placed", None, ORDER),
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "event", "expected"), DOCUMENTED.values(), ids=DOCUMENTED)
+def test_p8_the_documented_event_is_taken_out_of_its_envelope(
+    source: Source | None, event: Event, expected: tuple[Any, ...]
+) -> None:
+    assert shown(read(source, event)) == expected
+
+
+@pytest.mark.parametrize(
+    ("sent", "decoded"),
+    [("a+b%2Bc%C3%A9.txt", "a b+cé.txt"), ("dir%2Fx", "dir/x"), ("%2525", "%25")],
+)
+def test_the_key_of_an_object_is_decoded(sent: str, decoded: str) -> None:
+    event = read(BUCKET, stored(sent))
+    assert (event.data["key"], event.subject) == (decoded, decoded)
+
+
+def test_objects_without_a_version_or_a_content_are_read() -> None:
+    event = read(BUCKET, stored(versionId=None, size=None, eTag=None))
+    assert event.id == "0055AED6DCD90281E5//HappyFace.jpg"
+    assert {event.data[name] for name in ("version_id", "size", "etag")} == {None}
+
+
+def test_two_objects_or_two_events_of_one_have_two_ids() -> None:
+    events = [
+        stored(),
+        stored(sequencer="0055AED6DCD90281E6"),
+        stored(versionId="other"),
+        stored(versionId=None),
+        stored("%C3%A9"),
+        stored("e%CC%81"),  # the same letter in another Unicode form: another object for S3
+        stored("a%23b"),
+        stored("a%2523b"),
+        stored("x" * 1024),
+    ]
+    # A dedup key does not keep the Unicode form of its parts.
+    assert len({normalize("NFC", read(BUCKET, event).id) for event in events}) == len(events)
+
+
+BAD: dict[str, tuple[Source, Any, type[OnceError], str]] = {
+    "no JSON": (BRIDGE, "{", Unparseable, "not JSON"),
+    "one name twice": (BRIDGE, '{"id": "a", "id": "b"}', Unparseable, "same key twice"),
+    "too large": (BRIDGE, changed(EC2, more="x" * 10_000), TooLarge, "at most 10000"),
+    "a CloudEvent for a rule": (BRIDGE, cloud_event("a", {}), InvalidEvent, "of EventBridge"),
+    "detail is no object": (BRIDGE, changed(EC2, detail=[]), InvalidEvent, "detail"),
+    "a blank detail-type": (BRIDGE, {**EC2, "detail-type": " "}, InvalidEvent, "is blank"),
+    "a blank id": (BRIDGE, changed(EC2, id=" "), NoKey, "no id"),
+    "another source": (BRIDGE, changed(EC2, source="x"), UntrustedSource, "aws.ec2 or aws.s3"),
+    "raw delivery": (TOPIC_JSON, ORDER, InvalidEvent, "raw delivery, turn that off"),
+    "a confirmation": (
+        TOPIC_JSON,
+        changed(SNS, Type="SubscriptionConfirmation"),
+        InvalidEvent,
+        "SubscribeURL",
+    ),
+    "a notification without id": (TOPIC_JSON, changed(SNS, MessageId=""), NoKey, "no MessageId"),
+    "text by SNS": (TOPIC_JSON, SNS, Unparseable, "not JSON"),
+    "no CloudEvent by SNS": (TOPIC_EVENTS, published(ORDER), NoKey, "no id"),
+    "no type in the field": (TYPED, {"order_id": "o-1"}, InvalidEvent, "'kind' holds the event"),
+    "a type that is no text": (TYPED, {"kind": 1}, InvalidEvent, "'kind' holds the event"),
+    "no object": (PLAIN, [ORDER], InvalidEvent, "a JSON list"),
+    "two records": (BUCKET, {"Records": S3_PUT["Records"] * 2}, InvalidEvent, "of 2 records"),
+    "no record": (BUCKET, {"Records": []}, InvalidEvent, "of 0 records"),
+    "no records": (BUCKET, {}, InvalidEvent, "of S3"),
+    "another service": (BUCKET, s3_record(eventSource="aws:sns"), InvalidEvent, "eventSource"),
+    "another version": (BUCKET, s3_record(eventVersion="3.0"), InvalidEvent, "eventVersion"),
+    "no sequencer": (BUCKET, stored(sequencer=None), NoKey, "has no sequencer"),
+    "a sequencer of text": (BUCKET, stored(sequencer="a/b"), NoKey, "has no sequencer"),
+    "a version with a slash": (BUCKET, stored(versionId="a/b"), NoKey, "has a slash"),
+    "no key of UTF-8": (BUCKET, stored("%ff"), InvalidEvent, "not UTF-8"),
+    "a key over the limit": (BUCKET, stored("x" * 1025), TooLarge, "1024 bytes"),
+    "an empty key": (BUCKET, stored(""), NoKey, "is empty"),
+    "a schedule's keyword": (
+        NIGHTLY,
+        changed(SCHEDULED, id="<aws.scheduler.scheduled-time>"),
+        NoKey,
+        "the id of a scheduled event is its time",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "event", "error", "text"), BAD.values(), ids=BAD)
+def test_a_bad_envelope_is_refused_with_its_reason(
+    source: Source, event: Any, error: type[OnceError], text: str
+) -> None:
+    with pytest.raises(error, match=text) as caught:
+        read(source, event)
+    assert type(caught.value) is error
+
+
+def test_a_test_message_of_s3_is_no_event() -> None:
+    with pytest.raises(NoEvent):
+        read(BUCKET, S3_TEST)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *(BRIDGE, BUCKET, TOPIC_EVENTS, TOPIC_JSON, PLAIN, TYPED, NIGHTLY),
+        Source.event_bridge("a", bus="orders", envelope_id=True),
+        Source.json(type="a", senders=("arn:aws:iam::123456789012:role/sender",)),
+    ],
+    ids=Source.to_text,
+)
+def test_a_source_that_is_written_is_read_back(source: Source) -> None:
+    assert Source.from_text(source.to_text()) == source

@@ -1,0 +1,75 @@
+"""A small registry with FIFO and fair queues, synthesized: what the shop's lines do not have."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from once.cdk import ConsumerProps, TableProps
+from once.cdk.packaging import _wheels as wheels_module
+from once.cdk.packaging import function_package as package_module
+from stacks.assembly import assemble
+from tests.stacks.cloud import Cloud, new_app
+
+SEATS = TableProps("seats", "seat")
+BOOKING = ConsumerProps(
+    "booking",
+    external=("seat.asked",),
+    tables=(SEATS,),
+    publishes=("seat.taken", "seat.priced", "seat.counted"),
+)
+PLAN = ConsumerProps(
+    "plan", events=("seat.taken",), tables=(SEATS,), fifo=True, ordered_by="show.id"
+)
+GATE = ConsumerProps(
+    "gate",
+    external=("gate.moved",),
+    tables=(SEATS,),
+    fifo=True,
+    ordered_by="gate",
+    blocks_group=True,
+)
+PRICES = ConsumerProps(
+    "prices", events=("seat.priced",), tables=(SEATS,), batch_size=1, fair_by="tenant_id"
+)
+ARCHIVE = ConsumerProps(
+    "archive", events=("seat.taken", "seat.counted"), external=("gate.moved",), tables=(SEATS,)
+)
+LINES = (BOOKING, PLAN, GATE, PRICES, ARCHIVE)
+
+_HANDLER = """from once import Consumer
+
+consumer = Consumer({name!r})
+"""
+_HANDLES = """
+
+@consumer.handles({event!r}, dict)
+def handle_{number}(event, tx): ...
+"""
+
+
+def write_handlers(folder: Path) -> None:
+    """Write a handler for each type of each line."""
+    for line in LINES:
+        (folder / line.name).mkdir(parents=True)
+        text = _HANDLER.format(name=line.name) + "".join(
+            _HANDLES.format(event=event, number=number)
+            for number, event in enumerate(line.event_types)
+        )
+        (folder / line.name / "handler.py").write_text(text)
+
+
+@contextmanager
+def booking_office(folder: Path, *, local: bool = False) -> Iterator[Cloud]:
+    """Synthesize the registry without installing wheels."""
+    write_handlers(folder / "functions")
+    (folder / "deployed.json").write_text("{}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(package_module, "STAGED", folder / "build")
+        patch.setattr(wheels_module, "SITES", folder / "site")
+        patch.setattr(wheels_module, "_fill", lambda site, *_: (site / "six.py").touch())
+        app = new_app(folder / "out", local=local, email_sender="office@theatre.de")
+        assemble(app, LINES, folder / "functions", folder / "deployed.json")
+        app.synth()
+        yield Cloud(folder / "out", local)

@@ -1,0 +1,219 @@
+"""FIFO and fair queues in the templates: queues, topics, mappings, rights, alarms and settings."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from once.cdk.monitoring.alarms import WAIT_ALARM_SECONDS
+from once.ops.aws.deployment import Deployment
+from once.schema import RELAY, UNROUTED, Limits, StackOutput
+from once.settings import RelaySettings, Settings, SweepSettings
+from tests.stacks.booking_office import booking_office
+from tests.stacks.cloud import Cloud, Json, environment, flat, statements
+from tests.stacks.test_stack_outputs import outputs_of
+
+FIFO_QUEUES = [(name, part) for name in ("plan", "gate") for part in ("Queue", "DeadLetters")]
+TOPICS = ("Ingress", "Events", "OrderedIngress", "OrderedEvents")
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    with booking_office(tmp_path_factory.mktemp("office")) as cloud:
+        yield cloud
+
+
+@pytest.mark.parametrize(("name", "part"), FIFO_QUEUES)
+def test_the_queues_of_a_fifo_consumer_have_high_throughput(
+    office: Cloud, name: str, part: str
+) -> None:
+    queue = office.of(name, part)
+    suffix = "-dead-letters.fifo" if part == "DeadLetters" else ".fifo"
+    assert queue["QueueName"] == f"once-{name}{suffix}"
+    assert queue["FifoQueue"] is True
+    assert queue.get("ContentBasedDeduplication", False) is False
+    assert queue["DeduplicationScope"] == "messageGroup"
+    assert queue["FifoThroughputLimit"] == "perMessageGroupId"
+
+
+def test_only_queues_of_fifo_consumers_are_fifo_and_they_have_no_isolation(office: Cloud) -> None:
+    fifo = [q["QueueName"] for q in office.every("AWS::SQS::Queue").values() if "FifoQueue" in q]
+    assert sorted(fifo) == [
+        *("once-gate-dead-letters.fifo", "once-gate.fifo"),
+        *("once-plan-dead-letters.fifo", "once-plan.fifo"),
+    ]
+    every = {queue["QueueName"] for queue in office.every("AWS::SQS::Queue").values()}
+    assert "once-archive-isolation" in every
+    assert not {"once-gate-isolation", "once-plan-isolation"} & every
+
+
+@pytest.mark.parametrize(("name", "most"), [("plan", 6), ("gate", Limits.MAX_RECEIVE_COUNT)])
+def test_a_message_of_a_blocking_consumer_is_received_as_often_as_sqs_allows(
+    office: Cloud, name: str, most: int
+) -> None:
+    policy = office.of(name, "Queue")["RedrivePolicy"]
+    assert policy == {
+        "deadLetterTargetArn": office.arn(name, "DeadLetters"),
+        "maxReceiveCount": most,
+    }
+    sources = office.of(name, "DeadLetters")["RedriveAllowPolicy"]["sourceQueueArns"]
+    assert [flat(arn).rpartition(":")[2] for arn in sources] == [f"once-{name}.fifo"]
+    settings = Settings.from_env(environment(office, name))
+    assert settings.max_receive_count == most - 1
+    assert settings.blocks_group is (name == "gate")
+    assert settings.isolation_queue_url is None
+
+
+def test_a_mapping_of_a_fifo_queue_has_no_window(office: Cloud) -> None:
+    mapping = office.of("plan", "Mapping")
+    assert mapping["BatchSize"] == 10
+    assert "MaximumBatchingWindowInSeconds" not in mapping
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+@pytest.mark.parametrize("topic", TOPICS[2:])
+def test_fifo_topics_take_the_publishers_deduplication_ids(office: Cloud, topic: str) -> None:
+    made = office.of(topic)
+    assert made["FifoTopic"] is True
+    assert made["TopicName"].endswith(".fifo")
+    assert made.get("ContentBasedDeduplication", False) is False
+    assert made["FifoThroughputScope"] == "MessageGroup"
+    assert made["KmsMasterKeyId"] == office.of("Ingress")["KmsMasterKeyId"]
+    assert office.resource(topic)["UpdateReplacePolicy"] == "Retain"
+
+
+ROUTES: dict[str, dict[str, list[str]]] = {
+    "booking": {"Ingress": ["seat.asked"]},
+    "plan": {"OrderedEvents": ["seat.taken"]},
+    "gate": {"OrderedIngress": ["gate.moved"]},
+    "prices": {"Events": ["seat.priced"]},
+    "archive": {
+        "Events": ["seat.counted"],
+        "OrderedEvents": ["seat.taken"],
+        "OrderedIngress": ["gate.moved"],
+    },
+}
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_each_queue_subscribes_to_the_topic_of_each_type(office: Cloud, name: str) -> None:
+    found = office.subscriptions(name, "Queue")
+    selected = {topic: one["FilterPolicy"]["type"] for topic, one in found.items()}
+    assert selected == {office.id_of(topic): types for topic, types in ROUTES[name].items()}
+    assert all(one["RawMessageDelivery"] for one in found.values())
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_undelivered_events_go_to_a_queue_of_the_subscribers_kind(office: Cloud, name: str) -> None:
+    # SNS: "must use a FIFO queue as DLQ for a FIFO Subscription to a FIFO Topic".
+    kept = (name, "DeadLetters") if name in {"plan", "gate"} else (UNROUTED, "Queue")
+    for subscription in office.subscriptions(name, "Queue").values():
+        assert subscription["RedrivePolicy"] == {"deadLetterTargetArn": office.arn(*kept)}
+
+
+def test_the_sweep_tells_the_fifo_topics_from_the_others(office: Cloud) -> None:
+    settings = SweepSettings.from_env(environment(office, UNROUTED))
+    assert settings.routes == {
+        office.text("Ingress"): ("seat.asked",),
+        office.text("OrderedIngress"): ("gate.moved",),
+        office.text("Events"): ("seat.counted", "seat.priced"),
+        office.text("OrderedEvents"): ("seat.taken",),
+    }
+    sweep = office.subscriptions(UNROUTED, "Sweep")
+    assert sweep.keys() == {office.id_of(topic) for topic in TOPICS}
+    assert "FilterPolicy" not in sweep[office.id_of("OrderedIngress")]
+    others = {"type": [{"anything-but": ["seat.taken"]}]}
+    assert sweep[office.id_of("OrderedEvents")]["FilterPolicy"] == others
+
+
+def test_the_relay_publishes_to_both_topics_of_consumers_and_nobody_else_does(
+    office: Cloud,
+) -> None:
+    settings = RelaySettings.from_env(environment(office, RELAY))
+    assert settings.topic_arn == office.text("Events")
+    assert settings.ordered_topic_arn == office.text("OrderedEvents")
+    assert settings.ordered_types == ("seat.taken",)
+    assert settings.groups == {"seat.taken": "show.id", "seat.priced": "tenant_id"}
+    [publish] = [s for s in statements(office, RELAY) if s["Sid"] == "Publish"]
+    assert publish["Resource"] == [office.ref("Events"), office.ref("OrderedEvents")]
+    for topic in TOPICS:
+        policy = office.of(topic, "Policy")["PolicyDocument"]["Statement"]
+        denied = [s for s in policy if s["Sid"] == "OnlyTheRelayPublishes"]
+        assert [s["Resource"] for s in denied] == [office.ref(topic)] * topic.endswith("Events")
+
+
+def test_a_publisher_knows_the_groups_of_its_own_types(office: Cloud) -> None:
+    settings = Settings.from_env(environment(office, "booking"))
+    assert settings.groups == {"seat.taken": "show.id", "seat.priced": "tenant_id"}
+    assert settings.ordered_types == ("seat.taken",)
+    assert Settings.from_env(environment(office, "plan")).groups == {}
+
+
+def test_operators_may_publish_to_both_topics_of_producers(office: Cloud) -> None:
+    [policy] = [
+        each
+        for each in office.every("AWS::IAM::ManagedPolicy").values()
+        if "PublishUnrouted" in str(each)
+    ]
+    [publish] = [s for s in policy["PolicyDocument"]["Statement"] if s["Sid"] == "PublishUnrouted"]
+    assert publish["Resource"] == [office.ref("Ingress"), office.ref("OrderedIngress")]
+
+
+def test_the_command_line_finds_topics_and_groups_in_the_outputs(office: Cloud) -> None:
+    queues = office.every("AWS::SQS::Queue").items()
+    names = {f"<{key}>": queue["QueueName"] for key, queue in queues}
+    outputs = {key: names.get(value, value) for key, value in outputs_of(office).items()}
+    found = Deployment.of("once", outputs)
+    assert found.ordered_ingress_topic_arn == office.text("OrderedIngress")
+    assert StackOutput.ORDERED_EVENTS_TOPIC in office.service["Outputs"]
+    assert found.group_field("gate.moved") == "gate"
+    assert found.group_field("seat.priced") == "tenant_id"
+    assert found.group_field("seat.counted") is None
+    assert found.is_ordered("gate.moved")
+    assert not found.is_ordered("seat.asked")
+
+
+def alarms_of(cloud: Cloud, name: str) -> dict[str, Json]:
+    return {
+        alarm["AlarmDescription"].rpartition("#")[2]: alarm
+        for alarm in cloud.every("AWS::CloudWatch::Alarm").values()
+        if alarm["AlarmDescription"].startswith(f"once-{name}:")
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "owner", "metric"),
+    [
+        ("blocked-message-group", "gate", "ApproximateAgeOfOldestMessage"),
+        ("quiet-groups-wait", "prices", "ApproximateAgeOfOldestMessageInQuietGroups"),
+    ],
+)
+def test_an_alarm_tells_of_groups_that_wait(
+    office: Cloud, entry: str, owner: str, metric: str
+) -> None:
+    assert [name for name in ROUTES if entry in alarms_of(office, name)] == [owner]
+    alarm = alarms_of(office, owner)[entry]
+    assert alarm["MetricName"] == metric
+    assert (alarm["Namespace"], alarm["Statistic"]) == ("AWS/SQS", "Maximum")
+    [dimension] = alarm["Dimensions"]
+    queue = {"Fn::GetAtt": [office.id_of(owner, "Queue"), "QueueName"]}
+    assert dimension == {"Name": "QueueName", "Value": queue}
+    assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (WAIT_ALARM_SECONDS, 1)
+
+
+@pytest.mark.parametrize(
+    ("metric", "shown"),
+    [
+        ("ApproximateNumberOfNoisyGroups", 1),
+        ("ApproximateNumberOfMessagesVisibleInQuietGroups", 1),
+        ("ApproximateAgeOfOldestMessageInQuietGroups", 1),
+        ("ApproximateNumberOfGroupsWithInflightMessages", 2),
+    ],
+)
+def test_the_dashboard_shows_the_groups_of_fair_and_fifo_queues(
+    office: Cloud, metric: str, shown: int
+) -> None:
+    [dashboard] = office.every("AWS::CloudWatch::Dashboard").values()
+    parts: Any = dashboard["DashboardBody"]["Fn::Join"][1]
+    body = "".join(part if isinstance(part, str) else flat(part) for part in parts)
+    assert body.count(f'"{metric}"') == shown

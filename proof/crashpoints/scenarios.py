@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from once.schema import RELAY
-from proof.shop.run import Replay, RunResult, run_replay
+from proof.item_dedup.search import NO_TRAFFIC
+from proof.replays import repeat
+from proof.shop.run import Replay, RunResult
 from proof.shop.traffic import Order, Traffic
 from proof.world.faults import Fault
 from proof.world.plan import Action, PlatformFault
@@ -18,7 +20,8 @@ _BACKOFF = "once.failures.visibility_backoff.Backoff.apply"
 _REDRIVE = "once.ops.dead_letters.redrive.Redriver._sent"
 _HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 
-_COMMIT = "once.commit.committer.Committer.commit dynamodb.TransactWriteItems"
+_COMMIT = "once.commit._record_store.RecordStore.send dynamodb.TransactWriteItems"
+_WRITE_ITEM = "once.commit._item_store.ItemStore.send"
 _CHARGE = f"{_CHARGE_FUNCTION} payments.POST /v1/payment_intents"
 _EMAIL = f"{_MAIL_FUNCTION} email.SendEmail"
 _STREAM = f"{PlatformFault.DROPPED} {RELAY}"
@@ -35,6 +38,7 @@ class Scenario:
         reaches: functions of the real code that run at one of its calls.
         seed: of the schedule.
         in_pairs: whether pairs of faults are tried as well.
+        item_group_size: for the consumer with item dedup in place of the shop; see `Replay`.
     """
 
     name: str
@@ -43,10 +47,12 @@ class Scenario:
     reaches: tuple[str, ...] = ()
     seed: int = 1
     in_pairs: bool = True
+    item_group_size: int = 0
 
     def run(self, points: Iterable[Action] = ()) -> RunResult:
         """Run the scenario with further faults."""
-        return run_replay(Replay(self.seed, self.traffic, (*self.actions, *points)))
+        actions = (*self.actions, *points)
+        return repeat(Replay(self.seed, self.traffic, actions, self.item_group_size))
 
 
 def _one(**changed: Any) -> Traffic:
@@ -145,5 +151,19 @@ SCENARIOS = (
             "once.ops.dedup_records.outbox_scan.scan_outboxes",
             "once.ops.outbox.republish.with_retries.<locals>.publish",
         ),
+    ),
+    Scenario(
+        "records on items, each message alone",
+        NO_TRAFFIC,
+        reaches=(_WRITE_ITEM,),
+        in_pairs=False,
+        item_group_size=1,
+    ),
+    Scenario(
+        "records on items, in groups",
+        NO_TRAFFIC,
+        reaches=(_WRITE_ITEM,),
+        in_pairs=False,
+        item_group_size=10,
     ),
 )

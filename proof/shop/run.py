@@ -28,11 +28,16 @@ _AFTER_EXPIRY = 46 * 24 * 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The input of a run: the seed of its schedule, its traffic and its faults."""
+    """The input of a run: the seed of its schedule, its traffic and its faults.
+
+    `item_group_size` is 0 for the shop, and otherwise the group size of the consumer with item
+    dedup, which has messages of its own; see `proof.replays`.
+    """
 
     seed: int
     traffic: Traffic
     actions: tuple[Action, ...] = ()
+    item_group_size: int = 0
 
     @classmethod
     def read(cls, file: Path) -> "Replay":
@@ -45,7 +50,8 @@ class Replay:
         try:
             content: dict[str, Any] = json.loads(file.read_text())
             actions = tuple(Action(**action) for action in content["actions"])
-            return cls(content["seed"], Traffic.read(content["traffic"]), actions)
+            traffic = Traffic.read(content["traffic"])
+            return cls(content["seed"], traffic, actions, content.get("item_group_size", 0))
         except (KeyError, TypeError) as error:
             raise ValueError(
                 f"{file} holds no run ({error!r}): give a file that `make sim` or "
@@ -102,17 +108,22 @@ def run(draw: Draw, traffic: Traffic, seed: int) -> RunResult:
         seed: of the schedule.
     """
     reached: list[InjectionPoint] = []
-
-    def recorded(point: InjectionPoint) -> Action | None:
-        if not any(isinstance(kind, PlatformFault) for kind in point.possible):
-            reached.append(point)
-        return draw(point)
-
-    plan = Plan(recorded)
+    plan = Plan(recorded(draw, reached))
     one = _Run(plan, traffic, seed)
     violation = one.violation()
     replay = Replay(seed, traffic, tuple(plan.actions))
     return RunResult(replay, violation, plan.fired, one.world.log, reached)
+
+
+def recorded(draw: Draw, reached: list[InjectionPoint]) -> Draw:
+    """Return a draw that also appends each call at which a fault could be injected."""
+
+    def drawn(point: InjectionPoint) -> Action | None:
+        if not any(isinstance(kind, PlatformFault) for kind in point.possible):
+            reached.append(point)
+        return draw(point)
+
+    return drawn
 
 
 class _Run:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from proof.explore import broken
 from proof.explore.campaign import Campaign, explore_part, parts
+from proof.item_dedup.search import item_mutant_caught, run_item_seed
 from proof.mutants import MUTANTS
+from proof.mutants.items import ITEM_MUTANTS
 from proof.shop.run import RunResult, run
 from proof.shop.traffic import drawn
 from proof.workers import workers
@@ -72,8 +74,14 @@ def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Ev
     with workers(processes) as pool:
         scopes = [pool.submit(explore_part, part) for part in parts()]
         in_scopes = {name: pool.submit(broken.caught, name) for name in broken.CAUGHT_IN}
-        chunks = [pool.submit(run_seeds, chunk) for chunk in _chunks(seeds)]
+        chunks = [
+            pool.submit(run_seeds, chunk, one) for chunk in _chunks(seeds) for one in (False, True)
+        ]
         by_seeds = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in MUTANTS}
+        by_seeds |= {
+            f"{name}, on items": pool.submit(item_mutant_caught, name, MUTANT_SEEDS)
+            for name in ITEM_MUTANTS
+        }
         every: list[Future[Any]] = [*scopes, *in_scopes.values(), *chunks, *by_seeds.values()]
         for part in every:
             part.add_done_callback(lambda _: advance(1))
@@ -88,7 +96,8 @@ def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Ev
 
 def count_parts(seeds: range) -> int:
     """Return the number of parts of the work: scopes, chunks of seeds, and broken protocols."""
-    return len(parts()) + len(broken.CAUGHT_IN) + len(_chunks(seeds)) + len(MUTANTS)
+    mutants = len(broken.CAUGHT_IN) + len(MUTANTS) + len(ITEM_MUTANTS)
+    return len(parts()) + mutants + 2 * len(_chunks(seeds))
 
 
 def _chunks(seeds: range) -> list[range]:
@@ -101,10 +110,10 @@ def run_seed(seed: int) -> RunResult:
     return run(chance(seed, rate, _PLATFORM_RATE), drawn(seed), seed)
 
 
-def run_seeds(seeds: range) -> SeedFigures:
-    """Run seeds, one after the other."""
+def run_seeds(seeds: range, on_items: bool = False) -> SeedFigures:
+    """Run seeds of the shop, or of the consumer with item dedup, one after the other."""
     figures = SeedFigures()
-    for result in map(run_seed, seeds):
+    for result in map(run_item_seed if on_items else run_seed, seeds):
         violations = [result] if result.violation else []
         figures.add(SeedFigures(1, len(result.log), result.fired, violations))
     return figures

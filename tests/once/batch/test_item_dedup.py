@@ -20,7 +20,7 @@ from tests.once.item_orders import (
     orders,
     running,
 )
-from tests.once.support import calls, facts, reasons
+from tests.once.support import Log, calls, facts, reasons
 
 PLACED, CAPTURED = "once#orders#placed", "once#orders#captured"
 ALONE, GROUPED = "alone", "grouped"
@@ -205,6 +205,18 @@ def test_a_handler_with_another_effect_than_the_one_write_is_quarantined(wrong: 
 def test_a_key_that_is_no_text_is_quarantined(shop: Orders, key: Any, reason: str) -> None:
     assert shop.run(event("placed", key), event("placed", "o-2")) == []
     assert reasons(shop.aws) == [reason]
+
+
+def test_no_part_of_a_message_is_logged(shop: Orders) -> None:
+    log = Log(shop.aws)
+    shop.run(event("placed", "S3CRET"), event("captured", "S3CRET", amount=1))
+    shop.run(event("placed", "S3CRET", price=2), event("captured", "S3CRET", amount=2))
+    shop.run(event("placed", unicodedata.normalize("NFD", "S3CRÉT")), receive_count=2)
+    shop.aws.put("orders", {"order_id": "S3CRET-2"})
+    shop.run(event("placed", "S3CRET-2"))
+    assert sorted(reasons(shop.aws)) == ["invalid-write"] * 2 + ["key-conflict"] * 2
+    assert "quarantined" in log.text()
+    assert "S3CR" not in log.text()
 
 
 def test_mistakes_are_found_when_the_function_is_loaded() -> None:

@@ -11,7 +11,7 @@ import typer
 from demo.console import console, print_failure, step
 from demo.deployed_shop import deploy_service
 from demo.payment_sandbox import PaymentSandbox, payment_sandbox
-from demo.scenarios import change, hostile
+from demo.scenarios import change, fifo, hostile
 from demo.scenarios.faults import faults
 from demo.scenarios.outage import outage
 from emulator.child_processes import ProcessFailed
@@ -36,6 +36,8 @@ class Scenario(StrEnum):
     """Poison, bombs, forgeries and fatal messages ahead of healthy ones."""
     CHANGE = "change"
     """A rename, a faulty version and a removed consumer under traffic."""
+    FIFO = "fifo"
+    """Two FIFO consumers, one behind the other, with failing messages and killed functions."""
 
 
 _FUNCTIONS: dict[Scenario, ScenarioFunction] = {
@@ -43,8 +45,9 @@ _FUNCTIONS: dict[Scenario, ScenarioFunction] = {
     Scenario.OUTAGE: outage,
     Scenario.HOSTILE: hostile.hostile,
     Scenario.CHANGE: change.change,
+    Scenario.FIFO: fifo.fifo,
 }
-_APPS = {Scenario.HOSTILE: hostile.APP, Scenario.CHANGE: change.APP}
+_APPS = {Scenario.HOSTILE: hostile.APP, Scenario.CHANGE: change.APP, Scenario.FIFO: fifo.APP}
 """The CDK apps of scenarios that deploy more than the shop."""
 
 

@@ -13,6 +13,7 @@ from tempfile import mkdtemp
 from emulator.child_processes import run
 from emulator.connection import Connection
 from emulator.embedded_aws import ROOT
+from emulator.fifo_topics import mark_fifo_topics
 
 TIMEOUT_SECONDS = 600.0
 _KEEP_ZIP_SECONDS = 24 * 60 * 60.0
@@ -76,6 +77,7 @@ def deploy(
     arguments += [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
     arguments += ["--app", app] if app else []
     _cdk(aws, folder, cwd, "deploy", *arguments, report=report)
+    mark_fifo_topics(aws)
     stacks: Outputs = json.loads(outputs.read_text())
     return stacks
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from once.handlers.transaction import Transaction
     from once.intake.s3_notification import S3Object
     from once.source import Source
+    from once.workflows.declaration import durable_function, state_machine
 
 __all__ = [
     "Call",
@@ -31,6 +32,8 @@ __all__ = [
     "S3Object",
     "Source",
     "Transaction",
+    "durable_function",
+    "state_machine",
 ]
 
 _HOME = {
@@ -47,6 +50,8 @@ _HOME = {
     "S3Object": "once.intake.s3_notification",
     "Source": "once.source",
     "Transaction": "once.handlers.transaction",
+    "durable_function": "once.workflows.declaration",
+    "state_machine": "once.workflows.declaration",
 }
 
 

@@ -51,7 +51,9 @@ def compose(
     committer = Committer(dynamodb, settings, clock)
     breaker = CircuitBreaker(settings, clock)
     backoff = Backoff(sqs, settings, logger, breaker)
-    failures = FailureHandler(Quarantine(sqs, settings), backoff, logger)
+    failures = FailureHandler(
+        Quarantine(sqs, settings), backoff, logger, blocks_group=settings.blocks_group
+    )
     runner = HandlerRunner(settings, ItemReader(dynamodb).read, rejections, completions)
     ledger = EffectLedger(
         dynamodb, settings.dedup_table, clock, logger, settings.lease_margin_seconds

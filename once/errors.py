@@ -11,7 +11,7 @@ OnceError
 │   ├── UntrustedSource         its source may not publish this event type
 │   ├── InvalidData             the handler's model refuses the data
 │   ├── NoKey                   no stable business identity
-│   ├── KeyConflict             an event with other content was committed under the key
+│   ├── KeyConflict             an event or a request with other content has the key
 │   ├── TooLarge                over a limit of ours or of AWS
 │   ├── InvalidWrite            a write that DynamoDB can never accept
 │   ├── UnhandledRefusal        a refusal that no `@consumer.rejects` answers
@@ -124,7 +124,7 @@ class NoKey(PermanentError):
 
 
 class KeyConflict(PermanentError):
-    """Another event, with other content, was committed under this key."""
+    """Another event, or another request of an effect, with other content has this key."""
 
     reason = Reason.KEY_CONFLICT
 

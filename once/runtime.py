@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import boto3
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 
-from once.schema import Metric
+from once.metrics_log import MetricsLog
 from once.sdk import SDK, sqs_client
 from once.settings import Settings
 
@@ -27,7 +27,7 @@ class Runtime:
     logger: Logger
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
-    metrics: Metrics = field(default_factory=lambda: Metrics(namespace=Metric.NAMESPACE))
+    metrics: MetricsLog = field(default_factory=MetricsLog)
 
     @classmethod
     def of(cls, settings: Settings, *, region: str | None = None) -> "Runtime":

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 # Timeouts are short: a call that hangs uses up the time of the whole batch, and the record of an
-# unanswered commit is looked up. With its one retry, a call ends within the time margin.
+# unanswered commit is looked up. With its one retry, a call ends within the time margin. The SDK
+# would build its own User-Agent twice for each request, which takes as long as signing it.
 SDK = Config(
+    user_agent=f"Boto3/{boto3.__version__} lib/once",
     connect_timeout=1,
     read_timeout=1,
     retries={"mode": "standard", "total_max_attempts": 2},

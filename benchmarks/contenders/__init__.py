@@ -5,6 +5,7 @@ from benchmarks.contenders.library import once
 from benchmarks.contenders.plain import claim_then_put, put
 from benchmarks.contenders.powertools import idempotent_then_put
 from benchmarks.deployed.raw import Raw
+from once.sdk import SDK
 from once.settings import Dedup
 
 __all__ = [
@@ -39,19 +40,21 @@ CONTENDERS = (
     Contender(POWERTOOLS, idempotent_then_put, requests=3),
     Contender(RAW, _raw, requests=1),
     Contender(RAW_DEFAULT, _raw, requests=1, config=None),
-    Contender(UNGROUPED, once(group_size=1), requests=1),
-    Contender(GROUPED, once(group_size=GROUP), requests=1 / GROUP, groups=True),
+    Contender(UNGROUPED, once(group_size=1), requests=1, config=SDK),
+    Contender(GROUPED, once(group_size=GROUP), requests=1 / GROUP, groups=True, config=SDK),
     Contender(
         GROUPED_THREADS,
         once(group_size=GROUP, commit_threads=THREADS),
         requests=1 / GROUP,
         groups=True,
+        config=SDK,
     ),
-    Contender(ITEM, once(group_size=1, dedup=Dedup.ITEM), requests=1),
+    Contender(ITEM, once(group_size=1, dedup=Dedup.ITEM), requests=1, config=SDK),
     Contender(
         ITEM_GROUPED,
         once(group_size=GROUP, dedup=Dedup.ITEM),
         requests=1 / GROUP,
         groups=True,
+        config=SDK,
     ),
 )

@@ -17,6 +17,9 @@ NAME = "bench"
 Handle = Callable[[Event, FakeContext], Any]
 """A Lambda function; it answers with `batchItemFailures`."""
 
+BOTO3 = SDK.merge(Config(user_agent=None))
+"""The library's client settings, with the User-Agent that the SDK builds for each request."""
+
 Connect = Callable[[str], Any]
 """Makes a client of the named service."""
 
@@ -39,7 +42,7 @@ class Contender:
     requests: float
     exactly_once: bool = True
     groups: bool = False
-    config: Config | None = SDK
+    config: Config | None = BOTO3
 
 
 def settings(**more: Any) -> Settings:

@@ -7,8 +7,11 @@
        └──────────┘  its commit did not take place, and its handler must run again
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from once.batch._metrics import BatchMetrics
 from once.commit.request import CommitRequest
@@ -26,8 +29,7 @@ class Waiting:
     """The message's handler has not run yet, or must run again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Struct, frozen=True):
     """The message has a request to commit.
 
     `outdated`: another message has changed an item that the handler read.
@@ -37,8 +39,7 @@ class Ready:
     outdated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """The message has a result. If it is an error, the failure handler has not run yet."""
 
     result: MessageResult
@@ -66,6 +67,7 @@ class MessageState:
         effect: its attempt at an effect, if it has begun one.
         attempts: commits that failed by contention, since the handler or the effect made progress.
         max_group_size: largest group this message may still join, itself included.
+        is_behind: whether it waits for another message of its FIFO group; see `mark_followers`.
     """
 
     delivery: Delivery
@@ -76,6 +78,7 @@ class MessageState:
     effect: EffectAttempt | None = None
     attempts: int = 0
     max_group_size: int = Limits.TRANSACTION_ACTIONS
+    is_behind: bool = False
 
     @property
     def event(self) -> DecodedEvent:
@@ -95,6 +98,25 @@ class MessageState:
         return isinstance(decoded, DecodedEvent) and not isinstance(decoded.data, InvalidData)
 
     @property
+    def must_not_run(self) -> bool:
+        """Whether its receives are used up. Those of a message that waited were no attempts."""
+        return self.delivery.is_spent and not self.is_behind and not self.is_decided
+
+    @property
     def is_decided(self) -> bool:
         """Whether its dedup record decides already: neither a handler nor an effect will run."""
         return self.known is not None and self.known.outcome is not CommitOutcome.PENDING
+
+
+def mark_followers(messages: Iterable[MessageState]) -> None:
+    """Mark the messages of FIFO groups that wait for an earlier one of the batch.
+
+    In earlier deliveries they waited as well: a later message runs after the one before it has
+    committed, which then is decided here, or has left the queue.
+    """
+    groups: set[str] = set()
+    for message in messages:
+        group = message.delivery.ordered_group
+        if group is not None and not message.is_decided:
+            message.is_behind = group in groups
+            groups.add(group)

@@ -1,20 +1,17 @@
-"""Batch metrics: the figures of one invocation as log lines in CloudWatch's embedded format."""
+"""Batch metrics: the figures of one invocation, as one log line."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from aws_lambda_powertools.metrics import MetricUnit
-
 from once.commit.result import COMMITTED, CommitOutcome, CommitResult
 from once.disposition import Disposition
 from once.errors import EffectUnknown, OnceError, Suspended
+from once.metrics_log import MetricsLog
 from once.schema import DeadLetter, Metric
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools import Metrics
-
     from once.disposition import MessageResult
     from once.intake.reader import Delivery
 
@@ -44,55 +41,67 @@ class BatchMetrics:
     """Collects the figures of one invocation; `report` prints them.
 
     Attributes:
-        metrics: prints the figures. Its dimension `service` is the function's name.
+        log: prints the figures.
         clock: the time, in seconds since the epoch.
         answers: the answers to all requests that commit.
     """
 
-    metrics: "Metrics"
+    log: MetricsLog
     clock: Callable[[], float]
     answers: list[GroupAnswer] = field(default_factory=list)
-    _effects: Counter[str] = field(default_factory=Counter, init=False)
+    _counts: Counter[str] = field(default_factory=Counter, init=False)
+    _ages: list[float] = field(default_factory=list, init=False)
 
     def effect_done(self) -> None:
         """Count an effect that has its outcome."""
-        self._effects[Metric.EFFECTS_DONE] += 1
+        self._counts[Metric.EFFECTS_DONE] += 1
 
     def effect_handed_back(self, *, clean: bool) -> None:
         """Count an effect that is left to a later delivery."""
-        self._effects[Metric.EFFECTS_NOT_DONE if clean else Metric.EFFECTS_UNANSWERED] += 1
+        self._counts[Metric.EFFECTS_NOT_DONE if clean else Metric.EFFECTS_UNANSWERED] += 1
 
     def effect_found(self, since: int) -> None:
         """Add the age of an effect that is pending since then, in milliseconds since the epoch."""
-        age = max(0.0, self.clock() - since / _MILLISECONDS)
-        self._add(Metric.PENDING_SECONDS, MetricUnit.Seconds, age)
+        self._ages.append(max(0.0, self.clock() - since / _MILLISECONDS))
 
     def report(self, finished: "Sequence[Settled]") -> None:
-        """Print the figures that are not zero.
+        """Print the dispositions of the messages, and the figures that are not zero.
 
         Args:
             finished: each message of the batch, with its result and its disposition.
         """
-        counts = Counter(_conflicts(self.answers)) + self._effects
-        counts.update(metric for message in finished for metric in _metrics_of(message))
-        for metric, number in counts.items():
-            self._add(metric, MetricUnit.Count, number)
-        commits = [answer for answer in self.answers if answer.results[0] == COMMITTED]
-        if commits:  # one value each: Powertools takes ten microseconds for every one
-            size = sum(len(answer.results) for answer in commits) / len(commits)
-            slowest = max(answer.seconds for answer in commits)
-            self._add(Metric.GROUP_SIZE, MetricUnit.Count, size)
-            self._add(Metric.COMMIT_MS, MetricUnit.Milliseconds, slowest * _MILLISECONDS)
-        if self.metrics.metric_set:
-            self.metrics.flush_metrics()
+        if not finished:
+            return
+        fates = Counter(disposition for _, _, disposition in finished)
+        figures = self._figures(finished, fates)
+        now = self.clock()
+        self.log.report(figures, now, level="INFO", message="batch", fates=fates)
         for reason, number in Counter(map(_reason, finished)).items():
             if reason is not None:
-                self.metrics.add_dimension("reason", reason)
-                self._add(Metric.QUARANTINED, MetricUnit.Count, number)
-                self.metrics.flush_metrics()
+                quarantined = {Metric.QUARANTINED: [number]}
+                self.log.report(quarantined, now, dimensions={"reason": reason})
 
-    def _add(self, metric: str, unit: MetricUnit, value: float) -> None:
-        self.metrics.add_metric(name=metric, unit=unit, value=value)
+    def _figures(
+        self, finished: "Sequence[Settled]", fates: Counter[Disposition]
+    ) -> dict[str, list[float]]:
+        counts = self._counts
+        counts.update(_conflicts(self.answers))
+        for disposition, number in fates.items():
+            if disposition is not Disposition.DUPLICATE:
+                counts[_BY_DISPOSITION[disposition]] = number
+        for message in finished:
+            if message[1] is not Disposition.COMMITTED:
+                counts.update(_further_metrics(message))
+        figures: dict[str, list[float]] = {metric: [n] for metric, n in counts.items()}
+        if self._ages:
+            figures[Metric.PENDING_SECONDS] = self._ages
+        commits = [answer for answer in self.answers if answer.results[0] == COMMITTED]
+        if commits:
+            size = sum(len(answer.results) for answer in commits) / len(commits)
+            slowest = max(answer.seconds for answer in commits)
+            figures[Metric.GROUP_SIZE] = [size]
+            figures[Metric.COMMIT_MS] = [slowest * _MILLISECONDS]
+        return figures
 
 
 def _conflicts(answers: Sequence[GroupAnswer]) -> Iterator[str]:
@@ -102,12 +111,11 @@ def _conflicts(answers: Sequence[GroupAnswer]) -> Iterator[str]:
                 yield Metric.CONFLICTS
 
 
-def _metrics_of(message: "Settled") -> Iterator[str]:
+def _further_metrics(message: "Settled") -> Iterator[str]:
+    """Yield the metrics that a disposition alone does not give."""
     delivery, result, disposition = message
     if disposition is Disposition.DUPLICATE:
         yield _origin(delivery)
-    else:
-        yield _BY_DISPOSITION[disposition]
     if isinstance(result, EffectUnknown):
         yield Metric.EFFECTS_UNKNOWN
     if isinstance(result, Suspended):

@@ -5,7 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import NamedTuple
 
-from once.batch._message_state import Ended, Finished, MessageState, Ready, Waiting
+from once.batch._message_state import (
+    Ended,
+    Finished,
+    MessageState,
+    Ready,
+    Waiting,
+    mark_followers,
+)
 from once.batch._metrics import BatchMetrics, GroupAnswer
 from once.batch._ready_queue import ReadyQueue
 from once.batch.group_size import GroupSize
@@ -71,6 +78,7 @@ class GroupCommitter:
         """Bring each message to its final state; return these states in the order of completion."""
         often = self._isolation.often_received(messages) if _came_often(messages) else []
         self._look_up(messages, often, deadline)
+        mark_followers(messages)
         finished = self._finish(self._isolate(often, deadline))
         queue = ReadyQueue([m for m in messages if not isinstance(m.phase, Finished)])
         while len(finished) < len(messages):
@@ -79,12 +87,14 @@ class GroupCommitter:
             finished += self._finish(going)
         return finished
 
-    def _finish(self, messages: Iterable[MessageState]) -> list[Finished]:
-        return [
+    def _finish(self, messages: Sequence[MessageState]) -> list[Finished]:
+        finished = [
             self._machine.finish(message, message.phase.result)
             for message in messages
             if isinstance(message.phase, Ended)
         ]
+        self._isolation.acknowledge_spent(messages)
+        return finished
 
     def _look_up(
         self, messages: Sequence[MessageState], often: Sequence[MessageState], deadline: Deadline
@@ -214,19 +224,23 @@ class GroupCommitter:
 def pack(members: Iterable[Member], size: int) -> list[Group]:
     """Return groups of at most `size`, each of which fits into one request."""
     groups: list[Group] = []
+    most = entries = total = 0
     for member in members:
-        if not groups or not _fits([*groups[-1], member], size):
+        message, request = member
+        most = min(most, message.max_group_size)
+        entries += len(request.entries)
+        total += request.size
+        if (
+            not groups
+            or len(groups[-1]) >= most
+            or entries > Limits.TRANSACTION_ACTIONS
+            or total > Limits.TRANSACTION_BYTES
+        ):
             groups.append([])
+            most = min(size, message.max_group_size)
+            entries, total = len(request.entries), request.size
         groups[-1].append(member)
     return groups
-
-
-def _fits(group: Group, size: int) -> bool:
-    return (
-        len(group) <= min(size, *(message.max_group_size for message, _ in group))
-        and sum(len(request.entries) for _, request in group) <= Limits.TRANSACTION_ACTIONS
-        and sum(request.size for _, request in group) <= Limits.TRANSACTION_BYTES
-    )
 
 
 def _pause(going: Sequence[MessageState], deadline: Deadline) -> bool:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.batch._message_state import MessageState
+from once.batch._message_state import Finished, MessageState
 from once.commit.result import DUPLICATE
 from once.deadline import Deadline
+from once.disposition import Disposition
 from once.error_text import summary_of
 from once.failures.quarantine import first_seen, lineage, text, whole
 from once.intake.original_message import OriginalMessage
@@ -118,6 +119,21 @@ class Isolation:
             self.acknowledge(sent, deadline)
             moved += sent
         return moved
+
+    def acknowledge_spent(self, messages: Sequence[MessageState]) -> None:
+        """Delete the quarantined messages of FIFO groups whose receives are used up.
+
+        The next message of the group runs in this invocation, and may end the function before it
+        answers. SQS would then deliver the quarantined message in front of it again.
+        """
+        for message in messages:
+            if (
+                isinstance(message.phase, Finished)
+                and message.phase.disposition is Disposition.QUARANTINED
+                and message.delivery.ordered_group is not None
+                and message.must_not_run
+            ):
+                self.acknowledge([message], message.deadline)
 
     def acknowledge(self, messages: Sequence[MessageState], deadline: Deadline) -> None:
         """Delete settled messages now: the function may end before it answers."""

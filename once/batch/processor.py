@@ -1,6 +1,5 @@
 """Batch processor: one Lambda invocation, from its records to the partial batch answer."""
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
@@ -41,8 +40,6 @@ class BatchProcessor:
             for record in SQSEvent(event).records
         ]
         finished = self._groups.settle(messages, deadline, metrics)
-        counts = Counter(message.disposition for message in finished)
-        runtime.logger.info("batch", extra={"fates": dict(counts)})
         metrics.report(finished)
         return {
             "batchItemFailures": [

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from once.cdk.tables import DedupTable, RetainedTable
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
+    from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps
 
 __all__ = [
     "ConsumerProps",
@@ -48,6 +49,7 @@ __all__ = [
     "DedupTable",
     "DeployedNames",
     "DeploymentConfig",
+    "DurableFunctionProps",
     "IdempotentConsumer",
     "OperatorLog",
     "OperatorPolicies",
@@ -58,6 +60,7 @@ __all__ = [
     "Rollout",
     "Source",
     "StackOutput",
+    "StateMachineProps",
     "SynthError",
     "TableProps",
     "Topics",
@@ -84,6 +87,7 @@ _MODULES = {
     "DedupTable": "tables",
     "DeployedNames": "deployed_names",
     "DeploymentConfig": "deployment_config",
+    "DurableFunctionProps": "workflow_props",
     "IdempotentConsumer": "idempotent_consumer",
     "OperatorLog": "operator_log",
     "OperatorPolicies": "operators",
@@ -93,6 +97,7 @@ _MODULES = {
     "RetainedTable": "tables",
     "Rollout": "props",
     "Source": "props",
+    "StateMachineProps": "workflow_props",
     "SynthError": "errors",
     "TableProps": "props",
     "Topics": "topics",

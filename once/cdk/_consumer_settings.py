@@ -6,6 +6,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_sqs as sqs
 
 from once.cdk._message_groups import MessageGroups
+from once.cdk._workflow_permissions import workflow_variables
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
 from once.settings import Settings, TableSettings
@@ -67,5 +68,6 @@ def handler_variables(
     return {
         **{f"SECRET_{name.upper()}": arn for name, arn in secrets.items()},
         **{name.upper(): config.parameters[name] for name in props.parameters},
+        **workflow_variables(props.starts),
         **sender,
     }

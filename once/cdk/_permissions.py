@@ -17,6 +17,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from once.cdk._table_permissions import allow, state_statements
+from once.cdk._workflow_permissions import acknowledge_executions, workflow_statements
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import ConsumerProps
 
@@ -53,7 +54,8 @@ def consumer_role(
     send e-mail from the address `sender` if it is given.
     """
     # On AWS this action includes batches; the embedded AWS has an action for batches.
-    consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and isolation else [])]
+    deletes = isolation is not None or consumer.fifo
+    consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and deletes else [])]
     statements = [
         *state_statements(
             consumer,
@@ -75,7 +77,9 @@ def consumer_role(
         statements.append(allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
     if sender is not None:
         statements.append(_send_email(scope, sender, local=local))
+    statements += workflow_statements(scope, consumer.starts)
     role = _role(scope, "Consumer", statements)
+    acknowledge_executions(role, consumer.starts)
     if sender is not None:
         acknowledge_finding(
             role,

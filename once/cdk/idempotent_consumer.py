@@ -7,6 +7,7 @@ from typing import cast
 from aws_cdk import Annotations, Duration
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
@@ -31,6 +32,8 @@ from once.cdk.monitoring.dashboard import Row, consumer_row
 from once.cdk.monitoring.metrics import MonitoredConsumer
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.props import ConsumerProps
+from once.cdk.sources.connection import connect
+from once.cdk.sources.destination import Destination
 from once.cdk.topics import Topics
 from once.schema import Limits
 from once.settings import Dedup
@@ -43,11 +46,12 @@ class IdempotentConsumer(Construct):
     None if every batch holds one message, `item_table` is None unless its items hold the dedup
     records. The queues invoke `alias`, which points to a published version of `function`.
 
-    An existing `queue` is not changed. If it is imported by its ARN, synthesis cannot check these
-    attributes, which must hold: its visibility timeout is at least `props.visibility`; it keeps
-    messages for four days at most, which the dedup window counts with; its redrive policy, if it
-    has one, has a `maxReceiveCount` over `props.receive_limit`, and a dead-letter queue of its own.
-    If it is encrypted with a key of AWS KMS, import it with
+    An existing `queue` is not changed, and nothing is made for `props.source`. If it is imported by
+    its ARN, synthesis cannot check these attributes, which must hold: its visibility timeout is at
+    least `props.visibility`; it keeps messages for four days at most, which the dedup window counts
+    with; its redrive policy, if it has one, has a `maxReceiveCount` over `props.receive_limit` (of
+    1,000 on a FIFO queue, so that SQS takes no waiting message out of its group), and a dead-letter
+    queue of its own. If it is encrypted with a key of AWS KMS, import it with
     `Queue.from_queue_attributes(…, key_arn=…)`, and the role may decrypt with the key.
 
     Args:
@@ -62,6 +66,7 @@ class IdempotentConsumer(Construct):
             consumer go to its dead letters, since SNS requires a FIFO queue there.
         relay: publishes its events; required with `props.publishes`.
         sources: the CloudEvents sources that each of `props.events` may come from.
+        bucket: the bucket of `Source.s3()`, if that does not name it.
         config: the deployment; by default that of the CDK context.
 
     Raises:
@@ -81,6 +86,7 @@ class IdempotentConsumer(Construct):
         unrouted: sqs.IQueue | None = None,
         relay: OutboxRelay | None = None,
         sources: Mapping[str, tuple[str, ...]] | None = None,
+        bucket: s3.IBucket | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
         _raise_if_any(props, list(property_type_faults(props)))
@@ -88,7 +94,9 @@ class IdempotentConsumer(Construct):
         self.node.add_metadata(CONSTRUCT_METADATA, props.name)
         self._config = config or DeploymentConfig.from_context(self.node, props.parameters)
         published = None if relay is None else relay.publishes.get(props.identity, ())
-        wiring = Wiring(tables or {}, secrets or {}, sources or {}, queue, topics, published)
+        wiring = Wiring(
+            tables or {}, secrets or {}, sources or {}, queue, topics, published, bucket
+        )
         self._check(props, wiring)
         self.props = self._config.adapt(props)
         self._name = f"{self._config.service}-{props.name}"
@@ -109,6 +117,9 @@ class IdempotentConsumer(Construct):
         if topics is not None:
             undelivered = self.dead_letters if props.fifo else unrouted
             topics.subscribe(self.queue, props, dead_letters=undelivered, after=serving)
+        if queue is None:
+            parts = (self.queue, self.dead_letters)
+            connect(Destination(self, self.props, self._config, *parts, serving), bucket)
         retain_messages(self, self._config)
         alarms = add_consumer_alarms(self, self._monitored, local=self._config.local)
         shift_gradually(self, self.alias, self.props.rollout, alarms)
@@ -164,10 +175,10 @@ class IdempotentConsumer(Construct):
 
     def _redrive(self) -> sqs.DeadLetterQueue:
         # Only a safety net: on the last receive the library itself dead-letters a message, with a
-        # reason.
-        return sqs.DeadLetterQueue(
-            queue=self.dead_letters, max_receive_count=self.props.receive_limit + 1
-        )
+        # reason. On a FIFO queue it must not take messages out of their group, as SQS counts
+        # receives of those that wait for another one.
+        limit = Limits.MAX_RECEIVE_COUNT if self.props.fifo else self.props.receive_limit + 1
+        return sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=limit)
 
     def _make_function(
         self, dedup_table: dynamodb.ITable, wiring: Wiring, groups: MessageGroups

@@ -11,6 +11,7 @@ from once.cdk.scaling import (
     Pollers,
     WarmThroughput,
 )
+from once.cdk.workflow_props import WorkflowProps
 from once.schema import Limits, source_of
 from once.settings import Dedup
 from once.source import Source as Source
@@ -81,6 +82,8 @@ class ConsumerProps:
         max_receive_count: receives after which the function dead-letters a message.
         effect_timeout_seconds: the longest that one call to the outside world may take; 0 if the
             consumer makes none.
+        starts: the workflows that it may start, each once for an event. The function finds the ARN
+            of `fulfilment` in `WORKFLOW_FULFILMENT`.
         secrets: names of the secrets that its function may read. The function finds the ARN of
             `stripe_key` in `SECRET_STRIPE_KEY`.
         parameters: names of values of the CDK context. The function finds `payment_api` in
@@ -130,6 +133,7 @@ class ConsumerProps:
     mapping_metrics: bool = field(default=True, kw_only=True)
     max_receive_count: int = field(default=5, kw_only=True)
     effect_timeout_seconds: int = field(default=0, kw_only=True)
+    starts: tuple[WorkflowProps, ...] = field(default=(), kw_only=True)
     secrets: tuple[str, ...] = field(default=(), kw_only=True)
     parameters: tuple[str, ...] = field(default=(), kw_only=True)
     sends_email: bool = field(default=False, kw_only=True)

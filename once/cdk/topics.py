@@ -63,7 +63,7 @@ class Topics:
         # The AWS managed key of SNS: any principal of this account may publish with it.
         key = kms.Alias.from_alias_name(scope, "TopicKey", "alias/aws/sns")
         groups = MessageGroups.of(consumers)
-        external = {event for each in consumers for event in each.external}
+        external = {event for each in consumers for event in each.ingress_types}
         internal = {event for each in consumers for event in each.events}
         topics = cls(
             ingress=sns.Topic(scope, "Ingress", master_key=key, enforce_ssl=True),
@@ -129,7 +129,7 @@ class Topics:
             after: parts that a deployment changes before the subscription: they must handle the
                 types that it adds.
         """
-        for topic, types in self.routes(props.external, props.events):
+        for topic, types in self.routes(props.ingress_types, props.events):
             if types:
                 selected = [NO_EVENT] if props.retiring else list(types)
                 policy = sns.SubscriptionFilter.string_filter(allowlist=selected)

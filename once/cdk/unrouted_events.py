@@ -69,7 +69,7 @@ class UnroutedEvents(Construct):
         subscribed = [each for each in consumers if not each.retiring]
         routes = dict(
             topics.routes(
-                _union(consumer.external for consumer in subscribed),
+                _union(consumer.ingress_types for consumer in subscribed),
                 _union(consumer.events for consumer in subscribed),
             )
         )

@@ -13,6 +13,7 @@ from once.commit.dedup_record import record_put
 from once.commit.result import CommitResult
 from once.handlers.actions import Action, ItemKey, rendered
 from once.handlers.transaction import Transaction
+from once.schema import Record
 from once.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ class RecordStore:
     ) -> tuple[Mapping[ItemKey, Action], list[Any]]:
         """Return the actions and the sequence items; the entries begin with the record."""
         record = record_put(transaction, self.settings, now)
-        sequences = sequence_actions(transaction, record["Put"]["Item"], self.settings)
-        actions = transaction.actions() | sequences
+        actions = transaction.actions()
+        if Record.SEQUENCED in record["Put"]["Item"]:
+            actions |= sequence_actions(transaction, record["Put"]["Item"], self.settings)
         return actions, [record, *rendered(actions.values(), transaction.commit_id)]
 
     def to_send(self, entries: Sequence[Any], bodies: Sequence[Raw]) -> list[Any]:  # noqa: ARG002

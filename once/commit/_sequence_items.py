@@ -30,7 +30,7 @@ def sequence_actions(
 
     Args:
         transaction: the transaction.
-        record: its dedup record, in DynamoDB's JSON.
+        record: its dedup record, in DynamoDB's JSON, which names ordered types.
         settings: name the table, and the ordered types.
     """
     groups: dict[str, list[OutgoingEvent]] = {}
@@ -51,8 +51,6 @@ def sequence_actions(
 def _ordered(
     transaction: Transaction, record: Mapping[str, Any], settings: Settings
 ) -> Iterator[tuple[str, OutgoingEvent]]:
-    if Record.SEQUENCED not in record:
-        return
     for each, event in zip(transaction.drafts, events_in(record), strict=True):
         if _is_ordered(each, settings):
             assert each.group is not None  # noqa: S101, of every ordered event

@@ -178,8 +178,8 @@ def record_attributes(transaction: Transaction, settings: Settings, now: float) 
         item[Record.REFUSAL] = {"S": type(transaction.refusal).__name__}
     if transaction.drafts:
         item[Record.OUTBOX] = {"S": _outbox(transaction, settings, now)}
-    if types := sequenced_types(transaction, settings):
-        item[Record.SEQUENCED] = {"SS": types}
+        if types := sequenced_types(transaction, settings):
+            item[Record.SEQUENCED] = {"SS": types}
     return item
 
 

@@ -1,8 +1,9 @@
 """Commit request: a transaction's dedup record and actions, as they are sent to DynamoDB."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct
 
 from once.commit._record_store import RecordStore
 from once.commit.item_size import entry_sizes, item_bytes
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from once.commit._dedup_store import DedupStore
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CommitRequest:
+class CommitRequest(Struct, frozen=True, eq=False):
     """The entries of one transaction, which commit its actions and its dedup record.
 
     Attributes:

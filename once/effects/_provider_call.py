@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from once.effects.ledger import EffectLedger
 from once.errors import (
     EffectUnknown,
+    KeyConflict,
     KeySpent,
     NotDone,
     OnceError,
@@ -48,6 +49,11 @@ class ProviderCall:
         except NotDone:
             attempt.clean = clean
             raise
+        except KeyConflict:  # another request has the key, so no attempt with this one was taken
+            attempt.clean = True
+            raise
+        except EffectUnknown:
+            raise
         except PermanentError as error:
             attempt.clean = clean
             raise _refused(attempt, error) from error
@@ -82,7 +88,8 @@ class ProviderCall:
         raise NotDone("the provider's attempt ended in an error, and did nothing")
 
     def _terms(self, attempt: "EffectAttempt") -> Call:
-        return Call(attempt.intent.provider_key, min(self._timeout, attempt.deadline.seconds))
+        seconds = min(self._timeout, attempt.deadline.seconds)
+        return Call(attempt.intent.provider_key, seconds, attempt.intent.request)
 
 
 def _refused(attempt: "EffectAttempt", error: PermanentError) -> OnceError:

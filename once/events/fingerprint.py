@@ -11,7 +11,6 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-import rfc8785
 
 from once.errors import Unparseable
 from once.events.cloud_event import CloudEvent
@@ -67,6 +66,9 @@ def _rfc8785(value: Any) -> bytes:
         form = _SORTED.encode(value)
         if form.isascii() or not _BEYOND_U_FFFF.search(form):
             return form
+    # Imported late: few functions ever need it.
+    import rfc8785
+
     return rfc8785.dumps(value)
 
 

@@ -41,10 +41,13 @@ class Call:
         key: the idempotency key. It is the same in every attempt, unless the provider has saved an
             error under it; then a new one replaces it.
         timeout_seconds: the longest time for the call. Lambda ends the function shortly after.
+        request: the request as JSON, as the dedup record keeps it: equal bytes in every attempt,
+            even if the model has changed meanwhile.
     """
 
     key: str
     timeout_seconds: float
+    request: bytes = b""
 
 
 EffectFunction = Callable[[Any, Call], Any]

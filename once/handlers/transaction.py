@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Required, TypedDict, Unpack
@@ -24,8 +24,7 @@ Values = Mapping[str, Any] | None
 Reader = Callable[[TableSettings, Item], dict[str, Any] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Identity of an event for one consumer: partition key of the dedup record, and fingerprint.
 
     Attributes:

@@ -1,6 +1,7 @@
 """Plain JSON: the whole object is the event's data. It has no identity of its own."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from once.errors import InvalidEvent
@@ -20,7 +21,12 @@ class JsonAdapter:
     def __call__(self, body: str, *, max_bytes: int) -> CloudEvent:
         """Return the event in a body; see `once.intake.adapter.Adapter`."""
         data = parse_object(body, max_bytes=max_bytes)
-        return CloudEvent(id="", source=_SOURCE, type=declared_type(self.source, data), data=data)
+        return CloudEvent(
+            id=sha256(body.encode()).hexdigest(),  # for `once trace`; never a key
+            source=_SOURCE,
+            type=declared_type(self.source, data),
+            data=data,
+        )
 
 
 def parse_object(text: str, *, max_bytes: int) -> dict[str, Any]:

@@ -42,9 +42,12 @@ _LAST_HOURS_SECONDS = 2 * 60 * 60
 It is longer than each delay, so that no delay ends after SQS has deleted the message.
 """
 
+_LAST_ATTEMPTS_SECONDS = 2 * _LAST_HOURS_SECONDS
+"""The same for a message that blocks its group. In the first half it may still run. In the second
+half it must not: a message that ends the function would be deleted before its next delivery."""
 
-@dataclass(frozen=True, slots=True)
-class DecodedEvent:
+
+class DecodedEvent(msgspec.Struct, frozen=True):
     """An event with its identity and its handler.
 
     `data` is of the handler's model, or is an InvalidData error. Reading does not raise the error,
@@ -71,6 +74,7 @@ class Delivery:
         pk: partition key of the dedup record, set as soon as the key is known.
         is_isolated: whether the message comes from the isolation queue.
         is_last_chance: whether the message will not run again after this delivery.
+        is_expiring: whether the reason for that is the end of its retention.
         is_spent: whether the message was delivered as often as it may run, and must not run.
         came_often: whether the message itself may have ended the function in earlier deliveries.
     """
@@ -82,6 +86,7 @@ class Delivery:
     pk: str | None = None
     is_isolated: bool = False
     is_last_chance: bool = False
+    is_expiring: bool = False
     is_spent: bool = False
     came_often: bool = False
     decoded: DecodedEvent | OnceError = field(init=False)
@@ -133,16 +138,25 @@ class RecordReader:
         return delivery
 
     def _read_attributes(self, delivery: Delivery) -> None:
-        attributes, queue = delivery.record.attributes, delivery.record.event_source_arn
+        # Each property of Powertools' record takes longer than all of these items.
+        attributes, queue = delivery.record["attributes"], delivery.record["eventSourceARN"]
         delivery.is_isolated = queue.rpartition(":")[2] == self._isolation_queue
-        receives = delivery.receive_count = int(attributes.approximate_receive_count)
-        delivery.came_often = receives >= _OFTEN
-        delivery.is_spent = receives > self._settings.max_receive_count
-        delivery.is_last_chance = receives >= self._settings.max_receive_count
-        end = int(attributes.sent_timestamp) / 1000 + Limits.QUEUE_RETENTION_SECONDS
-        delivery.is_last_chance |= end - self._clock() < _LAST_HOURS_SECONDS
-        delivery.group = attributes.message_group_id
+        delivery.receive_count = int(attributes["ApproximateReceiveCount"])
+        delivery.group = attributes.get("MessageGroupId")
         delivery.ordered_group = delivery.group if queue.endswith(".fifo") else None
+        end = int(attributes["SentTimestamp"]) / 1000 + Limits.QUEUE_RETENTION_SECONDS
+        self._set_chances(delivery, end - self._clock())
+
+    def _set_chances(self, delivery: Delivery, seconds_left: float) -> None:
+        receives, most = delivery.receive_count, self._settings.max_receive_count
+        blocks = self._settings.blocks_group and delivery.ordered_group is not None
+        last = _LAST_ATTEMPTS_SECONDS if blocks else _LAST_HOURS_SECONDS
+        delivery.came_often = receives >= _OFTEN
+        delivery.is_expiring = seconds_left < last
+        delivery.is_last_chance = receives >= most or delivery.is_expiring
+        delivery.is_spent = receives > most
+        if blocks and receives > 1:
+            delivery.is_spent |= seconds_left < _LAST_HOURS_SECONDS
 
     def _decode(self, delivery: Delivery) -> DecodedEvent:
         if delivery.record.body == MOVED:

@@ -13,13 +13,15 @@ from botocore.exceptions import BotoCoreError
 from typer import BadParameter
 
 from once.errors import OnceError
-from once.events.cloud_event import read_event
+from once.events.cloud_event import CloudEvent, read_event
 from once.events.strict_json import parse
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
+from once.ops.message_grouping import grouping
 from once.ops.terminal.console import ServiceOption, command_group, console, print_json
 from once.schema import EVENT_TYPE_ATTRIBUTE, Limits
+from once.source import Source
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
@@ -28,6 +30,14 @@ if TYPE_CHECKING:
 SOURCE = "/once-send"
 _MOST_BYTES = Limits.TOPIC_MESSAGE_BYTES - 1024
 """SNS counts the message attribute as well."""
+
+_AS_PRODUCERS = {
+    "event_bridge": "with `aws events put-events`",
+    "s3": "by writing an object into the bucket",
+    "sns": "with `aws sns publish` to its topic",
+    "json": "with `aws sqs send-message` to its queue",
+    "schedule": "with `aws sqs send-message` to its queue, and the time as the event's id",
+}
 
 app = command_group()
 
@@ -54,18 +64,19 @@ def send(
 ) -> None:
     """Publish an event to the ingress topic, and print its id.
 
-    Only types that a consumer takes from producers are published. With --to, the
-    types that the consumer takes from other consumers are sent as well.
+    A type that a FIFO consumer takes goes to the FIFO topic. Only types that a
+    consumer takes from producers are published. With --to, the types that the
+    consumer takes from other consumers are sent as well.
     """
     event_id = event_id or str(uuid4())
-    body = _body(event_type, data, event_id, source, subject)
+    body, event = _body(event_type, data, event_id, source, subject)
     deployment = Deployment.find(service)
     receivers = _receivers(deployment, event_type, to)
     try:
         if to:
-            _send(deployment.consumer(to), body)
+            _send(deployment.consumer(to), event, body)
         else:
-            _publish(deployment, event_type, body)
+            _publish(deployment, event, body)
     except BotoCoreError as error:
         raise OpsError(
             f"{error}; perhaps it was sent: send it again with --id {event_id} and the same "
@@ -79,8 +90,10 @@ def send(
     console.print(f"once trace {event_id} --source {source}", soft_wrap=True)
 
 
-def _body(event_type: str, data: str, event_id: str, source: str, subject: str | None) -> str:
-    """Return the CloudEvent as JSON, after the checks that a consumer makes.
+def _body(
+    event_type: str, data: str, event_id: str, source: str, subject: str | None
+) -> tuple[str, CloudEvent]:
+    """Return the CloudEvent as JSON and as a consumer reads it, after the consumer's checks.
 
     Raises:
         typer.BadParameter: a consumer could not read it.
@@ -90,10 +103,9 @@ def _body(event_type: str, data: str, event_id: str, source: str, subject: str |
     try:
         parsed = parse(_text(data), max_bytes=_MOST_BYTES)
         body = json.dumps({**event, "data": parsed})
-        read_event(body, max_bytes=_MOST_BYTES)
+        return body, read_event(body, max_bytes=_MOST_BYTES)
     except OnceError as error:
         raise BadParameter(f"no consumer could read this event: {error}") from None
-    return body
 
 
 def _text(data: str) -> str:
@@ -115,12 +127,14 @@ def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[
     """
     if to:
         consumer = deployment.consumer(to)
+        if consumer.source is not None:
+            raise OpsError(_other_source(to, consumer.source))
         taken = {*consumer.external, *consumer.events}
         if event_type not in taken:
             raise OpsError(f"{to!r} takes no {event_type!r}: {_choice(event_type, taken)}")
         return [to]
     consumers = deployment.consumers.values()
-    found = [one.name for one in consumers if event_type in one.external]
+    found = [one.name for one in consumers if event_type in one.ingress_types]
     if not found:
         raise OpsError(_refusal(event_type, deployment))
     return found
@@ -134,9 +148,19 @@ def _refusal(event_type: str, deployment: Deployment) -> str:
             f"{event_type!r} comes from consumers, not from producers: send it to one queue with "
             f"--to {internal[0]} and the --source of its publisher, /once/ and its name"
         )
-    taken = {name for one in consumers for name in one.external}
+    for one in consumers:
+        if one.source is not None and event_type in one.external:
+            return _other_source(one.name, one.source)
+    taken = {name for one in consumers for name in one.ingress_types}
     choice = _choice(event_type, taken)
     return f"no consumer takes {event_type!r} from producers: {choice}"
+
+
+def _other_source(consumer: str, source: Source) -> str:
+    return (
+        f"{consumer!r} takes its events in the envelope of Source.{source.kind}, which `once send` "
+        f"does not write: send the event as its producers do, {_AS_PRODUCERS[source.kind]}"
+    )
 
 
 def _choice(given: str, known: Collection[str]) -> str:
@@ -145,15 +169,21 @@ def _choice(given: str, known: Collection[str]) -> str:
     return f"did you mean {close[0]!r}? {every}" if close else every
 
 
-def _publish(deployment: Deployment, event_type: str, body: str) -> None:
+def _publish(deployment: Deployment, event: CloudEvent, body: str) -> None:
     sns: SNSClient = client("sns")
+    takers = deployment.takers(event.type) if deployment.is_ordered(event.type) else []
     sns.publish(
-        TopicArn=deployment.ingress_topic_arn,
+        TopicArn=deployment.ingress_topic(event.type),
         Message=body,
-        MessageAttributes={EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event_type}},
+        MessageAttributes={EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event.type}},
+        **grouping(event, deployment.group_field(event.type), takers),
     )
 
 
-def _send(consumer: DeployedConsumer, body: str) -> None:
+def _send(consumer: DeployedConsumer, event: CloudEvent, body: str) -> None:
     sqs: SQSClient = client("sqs")
-    sqs.send_message(QueueUrl=consumer.queue_url, MessageBody=body)
+    sqs.send_message(
+        QueueUrl=consumer.queue_url,
+        MessageBody=body,
+        **grouping(event, consumer.grouped_by, [consumer] if consumer.is_fifo else []),
+    )

@@ -11,18 +11,18 @@ is not published yet keeps the later ones of its group waiting; a dead letter do
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import boto3
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools import Logger
 
 from once.deadline import Deadline
 from once.errors import OnceError, SettingsError, Unpublishable
 from once.events.dedup_key import consumer_of, key_hash
 from once.events.outgoing import OutgoingEvent
 from once.failures.quarantine import allowed, described, key_text, text
+from once.metrics_log import MetricsLog
 from once.outbox._stream_records import Source, found_in, is_new, source_of
 from once.outbox._topics import Topics, remaining
 from once.schema import DeadLetter, Metric
@@ -55,7 +55,7 @@ class Relay:
     sns: "SNSClient"
     sqs: "SQSClient"
     logger: Logger
-    metrics: Metrics
+    metrics: MetricsLog = field(default_factory=MetricsLog)
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 
@@ -74,7 +74,6 @@ class Relay:
             sns=boto3.client("sns", region, config=SDK),
             sqs=sqs_client(region),
             logger=Logger(service=settings.service),
-            metrics=Metrics(namespace=Metric.NAMESPACE),
         )
 
     def handle(self, event: Mapping[str, Any], context: "Context") -> Relayed:
@@ -163,12 +162,11 @@ class Relay:
 
     def _report(self, sources: Iterable[Source], *, published: int) -> None:
         if published:
+            now, figures = self.clock(), {}
             # `once outbox republish` sends records without the time of their commit.
             times = [s.committed_at for s in sources if s.committed_at is not None]
             if times:
-                lag = max(0, self.clock() * 1000 - min(times))
-                unit = MetricUnit.Milliseconds
-                self.metrics.add_metric(name=Metric.RELAY_LAG_MS, unit=unit, value=lag)
-            self.metrics.add_metric(name=Metric.PUBLISHED, unit=MetricUnit.Count, value=published)
-            self.metrics.flush_metrics()
+                figures[Metric.RELAY_LAG_MS] = [max(0, now * 1000 - min(times))]
+            figures[Metric.PUBLISHED] = [published]
+            self.metrics.report(figures, now)
         self.logger.info("relayed", extra={"published": published})

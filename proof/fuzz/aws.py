@@ -1,20 +1,18 @@
 """AWS clients in memory: DynamoDB with generated faults, and a dead-letter queue."""
 
 import json
-from typing import Any, cast
+from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from once.schema import Limits, Record
 from once.settings import Settings
 from proof.fuzz.messages import NOW, sendable
 from proof.world.errors import ServiceError
-from proof.world.metrics import NoMetrics
 from proof.world.tables import Tables
 
 LOGGER = Logger(service="fuzz", level="CRITICAL")
-METRICS = cast(Metrics, NoMetrics())
 KEYS = {
     "orders": "order_id",
     "customers": "customer_id",

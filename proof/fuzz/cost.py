@@ -10,11 +10,15 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.errors import OnceError
 from once.failures.quarantine import Quarantine
+from once.intake.reader import RecordReader
 from proof.fuzz import messages
-from proof.fuzz.families import FAMILIES, PLAIN
+from proof.fuzz.envelope_families import ENVELOPES, reader_of
+from proof.fuzz.families import FAMILIES as WITHOUT_ENVELOPE
+from proof.fuzz.families import PLAIN
 from proof.fuzz.parsers.intake import CONSUMERS, DEADLINE, READERS, error_of, settings_of
 
 SIZES = (16 * 1024, 64 * 1024, 256 * 1024)
+FAMILIES = {**WITHOUT_ENVELOPE, **ENVELOPES}
 COSTS = len(SIZES) * len(FAMILIES)
 MAX_RATIO = 20.0
 _REPEATS = 3
@@ -47,15 +51,17 @@ def cost(family: str, size: int) -> Cost:
     message, ordinary = (
         SQSRecord(messages.record(m)) for m in (FAMILIES[family](size), PLAIN(size))
     )
-    accepted = read(message) is None
-    times = [(_seconds(message), _seconds(ordinary)) for _ in range(_REPEATS)]
+    plain = READERS["orders"]
+    reader = reader_of(family) if family in ENVELOPES else plain
+    accepted = read(message, reader) is None
+    times = [(_seconds(message, reader), _seconds(ordinary, plain)) for _ in range(_REPEATS)]
     slow, fast = map(min, zip(*times, strict=True))
     return Cost(family=family, bytes=size, accepted=accepted, ratio=round(slow / fast, 2))
 
 
-def read(record: SQSRecord) -> OnceError | None:
+def read(record: SQSRecord, reader: RecordReader) -> OnceError | None:
     """Read a message, and quarantine it if it is refused; return why, None if it is accepted."""
-    delivery = READERS["orders"].read(record, DEADLINE)
+    delivery = reader.read(record, DEADLINE)
     error = error_of(delivery)
     if error is not None:
         _QUARANTINE.send(delivery, error)
@@ -73,7 +79,7 @@ def figures(found: Iterable[Cost]) -> dict[str, Any]:
     }
 
 
-def _seconds(record: SQSRecord) -> float:
+def _seconds(record: SQSRecord, reader: RecordReader) -> float:
     start = process_time()
-    read(record)
+    read(record, reader)
     return process_time() - start

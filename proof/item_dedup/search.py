@@ -4,9 +4,9 @@ import random
 
 from proof.item_dedup.run import ACCOUNTS, ItemRun
 from proof.mutants.items import ITEM_MUTANTS
-from proof.shop.run import Replay, RunResult, recorded
+from proof.shop.run import Replay, RunResult
 from proof.shop.traffic import Traffic
-from proof.world.plan import Draw, InjectionPoint, chance
+from proof.world.plan import Draw, InjectionPoint, chance, recorded
 
 NO_TRAFFIC = Traffic(())
 _FAULT_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)

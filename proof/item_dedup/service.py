@@ -1,7 +1,5 @@
 """The consumer with item dedup, deployed into a world."""
 
-from typing import Any, cast
-
 from aws_lambda_powertools import Logger
 
 from once.cdk import ConsumerProps
@@ -10,7 +8,7 @@ from once.settings import Dedup, Settings
 from proof.item_dedup.accounts import NAME, SETTINGS, TABLE, TYPES, consumer
 from proof.shop.clients import clients
 from proof.shop.service import DEDUP_WINDOW_SECONDS, Function, Handle, Place, url
-from proof.world.metrics import NoMetrics
+from proof.world.metrics import NO_METRICS
 from proof.world.plan import Plan
 from proof.world.queues import Queue
 from proof.world.world import World
@@ -52,7 +50,7 @@ class ItemService:
             dynamodb=clients().dynamodb,
             sqs=clients().sqs,
             logger=_LOGGER,
-            metrics=cast(Any, NoMetrics()),
+            metrics=NO_METRICS,
             clock=lambda: tasks.now + skew,
             sleep=tasks.pause,
         )

@@ -16,7 +16,15 @@ from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import Operator, on_time
 from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, INGRESS, Place, Service
 from proof.shop.traffic import NONSENSE, STOCK, Traffic
-from proof.world.plan import Action, Draw, InjectionPoint, Plan, PlatformFault, script
+from proof.world.plan import (
+    Action,
+    Draw,
+    InjectionPoint,
+    Plan,
+    PlatformFault,
+    recorded,
+    script,
+)
 from proof.world.queues import Queue
 from proof.world.tasks import START
 
@@ -113,17 +121,6 @@ def run(draw: Draw, traffic: Traffic, seed: int) -> RunResult:
     violation = one.violation()
     replay = Replay(seed, traffic, tuple(plan.actions))
     return RunResult(replay, violation, plan.fired, one.world.log, reached)
-
-
-def recorded(draw: Draw, reached: list[InjectionPoint]) -> Draw:
-    """Return a draw that also appends each call at which a fault could be injected."""
-
-    def drawn(point: InjectionPoint) -> Action | None:
-        if not any(isinstance(kind, PlatformFault) for kind in point.possible):
-            reached.append(point)
-        return draw(point)
-
-    return drawn
 
 
 class _Run:

@@ -15,7 +15,7 @@ from once.runtime import Runtime
 from once.schema import RELAY, Record
 from once.settings import RelaySettings, Settings, TableSettings
 from proof.shop.clients import clients
-from proof.world.metrics import NoMetrics
+from proof.world.metrics import NO_METRICS
 from proof.world.plan import Plan
 from proof.world.queues import Queue
 from proof.world.tasks import Process
@@ -173,7 +173,7 @@ class Service:
         return {
             "sqs": clients().sqs,
             "logger": _LOGGERS[function.name],
-            "metrics": NoMetrics(),
+            "metrics": NO_METRICS,
             "clock": lambda: self.world.tasks.now + skew,
             "sleep": self.world.tasks.pause,
         }

@@ -40,6 +40,7 @@ NEVER = (
     "once.cdk",
     "once.ops",
     "once.testing",
+    "once.workflows.declaration",
     "pydantic",
     "stacks",
     "unittest",

@@ -7,15 +7,17 @@ import pytest
 from tests.architecture.imports import ROOT, imported, sources, targets, within
 
 ONCE = (
-    *("schema", "source", "error_text", "errors", "disposition", "settings", "deadline", "sdk"),
+    *("schema", "source", "workflow_names", "error_text", "errors", "disposition", "settings"),
+    *("deadline", "sdk", "metrics_log"),
     *("events", "handlers", "intake", "commit", "effects", "failures", "outbox"),
-    *("runtime", "batch", "composition", "consumer", "testing"),
+    *("runtime", "batch", "composition", "consumer", "workflows", "testing"),
 )
 """The packages and modules of the library, the lowest layer first."""
 
 COMMANDS = ("status", "dlq", "trace", "outbox", "send", "effects")
 OPS = (
-    *("errors", "aws", "terminal", "plugins", "operator_log", "dedup_records", "dead_letters"),
+    *("errors", "aws", "terminal", "plugins", "operator_log", "dedup_records"),
+    *("message_grouping", "dead_letters"),
     *(*COMMANDS, "__main__"),
 )
 """Those of the operator's command line. The commands do not import each other."""

@@ -17,6 +17,7 @@ NAMES = {
     "once": {
         *("Call", "CloudEvent", "Consumer", "Key", "KeySpent", "NotDone", "PermanentError"),
         *("Policy", "Refusal", "RetryableError", "S3Object", "Source", "Transaction"),
+        *("durable_function", "state_machine"),
     },
     "once.cdk": {
         *("ConsumerProps", "DedupTable", "DeploymentConfig", "IdempotentConsumer", "OutboxRelay"),
@@ -26,7 +27,7 @@ NAMES = {
         *("deployment_faults", "event_sources", "event_types_output", "make_alarm_topic", "notify"),
         *("output_key", "tables_row", "unmanaged_mapping_faults"),
         *("Dedup", "DeployedNames", "missing_name_faults", "published_types"),
-        *("Pollers", "WarmThroughput"),
+        *("Pollers", "WarmThroughput", "DurableFunctionProps", "StateMachineProps"),
     },
     "once.testing": {
         *("FakeAws", "FakeContext", "Fault", "answer_lost", "cancelled", "cloud_event", "inject"),
@@ -53,7 +54,7 @@ FIELDS = {
     TableProps: "name key warm_throughput",
     ConsumerProps: "name events tables external publishes timeout_seconds visibility_seconds "
     "batch_size batch_window_seconds max_concurrency pollers reserved_concurrency "
-    "mapping_metrics max_receive_count effect_timeout_seconds secrets "
+    "mapping_metrics max_receive_count effect_timeout_seconds starts secrets "
     "parameters sends_email group_size commit_threads memory_mb rollout "
     "renamed_from fifo ordered_by blocks_group fair_by dedup retiring folder source",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "

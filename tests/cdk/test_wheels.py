@@ -38,7 +38,8 @@ def test_every_service_in_use_has_the_endpoints_it_would_have_untrimmed() -> Non
     untrimmed, trimmed = Loader().load_data("endpoints"), json.loads(path.read_bytes())
     regions = [region for part in untrimmed["partitions"] for region in part["regions"]]
     assert len(regions) > 30
-    for prefix, region in product(("dynamodb", "email", "secretsmanager", "sns", "sqs"), regions):
+    used = ("dynamodb", "email", "lambda", "secretsmanager", "sns", "sqs", "states")
+    for prefix, region in product(used, regions):
         expected = EndpointResolver(untrimmed).construct_endpoint(prefix, region)
         assert EndpointResolver(trimmed).construct_endpoint(prefix, region) == expected
 

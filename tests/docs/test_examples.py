@@ -1,12 +1,17 @@
 """The examples in README and documents run, and the README shows the measured figures."""
 
+import json
 import re
+from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from once.cdk import ConsumerProps, TableProps
+from once.cdk.checks._message_groups import group_set_faults, line_group_faults
+from once.events.message_group import message_group
 from tests.architecture.imports import ROOT
 
 README = ROOT / "README.md"
@@ -35,6 +40,23 @@ def test_the_registry_line_is_valid() -> None:
     assert eval(line, names).name == "tickets"
 
 
+def test_the_fifo_page_declares_lines_and_publishes_in_a_group() -> None:
+    document, calls = ROOT / "docs" / "fifo.md", list[dict[str, Any]]()
+    sns = SimpleNamespace(publish=lambda **call: calls.append(call))
+    given = {"json": json, "sha256": sha256, "message_group": message_group, "sns": sns}
+    names = run(document, *blocks(document), ConsumerProps=ConsumerProps, **given)
+    assert consumer_group_faults(names["FAIR"], names["ORDERED"]) == []
+    data = {"account_id": 7, "entry_id": "e-1"}
+    names["publish"]({"type": "account.entered", "data": data}, "topic")
+    [call] = calls
+    assert call["MessageGroupId"] == "7"
+    assert len(call["MessageDeduplicationId"]) == 64
+
+
+def consumer_group_faults(*lines: ConsumerProps) -> list[str]:
+    return [*(f for line in lines for f in line_group_faults(line)), *group_set_faults(lines)]
+
+
 def test_the_app_is_the_one_that_the_wheel_test_deploys() -> None:
     [app] = blocks(ROOT / "docs" / "your-own-app.md")
     assert app == (ROOT / "tests" / "wheel" / "app" / "app.py").read_text()
@@ -57,8 +79,14 @@ class Bank:
 
 def test_the_effect_and_its_test_run() -> None:
     bank, document = Bank(), ROOT / "docs" / "effects.md"
-    run(document, *blocks(document), bank=bank)
+    run(document, *blocks(document)[:2], bank=bank)
     assert len(bank.keys) == 2
+
+
+def test_the_workflow_and_its_test_run() -> None:
+    document = ROOT / "docs" / "effects.md"
+    names = run(document, *blocks(document)[2:])
+    assert names["execution"]["status"] == "RUNNING"
 
 
 def test_the_readme_is_short() -> None:

@@ -1,12 +1,14 @@
 """The runbook has an entry for each kind of alarm and a row for each reason."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
 
 from once.schema import Reason
 from tests.architecture.imports import ROOT
 from tests.docs.test_references import anchor
+from tests.stacks.booking_office import booking_office
 from tests.stacks.cloud import Cloud
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
@@ -20,8 +22,15 @@ def entries() -> dict[str, str]:
     return {anchor(part.partition("\n")[0]): part for part in parts}
 
 
-def test_every_alarm_has_an_entry_and_every_entry_an_alarm(cloud: Cloud) -> None:
-    alarms = cloud.every("AWS::CloudWatch::Alarm").values()
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    with booking_office(tmp_path_factory.mktemp("office")) as office:
+        yield office
+
+
+def test_every_alarm_has_an_entry_and_every_entry_an_alarm(cloud: Cloud, office: Cloud) -> None:
+    every = (each.every("AWS::CloudWatch::Alarm").values() for each in (cloud, office))
+    alarms = [alarm for found in every for alarm in found]
     named = {alarm["AlarmDescription"].partition("docs/runbook.md#")[2] for alarm in alarms}
     assert set(entries()) == named
 

@@ -1,11 +1,11 @@
-"""The shop's app with two more consumers: one dies on demand, one writes outside transactions."""
+"""The shop's app with more consumers: faults, order, workflows and events of other services."""
 
 import sys
 from pathlib import Path
 
 import aws_cdk as cdk
 
-from once.cdk import ConsumerProps, SynthError, TableProps
+from once.cdk import ConsumerProps, Source, StateMachineProps, SynthError, TableProps
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
 
@@ -18,16 +18,63 @@ PROBE = ConsumerProps(
     external=("probe.asked",),
     tables=(CONTROLS, COUNTERS),
     publishes=("probe.counted",),  # which no consumer takes
+    fair_by="counter",
     folder=FUNCTIONS / "probe",
 )
 ROGUE = ConsumerProps(
     "rogue", external=("rogue.asked",), tables=(COUNTERS,), folder=FUNCTIONS / "rogue"
 )
+LEDGER = ConsumerProps(
+    "ledger",
+    external=("account.entered",),
+    tables=(CONTROLS, COUNTERS),
+    fifo=True,
+    ordered_by="account",
+    blocks_group=True,  # however long the embedded AWS takes, nothing is dead-lettered
+    folder=FUNCTIONS / "ledger",
+)
+MACHINE = f"arn:aws:states:us-east-1:{cdk.Aws.ACCOUNT_ID}:stateMachine:launch"
+LAUNCH = ConsumerProps(
+    "launch",
+    external=("launch.asked",),
+    tables=(COUNTERS,),
+    effect_timeout_seconds=4,
+    batch_size=1,
+    starts=(StateMachineProps("count", MACHINE),),
+    folder=FUNCTIONS / "launch",
+)
+
+INSTANCES = ConsumerProps(
+    "instances",
+    external=("Instance Changed",),
+    tables=(COUNTERS,),
+    source=Source.event_bridge("test.instances"),
+    folder=FUNCTIONS / "instances",
+)
+UPLOADS = ConsumerProps(
+    "uploads",
+    external=("ObjectCreated",),
+    tables=(COUNTERS,),
+    source=Source.s3("once-uploads"),
+    folder=FUNCTIONS / "uploads",
+)
+NIGHTLY = ConsumerProps(
+    "nightly",
+    external=("night.fell",),
+    tables=(COUNTERS,),
+    publishes=("document.due",),
+    source=Source.schedule("cron(0 3 * * ? *)"),
+    folder=FUNCTIONS / "nightly",
+)
+DOCUMENTS = ConsumerProps(
+    "documents", events=("document.due",), tables=(COUNTERS,), folder=FUNCTIONS / "documents"
+)
 
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        assemble(app, (*CONSUMERS, PROBE, ROGUE))
+        more = (PROBE, ROGUE, LEDGER, LAUNCH, INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS)
+        assemble(app, (*CONSUMERS, *more))
         synthesize(app)
     except SynthError as error:
         sys.exit(f"\n{error}\n")

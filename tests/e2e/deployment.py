@@ -104,7 +104,10 @@ class Deployment:
         """Take at most ten dead letters out of their queue, without waiting."""
         [box] = dead_letter_queues(self.parts, consumer)
         answer = self.sqs.receive_message(
-            QueueUrl=box.url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+            QueueUrl=box.url,
+            MaxNumberOfMessages=10,
+            MessageAttributeNames=["All"],
+            MessageSystemAttributeNames=["MessageGroupId"],
         )
         messages: list[Any] = list(answer.get("Messages", []))
         for message in messages:

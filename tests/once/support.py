@@ -26,6 +26,7 @@ from once.events.cloud_event import CloudEvent
 from once.handlers.actions import Table
 from once.handlers.item_reader import ItemReader
 from once.handlers.transaction import Identity, Transaction
+from once.metrics_log import MetricsLog
 from once.settings import Settings, TableSettings
 from once.testing import FakeAws, FakeContext, cloud_event
 
@@ -172,7 +173,8 @@ class Log:
     def __init__(self, aws: FakeAws) -> None:
         self._stream = StringIO()
         logger = Logger(service=uuid4().hex, stream=self._stream)
-        aws.runtime = replace(aws.runtime, logger=logger)
+        metrics = MetricsLog(write=lambda line: self._stream.write(f"{line}\n"))
+        aws.runtime = replace(aws.runtime, logger=logger, metrics=metrics)
 
     def text(self) -> str:
         return self._stream.getvalue()

@@ -93,12 +93,21 @@ class Cloud:
                 },
             )
 
+    def make_fifo(self, name: str, ordered_by: str, *, external: Iterable[str]) -> None:
+        """Give a consumer a FIFO queue for types of producers, and them their FIFO topic."""
+        fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "false"}
+        queue = self.sqs.create_queue(QueueName=f"once-{name}.fifo", Attributes=fifo)
+        topic = self.sns.create_topic(Name="ingress.fifo", Attributes={"FifoTopic": "true"})
+        self.service[f"{StackOutput.QUEUE}{name.capitalize()}"] = queue["QueueUrl"]
+        self.service[StackOutput.ORDERED_INGRESS_TOPIC] = topic["TopicArn"]
+        self.set_types(name, external=external, grouped_by=ordered_by)
+
     def set_types(
         self,
         name: str,
         external: Iterable[str] = (),
         events: Iterable[str] = (),
-        **more: Mapping[str, Sequence[str] | None],
+        **more: Mapping[str, Sequence[str] | None] | str | None,
     ) -> None:
         """Set the event types that a consumer takes, and their key rules, in the outputs alone."""
         types = {"external": [*external], "events": [*events]}

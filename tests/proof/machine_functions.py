@@ -16,7 +16,7 @@ from once.testing.events import sqs_record
 from proof.shop.clients import clients
 from proof.shop.service import DEDUP, Context, url
 from proof.world.calls import PROVIDER, Call, site
-from proof.world.metrics import NoMetrics
+from proof.world.metrics import NO_METRICS
 from proof.world.queues import Message, Queue, received
 from proof.world.tasks import Process
 from tests.proof.machines import Faults, Stage
@@ -96,7 +96,7 @@ class Function:
             logger=LOGGER,
             clock=lambda: self._stage.tasks.now + skew,
             sleep=self._stage.tasks.pause,
-            metrics=NoMetrics(),  # type: ignore[arg-type]
+            metrics=NO_METRICS,
         )
         return self._consumer.bound_to(runtime)
 

@@ -1,8 +1,10 @@
 """The short form of the fuzzers: passes for sound parsers, and notices each broken one."""
 
 import json
+import re
 import zlib
 from collections import Counter
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
@@ -111,6 +113,13 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
     ("events", "once.events.cloud_event"): {
         "no identity": ("_check_identity", nothing),
         "no content check": ("_check_content", nothing),
+    },
+    ("envelopes", "once.intake.s3_notification"): {
+        "no sequencer in the identity": ("_identity", lambda key, version, sequencer: key),
+        "time in the data": ("S3Object", lambda **given: {**given, "now": monotonic()}),
+    },
+    ("envelopes", "once.intake._scheduled_event"): {
+        "a keyword for a time": ("_TIME", re.compile(".*", re.DOTALL)),
     },
     ("originals", "once.ops.dead_letters.decompression"): {
         "bomb decompressed": ("_inflated", inflated),

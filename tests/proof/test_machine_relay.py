@@ -23,7 +23,7 @@ from proof.shop.service import DEDUP, Context, url
 from proof.shop.unknown_outcomes import reason_of
 from proof.world.calls import Call
 from proof.world.errors import ServiceError
-from proof.world.metrics import NoMetrics
+from proof.world.metrics import NO_METRICS
 from proof.world.queues import Queue
 from proof.world.tasks import Process
 from tests.proof.machine_functions import LOGGER
@@ -63,7 +63,7 @@ class Stream(Machine):
             sns=clients().sns,
             sqs=clients().sqs,
             logger=LOGGER,
-            metrics=NoMetrics(),  # type: ignore[arg-type]
+            metrics=NO_METRICS,
             clock=self.stage.tasks.clock,
             sleep=self.stage.tasks.pause,
         )

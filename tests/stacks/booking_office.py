@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,8 @@ def handle_{number}(event, tx): ...
 """
 
 
-def write_handlers(folder: Path) -> None:
-    """Write a handler for each type of each line."""
+def lines_in(folder: Path) -> list[ConsumerProps]:
+    """Write a handler for each type of each line, and return the lines with their folders."""
     for line in LINES:
         (folder / line.name).mkdir(parents=True)
         text = _HANDLER.format(name=line.name) + "".join(
@@ -58,18 +59,19 @@ def write_handlers(folder: Path) -> None:
             for number, event in enumerate(line.event_types)
         )
         (folder / line.name / "handler.py").write_text(text)
+    return [replace(line, folder=folder / line.name) for line in LINES]
 
 
 @contextmanager
 def booking_office(folder: Path, *, local: bool = False) -> Iterator[Cloud]:
     """Synthesize the registry without installing wheels."""
-    write_handlers(folder / "functions")
+    lines = lines_in(folder / "functions")
     (folder / "deployed.json").write_text("{}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(package_module, "STAGED", folder / "build")
         patch.setattr(wheels_module, "SITES", folder / "site")
         patch.setattr(wheels_module, "_fill", lambda site, *_: (site / "six.py").touch())
         app = new_app(folder / "out", local=local, email_sender="office@theatre.de")
-        assemble(app, LINES, folder / "functions", folder / "deployed.json")
+        assemble(app, lines, folder / "functions", folder / "deployed.json")
         app.synth()
         yield Cloud(folder / "out", local)

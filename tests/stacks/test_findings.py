@@ -14,6 +14,7 @@ from cfnlint.api import lint
 from once.cdk import Rollout
 from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
+from tests.stacks.booking_office import lines_in
 from tests.stacks.cloud import Cloud, Json, new_app
 
 
@@ -37,7 +38,7 @@ GRADUAL = [replace(line, rollout=Rollout.LINEAR_10_PERCENT_EVERY_1_MINUTE) for l
 def nag_findings(directory: Path, add: Callable[[cdk.App], object] = lambda _: None) -> set[str]:
     """Return rule and construct of every finding in the app, and in the constructs added to it."""
     app = new_app(directory)
-    assemble(app, GRADUAL)
+    assemble(app, [*GRADUAL, *lines_in(directory / "functions")])
     add(app)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     try:

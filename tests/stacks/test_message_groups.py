@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from once.cdk.monitoring.alarms import WAIT_ALARM_SECONDS
+from once.cdk.monitoring._group_alarms import WAIT_ALARM_SECONDS
 from once.ops.aws.deployment import Deployment
 from once.schema import RELAY, UNROUTED, Limits, StackOutput
 from once.settings import RelaySettings, Settings, SweepSettings
 from tests.stacks.booking_office import booking_office
 from tests.stacks.cloud import Cloud, Json, environment, flat, statements
+from tests.stacks.test_findings import lint_findings
 from tests.stacks.test_stack_outputs import outputs_of
 
 FIFO_QUEUES = [(name, part) for name in ("plan", "gate") for part in ("Queue", "DeadLetters")]
@@ -21,6 +22,10 @@ TOPICS = ("Ingress", "Events", "OrderedIngress", "OrderedEvents")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     with booking_office(tmp_path_factory.mktemp("office")) as cloud:
         yield cloud
+
+
+def test_cfn_lint_finds_nothing(office: Cloud) -> None:
+    assert lint_findings(office.service) == []
 
 
 @pytest.mark.parametrize(("name", "part"), FIFO_QUEUES)
@@ -47,19 +52,19 @@ def test_only_queues_of_fifo_consumers_are_fifo_and_they_have_no_isolation(offic
     assert not {"once-gate-isolation", "once-plan-isolation"} & every
 
 
-@pytest.mark.parametrize(("name", "most"), [("plan", 6), ("gate", Limits.MAX_RECEIVE_COUNT)])
-def test_a_message_of_a_blocking_consumer_is_received_as_often_as_sqs_allows(
+@pytest.mark.parametrize(("name", "most"), [("plan", 5), ("gate", Limits.MAX_RECEIVE_COUNT - 1)])
+def test_sqs_moves_no_message_of_a_fifo_queue_that_only_waits_in_its_group(
     office: Cloud, name: str, most: int
 ) -> None:
     policy = office.of(name, "Queue")["RedrivePolicy"]
     assert policy == {
         "deadLetterTargetArn": office.arn(name, "DeadLetters"),
-        "maxReceiveCount": most,
+        "maxReceiveCount": Limits.MAX_RECEIVE_COUNT,
     }
     sources = office.of(name, "DeadLetters")["RedriveAllowPolicy"]["sourceQueueArns"]
     assert [flat(arn).rpartition(":")[2] for arn in sources] == [f"once-{name}.fifo"]
     settings = Settings.from_env(environment(office, name))
-    assert settings.max_receive_count == most - 1
+    assert settings.max_receive_count == most
     assert settings.blocks_group is (name == "gate")
     assert settings.isolation_queue_url is None
 

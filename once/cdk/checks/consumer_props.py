@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from once.cdk.checks._message_groups import line_group_faults
 from once.cdk.checks._scaling import scaling_faults
+from once.cdk.checks._workflows import workflow_faults
+from once.cdk.checks.event_source import event_source_faults
 from once.cdk.checks.handlers import handler_faults
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_config import DeploymentConfig
@@ -24,7 +26,7 @@ GROUP_SIZE = range(1, Limits.TRANSACTION_ACTIONS + 1)
 COMMIT_THREADS = range(1, MOST_COMMIT_THREADS + 1)
 TYPES = ("external", "events", "publishes")
 """The properties that hold event types."""
-TAKEN_VARIABLES = ("once_", "aws_", "secret_", "powertools_")
+TAKEN_VARIABLES = ("once_", "aws_", "secret_", "workflow_", "powertools_")
 """Prefixes of variables that Once, Lambda or Powertools sets."""
 EVENT_TYPE_RULE = "give the whole type, without commas, asterisks and outer spaces"
 NAME_RULE = "use at most 40 lower-case letters, digits and underscores, a letter first"
@@ -40,8 +42,10 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     yield from _taken_twice(consumer)
     yield from _loops(consumer)
     yield from handler_faults(consumer)
+    yield from event_source_faults(consumer)
     yield from _table_faults(consumer)
     yield from _secret_faults(consumer)
+    yield from workflow_faults(consumer)
     yield from _parameter_faults(consumer, config)
     yield from _time_faults(consumer)
     yield from _batch_faults(consumer)

@@ -73,12 +73,16 @@ def _shared_identities(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
         if not consumer.retiring:
             lines[consumer.identity].append(consumer)
     for identity, found in lines.items():
-        if len({(frozenset(each.external), frozenset(each.events)) for each in found}) > 1:
+        if len({_taken(each) for each in found}) > 1:
             yield (
                 f"{' and '.join(map(named, found))} have the identity {identity!r}, so that each "
                 "skips the events of the other, and take different types; give both the same "
-                "external= and events= if this is a rename, or one of them another name"
+                "external=, events= and source= if this is a rename, or one of them another name"
             )
+
+
+def _taken(consumer: ConsumerProps) -> tuple[object, ...]:
+    return frozenset(consumer.external), frozenset(consumer.events), consumer.source
 
 
 def _types_without_publisher(consumers: Sequence[ConsumerProps]) -> Iterator[str]:

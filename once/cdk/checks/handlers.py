@@ -8,6 +8,7 @@ from once.cdk.checks._handler_source import Registrations, read_registrations
 from once.cdk.checks._item_dedup import item_dedup_faults
 from once.cdk.props import ConsumerProps
 from once.settings import Dedup
+from once.source import key_rule_fault
 
 UNREAD = "once:unread-handlers"
 """Id of the warning that handlers and properties could not be compared."""
@@ -37,6 +38,17 @@ def handler_faults(consumer: ConsumerProps) -> Iterator[str]:
                     f"{_suggestion(event, found)}; correct the type, or add a function with "
                     f"@consumer.handles({event!r}, …)"
                 )
+
+
+def source_key_faults(consumer: ConsumerProps) -> Iterator[str]:
+    """Yield every handler whose key rule cannot identify the events of the consumer's source."""
+    found = _registrations(consumer)
+    if found is None or consumer.source is None:
+        return
+    for event, key in found.keys.items():
+        fault = key.rule and key_rule_fault(key.rule[0], consumer.source)
+        if fault:
+            yield f"{found.places[event]} for {event!r} {fault}"
 
 
 def unread_handlers(consumer: ConsumerProps) -> str | None:
@@ -76,8 +88,8 @@ def event_types_output(consumer: ConsumerProps) -> str:
     It is one JSON object. `external` and `events` list the types; `keys` holds the key rule of each
     type and `volatile` its volatile fields. `grouped_by` is the field of their message group, or
     null. A key rule that synthesis cannot read is left out, as is an empty list of volatile fields;
-    null stands for fields that it cannot read. With item dedup `item_table` names the table and
-    `item_key` the attributes of its key.
+    null stands for fields that it cannot read. `source` is that of a consumer which has one. With
+    item dedup `item_table` names the table and `item_key` the attributes of its key.
     """
     found = _registrations(consumer)
     declared = {} if found is None else found.keys
@@ -89,6 +101,7 @@ def event_types_output(consumer: ConsumerProps) -> str:
             "grouped_by": consumer.grouped_by,
             "keys": {event: key.rule for event, key in keys.items() if key.rule},
             "volatile": {event: key.volatile for event, key in keys.items() if key.volatile != ()},
+            **({} if consumer.source is None else {"source": consumer.source.to_text()}),
             **_item(consumer),
         }
     )

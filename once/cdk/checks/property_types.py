@@ -7,6 +7,7 @@ from typing import Any
 
 from once.cdk.props import ConsumerProps, Rollout, TableProps
 from once.cdk.scaling import Pollers, WarmThroughput
+from once.cdk.workflow_props import WorkflowProps
 from once.settings import Dedup
 from once.source import Source
 
@@ -65,6 +66,17 @@ def _are_pollers(value: object) -> bool:
     return _is_number(value.minimum) and _is_number(value.maximum)
 
 
+def _are_workflows(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(map(_is_workflow, value))
+
+
+def _is_workflow(value: object) -> bool:
+    if not isinstance(value, WorkflowProps):
+        return False
+    days = getattr(value, "retention_days", 1)
+    return _is_text(value.name) and _is_text(value.arn) and _is_number(days)
+
+
 _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
     str: (_is_text, "a text"),
     int: (_is_number, "a whole number"),
@@ -86,6 +98,10 @@ _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
     tuple[TableProps, ...]: (
         _are_tables,
         "a tuple of tables, such as (TableProps('stock', 'sku'),)",
+    ),
+    tuple[WorkflowProps, ...]: (
+        _are_workflows,
+        "a tuple of StateMachineProps(name, arn) and DurableFunctionProps(name, arn)",
     ),
 }
 """The check of a value and the remedy, by the annotation of its property."""

@@ -4,10 +4,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import Topics
+from once.source import S3Source, ScheduleSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,7 @@ class Wiring:
         queue: the existing queue; None if the construct makes one.
         topics: the topics that its own queue is subscribed to, if any.
         published: event types that the relay publishes for it; None without a relay.
+        bucket: the bucket that sends its events, if it is not named by its source.
     """
 
     tables: Mapping[str, dynamodb.ITable]
@@ -29,6 +32,7 @@ class Wiring:
     queue: sqs.IQueue | None
     topics: Topics | None
     published: Collection[str] | None
+    bucket: s3.IBucket | None = None
 
 
 def wiring_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
@@ -42,6 +46,7 @@ def wiring_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
         if secret not in wiring.secrets:
             yield f"the secret {secret!r} is missing; add its ARN to secrets= of IdempotentConsumer"
     yield from _event_faults(props, wiring)
+    yield from _source_faults(props, wiring)
     yield from _topic_faults(props, wiring.topics)
     if wiring.queue is not None:
         yield from _queue_faults(props, wiring.queue)
@@ -69,6 +74,20 @@ def _event_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
             f"the relay does not publish {', '.join(sorted(unpublished))} for it; add the types to "
             f"publishes={{{props.identity!r}: …}} of OutboxRelay"
         )
+
+
+def _source_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
+    named = isinstance(props.source, S3Source) and props.source.bucket is not None
+    if wiring.bucket is not None and (named or not isinstance(props.source, S3Source)):
+        yield "it has bucket=, which is for Source.s3() without a name; leave one of the two out"
+    if wiring.queue is not None and isinstance(props.source, ScheduleSource):
+        yield (
+            "it has queue= and a schedule, which is not made for an existing queue; leave queue= "
+            "out"
+        )
+    lacks_bucket = isinstance(props.source, S3Source) and not named and wiring.bucket is None
+    if lacks_bucket and wiring.queue is None:
+        yield "its source names no bucket; give Source.s3('name'), or bucket= of IdempotentConsumer"
 
 
 def _topic_faults(props: ConsumerProps, topics: Topics | None) -> Iterator[str]:

@@ -9,13 +9,12 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from once.cdk.monitoring._group_alarms import add_group_alarms
 from once.cdk.monitoring.metrics import (
     MAXIMUM,
     SUM,
     MonitoredConsumer,
-    QueueGroups,
     failed_batches,
-    groups_metric,
     messages,
     never_handed_over,
     once_metric,
@@ -36,9 +35,6 @@ when it arrives: two days are left then."""
 
 AGE_ALARM_SECONDS = Limits.QUEUE_RETENTION_SECONDS // 2
 """Half the retention: a weekend must fit between the alarm and the deletion of the message."""
-WAIT_ALARM_SECONDS = 15 * 60
-"""The longest delay of one retry. A group waits for longer only if its messages keep failing, or if
-the function has too little capacity."""
 STREAM_AGE_ALARM_MS = 60 * 60 * 1000
 """One hour. A batch of the relay fails for good after 12 hours, and the stream keeps it for 24."""
 PENDING_ALARM_SECONDS = 60 * 60
@@ -86,13 +82,7 @@ def add_consumer_alarms(
     alarms.add("AgeAlarm", age, AGE_ALARM_SECONDS, "old-messages", "SQS will soon delete messages")
     if consumer.isolation is not None:
         alarms.on_isolation(consumer.isolation)
-    if consumer.props.blocks_group:
-        blocked = "a message may hold up its group"
-        alarms.add("BlockedAlarm", age, WAIT_ALARM_SECONDS, "blocked-message-group", blocked)
-    if consumer.props.fair_by is not None:
-        quiet = groups_metric(consumer.queue, QueueGroups.OLDEST_IN_QUIET, MINUTE)
-        crowded = "even groups with few messages wait"
-        alarms.add("QuietGroupsAlarm", quiet, WAIT_ALARM_SECONDS, "quiet-groups-wait", crowded)
+    add_group_alarms(alarms.add, consumer)
     faulty = [
         new_letters,
         alarms.add("BreakerAlarm", waits, 1, "breaker-open", "messages wait for what is down"),

@@ -4,17 +4,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from botocore.exceptions import ClientError
-
-from once.ops.aws.clients import client
+from once.ops.aws._stack_outputs import stack_outputs
 from once.ops.errors import OpsError
 from once.schema import StackOutput
-
-if TYPE_CHECKING:
-    from mypy_boto3_cloudformation import CloudFormationClient
-    from mypy_boto3_cloudformation.type_defs import StackTypeDef
+from once.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +32,7 @@ class DeployedConsumer:
             are in the dedup table.
         item_key: the attributes of that table's primary key.
         grouped_by: the field of the data that gives an event's message group; None without one.
+        source: the service that sends its external events; None for the ingress topic.
     """
 
     name: str
@@ -52,6 +48,12 @@ class DeployedConsumer:
     item_table: str | None = None
     item_key: tuple[str, ...] = ()
     grouped_by: str | None = None
+    source: Source | None = None
+
+    @property
+    def ingress_types(self) -> tuple[str, ...]:
+        """Event types that it takes from the ingress topic."""
+        return self.external if self.source is None else ()
 
     @property
     def is_fifo(self) -> bool:
@@ -105,9 +107,7 @@ class Deployment:
             OpsError: a stack or one of its outputs is missing.
             botocore.exceptions.BotoCoreError, ClientError: CloudFormation cannot be read.
         """
-        cloudformation: CloudFormationClient = client("cloudformation")
-        outputs = _outputs(cloudformation, service, "state")
-        return cls.of(service, outputs | _outputs(cloudformation, service, "service"))
+        return cls.of(service, stack_outputs(service))
 
     @classmethod
     def of(cls, service: str, outputs: Mapping[str, str]) -> Self:
@@ -144,13 +144,20 @@ class Deployment:
 
     def is_ordered(self, event_type: str) -> bool:
         """Tell whether a FIFO consumer takes a type, so that it is published to a FIFO topic."""
-        takers = (one for one in self.consumers.values() if event_type in one.event_types)
-        return any(one.is_fifo for one in takers)
+        return any(one.is_fifo for one in self.takers(event_type))
+
+    def ingress_topic(self, event_type: str) -> str:
+        """Return the ARN of the topic to which producers publish a type."""
+        ordered = self.ordered_ingress_topic_arn
+        return ordered if ordered and self.is_ordered(event_type) else self.ingress_topic_arn
 
     def group_field(self, event_type: str) -> str | None:
         """Return the field of the data that gives the message group of a type, if it has one."""
-        takers = (one for one in self.consumers.values() if event_type in one.event_types)
-        return next(filter(None, (one.grouped_by for one in takers)), None)
+        return next(filter(None, (one.grouped_by for one in self.takers(event_type))), None)
+
+    def takers(self, event_type: str) -> list[DeployedConsumer]:
+        """Return the consumers that take an event type."""
+        return [one for one in self.consumers.values() if event_type in one.event_types]
 
     def consumer(self, name: str) -> DeployedConsumer:
         """Return one consumer.
@@ -173,25 +180,6 @@ class Deployment:
             known = ", ".join(self.tables)
             raise OpsError(f"{self.service!r} has no table {name!r}; its tables are {known}")
         return self.tables[name]
-
-
-def _outputs(cloudformation: "CloudFormationClient", service: str, part: str) -> dict[str, str]:
-    stack = _stack(cloudformation, f"{service}-{part}")
-    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-
-
-def _stack(cloudformation: "CloudFormationClient", name: str) -> "StackTypeDef":
-    try:
-        [stack] = cloudformation.describe_stacks(StackName=name)["Stacks"]
-    except ClientError as error:
-        if "does not exist" not in str(error):
-            raise
-        raise OpsError(
-            f"there is no stack {name!r} in {cloudformation.meta.region_name}: deploy first "
-            "(`cdk deploy --all`), or name the deployment with --service, or the "
-            "region with AWS_REGION"
-        ) from None
-    return stack
 
 
 def _tables(outputs: Mapping[str, str]) -> dict[str, str]:
@@ -236,6 +224,7 @@ def _types(taken: str) -> dict[str, Any]:
         "item_table": found.get("item_table"),
         "item_key": tuple(found.get("item_key", ())),
         "grouped_by": found["grouped_by"],
+        "source": Source.from_text(found["source"]) if "source" in found else None,
     }
 
 

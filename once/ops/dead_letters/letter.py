@@ -19,6 +19,7 @@ from once.ops.dedup_records.key_rules import KeyRules
 from once.ops.terminal.formatting import NOT_READABLE
 from once.outbox.unrouted import SnsEnvelope
 from once.schema import RELAY, UNROUTED, DeadLetter
+from once.source import Source
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import MessageTypeDef
@@ -30,10 +31,15 @@ _OF_A_QUARANTINE = (DeadLetter.REASON, DeadLetter.ERROR, DeadLetter.RECEIVE_COUN
 
 @dataclass(frozen=True, slots=True)
 class IngressTopic:
-    """The ingress topic, and the event types that consumers take from it."""
+    """The topics of producers, and the event types that consumers take from them.
 
-    topic_arn: str
-    types: frozenset[str]
+    Attributes:
+        topics: the ARN of the topic of each type.
+        groups: the field that gives the message group, by the types that have one.
+    """
+
+    topics: Mapping[str, str]
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +52,15 @@ class DeadLetterQueue:
         source_url: the queue that the messages came from; None for the relay and unrouted events.
         ingress: the topic for unrouted events to be published again; None for dead letters.
         rules: the key rules of its consumer; empty for the relay and unrouted events.
+        source: the envelope of its messages; None for CloudEvents without one.
     """
 
     owner: str
     url: str
     source_url: str | None
-    ingress: IngressTopic | None = None
+    ingress: IngressTopic | None = field(default=None, compare=False)
     rules: KeyRules = field(default=KeyRules(""), compare=False)
+    source: Source | None = field(default=None, compare=False)
 
     @property
     def identity(self) -> str:
@@ -83,15 +91,25 @@ def dead_letter_queues(
         return [others[consumer]]
     chosen = [deployment.consumer(consumer)] if consumer else deployment.consumers.values()
     found = [
-        DeadLetterQueue(one.name, one.dead_letter_url, one.queue_url, rules=KeyRules.of(one))
+        DeadLetterQueue(
+            one.name,
+            one.dead_letter_url,
+            one.queue_url,
+            rules=KeyRules.of(one),
+            source=one.source,
+        )
         for one in chosen
     ]
     return found if consumer else [*found, *others.values()]
 
 
 def _ingress(deployment: Deployment) -> IngressTopic:
-    types = frozenset(t for consumer in deployment.consumers.values() for t in consumer.external)
-    return IngressTopic(deployment.ingress_topic_arn, types)
+    types = {t for consumer in deployment.consumers.values() for t in consumer.ingress_types}
+    fields = {event_type: deployment.group_field(event_type) for event_type in types}
+    return IngressTopic(
+        topics={event_type: deployment.ingress_topic(event_type) for event_type in types},
+        groups={event_type: path for event_type, path in fields.items() if path is not None},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from once.errors import OnceError
-from once.events.cloud_event import CloudEvent, read_event
+from once.events.cloud_event import CloudEvent
 from once.events.fingerprint import fingerprint
+from once.intake.adapter import adapter_of
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_key import LetterKey, key_of_letter
 from once.ops.dedup_records.dedup_table import DedupRecordReader, Item
@@ -69,7 +70,8 @@ def read_contexts(table: DedupRecordReader, letters: Iterable[Letter]) -> list[L
 def event_of(letter: Letter) -> CloudEvent | OnceError:
     """Return a letter's event; or the error with which a consumer would reject it."""
     try:
-        event = read_event(letter.original.body, max_bytes=Limits.MESSAGE_BYTES)
+        read = adapter_of(letter.queue.source)
+        event = read(letter.original.body, max_bytes=Limits.MESSAGE_BYTES)
         fingerprint(event)
     except OnceError as error:
         return error

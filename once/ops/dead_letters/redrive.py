@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from once.ops.aws.batch_calls import BATCH_ENTRIES, BatchCall, batches_by_size, call_for_each
-from once.ops.dead_letters._unrouted_events import IngressPublication, ingress_publisher
+from once.ops.dead_letters._unrouted_events import IngressPublication, publish_unrouted
+from once.ops.dead_letters.group_order import WAITS, Group, GroupOrder
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.redriven_message import RedrivenMessage, redriven_message
 from once.ops.errors import unexpected_error_text
@@ -81,10 +82,13 @@ class Redriver:
         self._sqs = sqs
         self._limiter = limiter
         self._deleted = deleted
+        self._order = GroupOrder()
         self.result = RedriveResult()
 
     def send(self, letters: Sequence[Letter], *, edited: bool = False) -> None:
         """Send back letters of one dead-letter queue, and delete those that were sent.
+
+        After a letter of a FIFO message group that is not sent, the later ones stay as well.
 
         Args:
             letters: the letters.
@@ -95,6 +99,8 @@ class Redriver:
         """
         now = datetime.now(UTC)
         for some in self._calls(list(self._messages(letters, now, edited=edited))):
+            if not (some := self._order.may_go(some, _group, self._stays)):
+                continue
             self._limiter.wait(len(some))
             self.result.unanswered = [letter.message_id for letter, _ in some]
             sent = self._sent(some)
@@ -110,13 +116,20 @@ class Redriver:
     def _messages(
         self, letters: Sequence[Letter], now: datetime, *, edited: bool
     ) -> Iterator[_Outgoing]:
+        order = GroupOrder()
         for letter in letters:
             try:
-                yield letter, _message(letter, now, edited=edited)
+                pair = letter, _message(letter, now, edited=edited)
             except Exception as error:  # one letter must not stop the redrive
+                order.stop(_group_of(letter))
                 self.result.failed.append(
                     f"{letter.message_id}: not sent: {unexpected_error_text(error)}"
                 )
+            else:
+                yield from order.may_go([pair], _group, self._stays)
+
+    def _stays(self, pair: _Outgoing) -> None:
+        self.result.failed.append(f"{pair[0].message_id}: {WAITS}")
 
     def _calls(self, pairs: Sequence[_Outgoing]) -> Iterator[list[_Outgoing]]:
         """Yield the letters of each call; to a FIFO queue, one letter a call keeps their order."""
@@ -139,16 +152,16 @@ class Redriver:
             if "BatchRequestTooLong" not in error.response["Error"]["Code"]:
                 raise
             # Batches are kept below the limit, so a single message exceeds it.
-            self.result.failed += [f"{letter.message_id}: not sent: {error}" for letter, _ in pairs]
-            return []
+            taken, refused = {}, dict.fromkeys(range(len(pairs)), str(error))
         self.result.sent |= {answer["MessageId"] for answer in taken.values()}
         for number, said in refused.items():
+            self._order.stop(_group(pairs[number]))
             self.result.failed.append(f"{pairs[number][0].message_id}: not sent: {said}")
         return [pairs[number][0] for number in taken]
 
     def _call(self, queue: DeadLetterQueue) -> BatchCall:
         if queue.ingress is not None:
-            return ingress_publisher(queue.ingress)
+            return publish_unrouted
         url = str(queue.source_url)
         return lambda entries: self._sqs.send_message_batch(QueueUrl=url, Entries=entries)
 
@@ -163,11 +176,22 @@ class Redriver:
         ]
 
 
+def _group(pair: _Outgoing) -> Group | None:
+    return _group_of(pair[0])
+
+
+def _group_of(letter: Letter) -> Group | None:
+    """Return the message group whose order must hold; None on a standard queue."""
+    if letter.group is None or not letter.queue.is_fifo:
+        return None
+    return letter.queue.url, letter.group
+
+
 def _message(
     letter: Letter, now: datetime, *, edited: bool
 ) -> RedrivenMessage | IngressPublication:
     if letter.queue.ingress is not None:
-        return IngressPublication.of(letter)
+        return IngressPublication.of(letter, letter.queue.ingress)
     return redriven_message(letter, now, edited=edited)
 
 

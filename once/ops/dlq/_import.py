@@ -3,19 +3,21 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
 from typer import Argument, Option
 
-from once.ops.aws.batch_calls import batches_by_size, call_for_each
+from once.ops.aws.batch_calls import BATCH_ENTRIES, batches_by_size, call_for_each
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.group_order import WAITS, Group, GroupOrder
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_queues
 from once.ops.dlq._exported_letter import ExportedLetter, letter_digest, read_line
 from once.ops.dlq._import_journal import ImportJournal
+from once.ops.dlq._import_plan import ImportPlan
 from once.ops.dlq._options import DEFAULT_LIMIT, LimitOption
 from once.ops.dlq._search import open_search
 from once.ops.errors import OpsError
@@ -67,7 +69,7 @@ def import_letters(
     }
     sqs = client("sqs")
     there = _present(sqs, [*dict.fromkeys(boxes.values())], limit)
-    plan = _Plan.of(letters, there, journal, again=again, unsafe=unsafe)
+    plan = ImportPlan.of(letters, there, journal, again=again, unsafe=unsafe)
     job = _Import(sqs, boxes, journal, plan)
     if plan.new and not dry_run:
         told = {
@@ -127,55 +129,16 @@ def _digest(letter: Letter) -> str:
 
 
 @dataclass(slots=True)
-class _Plan:
-    """The letters of an export, by what is done with them.
-
-    Attributes:
-        new: to be imported.
-        there: in their queue already.
-        before: imported before, and gone since.
-        past: past `safe_until`.
-    """
-
-    new: list[ExportedLetter] = field(default_factory=list)
-    there: list[ExportedLetter] = field(default_factory=list)
-    before: list[ExportedLetter] = field(default_factory=list)
-    past: list[ExportedLetter] = field(default_factory=list)
-
-    @classmethod
-    def of(
-        cls,
-        letters: Iterable[ExportedLetter],
-        present: Counter[str],
-        journal: ImportJournal,
-        *,
-        again: bool,
-        unsafe: bool,
-    ) -> "_Plan":
-        plan, left, now = cls(), present.copy(), datetime.now(UTC)
-        for letter in letters:
-            if left[letter.digest] > 0:
-                left[letter.digest] -= 1
-                plan.there.append(letter)
-            elif letter.message_id in journal.imported and not again:
-                plan.before.append(letter)
-            elif letter.is_past(now) and not unsafe:
-                plan.past.append(letter)
-            else:
-                plan.new.append(letter)
-        return plan
-
-
-@dataclass(slots=True)
 class _Import:
     """An import of the new letters of a plan."""
 
     sqs: "SQSClient"
     boxes: dict[str, DeadLetterQueue]
     journal: ImportJournal
-    plan: _Plan
+    plan: ImportPlan
     imported: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    order: GroupOrder = field(default_factory=GroupOrder)
 
     def run(self, change: Change) -> None:
         """Send the letters, and note each batch in the journal."""
@@ -183,20 +146,29 @@ class _Import:
         try:
             for name, box in self.boxes.items():
                 own = [letter for letter in self.plan.new if letter.consumer == name]
-                for some in batches_by_size(own, lambda letter: letter.size):
-                    self._send(box, some)
+                # Within one call to a FIFO queue, a letter could overtake one that is repeated.
+                most = 1 if box.is_fifo else BATCH_ENTRIES
+                for some in batches_by_size(own, lambda letter: letter.size, most=most):
+                    self._send(box, self.order.may_go(some, partial(_group, box), self._stays))
         finally:
             change.message_ids = self.imported
             change.counts = {"imported": len(self.imported), "failed": len(self.failed)}
 
+    def _stays(self, letter: ExportedLetter) -> None:
+        self.failed[letter.message_id] = WAITS
+
     def _send(self, box: DeadLetterQueue, letters: Sequence[ExportedLetter]) -> None:
+        if not letters:
+            return
         taken, refused = call_for_each(
             lambda entries: self.sqs.send_message_batch(QueueUrl=box.url, Entries=entries),
             [letter.entry() for letter in letters],
         )
         self.journal.add(letters[number] for number in taken)
         self.imported += [str(answer["MessageId"]) for answer in taken.values()]
-        self.failed |= {letters[number].message_id: said for number, said in refused.items()}
+        for number, said in refused.items():
+            self.order.stop(_group(box, letters[number]))
+            self.failed[letters[number].message_id] = said
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
         """Return the result as JSON values; letters by their ids in the export."""
@@ -233,6 +205,11 @@ class _Import:
         )
         if told:
             raise OpsError(f"not all dead letters were imported{told}")
+
+
+def _group(box: DeadLetterQueue, letter: ExportedLetter) -> Group | None:
+    group = letter.send.MessageGroupId
+    return None if group is None or not box.is_fifo else (box.url, group)
 
 
 def _ids(letters: Iterable[ExportedLetter]) -> list[str]:

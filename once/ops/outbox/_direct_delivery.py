@@ -1,15 +1,21 @@
 """Direct delivery: sends committed events to the queue of one consumer only.
 
 A consumer receives events that are published after its deployment. Direct delivery sends it earlier
-events of its types, as long as their dedup records exist.
+events of its types, as long as their dedup records exist. They come in the order in which the table
+is read: on a FIFO queue, not in that of their commits.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from once.errors import Unpublishable
 from once.events.dedup_key import consumer_of, key_hash
+from once.events.message_group import message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import text
 from once.ops.aws.batch_calls import batches_by_size, call_for_each
@@ -45,6 +51,7 @@ class DirectDelivery:
                 "the table: add their types to `events=` of the consumer and deploy; events of "
                 "producers have to be published again by their producers"
             )
+        self._consumer = consumer
         self._types = consumer.events
         self._send = send
 
@@ -68,7 +75,16 @@ class DirectDelivery:
             if event.type in self._types:
                 # The consumer itself checks whether this source may publish the type.
                 check_origin(event, position, pk, {consumer_of(pk): self._types})
-                yield event
+                yield self._grouped(event)
+
+    def _grouped(self, event: OutgoingEvent) -> OutgoingEvent:
+        path = self._consumer.grouped_by
+        if path is None:
+            return event
+        group = message_group(json.loads(event.body).get("data"), path)
+        if group is None and self._consumer.is_fifo:
+            raise Unpublishable(f"it has no message group: {path!r} is missing in its data")
+        return replace(event, group=group)
 
 
 def queue_sender(sqs: "SQSClient", consumer: DeployedConsumer) -> SendEvents:
@@ -77,13 +93,25 @@ def queue_sender(sqs: "SQSClient", consumer: DeployedConsumer) -> SendEvents:
     The function raises OpsError if SQS does not accept an event in several attempts.
     """
 
+    run = str(uuid4())
+
+    def entry(event: OutgoingEvent) -> dict[str, Any]:
+        # SQS would drop an event whose own id it has seen in the last five minutes.
+        identity = sha256(f"{run} {event.id}".encode()).hexdigest()
+        return {
+            "MessageBody": event.body,
+            "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: text(event.type)},
+            **({} if event.group is None else {"MessageGroupId": event.group}),
+            **({"MessageDeduplicationId": identity} if consumer.is_fifo else {}),
+        }
+
     def send(events: Sequence[OutgoingEvent]) -> None:
         for some in batches_by_size(events, _size):
             _, refused = call_for_each(
                 lambda entries: sqs.send_message_batch(
                     QueueUrl=consumer.queue_url, Entries=entries
                 ),
-                map(_entry, some),
+                map(entry, some),
             )
             if refused:
                 said = ", ".join(sorted(set(refused.values())))
@@ -93,13 +121,6 @@ def queue_sender(sqs: "SQSClient", consumer: DeployedConsumer) -> SendEvents:
                 )
 
     return send
-
-
-def _entry(event: OutgoingEvent) -> dict[str, Any]:
-    return {
-        "MessageBody": event.body,
-        "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: text(event.type)},
-    }
 
 
 def _size(event: OutgoingEvent) -> int:

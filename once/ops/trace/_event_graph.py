@@ -78,7 +78,8 @@ class EventGraphBuilder:
             key: an event's id, a business key, a dedup key, a dedup key's SHA-256 in hex, or the
                 message id of a dead letter, now or before it was dead-lettered.
         """
-        texts = {f'"{key}"', json.dumps(key)}
+        plain = json.dumps(key)
+        texts = {f'"{key}"', plain, json.dumps(plain)[1:-1]}  # the latter inside SNS's envelope
         return [
             letter
             for letter, _ in self._letters.values()

@@ -15,10 +15,11 @@ from once.runtime import Runtime
 from once.schema import Record
 from once.settings import TableSettings
 from proof.fuzz import items, messages, values
-from proof.fuzz.aws import KEYS, LOGGER, METRICS, DeadLetterQueue, DynamoDB
+from proof.fuzz.aws import KEYS, LOGGER, DeadLetterQueue, DynamoDB
 from proof.fuzz.parsers.commit import CANCELED
 from proof.fuzz.parsers.intake import CONSUMERS, CONTEXT, DEADLINE, READERS, settings_of
 from proof.fuzz.target import expect
+from proof.world.metrics import NO_METRICS
 
 
 def consumer_function(name: str, table: Any, queue: Any) -> Any:
@@ -33,7 +34,7 @@ def consumer_function(name: str, table: Any, queue: Any) -> Any:
         logger=LOGGER,
         clock=lambda: messages.NOW,
         sleep=lambda _: None,
-        metrics=METRICS,
+        metrics=NO_METRICS,
     )
     return consumer.bound_to(runtime)
 

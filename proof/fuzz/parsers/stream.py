@@ -12,9 +12,10 @@ from once.outbox.stream_relay import NotRelayed, Relay
 from once.schema import Record
 from once.settings import RelaySettings
 from proof.fuzz import items, values
-from proof.fuzz.aws import LOGGER, METRICS, DeadLetterQueue, client_error
+from proof.fuzz.aws import LOGGER, DeadLetterQueue, client_error
 from proof.fuzz.parsers.intake import CONTEXT
 from proof.fuzz.target import expect
+from proof.world.metrics import NO_METRICS
 
 ERRORS = (Unpublishable,)
 SETTINGS = RelaySettings(
@@ -56,7 +57,7 @@ def check(case: dict[str, Any]) -> None:
         sns=topic,
         sqs=queue,
         logger=LOGGER,
-        metrics=METRICS,
+        metrics=NO_METRICS,
         clock=lambda: 1_800_000_000.0,
         sleep=lambda _: None,
     )

@@ -216,6 +216,6 @@ class Function:
 
 def fates(log: Log) -> dict[str, int]:
     """The number of messages of the only batch, by their disposition."""
-    [line] = [line for line in log.lines() if line["message"] == "batch"]
+    [line] = [line for line in log.lines() if line.get("message") == "batch"]
     found: dict[str, int] = line["fates"]
     return found

@@ -96,13 +96,6 @@ def test_a_blocked_message_is_visible_at_once_and_not_dead_lettered(function: Fu
     assert function.reasons() == []
 
 
-def test_a_message_that_is_blocked_at_its_last_receive_is_quarantined(function: Function) -> None:
-    # SQS would dead-letter it at the next receive, without a reason.
-    blocked = message("x", group="g", **LAST)
-    function.run(*of("g", "fail"), blocked, reports=["fail"])
-    assert function.reasons() == ["not-tried"]
-
-
 @pytest.mark.parametrize("faults", [[], [DENIED]])
 def test_a_failed_quarantine_blocks_the_fifo_group(function: Function, faults: list[Any]) -> None:
     batch = [record("{", "bad", group="g"), *of("g", "x")]

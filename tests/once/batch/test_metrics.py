@@ -37,6 +37,12 @@ def values(line: dict[str, Any]) -> dict[str, Any]:
     return {m["Name"]: line[m["Name"]] for m in metrics["Metrics"]}
 
 
+def unit(line: dict[str, Any], metric: str) -> str:
+    [metrics] = line["_aws"]["CloudWatchMetrics"]
+    [found] = [m["Unit"] for m in metrics["Metrics"] if m["Name"] == metric]
+    return str(found)
+
+
 def dimensions(line: dict[str, Any]) -> dict[str, str]:
     [metrics] = line["_aws"]["CloudWatchMetrics"]
     [names] = metrics["Dimensions"]
@@ -47,6 +53,9 @@ def test_a_batch_is_one_line_with_the_dimension_service(read: Read, function: Fu
     function.run(*batch_of("a", "b", "refuse", "later"), reports=["later"])
     [line] = read()
     assert dimensions(line) == {"service": "once-notes"}
+    assert line["fates"] == {"committed": 2, "refused": 1, "retried": 1}
+    assert unit(line, Metric.COMMITTED) == "Count"
+    assert unit(line, Metric.COMMIT_MS) == "Milliseconds"
     found = values(line)
     assert found.pop(Metric.COMMIT_MS)[0] > 0
     assert found == {
@@ -121,9 +130,10 @@ def test_effects_are_counted_by_their_results(read: Read, till: Till, provider: 
         assert values(read()[0])[metric] == [1]
         till.later()
     assert till.deliver(event)
-    found = values(read()[0])
-    assert found[Metric.EFFECTS_DONE] == [1]
-    assert found[Metric.PENDING_SECONDS][0] > 0
+    [line] = read()
+    assert values(line)[Metric.EFFECTS_DONE] == [1]
+    assert values(line)[Metric.PENDING_SECONDS][0] > 0
+    assert unit(line, Metric.PENDING_SECONDS) == "Seconds"
 
 
 def test_effects_with_an_unknown_outcome_are_counted(

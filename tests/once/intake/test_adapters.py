@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from hashlib import sha256
 from typing import Any
 from unicodedata import normalize
 
@@ -26,6 +27,7 @@ from tests.once.intake.documented_events import (
 
 TOPIC = SNS["TopicArn"]
 ORDER = {"order_id": "o-1", "kind": "order.placed"}
+ORDER_ID = sha256(json.dumps(ORDER).encode()).hexdigest()
 BRIDGE, BUCKET = Source.event_bridge("aws.ec2", "aws.s3"), Source.s3("amzn-s3-demo-bucket")
 TOPIC_EVENTS, TOPIC_JSON = Source.sns(TOPIC), Source.sns(TOPIC, type_field="kind")
 PLAIN, TYPED = Source.json(type="order.placed"), Source.json(type_field="kind")
@@ -96,8 +98,8 @@ DOCUMENTED = {
         published(ORDER),
         (SNS["MessageId"], TOPIC, "order.placed", SNS["Timestamp"], ORDER),
     ),
-    "plain JSON of one type": (PLAIN, ORDER, ("", "json", "order.placed", None, ORDER)),
-    "plain JSON of several types": (TYPED, ORDER, ("", "json", "order.placed", None, ORDER)),
+    "plain JSON of one type": (PLAIN, ORDER, (ORDER_ID, "json", "order.placed", None, ORDER)),
+    "plain JSON of several types": (TYPED, ORDER, (ORDER_ID, "json", "order.placed", None, ORDER)),
     "a schedule": (
         NIGHTLY,
         SCHEDULED,

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from once.errors import SettingsError
 from once.events.dedup_key import key_hash
 from once.events.outgoing import OutgoingEvent, event_id_of
+from once.metrics_log import MetricsLog
 from once.outbox.stream_relay import NotRelayed, Relay, Relayed
 from once.settings import RelaySettings
 from once.testing import FakeContext
@@ -106,7 +107,7 @@ def relay_of(
         sns=topic,
         sqs=letters,
         logger=Logger(service=uuid4().hex, stream=StringIO()),
-        metrics=Metrics(namespace="test", service="relay"),
+        metrics=MetricsLog(service="relay"),
         sleep=sleep,
     )
     return lambda batch: relay.handle(batch, context)

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from once.ops.dead_letters.group_order import WAITS
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
+from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dlq._exported_letter import exported_line, read_line
-from once.schema import RELAY, DeadLetter, Limits
+from once.schema import RELAY, DeadLetter, Limits, StackOutput
 from tests.ops.exports import FILE, import_, lines, purge
 from tests.ops.letters import Shop
 from tests.ops.notes import note
 from tests.ops.output import stderr_of
-from tests.ops.support import REFUSED_ENTRY, add_to_answer, fail_entries, run
+from tests.ops.support import OK, REFUSED_ENTRY, add_to_answer, answer_with, fail_entries, run
 
 BINARY = {"DataType": "Binary", "BinaryValue": b"\x00\xff"}
 
@@ -128,6 +130,36 @@ def test_message_group_is_kept_on_both_kinds_of_queues(suffix: str) -> None:
     ids = {one.get("MessageDeduplicationId") for one in (first, second)}
     assert len(ids) == (2 if suffix else 1)  # SQS drops a second message of one id
     assert (None in ids) is not bool(suffix)
+
+
+def test_letters_of_a_fifo_queue_are_back_in_their_order_as_far_as_sqs_takes_them(
+    shop: Shop,
+) -> None:
+    url = shop.sqs.create_queue(QueueName="dead.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    shop.cloud.service[f"{StackOutput.DEAD_LETTERS}Orders"] = url
+    for name in ("a-1", "a-2", "a-3", "b-1"):
+        order = {"MessageGroupId": name[0], "MessageDeduplicationId": name}
+        shop.sqs.send_message(QueueUrl=url, MessageBody=json.dumps(note(name)), **order)
+    purge()
+
+    refused = [True]
+
+    def refuse_once(params: Any) -> Any:
+        if b"a-2" not in params["body"] or not refused:
+            return None
+        failed = [{"Id": "0", **REFUSED_ENTRY}]
+        return OK, {"Failed": failed if refused.pop() else []}
+
+    def names() -> list[str]:
+        with QueueWalk(shop.sqs, [DeadLetterQueue("orders", url, None)], 10) as walk:
+            letters = [letter for page in walk.pages() for letter in page]
+        return [json.loads(letter.original.body)["data"]["name"] for letter in letters]
+
+    answer_with("sqs.SendMessageBatch", refuse_once)
+    assert WAITS in stderr_of("dlq", "import", FILE)
+    assert names() == ["a-1", "b-1"]
+    assert import_()["imported"] == "2"
+    assert names() == ["a-1", "b-1", "a-2", "a-3"]
 
 
 def test_second_import_finds_the_letters_there(purged: Shop) -> None:

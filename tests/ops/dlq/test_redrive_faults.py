@@ -11,9 +11,11 @@ from once.failures.quarantine import text
 from once.ops.aws.batch_calls import ATTEMPTS
 from once.ops.aws.clients import client
 from once.ops.dead_letters import redrive
-from once.ops.dead_letters.letter import DeadLetterQueue
+from once.ops.dead_letters.group_order import WAITS
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dead_letters.redrive import RateLimiter, Redriver
+from once.ops.dead_letters.redrive import RateLimiter, Redriver, RedriveResult
+from once.ops.dead_letters.redriven_message import redriven_message
 from once.schema import DeadLetter
 from tests.ops.letters import Shop
 from tests.ops.notes import note
@@ -159,12 +161,13 @@ class Queues:
             **fifo,
         )
 
-    def redrive(self) -> None:
+    def redrive(self) -> RedriveResult:
         sqs = client("sqs")
         with QueueWalk(sqs, [self.box], limit=100) as walk:
             redriver = Redriver(sqs, RateLimiter(1000), walk.forget)
             for page in walk.pages():
                 redriver.send(page)
+        return redriver.result
 
     def arrived(self) -> list[tuple[str, str]]:
         """The messages in the queue: groups and names."""
@@ -215,6 +218,33 @@ def test_each_message_of_a_fifo_queue_is_sent_in_a_call_of_its_own(fifo: Queues)
     fifo.add("b", "g")
     fifo.redrive()
     assert [len(request["Entries"]) for request in asked] == [1, 1]
+
+
+@pytest.mark.parametrize("fault", ["refused", "impossible"])
+def test_after_a_letter_that_is_not_sent_its_group_stays_in_order(
+    fifo: Queues, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    for name, group in (("a-1", "a"), ("a-2", "a"), ("a-3", "a"), ("b-1", "b")):
+        fifo.add(name, group)
+    with monkeypatch.context() as patch:
+        if fault == "refused":
+            answer_with("sqs.SendMessageBatch", refuse_second)
+        else:
+            patch.setattr(redrive, "redriven_message", fail_second)
+        first, *others = fifo.redrive().failed
+    assert fifo.arrived() == [("a", "a-1"), ("b", "b-1")]
+    assert WAITS not in first
+    assert [said.split(": ", 1)[1] for said in others] == [WAITS]
+
+
+def refuse_second(params: Any) -> Any:
+    return refusal("BatchRequestTooLong") if b"a-2" in params["body"] else None
+
+
+def fail_second(letter: Letter, *args: Any, **more: Any) -> Any:
+    if "a-2" in letter.original.body:
+        raise ValueError
+    return redriven_message(letter, *args, **more)
 
 
 def test_letter_that_is_sent_twice_is_deduplicated_by_sqs(

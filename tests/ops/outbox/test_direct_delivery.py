@@ -50,6 +50,33 @@ def test_other_options_apply(cloud: Cloud, paid: list[str], options: str, events
     assert cloud.take("inventory") == {}
 
 
+def test_a_fifo_queue_gets_each_event_in_its_group_and_again_in_a_second_run(
+    cloud: Cloud,
+) -> None:
+    paid = [event(f"orders#{n}", 0, PAID, data={"order_id": n}) for n in range(2)]
+    for number, body in enumerate(paid):
+        commit(cloud, f"orders#{number}", body)
+    cloud.make_fifo("inventory", "order_id", external=[])
+    cloud.set_types("inventory", events=[PAID], grouped_by="order_id")
+    asked = requests_of("sqs.SendMessageBatch")
+    for _ in range(2):
+        assert numbers(stdout_of(*TO, "inventory"))[PAID] == "2"
+    entries = [entry for request in asked for entry in request["Entries"]]
+    groups = {entry["MessageBody"]: entry["MessageGroupId"] for entry in entries}
+    assert groups == {body: str(number) for number, body in enumerate(paid)}
+    assert len({entry["MessageDeduplicationId"] for entry in entries}) == 4
+
+
+def test_an_event_without_its_group_is_not_sent_to_a_fifo_queue(
+    cloud: Cloud, paid: list[str]
+) -> None:
+    cloud.make_fifo("inventory", "parcel", external=[])
+    cloud.set_types("inventory", events=[PAID], grouped_by="parcel")
+    asked = requests_of("sqs.SendMessageBatch")
+    assert "is not what its consumer writes" in stderr_of(*TO, "inventory")
+    assert asked == []
+
+
 def test_forged_event_is_not_sent(cloud: Cloud) -> None:
     forged = {**json.loads(event("orders#a", 0, PAID)), "source": "/once/payments"}
     commit(cloud, "orders#a", json.dumps(forged))

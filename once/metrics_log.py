@@ -1,0 +1,65 @@
+"""Metrics log: figures as log lines in CloudWatch's embedded metric format (EMF)."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from once.schema import Metric
+
+_UNITS = {
+    Metric.COMMIT_MS: "Milliseconds",
+    Metric.RELAY_LAG_MS: "Milliseconds",
+    Metric.PENDING_SECONDS: "Seconds",
+}
+_DIMENSION = "service"
+
+
+def _service() -> str:
+    return os.environ.get("POWERTOOLS_SERVICE_NAME", "service_undefined")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsLog:
+    """Prints figures. Powertools prints the same lines and takes ten times as long.
+
+    Attributes:
+        service: value of the dimension `service`; by default the function's name.
+        write: prints one line.
+    """
+
+    service: str = field(default_factory=_service)
+    write: Callable[[str], object] = print
+
+    def report(
+        self,
+        figures: Mapping[str, Sequence[float]],
+        now: float,
+        *,
+        dimensions: Mapping[str, str] = {},
+        **properties: Any,
+    ) -> None:
+        """Print one line.
+
+        Args:
+            figures: the values of each metric, by its name.
+            now: the time, in seconds since the epoch.
+            dimensions: further dimensions.
+            properties: further fields of the line, which are no metrics.
+        """
+        described = [{"Name": name, "Unit": _UNITS.get(name, "Count")} for name in figures]
+        metrics = {
+            "Namespace": Metric.NAMESPACE,
+            "Dimensions": [[_DIMENSION, *dimensions]],
+            "Metrics": described,
+        }
+        line = {
+            **properties,
+            "_aws": {"Timestamp": int(now * 1000), "CloudWatchMetrics": [metrics]},
+            _DIMENSION: self.service,
+            **dimensions,
+            **figures,
+        }
+        self.write(msgspec.json.encode(line).decode())

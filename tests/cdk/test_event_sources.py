@@ -1,0 +1,242 @@
+"""A consumer's source: what is made for it, who may send to its queue, and what is refused."""
+
+import json
+import re
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.assertions import Template
+from cdk_nag import AwsSolutionsChecks
+
+from once.cdk import (
+    ConsumerProps,
+    DedupTable,
+    IdempotentConsumer,
+    Source,
+    Topics,
+    UnroutedEvents,
+)
+from once.settings import Settings
+from tests.cdk.source_lines import LINES, SENDER, TOPIC, Make, line
+from tests.stacks.cloud import Json, flat
+
+
+@pytest.fixture(scope="module")
+def props_of(tmp_path_factory: pytest.TempPathFactory) -> Make:
+    return lambda name, *key, **change: line(
+        tmp_path_factory.mktemp("functions") / name, name, *key, **change
+    )
+
+
+class Deployed:
+    """A stack with a consumer of every source."""
+
+    def __init__(self, directory: Path, lines: list[ConsumerProps]) -> None:
+        self.app = cdk.App(outdir=str(directory), analytics_reporting=False)
+        self.stack = cdk.Stack(self.app, "sources")
+        dedup = DedupTable(self.stack, "dedup")
+        topics = Topics.make(self.stack)
+        UnroutedEvents(self.stack, topics=topics, consumers=lines)
+        for props in lines:
+            IdempotentConsumer(self.stack, props, dedup_table=dedup, topics=topics)
+
+    @cached_property
+    def template(self) -> Json:
+        return dict(Template.from_stack(self.stack).to_json())
+
+    def every(self, kind: str) -> list[Json]:
+        found = self.template["Resources"].values()
+        return [one["Properties"] for one in found if one["Type"] == kind]
+
+    def one(self, kind: str) -> Json:
+        [found] = self.every(kind)
+        return found
+
+    def id_of(self, path: str) -> str:
+        [found] = [
+            name
+            for name in self.template["Resources"]
+            if re.fullmatch(f"{path}[0-9A-F]{{8}}", name)
+        ]
+        return str(found)
+
+    def statement(self, queue: str, sid: str) -> Json:
+        """Return the statement of a queue's policy."""
+        arn = {"Fn::GetAtt": [queue, "Arn"]}
+        found: Json
+        [found] = [
+            one
+            for policy in self.every("AWS::SQS::QueuePolicy")
+            for one in policy["PolicyDocument"]["Statement"]
+            if one.get("Sid") == sid and one["Resource"] == arn
+        ]
+        return found
+
+
+@pytest.fixture(scope="module")
+def deployed(props_of: Make, tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+    return Deployed(tmp_path_factory.mktemp("out"), [props_of(name) for name in LINES])
+
+
+def arn(name: str) -> Json:
+    return {"Fn::GetAtt": [name, "Arn"]}
+
+
+def test_a_rule_selects_the_types_and_alone_may_send(deployed: Deployed) -> None:
+    queue, letters = deployed.id_of("bridgeQueue"), deployed.id_of("bridgeDeadLetters")
+    rule = deployed.one("AWS::Events::Rule")
+    assert rule == {
+        "Name": "once-bridge",
+        "EventBusName": "own",
+        "EventPattern": {
+            "source": ["aws.ec2"],
+            "detail-type": ["Instance Changed", "Instance Gone"],
+        },
+        "State": "ENABLED",
+        "Targets": [{"Id": "Queue", "Arn": arn(queue), "DeadLetterConfig": {"Arn": arn(letters)}}],
+    }
+    for each in (queue, letters):
+        allowed = deployed.statement(each, "OnlyItsRuleSends")
+        assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
+        assert (allowed["Effect"], allowed["Action"]) == ("Allow", "sqs:SendMessage")
+        [only] = allowed["Condition"]["ArnEquals"].values()
+        assert flat(only).endswith(":rule/own/once-bridge")
+
+
+def test_a_rule_exists_after_its_permission_and_after_its_consumer(deployed: Deployed) -> None:
+    after = " ".join(deployed.template["Resources"][deployed.id_of("bridgeRule")]["DependsOn"])
+    assert all(part in after for part in ("QueuePolicy", "DeadLettersPolicy", "Mapping", "Live"))
+
+
+def test_a_bucket_notifies_the_queue_and_alone_may_send(deployed: Deployed) -> None:
+    queue = deployed.id_of("filesQueue")
+    notified = deployed.one("Custom::S3BucketNotifications")
+    assert (notified["BucketName"], notified["Managed"]) == ("pictures", False)
+    chosen = notified["NotificationConfiguration"]["QueueConfigurations"]
+    assert [one["Events"] for one in chosen] == [["s3:ObjectCreated:*"], ["s3:ObjectRemoved:*"]]
+    for one in chosen:
+        assert one["QueueArn"] == arn(queue)
+        assert one["Filter"] == {"Key": {"FilterRules": [{"Name": "prefix", "Value": "in/"}]}}
+    allowed = deployed.statement(queue, "OnlyItsBucketSends")
+    assert allowed["Principal"] == {"Service": "s3.amazonaws.com"}
+    assert flat(allowed["Condition"]["ArnEquals"]["aws:SourceArn"]).endswith(":s3:::pictures")
+    account = allowed["Condition"]["StringEquals"]["aws:SourceAccount"]
+    assert account == {"Ref": "AWS::AccountId"}
+
+
+def test_a_topic_delivers_in_its_envelope(deployed: Deployed) -> None:
+    [own] = [s for s in deployed.every("AWS::SNS::Subscription") if s["TopicArn"] == TOPIC]
+    assert own["Endpoint"] == arn(deployed.id_of("topicQueue"))
+    assert not own.get("RawMessageDelivery")
+    assert own["FilterPolicy"] == {"kind": ["order.placed"]}
+    letters = deployed.id_of("topicDeadLetters")
+    assert own["RedrivePolicy"] == {"deadLetterTargetArn": arn(letters)}
+
+
+def test_declared_senders_alone_may_send(deployed: Deployed) -> None:
+    allowed = deployed.statement(deployed.id_of("plainQueue"), "Sender0")
+    assert allowed["Principal"] == {"AWS": SENDER}
+    assert allowed["Action"] == "sqs:SendMessage"
+
+
+def test_a_schedule_sends_its_time_as_the_id(deployed: Deployed) -> None:
+    queue, letters = deployed.id_of("nightlyQueue"), deployed.id_of("nightlyDeadLetters")
+    schedule = deployed.one("AWS::Scheduler::Schedule")
+    target = schedule.pop("Target")
+    assert schedule == {
+        "Name": "once-nightly",
+        "ScheduleExpression": "cron(0 3 * * ? *)",
+        "ScheduleExpressionTimezone": "Europe/Berlin",
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "State": "ENABLED",
+    }
+    assert (target["Arn"], target["DeadLetterConfig"]) == (arn(queue), {"Arn": arn(letters)})
+    time = "<aws.scheduler.scheduled-time>"
+    assert json.loads(target["Input"]) == {
+        "specversion": "1.0",
+        "id": time,
+        "source": "once-nightly",
+        "type": "night.fell",
+        "data": {"scheduled_at": time},
+    }
+    role = deployed.template["Resources"][target["RoleArn"]["Fn::GetAtt"][0]]["Properties"]
+    [policy] = role["Policies"]
+    [send] = policy["PolicyDocument"]["Statement"]
+    assert (send["Action"], send["Resource"]) == ("sqs:SendMessage", [arn(queue), arn(letters)])
+    [trust] = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "scheduler.amazonaws.com"}
+    assert trust["Condition"].keys() == {"StringEquals", "ArnEquals"}
+
+
+def test_no_source_is_subscribed_to_the_topics_of_the_deployment(deployed: Deployed) -> None:
+    topics = [s["TopicArn"] for s in deployed.every("AWS::SNS::Subscription")]
+    assert len(topics) == 3  # the sweep queue's two, and the existing topic's
+    [sweep] = [
+        variables["ONCE_ROUTES"]
+        for function in deployed.every("AWS::Lambda::Function")
+        if "ONCE_ROUTES" in (variables := function.get("Environment", {}).get("Variables", {}))
+    ]
+    assert "order.placed" not in flat(sweep)
+
+
+def test_each_function_has_its_source_in_its_settings(deployed: Deployed) -> None:
+    variables = [
+        {name: flat(value) for name, value in function["Environment"]["Variables"].items()}
+        for function in deployed.every("AWS::Lambda::Function")
+        if "ONCE_EVENT_SOURCE" in function.get("Environment", {}).get("Variables", {})
+    ]
+    found = {s.consumer: s.event_source for s in map(Settings.from_env, variables)}
+    assert found == {name: source for name, (_, source) in LINES.items()}
+
+
+def test_cdk_nag_finds_a_bad_queue_and_nothing_that_is_made_for_sources(
+    props_of: Make, tmp_path: Path
+) -> None:
+    deployed = Deployed(tmp_path, [props_of(name) for name in LINES])
+    sqs.Queue(deployed.stack, "Bad")
+    cdk.Validations.of(deployed.app).add_plugins(AwsSolutionsChecks(deployed.app))
+    with pytest.raises(RuntimeError, match=r"validation-report\.json"):
+        deployed.app.synth()
+    report = json.loads((tmp_path / "validation-report.json").read_text())
+    found = {
+        construct["constructPath"]
+        for plugin in report["pluginReports"]
+        if plugin["pluginName"] != "Construct Annotations"
+        for violation in plugin["violations"]
+        for construct in violation["violatingConstructs"]
+    }
+    assert found == {"sources/Bad/Resource"}
+
+
+def test_a_retiring_consumer_gets_nothing_more(props_of: Make, tmp_path: Path) -> None:
+    deployed = Deployed(tmp_path, [props_of(name, retiring=True) for name in LINES])
+    assert deployed.one("AWS::Events::Rule")["State"] == "DISABLED"
+    assert deployed.one("AWS::Scheduler::Schedule")["State"] == "DISABLED"
+    assert deployed.every("Custom::S3BucketNotifications") == []
+    [own] = [s for s in deployed.every("AWS::SNS::Subscription") if s["TopicArn"] == TOPIC]
+    assert own["FilterPolicy"] == {"kind": ["once, no event"]}
+    assert "Sender0" not in json.dumps(deployed.template)
+
+
+def test_a_renamed_schedule_keeps_the_source_of_its_events(props_of: Make, tmp_path: Path) -> None:
+    renamed = replace(props_of("nightly"), renamed_from="evenings")
+    target = Deployed(tmp_path, [renamed]).one("AWS::Scheduler::Schedule")["Target"]
+    assert json.loads(target["Input"])["source"] == "once-evenings"
+
+
+def test_the_bucket_of_another_stack_is_given_to_the_construct(
+    props_of: Make, tmp_path: Path
+) -> None:
+    app = cdk.App(outdir=str(tmp_path), analytics_reporting=False)
+    bucket = s3.Bucket(cdk.Stack(app, "data"), "Pictures")
+    stack = cdk.Stack(app, "consumers")
+    props = props_of("files", source=Source.s3())
+    IdempotentConsumer(stack, props, dedup_table=DedupTable(stack, "d"), bucket=bucket)
+    app.synth()
+    template = Template.from_stack(stack)
+    template.resource_count_is("Custom::S3BucketNotifications", 1)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import aws_cdk as cdk
 
-from once.cdk import ConsumerProps, Source, StateMachineProps, SynthError, TableProps
+from once.cdk import ConsumerProps, Dedup, Source, StateMachineProps, SynthError, TableProps
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
 
@@ -70,10 +70,38 @@ DOCUMENTS = ConsumerProps(
     "documents", events=("document.due",), tables=(COUNTERS,), folder=FUNCTIONS / "documents"
 )
 
+ACCOUNTS = TableProps("accounts", "account")
+BALANCES = ConsumerProps(
+    "balances",
+    external=("account.credited",),
+    tables=(ACCOUNTS,),
+    dedup=Dedup.ITEM,
+    folder=FUNCTIONS / "balances",
+)
+HOLDERS = ConsumerProps(
+    "holders",
+    external=("account.renamed",),
+    tables=(ACCOUNTS,),
+    group_size=1,
+    dedup=Dedup.ITEM,
+    folder=FUNCTIONS / "holders",
+)
+
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        more = (PROBE, ROGUE, LEDGER, LAUNCH, INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS)
+        more = (
+            PROBE,
+            ROGUE,
+            LEDGER,
+            LAUNCH,
+            INSTANCES,
+            UPLOADS,
+            NIGHTLY,
+            DOCUMENTS,
+            BALANCES,
+            HOLDERS,
+        )
         assemble(app, (*CONSUMERS, *more))
         synthesize(app)
     except SynthError as error:

@@ -14,7 +14,7 @@ from once.ops.dedup_records.record_text import record_lines
 from once.ops.dedup_records.stored_record import read_record
 from once.schema import Record
 from tests.once.item_orders import Orders, event, running
-from tests.once.support import event_of
+from tests.once.support import calls, event_of
 from tests.ops.aws.test_deployment import OUTPUTS
 
 TABLES = {"orders": ItemTable("orders", ("order_id",))}
@@ -48,8 +48,18 @@ def test_records_are_found_on_their_items(shop: Orders) -> None:
 
 def test_the_other_attributes_of_the_item_are_not_read(shop: Orders) -> None:
     reader = DedupRecordReader(shop.aws.dynamodb, "dedup", TABLES)
-    [found] = reader.get([pk_of("placed", "b")])
-    assert not {"price", "placements"} & found.keys()
+    with calls(shop.aws.dynamodb) as made:
+        assert len(reader.get([pk_of("placed", "b"), pk_of("captured", "b")])) == 1
+    [(_, request)] = made
+    names = request["RequestItems"]["orders"]["ExpressionAttributeNames"].values()
+    assert {*names} == {"order_id", "once#orders#placed", "once#orders#captured"}
+
+
+def test_a_number_is_not_the_text_of_an_items_key(shop: Orders) -> None:
+    shop.run(event("placed", "int:7"))
+    reader = DedupRecordReader(shop.aws.dynamodb, "dedup", TABLES)
+    assert reader.get([pk_of("placed", 7)]) == []
+    assert len(reader.get([pk_of("placed", "int:7")])) == 1
 
 
 def test_the_tables_are_those_of_the_stacks_outputs() -> None:

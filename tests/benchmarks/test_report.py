@@ -59,10 +59,9 @@ def taken(wall: float, units: float = 4, requests: float = 1) -> Sample:
 def rows(grouped_wall: float = 40, grouped_units: float = 4) -> list[Row]:
     """Return the rows of a run that reaches every goal, apart from the given figures."""
     samples = {c.name: [taken(1000)] for c in CONTENDERS}
+    grouped = [taken(grouped_wall, grouped_units, requests=0.1)]
+    samples |= {GROUPED: grouped, GROUPED_THREADS: grouped, ITEM: [taken(1000, units=1)]}
     samples[POWERTOOLS] = [taken(3000, units=3, requests=3)]
-    for name in (GROUPED, GROUPED_THREADS):
-        samples[name] = [taken(grouped_wall, grouped_units, requests=0.1)]
-    samples[ITEM] = [taken(1000, units=1)]
     samples[ITEM_GROUPED] = [taken(40, units=2, requests=0.1)]
     found = [row for setting in SETTINGS for row in rows_of(setting, samples)]
     end_to_end = {"delay_ms": EMBEDDED, **dict.fromkeys(NOT_IN_EMBEDDED), **IN_EMBEDDED}

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from enum import StrEnum
 from typing import Any, Self
 
 from once.errors import SettingsError
@@ -31,6 +32,19 @@ PRODUCER_OBJECTS = "producers/"
 def consumer_objects(consumer: str) -> str:
     """Return the prefix of the objects of all events that a consumer publishes."""
     return f"consumers/{consumer}/"
+
+
+ITEM_RECORD_PREFIX = "once#"
+"""Prefix of the attributes that hold dedup records, on an item of a consumer with `Dedup.ITEM`."""
+
+
+class Dedup(StrEnum):
+    """Where a consumer keeps its dedup records."""
+
+    RECORD = "record"
+    """Each record is an item of the dedup table, and commits with the writes of its handler."""
+    ITEM = "item"
+    """Each record is an attribute of the one item that the handler writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +111,7 @@ class Settings(Environment):
             one and that the consumer publishes.
         ordered_types: the published types whose groups keep their order, on the FIFO topic.
         blocks_group: whether a failed message of a FIFO group is retried, and not quarantined.
+        dedup: where the consumer keeps its dedup records.
         event_source: the envelope of its messages; None for CloudEvents without one.
     """
 
@@ -125,6 +140,7 @@ class Settings(Environment):
     groups: Mapping[str, str] = field(default_factory=dict)
     ordered_types: tuple[str, ...] = ()
     blocks_group: bool = False
+    dedup: Dedup = Dedup.RECORD
     event_source: Source | None = None
 
 
@@ -217,6 +233,7 @@ _CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     str | None: (lambda value: value or None, lambda value: value or ""),
     int: (_whole, str),
     tuple[str, ...]: (lambda value: _texts(json.loads(value)), json.dumps),
+    Dedup: (Dedup, str),
     Source | None: (
         lambda value: Source.from_text(value) if value else None,
         lambda value: "" if value is None else value.to_text(),

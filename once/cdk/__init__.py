@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from once.schema import StackOutput
+from once.settings import Dedup
 
 if TYPE_CHECKING:
     from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ClaimBucket",
     "ConsumerProps",
+    "Dedup",
     "DedupTable",
     "DeployedNames",
     "DeploymentConfig",

@@ -51,6 +51,7 @@ def consumer_settings(
         lease_margin_seconds=config.lease_margin_seconds,
         group_size=props.group_size,
         commit_threads=props.commit_threads,
+        dedup=props.dedup,
         isolation_queue_url=None if isolation is None else isolation.queue_url,
         groups=groups.fields,
         ordered_types=tuple(sorted(groups.ordered)),

@@ -9,7 +9,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from once.cdk._permissions import allow, arn_in_findings
+from once.cdk._permissions import arn_in_findings
+from once.cdk._table_permissions import allow
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import ConsumerProps

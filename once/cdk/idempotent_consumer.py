@@ -37,14 +37,15 @@ from once.cdk.sources.connection import connect
 from once.cdk.sources.destination import Destination
 from once.cdk.topics import Topics
 from once.schema import Limits
+from once.settings import Dedup
 
 
 class IdempotentConsumer(Construct):
     """A consumer: its function, the queues that the function reads, dead letters and alarms.
 
     The attributes are its parts. `props` are its properties as they are deployed, `isolation` is
-    None if every batch holds one message. The queues invoke `alias`, which points to a published
-    version of `function`.
+    None if every batch holds one message, `item_table` is None unless its items hold the dedup
+    records. The queues invoke `alias`, which points to a published version of `function`.
 
     An existing `queue` is not changed, and nothing is made for `props.source`. If it is imported by
     its ARN, synthesis cannot check these attributes, which must hold: its visibility timeout is at
@@ -109,6 +110,8 @@ class IdempotentConsumer(Construct):
         self.isolation = self._make_isolation()
         groups = MessageGroups() if relay is None else relay.groups.among(props.publishes)
         self.function = self._make_function(dedup_table, wiring, groups)
+        on_item = props.dedup is Dedup.ITEM
+        self.item_table = wiring.tables[props.tables[0].name] if on_item else None
         # The relay dead-letters a type that it does not know yet.
         self.alias = make_alias(self, self.function, after=[relay.alias] if relay else [])
         self._mappings = self._map()

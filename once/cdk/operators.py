@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.cdk._permissions import ONLY_IN_TRANSACTIONS, allow
+from once.cdk._table_permissions import ONLY_IN_TRANSACTIONS, allow
 from once.cdk.claim_bucket import ClaimAccess
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
@@ -18,6 +18,7 @@ from once.cdk.nag import acknowledge_finding
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
+from once.settings import ITEM_RECORD_PREFIX
 
 CONSUMERS_A_POLICY = 8
 """A managed policy holds 6,144 characters: four ARNs of a consumer have up to 120 each."""
@@ -159,6 +160,23 @@ def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatem
     yield allow("ReadDepth", ["sqs:GetQueueAttributes"], *_queues(consumers))
     yield allow("ReadLetters", READ_LETTERS, *letters)
     yield allow("ReadLogs", ["logs:FilterLogEvents"], *logs)
+    yield from _reads_of_item_records(consumers)
+
+
+def _reads_of_item_records(
+    consumers: Sequence[IdempotentConsumer],
+) -> Iterator[iam.PolicyStatement]:
+    """Yield permissions to read the dedup records on items, and nothing else of these items."""
+    tables = [(c.item_table, c.props.tables[0].keys) for c in consumers if c.item_table]
+    if not tables:
+        return
+    keys = dict.fromkeys(key for _, keys in tables for key in keys)
+    only_records = {
+        "ForAllValues:StringLike": {"dynamodb:Attributes": [*keys, f"{ITEM_RECORD_PREFIX}*"]},
+        "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
+    }
+    arns = dict.fromkeys(table.table_arn for table, _ in tables)
+    yield allow("ReadItemRecords", ["dynamodb:BatchGetItem"], *arns, conditions=only_records)
 
 
 def _changes(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatement]:

@@ -13,6 +13,7 @@ from once.cdk.scaling import (
 )
 from once.cdk.workflow_props import WorkflowProps
 from once.schema import Limits, source_of
+from once.settings import Dedup
 from once.source import Source as Source
 
 
@@ -108,6 +109,9 @@ class ConsumerProps:
             event until shortly before the queue deletes it; False to quarantine it and go on.
         fair_by: the field of the data whose values share a standard queue fairly, such as a
             tenant's id, with dots for nesting.
+        dedup: where it keeps its dedup records: as items of the dedup table, or, if each event
+            writes one item under the event's key and has no other effect, on that item, at half
+            the write units or, with `group_size=1`, a quarter.
         retiring: True to deliver no more events into its queue. Function and queues stay, so that
             it can finish the messages that it has, before its line is deleted.
         folder: the folder that holds its `handler.py`. It is packaged as `functions.<name>`, so
@@ -145,6 +149,7 @@ class ConsumerProps:
     ordered_by: str | None = field(default=None, kw_only=True)
     blocks_group: bool = field(default=False, kw_only=True)
     fair_by: str | None = field(default=None, kw_only=True)
+    dedup: Dedup = field(default=Dedup.RECORD, kw_only=True)
     retiring: bool = field(default=False, kw_only=True)
     folder: Path | None = field(default=None, kw_only=True)
     source: Source | None = field(default=None, kw_only=True)

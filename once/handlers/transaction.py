@@ -28,10 +28,15 @@ Reader = Callable[[TableSettings, Item], dict[str, Any] | None]
 
 
 class Identity(Struct, frozen=True):
-    """Identity of an event for one consumer: partition key of the dedup record, and fingerprint."""
+    """Identity of an event for one consumer: partition key of the dedup record, and fingerprint.
+
+    Attributes:
+        item: with `Dedup.ITEM`, the primary key's values of the item that holds the record.
+    """
 
     pk: str
     fingerprint: str
+    item: tuple[str, ...] = ()
 
 
 class _Kind(TypedDict, total=False):
@@ -171,6 +176,10 @@ class Transaction:
     def reads(self) -> Set[ItemKey]:
         """The items that the handler read."""
         return self._reads.keys()
+
+    def item_read(self, key: ItemKey) -> Item:
+        """Return an item as `get` read it; empty if it was not read, or is missing."""
+        return (self._reads[key][1] if key in self._reads else None) or {}
 
     @property
     def writes(self) -> Set[ItemKey]:

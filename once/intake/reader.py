@@ -24,7 +24,7 @@ from once.intake._event_source import check_source
 from once.intake.adapter import adapter_of
 from once.intake.original_message import MOVED
 from once.schema import Limits
-from once.settings import Settings
+from once.settings import Dedup, Settings
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
@@ -183,7 +183,9 @@ class RecordReader:
         event = self._with_data(event)
         content = fingerprint(event, volatile=handler.volatile)
         delivery.pk = handler.key.of(event, fingerprint=content, consumer=self._settings.consumer)
-        identity = Identity(delivery.pk, content)
+        on_item = self._settings.dedup is Dedup.ITEM
+        item = handler.key.item_values(event) if on_item else ()
+        identity = Identity(delivery.pk, content, item)
         return DecodedEvent(event, identity, handler, _convert(event, handler))
 
     def _body(self, body: str) -> str:

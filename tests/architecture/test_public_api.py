@@ -26,8 +26,8 @@ NAMES = {
         *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
         *("deployment_faults", "event_sources", "event_types_output", "make_alarm_topic", "notify"),
         *("output_key", "tables_row", "unmanaged_mapping_faults"),
-        *("DeployedNames", "missing_name_faults", "published_types"),
-        *("ClaimBucket", "Pollers", "WarmThroughput", "DurableFunctionProps", "StateMachineProps"),
+        *("ClaimBucket", "Dedup", "DeployedNames", "missing_name_faults", "published_types"),
+        *("Pollers", "WarmThroughput", "DurableFunctionProps", "StateMachineProps"),
     },
     "once.testing": {
         *("FakeAws", "FakeContext", "Fault", "answer_lost", "cancelled", "cloud_event", "inject"),
@@ -57,10 +57,10 @@ FIELDS = {
     "batch_size batch_window_seconds max_concurrency pollers reserved_concurrency "
     "claim_check_mb mapping_metrics max_receive_count effect_timeout_seconds starts secrets "
     "parameters sends_email group_size commit_threads memory_mb rollout "
-    "renamed_from fifo ordered_by blocks_group fair_by retiring folder source",
+    "renamed_from fifo ordered_by blocks_group fair_by dedup retiring folder source",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
-    "dedup_warm_throughput runtime_lock parameters faults",
+    "dedup_warm_throughput ingress_publishers runtime_lock parameters faults",
 }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import aws_cdk as cdk
 
-from once.cdk import ConsumerProps, Source, StateMachineProps, SynthError, TableProps
+from once.cdk import ConsumerProps, Dedup, Source, StateMachineProps, SynthError, TableProps
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
 
@@ -87,11 +87,29 @@ DOCUMENTS = ConsumerProps(
     "documents", events=("document.due",), tables=(COUNTERS,), folder=FUNCTIONS / "documents"
 )
 
+ACCOUNTS = TableProps("accounts", "account")
+BALANCES = ConsumerProps(
+    "balances",
+    external=("account.credited",),
+    tables=(ACCOUNTS,),
+    dedup=Dedup.ITEM,
+    folder=FUNCTIONS / "balances",
+)
+HOLDERS = ConsumerProps(
+    "holders",
+    external=("account.renamed",),
+    tables=(ACCOUNTS,),
+    group_size=1,
+    dedup=Dedup.ITEM,
+    folder=FUNCTIONS / "holders",
+)
+
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        more = (PROBE, ROGUE, LEDGER, LAUNCH, INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS)
-        assemble(app, (*CONSUMERS, *more, SCANNER, ARCHIVE))
+        sources = (INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS, SCANNER, ARCHIVE)
+        more = (PROBE, ROGUE, LEDGER, LAUNCH, BALANCES, HOLDERS, *sources)
+        assemble(app, (*CONSUMERS, *more))
         synthesize(app)
     except SynthError as error:
         sys.exit(f"\n{error}\n")

@@ -73,9 +73,8 @@ def show(
     sqs = client("sqs")
     with open_search(sqs, dead_letter_queues(deployment, consumer), limit) as search:
         [letter] = letters_by_id(search, [message_id])
-    [assessed] = assess_letters(
-        DedupRecordReader(client("dynamodb"), deployment.dedup_table), [letter]
-    )
+    records = DedupRecordReader.of(client("dynamodb"), deployment)
+    [assessed] = assess_letters(records, [letter])
     if as_json:
         print_json(whole_letter_json(assessed, datetime.now(UTC)))
     else:

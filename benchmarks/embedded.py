@@ -1,32 +1,45 @@
 """End-to-end measurement: the same work behind queues, pollers and function processes.
 
-The bench's own server is not involved, so requests and write units are not counted.
+The bench's own server is not involved, so requests and write units are not counted. One contender
+reads its batches and does nothing: it shows the time of everything but the work.
 """
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import count
 from statistics import median
 
 from benchmarks.checks import Wrong
-from benchmarks.contenders import GROUPED_THREADS, RAW, UNGROUPED
-from benchmarks.deployed.names import NAMES, ORDERS
+from benchmarks.contenders import GROUPED_THREADS, POWERTOOLS, RAW, UNGROUPED
+from benchmarks.deployed import names
+from benchmarks.deployed.names import NAMES, NOTHING, ORDERS
 from benchmarks.orders import body
+from benchmarks.process_times import ProcessTimes
 from benchmarks.rows import EMBEDDED, Row
 from demo.deployed_shop import deploy_service
 from demo.quiescence import wait_until_empty
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
 from once.ops.aws.deployment import Deployment
 
-LABELS = dict(zip(NAMES, (RAW, UNGROUPED, GROUPED_THREADS), strict=True))
+NOOP = "nothing but the batch"
+LABELS = dict(zip(NAMES, (NOOP, RAW, POWERTOOLS, UNGROUPED, GROUPED_THREADS), strict=True))
 BATCH, WARM = 10, 100
 REST_SECONDS = 120.0
 _NO_PROVIDER = "http://127.0.0.1:9"
 """The shop is deployed too, but it gets no messages, so it needs no payment provider."""
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddedSample:
+    """One message in one repeat: wall time, and CPU time by process, in microseconds."""
+
+    wall_us: float
+    cpu: ProcessTimes
+
+
 def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) -> list[Row]:
-    """Deploy three consumers, measure how fast each processes a full queue, and return their rows.
+    """Deploy the contenders, measure how fast each processes a full queue, and return their rows.
 
     Args:
         messages: number of messages of a consumer in each repeat.
@@ -43,13 +56,13 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) ->
         bench = Bench(aws, deploy_service(aws, _NO_PROVIDER, app=app))
         for name in NAMES:
             bench.process(name, WARM)
-        walls: dict[str, list[float]] = {name: [] for name in NAMES}
+        samples: dict[str, list[EmbeddedSample]] = {name: [] for name in NAMES}
         for repeat in range(repeats):
             say(f"through the embedded AWS, {repeat + 1} of {repeats}")
             first = repeat % len(NAMES)
             for name in (*NAMES[first:], *NAMES[:first]):
-                walls[name].append(bench.process(name, messages) / messages)
-    return [row(name, walls[name], walls[NAMES[0]]) for name in NAMES]
+                samples[name].append(bench.process(name, messages))
+    return [row(name, samples) for name in NAMES]
 
 
 class Bench:
@@ -62,26 +75,27 @@ class Bench:
         self._orders = count()
         self._sent = 0
 
-    def process(self, name: str, messages: int) -> float:
-        """Send messages, wait until all are processed, and return the duration in seconds."""
-        queue = self._parts.consumer(name).queue_url
+    def process(self, name: str, messages: int) -> EmbeddedSample:
+        """Send messages, wait until all are processed, and return the cost of one."""
+        consumer = self._parts.consumer(name)
         batches = [
             [{"Id": str(n), "MessageBody": body(next(self._orders))} for n in range(BATCH)]
             for _ in range(messages // BATCH)
         ]
-        began = time.perf_counter()
+        before, began = ProcessTimes.now(self._aws, consumer.function_name), time.perf_counter()
         for entries in batches:
-            self._sqs.send_message_batch(QueueUrl=queue, Entries=entries)
+            self._sqs.send_message_batch(QueueUrl=consumer.queue_url, Entries=entries)
         try:
-            wait_until_empty(self._sqs, [queue], timeout=REST_SECONDS)
+            wait_until_empty(self._sqs, [consumer.queue_url], timeout=REST_SECONDS)
         except TimeoutError as error:
             log = self._aws.child.failure("is still running")  # has the functions' errors
             raise Wrong(f"{name}, embedded: {error}\n{log}") from None
         seconds = time.perf_counter() - began
-        self._sent += messages
+        cpu = ProcessTimes.now(self._aws, consumer.function_name).since(before, messages)
+        self._sent += 0 if name == NOTHING else messages
         if (stored := self._stored()) != self._sent:
             raise Wrong(f"{name}, embedded: {self._sent} orders were sent, {stored} are stored")
-        return seconds
+        return EmbeddedSample(seconds / messages * 1e6, cpu)
 
     def _stored(self) -> int:
         """Return the number of stored orders; called outside the measured time only."""
@@ -91,10 +105,11 @@ class Bench:
         return sum(page["Count"] for page in pages)
 
 
-def row(name: str, own: Sequence[float], raw: Sequence[float]) -> Row:
-    """Return a consumer's row, from its own and raw's seconds for a message in each repeat."""
+def row(name: str, samples: dict[str, list[EmbeddedSample]]) -> Row:
+    """Return a consumer's row, from the samples of all consumers."""
+    own = samples[name]
     counted = ("cpu_us", "requests", "write_units", "write_units_least", "read_units")
-    compared = ("vs_powertools", "cpu_vs_raw", "requests_vs_raw", "write_units_vs_raw")
+    compared = ("cpu_vs_raw", "requests_vs_raw", "write_units_vs_raw")
     return {
         "contender": LABELS[name],
         "records": BATCH,
@@ -103,7 +118,18 @@ def row(name: str, own: Sequence[float], raw: Sequence[float]) -> Row:
         "conflicts": 0.0,
         "redelivered": False,
         "repeats": len(own),
-        "wall_us": round(median(own) * 1e6, 1),
-        "vs_raw": round(median(a / b for a, b in zip(own, raw, strict=True)), 3),
+        "wall_us": round(median(each.wall_us for each in own), 1),
+        "vs_raw": _ratio(own, samples[names.RAW]),
+        "vs_powertools": _ratio(own, samples[names.POWERTOOLS]),
+        "vs_nothing": _ratio(own, samples[NOTHING]),
+        **{
+            f"{process}_cpu_us": round(median(getattr(each.cpu, process) for each in own), 1)
+            for process in ProcessTimes._fields
+        },
         **dict.fromkeys((*counted, *compared)),
     }
+
+
+def _ratio(own: Sequence[EmbeddedSample], others: Sequence[EmbeddedSample]) -> float:
+    pairs = zip(own, others, strict=True)
+    return round(median(mine.wall_us / theirs.wall_us for mine, theirs in pairs), 3)

@@ -32,6 +32,13 @@ _FAULTS: dict[str, _Where] = {
     "5 % conflicts": {"conflicts": 0.05},
 }
 
+_END_TO_END = {
+    "clock": "wall_us",
+    "CPU: sender": "sender_cpu_us",
+    "embedded AWS": "aws_cpu_us",
+    "function": "function_cpu_us",
+}
+
 
 def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> str:
     """Return the page with the measured parts of this run.
@@ -55,6 +62,9 @@ def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -
     yield "The same with faults, at ten records and 5 ms, with the units of a message"
     yield "(w written, r read):"
     yield from _table(["", *_FAULTS], _faulty(rows))
+    yield "Through the embedded AWS: rate (a function that only reads the batch = 1), and"
+    yield "microseconds of a message on the clock and of CPU, by process:"
+    yield from _table(["", "rate", *_END_TO_END], _end_to_end(rows))
     yield "CPU time of a cold start's imports from the package; boto3 with one client = 1:"
     yield ", ".join(_imported(imports)) + "."
     yield ""
@@ -75,6 +85,12 @@ def _faulty(rows: Sequence[Row]) -> Iterator[list[str]]:
         cells = [_cell(rows, contender.name, where) for where in _FAULTS.values()]
         if any(cells):
             yield [contender.name, *cells]
+
+
+def _end_to_end(rows: Sequence[Row]) -> Iterator[list[str]]:
+    for row in select(rows, delay_ms=EMBEDDED):
+        figures = (f"{row[field]:,.0f}" for field in _END_TO_END.values())
+        yield [row["contender"], number(1 / row["vs_nothing"]), *figures]
 
 
 def _cell(rows: Sequence[Row], name: str, where: _Where) -> str:

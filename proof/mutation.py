@@ -49,7 +49,8 @@ def _modules(package: str, *names: str) -> tuple[str, ...]:
 GROUPS = {
     "commit": Group(
         _modules(
-            "commit", "committer", "_cancellation", "_record_lookup", "request", "dedup_record"
+            *("commit", "committer", "_cancellation", "_record_lookup", "request"),
+            *("dedup_record", "_sequence_items"),
         ),
         ("golden/test_records.py", "once/commit"),
     ),
@@ -58,8 +59,17 @@ GROUPS = {
         ("golden/test_records.py", "once/effects"),
     ),
     "relay": Group(
-        ("outbox.stream_relay", "outbox._sns_publisher", "events.outgoing"),
-        ("golden/test_events.py", "once/events/test_outgoing.py", "once/outbox"),
+        (
+            *_modules("outbox", "stream_relay", "_sns_publisher", "_stream_records", "_topics"),
+            "events.outgoing",
+            "events.message_group",
+        ),
+        (
+            "golden/test_events.py",
+            "once/events/test_outgoing.py",
+            "once/events/test_message_group.py",
+            "once/outbox",
+        ),
     ),
     "failures": Group(
         (
@@ -71,7 +81,7 @@ GROUPS = {
         (
             *(
                 f"once/batch/test_{name}.py"
-                for name in ("batch", "failures", "group_order", "metrics")
+                for name in ("batch", "failures", "group_order", "group_failures", "metrics")
             ),
             "once/failures",
         ),

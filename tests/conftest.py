@@ -19,14 +19,16 @@ if NODE.exists():  # the locked version, not another one of this machine
     os.environ.setdefault("JSII_NODE", str(NODE))
 
 TOGETHER = {
+    "deployed": ("tests/e2e",),
     "aws": (
-        *("tests/e2e", "tests/integration", "tests/emulator", "tests/demo/payment_sandbox"),
+        *("tests/integration", "tests/emulator", "tests/demo/payment_sandbox"),
         *("tests/demo/test_", "tests/proof/test_soak.py", "tests/lab/test_load"),
     ),
     "wheel": ("tests/wheel", "tests/newcomer"),
     "templates": ("tests/stacks", "tests/cdk", "tests/architecture"),
 }
-"""Tests that run on one worker: they share a slow fixture, or disturb each other."""
+"""Tests that run on one worker: they share a slow fixture, or disturb each other. Those that wait
+longest come first."""
 
 
 class _ByPlace(LoadScopeScheduling):  # type: ignore[misc]
@@ -38,8 +40,13 @@ class _ByPlace(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests first that wait longest: what the other worker does meanwhile costs no time."""
-    items.sort(key=lambda item: not item.nodeid.startswith(TOGETHER["aws"]))
+    """Put the tests first that wait longest: what another worker does meanwhile costs no time."""
+    items.sort(key=lambda item: _turn(item.nodeid))
+
+
+def _turn(nodeid: str) -> int:
+    turns = enumerate(TOGETHER.values())
+    return next((n for n, places in turns if nodeid.startswith(places)), len(TOGETHER))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByPlace:

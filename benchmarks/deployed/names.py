@@ -1,6 +1,9 @@
 """The names under which the package is deployed."""
 
-RAW, UNGROUPED, GROUPED = "raw", "ungrouped", "grouped"
-NAMES = (RAW, UNGROUPED, GROUPED)
+NOTHING, RAW, POWERTOOLS, UNGROUPED, GROUPED = (
+    *("nothing", "raw", "powertools"),
+    *("ungrouped", "grouped"),
+)
+NAMES = (NOTHING, RAW, POWERTOOLS, UNGROUPED, GROUPED)
 ORDERS = "orders"
-"""The registry's name of the table of all three."""
+"""The registry's name of the table of all."""

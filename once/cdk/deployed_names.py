@@ -20,11 +20,13 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         consumers: the identity of each consumer, by its name.
+        fifo: names of the consumers with a FIFO queue.
         tables: names of business tables.
         secrets: names of secrets.
     """
 
     consumers: dict[str, str] = {}
+    fifo: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
 
@@ -34,6 +36,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         registry = list(consumers)
         return cls(
             consumers={each.name: each.identity for each in registry},
+            fifo=_sorted(each.name for each in registry if each.fifo),
             tables=_sorted(table.name for each in registry for table in each.tables),
             secrets=_sorted(secret for each in registry for secret in each.secrets),
         )
@@ -63,6 +66,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         known = every.get(service, DeployedNames())
         every[service] = DeployedNames(
             consumers={**known.consumers, **self.consumers},
+            fifo=_sorted((*known.fifo, *self.fifo)),
             tables=_sorted((*known.tables, *self.tables)),
             secrets=_sorted((*known.secrets, *self.secrets)),
         )

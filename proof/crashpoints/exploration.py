@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from proof.crashpoints.scenarios import Scenario
-from proof.shop.run import RunResult
+from proof.shop.replay import RunResult
 from proof.world.faults import Fault
 from proof.world.plan import Action, InjectionPoint
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from once.schema import RELAY
-from proof.item_dedup.search import NO_TRAFFIC
-from proof.replays import repeat
-from proof.shop.run import Replay, RunResult
+from proof.ordered.traffic import Entries
+from proof.shop.replay import Replay, RunResult
+from proof.shop.run import run_replay
 from proof.shop.traffic import Order, Traffic
 from proof.world.faults import Fault
 from proof.world.plan import Action, PlatformFault
@@ -20,8 +20,11 @@ _BACKOFF = "once.failures.visibility_backoff.Backoff.apply"
 _REDRIVE = "once.ops.dead_letters.redrive.Redriver._sent"
 _HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 
-_COMMIT = "once.commit._record_store.RecordStore.send dynamodb.TransactWriteItems"
+_COMMIT_FUNCTION = "once.commit._record_store.RecordStore.send"
 _WRITE_ITEM = "once.commit._item_store.ItemStore.send"
+_PUBLISH = "once.outbox._sns_publisher.Publisher._attempt"
+
+_COMMIT = f"{_COMMIT_FUNCTION} dynamodb.TransactWriteItems"
 _CHARGE = f"{_CHARGE_FUNCTION} payments.POST /v1/payment_intents"
 _EMAIL = f"{_MAIL_FUNCTION} email.SendEmail"
 _STREAM = f"{PlatformFault.DROPPED} {RELAY}"
@@ -38,7 +41,6 @@ class Scenario:
         reaches: functions of the real code that run at one of its calls.
         seed: of the schedule.
         in_pairs: whether pairs of faults are tried as well.
-        item_group_size: for the consumer with item dedup in place of the shop; see `Replay`.
     """
 
     name: str
@@ -47,12 +49,10 @@ class Scenario:
     reaches: tuple[str, ...] = ()
     seed: int = 1
     in_pairs: bool = True
-    item_group_size: int = 0
 
     def run(self, points: Iterable[Action] = ()) -> RunResult:
         """Run the scenario with further faults."""
-        actions = (*self.actions, *points)
-        return repeat(Replay(self.seed, self.traffic, actions, self.item_group_size))
+        return run_replay(Replay(self.seed, self.traffic, (*self.actions, *points)))
 
 
 def _one(**changed: Any) -> Traffic:
@@ -144,6 +144,24 @@ SCENARIOS = (
         reaches=(_BACKOFF, _REDRIVE, "once.ops.dead_letters.redrive.delete_letters"),
     ),
     Scenario(
+        "entries of two accounts pass two FIFO consumers in order",
+        Traffic((), entries=Entries(("a", "a", "b", "a"))),
+        reaches=(_COMMIT_FUNCTION, _PUBLISH),
+        seed=3,
+    ),
+    Scenario(
+        "an entry fails, and is quarantined while its group goes on",
+        Traffic((), entries=Entries(("a", "a"), failing=(0,))),
+        reaches=(_QUARANTINE, _REDRIVE),
+        in_pairs=False,
+    ),
+    Scenario(
+        "an entry fails, and its group waits for the correction",
+        Traffic((), entries=Entries(("a", "a"), blocks_group=True, failing=(0,))),
+        reaches=(_BACKOFF,),
+        in_pairs=False,
+    ),
+    Scenario(
         "the stream loses its records, and they are republished",
         _one(),
         _at(_STREAM, range(1, 6), PlatformFault.DROPPED),
@@ -154,16 +172,14 @@ SCENARIOS = (
     ),
     Scenario(
         "records on items, each message alone",
-        NO_TRAFFIC,
+        Traffic((), item_group_size=1),
         reaches=(_WRITE_ITEM,),
         in_pairs=False,
-        item_group_size=1,
     ),
     Scenario(
         "records on items, in groups",
-        NO_TRAFFIC,
+        Traffic((), item_group_size=10),
         reaches=(_WRITE_ITEM,),
         in_pairs=False,
-        item_group_size=10,
     ),
 )

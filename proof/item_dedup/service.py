@@ -37,7 +37,7 @@ class ItemService:
         queue = Queue(NAME, _LINE.visibility, _LINE.max_receive_count + 1, dead)
         isolation = Queue(f"{NAME}-isolation", _LINE.visibility, _LINE.max_receive_count + 1, dead)
         function = Function(NAME, _LINE.timeout_seconds, self._new_handler, _LINE.batch_size)
-        self.place = Place(_LINE, queue, isolation, dead, function)
+        self.place = Place(_LINE, queue, isolation, dead, function, consumer)
         self.places = {NAME: self.place}
         queues = {url(each): each for each in (queue, isolation, dead)}
         self.world = World({TABLE: SETTINGS.key[0]}, TABLE, queues, {}, plan, seed)

@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
 
+from once.batch._ready_queue import ReadyQueue
 from once.batch.isolation import Isolation
 from once.batch.processor import BatchProcessor
 from once.commit.committer import Committer
@@ -23,8 +24,9 @@ from once.intake.reader import RecordReader
 from once.ops.dead_letters.redrive import Redriver
 from once.ops.effects._pending_effect import PendingEffect
 from once.outbox._sns_publisher import Publisher
+from once.outbox._topics import Topics
 from once.schema import Record
-from proof.mutants import commits, effects, messages
+from proof.mutants import commits, effects, messages, order
 
 Mutant = Callable[[], AbstractContextManager[Any]]
 
@@ -72,6 +74,32 @@ MUTANTS: Mapping[str, Mutant] = {
 }
 """Caught by seeds."""
 
+IN_ORDER: Mapping[str, Mutant] = {
+    "ordered events relayed from dedup records": lambda: patch(
+        f"{_RECORD}.sequenced_types", lambda *_: []
+    ),
+    "ordered events relayed from record and sequence item": lambda: patch(
+        f"{_RELAY}.stream_relay.found_in", order.found_in_record_and_item
+    ),
+    "several events of a group in one call": lambda: patch.object(
+        Topics, "next_of", order.all_at_once
+    ),
+    "a later event after a failed one": lambda: patch(
+        f"{_RELAY}.stream_relay.remaining", order.failed_last
+    ),
+    "a group goes on after a failed message": lambda: patch.object(
+        ReadyQueue, "_note", order.no_group_is_blocked
+    ),
+    "a blocked group goes on": lambda: patch.object(
+        FailureHandler, "_is_final", order.permanent_is_final
+    ),
+    "waiting is an attempt": lambda: patch.object(
+        FailureHandler, "_is_final", order.waiting_is_an_attempt
+    ),
+    "SQS counts waiting as an attempt": lambda: patch("proof.shop.service.FIFO_RECEIVES", 6),
+}
+"""Broken order, caught by seeds of the FIFO consumers."""
+
 RARE: Mapping[str, Mutant] = {
     "a lease in place of the transaction": lambda: patch.object(
         Committer, "commit", commits.under_a_lease
@@ -84,9 +112,7 @@ RARE: Mapping[str, Mutant] = {
     "no deduplication downstream": lambda: patch(
         f"{_RECORD}._condition", messages.no_condition_for_notifications
     ),
-    "removals are relayed": lambda: patch(
-        f"{_RELAY}.stream_relay._is_new", messages.relay_removals
-    ),
+    "removals are relayed": lambda: patch(f"{_RELAY}.stream_relay.is_new", messages.relay_removals),
     "the message's id as the key": lambda: patch.object(
         RecordReader, "_decode", messages.message_id_as_key
     ),

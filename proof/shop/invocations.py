@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.testing.events import sqs_record
-from proof.shop.ledger import Ledger, Violation
+from proof.shop.ledger import Oracles, Violation
 from proof.shop.service import Context, Function, Handle, Place, Service
 from proof.world.plan import PlatformFault
 from proof.world.queues import Message, Queue, received
@@ -27,7 +27,7 @@ class Invocations:
         relaying: whether the relay is running. A shard of a stream has one reader.
     """
 
-    def __init__(self, service: Service, ledger: Ledger) -> None:
+    def __init__(self, service: Service, ledger: Oracles) -> None:
         self.error: BaseException | None = None
         self.relayed = 0
         self.relaying = False
@@ -107,6 +107,8 @@ class Invocations:
 
     def _delete(self, place: Place, queue: Queue, message: Message, handle: str) -> None:
         queue.delete(handle)
+        if place.line.fifo:
+            return  # a FIFO queue delivers a deleted message no more
         if self._world.plan.platform(PlatformFault.REDELIVERED, place.line.name):
 
             def again() -> None:

@@ -6,7 +6,7 @@ It knows the shop's tables and the traffic, and uses nothing of the library but 
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from once.schema import Reason, Record, State
 from proof.shop.service import DEDUP, Service
@@ -38,6 +38,19 @@ class Violation(Exception):
 
     def __str__(self) -> str:
         return ": ".join(self.args)
+
+
+class Oracles(Protocol):
+    """Checks of a run. Each method raises Violation."""
+
+    def check_acknowledgement(self, consumer: str, queue: Queue, message: Message) -> None:
+        """Check a message that was acknowledged."""
+
+    def check_state(self) -> None:
+        """Check the properties of every state."""
+
+    def check_rest(self) -> None:
+        """Check those of a state at rest."""
 
 
 class Ledger:

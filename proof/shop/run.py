@@ -1,105 +1,29 @@
 """One run of the shop: traffic, random scheduling and injected faults, and then rest."""
 
-import json
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from once.ops.dead_letters.queue_walk import HOLD_SECONDS
 from once.schema import Record, State
 from proof.shop.invocations import Invocations
-from proof.shop.ledger import Ledger, Violation
+from proof.shop.ledger import Ledger, Oracles, Violation
 from proof.shop.operator import Operator, on_time
+from proof.shop.replay import Replay, RunResult
 from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, INGRESS, Place, Service
 from proof.shop.traffic import NONSENSE, STOCK, Traffic
-from proof.world.plan import (
-    Action,
-    Draw,
-    InjectionPoint,
-    Plan,
-    PlatformFault,
-    recorded,
-    script,
-)
+from proof.world.plan import Action, Draw, InjectionPoint, Plan, PlatformFault, script
 from proof.world.queues import Queue
 from proof.world.tasks import START
+
+if TYPE_CHECKING:
+    from proof.item_dedup.run import ItemRun
 
 MAX_STEPS = 50_000
 _CONCURRENCY = 2
 """The most concurrent invocations of one function."""
 _AFTER_EXPIRY = 46 * 24 * 60 * 60
-
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """The input of a run: the seed of its schedule, its traffic and its faults.
-
-    `item_group_size` is 0 for the shop, and otherwise the group size of the consumer with item
-    dedup, which has messages of its own; see `proof.replays`.
-    """
-
-    seed: int
-    traffic: Traffic
-    actions: tuple[Action, ...] = ()
-    item_group_size: int = 0
-
-    @classmethod
-    def read(cls, file: Path) -> "Replay":
-        """Read a replay file.
-
-        Raises:
-            OSError: there is no such file.
-            ValueError: it is no replay file.
-        """
-        try:
-            content: dict[str, Any] = json.loads(file.read_text())
-            actions = tuple(Action(**action) for action in content["actions"])
-            traffic = Traffic.read(content["traffic"])
-            return cls(content["seed"], traffic, actions, content.get("item_group_size", 0))
-        except (KeyError, TypeError) as error:
-            raise ValueError(
-                f"{file} holds no run ({error!r}): give a file that `make sim` or "
-                "`make crashpoints` has written"
-            ) from None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the content of a replay file."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """The result of a run.
-
-    Attributes:
-        replay: its input; the actions are those that took effect, in order.
-        violation: the violation that ended it, if any.
-        fired: number of injected faults by kind.
-        log: the trace, a line for each call.
-        reached: the calls at which a fault could be injected, in order.
-    """
-
-    replay: Replay
-    violation: Violation | None
-    fired: Counter[str]
-    log: list[str]
-    reached: list[InjectionPoint] = field(default_factory=list)
-
-    def describe(self, lines: int) -> str:
-        """Return the faults, the last lines of the trace and the violation, as text."""
-        return "\n".join(
-            [
-                f"seed {self.replay.seed}: {self.replay.traffic}",
-                *(f"  {action}" for action in self.replay.actions),
-                "the last calls:",
-                *self.log[-lines:],
-                f"violated: {self.violation}" if self.violation else "no violation",
-            ]
-        )
 
 
 def run_replay(replay: Replay) -> RunResult:
@@ -116,14 +40,37 @@ def run(draw: Draw, traffic: Traffic, seed: int) -> RunResult:
         seed: of the schedule.
     """
     reached: list[InjectionPoint] = []
-    plan = Plan(recorded(draw, reached))
-    one = _Run(plan, traffic, seed)
+
+    def recorded(point: InjectionPoint) -> Action | None:
+        if not any(isinstance(kind, PlatformFault) for kind in point.possible):
+            reached.append(point)
+        return draw(point)
+
+    plan = Plan(recorded)
+    one = _run_of(plan, traffic, seed)
     violation = one.violation()
     replay = Replay(seed, traffic, tuple(plan.actions))
     return RunResult(replay, violation, plan.fired, one.world.log, reached)
 
 
-class _Run:
+def _run_of(plan: Plan, traffic: Traffic, seed: int) -> "Run | ItemRun":
+    if traffic.item_group_size:
+        from proof.item_dedup.run import ItemRun  # it uses the shop's parts
+
+        return ItemRun(plan, traffic.item_group_size, seed)
+    if traffic.entries is None:
+        return Run(plan, traffic, seed)
+    from proof.ordered.run import OrderedRun  # it extends `Run`
+
+    return OrderedRun(plan, traffic.entries, seed)
+
+
+class Run:
+    """A run of the shop."""
+
+    _invocations: Invocations
+    _ledger: Oracles
+
     def __init__(self, plan: Plan, traffic: Traffic, seed: int) -> None:
         self._service = Service(plan, seed)
         self.world = self._service.world
@@ -215,11 +162,14 @@ class _Run:
             for queue in place.sources if place.function.busy < _CONCURRENCY else ():
                 if queue.has_visible(now):
                     yield partial(self._invoke, place, queue)
+        yield from self._relay_steps()
+        if self._operator.is_due:
+            yield lambda: self._invocations.operate(self._operator.begin())
+
+    def _relay_steps(self) -> Iterator[Callable[[], object]]:
         relayed = self._invocations.relayed
         if relayed < len(self.world.tables.stream) and not self._invocations.relaying:
             yield self._relay
-        if self._operator.is_due:
-            yield lambda: self._invocations.operate(self._operator.begin())
 
     def _next_time(self) -> float:
         """Return the time of the next possible step."""
@@ -237,7 +187,7 @@ class _Run:
             queue.waste(messages, now)
             return
         if self._plan.platform(PlatformFault.VISIBLE_EARLY, name):
-            messages[0].visible_at = now + self.world.random.random()
+            queue.early(messages[0], now + self.world.random.random())
         self._invocations.consume(place, queue, messages)
 
     def _relay(self) -> None:

@@ -1,20 +1,23 @@
 """The service: queues, tables and functions of the registry, deployed into a world."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from aws_lambda_powertools import Logger
 
 from once.cdk import ConsumerProps, event_sources
+from once.cdk._message_groups import MessageGroups
 from once.consumer import Consumer
 from once.outbox.stream_relay import Relay
 from once.runtime import Runtime
-from once.schema import RELAY, Record
+from once.schema import RELAY, Limits, Record
 from once.settings import RelaySettings, Settings, TableSettings
 from proof.shop.clients import clients
+from proof.world.fifo import FifoQueue
 from proof.world.metrics import NO_METRICS
 from proof.world.plan import Plan
 from proof.world.queues import Queue
@@ -25,14 +28,23 @@ from stacks.consumers import CONSUMERS
 
 DEDUP = "dedup"
 INGRESS, EVENTS = "ingress", "events"
+ORDERED_INGRESS, ORDERED_EVENTS = "ingress.fifo", "events.fifo"
 DEDUP_WINDOW_SECONDS = 45 * 24 * 60 * 60
 RELAY_SECONDS = 60
+FIFO_RECEIVES = Limits.MAX_RECEIVE_COUNT
 
 Handle = Callable[[dict[str, Any], Any], Any]
-_LOGGERS = {
-    name: Logger(service=f"world-{name}", level="CRITICAL")
-    for name in (RELAY, *(line.name for line in CONSUMERS))
-}
+
+
+@cache
+def _logger(name: str) -> Logger:
+    return Logger(service=f"world-{name}", level="CRITICAL")
+
+
+def shop_consumer(name: str) -> Consumer:
+    """Return the handlers of a consumer of the shop."""
+    found: Consumer = import_module(f"functions.{name}.handler").consumer
+    return found
 
 
 class Context:
@@ -78,12 +90,7 @@ class Place:
     isolation: Queue | None
     dead_letters: Queue
     function: Function
-
-    @property
-    def consumer(self) -> Consumer:
-        """Its handlers."""
-        found: Consumer = import_module(f"functions.{self.line.name}.handler").consumer
-        return found
+    consumer: Consumer
 
     @property
     def sources(self) -> list[Queue]:
@@ -112,6 +119,8 @@ class Service:
         plan: the faults.
         seed: of all other random choices.
         world: the class of the world.
+        lines: the registry.
+        consumer_of: returns the handlers of a consumer, by its name.
 
     Attributes:
         places: the consumers, by name.
@@ -120,22 +129,39 @@ class Service:
         world: the world.
     """
 
-    def __init__(self, plan: Plan, seed: int, world: type[World] = World) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        seed: int,
+        world: type[World] = World,
+        lines: Sequence[ConsumerProps] = CONSUMERS,
+        consumer_of: Callable[[str], Consumer] = shop_consumer,
+    ) -> None:
         clients().reset()
-        self.places = {line.name: self._place(line) for line in CONSUMERS}
+        self._lines = lines
+        self._consumer_of = consumer_of
+        self._groups = MessageGroups.of(lines)
+        self.places = {line.name: self._place(line) for line in lines}
         self.relay_dead_letters = Queue(f"{RELAY}-dead")
         self.relay = Function(RELAY, RELAY_SECONDS, self._new_relay, batch=10)
-        self.world = world(_keys(), DEDUP, self._queues(), self._subscribers(), plan, seed)
+        subscribers = self._subscribers()
+        self.world = world(_keys(lines), DEDUP, self._queues(), subscribers, plan, seed)
 
     def _place(self, line: ConsumerProps) -> Place:
+        function = Function(
+            line.name, line.timeout_seconds, lambda: self._new_consumer(line), line.batch_size
+        )
+        consumer = self._consumer_of(line.name)
+        if line.fifo:
+            dead: Queue = FifoQueue(f"{line.name}-dead.fifo")
+            queue: Queue = FifoQueue(f"{line.name}.fifo", line.visibility, FIFO_RECEIVES, dead)
+            return Place(line, queue, None, dead, function, consumer)
         dead = Queue(f"{line.name}-dead")
         most = line.max_receive_count + 1
         queue = Queue(line.name, line.visibility, most, dead)
         isolation = Queue(f"{line.name}-isolation", line.visibility, most, dead)
-        function = Function(
-            line.name, line.timeout_seconds, lambda: self._new_consumer(line), line.batch_size
-        )
-        return Place(line, queue, isolation if line.batch_size > 1 else None, dead, function)
+        alone = None if line.batch_size == 1 else isolation
+        return Place(line, queue, alone, dead, function, consumer)
 
     def _queues(self) -> dict[str, Queue]:
         places = self.places.values()
@@ -144,12 +170,13 @@ class Service:
 
     def _subscribers(self) -> Subscribers:
         found: dict[str, dict[str, list[Queue]]] = {
-            topic: defaultdict(list) for topic in (INGRESS, EVENTS)
+            topic: defaultdict(list) for topic in (INGRESS, EVENTS, ORDERED_INGRESS, ORDERED_EVENTS)
         }
         for place in self.places.values():
             for topic, types in ((INGRESS, place.line.external), (EVENTS, place.line.events)):
                 for event_type in types:
-                    found[topic][event_type].append(place.queue)
+                    is_ordered = event_type in self._groups.ordered
+                    found[f"{topic}.fifo" if is_ordered else topic][event_type].append(place.queue)
         return found
 
     def _new_consumer(self, line: ConsumerProps) -> Handle:
@@ -163,7 +190,10 @@ class Service:
             service="once",
             topic_arn=EVENTS,
             dead_letter_url=url(self.relay_dead_letters),
-            publishes={line.name: line.publishes for line in CONSUMERS},
+            publishes={line.name: line.publishes for line in self._lines},
+            groups=self._groups.fields,
+            ordered_types=tuple(self._groups.ordered),
+            ordered_topic_arn=ORDERED_EVENTS,
         )
         return Relay(settings=settings, sns=clients().sns, **self._of(self.relay)).handle
 
@@ -172,29 +202,32 @@ class Service:
         skew = self.world.plan.skew(function.name)
         return {
             "sqs": clients().sqs,
-            "logger": _LOGGERS[function.name],
+            "logger": _logger(function.name),
             "metrics": NO_METRICS,
             "clock": lambda: self.world.tasks.now + skew,
             "sleep": self.world.tasks.pause,
         }
 
     def _settings(self, line: ConsumerProps) -> Settings:
-        place = self.places[line.name]
+        place, groups = self.places[line.name], self._groups.among(line.publishes)
         return Settings(
             consumer=line.name,
             event_types=line.event_types,
-            sources=event_sources(line, CONSUMERS),
+            sources=event_sources(line, self._lines),
             queue_url=url(place.queue),
             dead_letter_url=url(place.dead_letters),
             dedup_table=DEDUP,
             tables={table.name: TableSettings(table.name, table.keys) for table in line.tables},
             dedup_window_seconds=DEDUP_WINDOW_SECONDS,
             publishes=line.publishes,
-            max_receive_count=line.max_receive_count,
+            max_receive_count=line.receive_limit,
             effect_timeout_seconds=line.effect_timeout_seconds,
             group_size=line.group_size,
             commit_threads=line.commit_threads,
             isolation_queue_url=None if place.isolation is None else url(place.isolation),
+            groups=groups.fields,
+            ordered_types=tuple(groups.ordered),
+            blocks_group=line.blocks_group,
         )
 
 
@@ -203,6 +236,6 @@ def url(queue: Queue) -> str:
     return f"https://sqs.us-east-1.amazonaws.com/123456789012/{queue.name}"
 
 
-def _keys() -> dict[str, str]:
-    tables = {table for line in CONSUMERS for table in line.tables}
+def _keys(lines: Sequence[ConsumerProps]) -> dict[str, str]:
+    tables = {table for line in lines for table in line.tables}
     return {DEDUP: Record.PK, **{table.name: table.keys[0] for table in tables}}

@@ -5,6 +5,8 @@ import random
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from proof.ordered.traffic import Entries
+
 STOCK = {"apple": 7, "pear": 3}
 """Initial stock: so little that a few orders take all of it."""
 PRICE = 100
@@ -64,11 +66,16 @@ class Traffic:
         orders: the orders.
         nonsense: number of unreadable messages in the queue of `orders`.
         unreadable: number of dedup records with an unreadable outbox.
+        entries: the traffic of the FIFO consumers, which then run in place of the shop.
+        item_group_size: the group size of the consumer with item dedup, which then runs in place of
+            the shop, with messages of its own.
     """
 
     orders: tuple[Order, ...]
     nonsense: int = 0
     unreadable: int = 0
+    entries: Entries | None = None
+    item_group_size: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return the traffic in the form that `read` takes."""
@@ -78,7 +85,14 @@ class Traffic:
     def read(cls, content: dict[str, Any]) -> "Traffic":
         """Return the traffic of a replay file."""
         orders = tuple(Order(**order) for order in content["orders"])
-        return cls(orders, content["nonsense"], content.get("unreadable", 0))
+        entries = content.get("entries")
+        return cls(
+            orders,
+            content["nonsense"],
+            content.get("unreadable", 0),
+            None if entries is None else Entries.read(entries),
+            content.get("item_group_size", 0),
+        )
 
 
 def drawn(seed: int) -> Traffic:

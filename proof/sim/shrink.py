@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from proof.replays import repeat
-from proof.shop.run import Replay
+from proof.shop.replay import Replay
+from proof.shop.run import run_replay
 from proof.shop.traffic import Traffic
 
 
@@ -18,7 +18,7 @@ def shrunk(replay: Replay, oracle: str) -> Replay:
 
 
 def _violates(replay: Replay, oracle: str) -> bool:
-    violation = repeat(replay).violation
+    violation = run_replay(replay).violation
     return violation is not None and violation.oracle == oracle
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from proof.world.errors import ServiceError
 
+NO_GROUPING: Mapping[str, str] = {}
+
 _MAX_ENTRIES = 10
 _WASTED_RECEIVES = 2
 """Receives after the first, while a function is throttled."""
@@ -20,6 +22,7 @@ class Message:
     Attributes:
         handles: its receipt handles, the newest last.
         deleted: whether it was deleted. A standard queue may deliver it again all the same.
+        group: its message group, if it has one.
     """
 
     id: str
@@ -30,6 +33,7 @@ class Message:
     first_received_at: float = 0.0
     handles: list[str] = field(default_factory=list)
     deleted: bool = False
+    group: str | None = None
 
     @property
     def receives(self) -> int:
@@ -87,9 +91,9 @@ class Queue:
         for message in messages:
             if message.receives >= (self.most or math.inf) and self.dead_letters is not None:
                 message.deleted = True
-                self.dead_letters.add(
-                    Message(message.id, message.body, message.attributes, message.sent_at, now)
-                )
+                moved = Message(message.id, message.body, message.attributes, message.sent_at, now)
+                moved.group = message.group
+                self.dead_letters.add(moved)
                 continue
             message.visible_at = now + (self.visibility if visibility is None else visibility)
             message.first_received_at = message.first_received_at if message.receives else now
@@ -103,6 +107,16 @@ class Queue:
             for _ in range(_WASTED_RECEIVES):
                 message.add_handle()
             message.visible_at = now + (1 + _WASTED_RECEIVES) * self.visibility
+
+    def known(self, grouping: Mapping[str, str], now: float) -> Message | None:
+        """Return the message that this one repeats; a standard queue knows of none."""
+
+    def remember(self, grouping: Mapping[str, str], message: Message) -> None:
+        """Note how a message was sent."""
+
+    def early(self, message: Message, at: float) -> None:
+        """Let the visibility timeout of a received message end at a time."""
+        message.visible_at = at
 
     def add(self, message: Message) -> None:
         """Add a message."""
@@ -144,12 +158,26 @@ class Queues:
         self._sent = 0
         self.deleted: Callable[[Queue, Message], object] = lambda *_: None
 
-    def send(self, queue: Queue, body: str, attributes: Mapping[str, Any]) -> Message:
-        """Send a message, and return it."""
-        self._sent += 1
+    def send(
+        self,
+        queue: Queue,
+        body: str,
+        attributes: Mapping[str, Any],
+        grouping: Mapping[str, str] = NO_GROUPING,
+    ) -> Message:
+        """Send a message, and return it. On a FIFO queue it may be one that was sent before.
+
+        Raises:
+            ServiceError: the queue is a FIFO queue, and the grouping is incomplete.
+        """
         now = self._clock()
+        if known := queue.known(grouping, now):
+            return known
+        self._sent += 1
         message = Message(f"m{self._sent}", body, attributes, sent_at=now, visible_at=now)
+        message.group = grouping.get("MessageGroupId")
         queue.add(message)
+        queue.remember(grouping, message)
         return message
 
     def answer(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,7 +205,8 @@ class Queues:
         raise ServiceError("InvalidAction")
 
     def _send(self, queue: Queue, request: Mapping[str, Any]) -> dict[str, Any]:
-        message = self.send(queue, request["MessageBody"], request.get("MessageAttributes", {}))
+        attributes = request.get("MessageAttributes", {})
+        message = self.send(queue, request["MessageBody"], attributes, request)
         return {"MessageId": message.id, "MD5OfMessageBody": _md5(message.body)}
 
     def _receive(self, queue: Queue, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,6 +238,7 @@ def received(message: Message) -> dict[str, Any]:
             "ApproximateReceiveCount": str(message.receives),
             "SentTimestamp": str(int(message.sent_at * 1000)),
             "ApproximateFirstReceiveTimestamp": str(int(message.first_received_at * 1000)),
+            **({} if message.group is None else {"MessageGroupId": message.group}),
         },
         **({"MessageAttributes": message.attributes} if message.attributes else {}),
     }

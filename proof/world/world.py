@@ -56,7 +56,7 @@ class World:
         self.random = random.Random(f"turns {seed}")
         self.tables = Tables(keys, dedup, self.tasks.clock)
         self.queues = Queues(self.tasks.clock, queues)
-        self.topics = Topics(self.queues, subscribers)
+        self.topics = Topics(self.queues, subscribers, self.tasks.clock)
         self.provider = Provider(self.tasks.clock)
         self.mail = Mail()
         self.log: list[str] = []

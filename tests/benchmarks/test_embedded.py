@@ -3,11 +3,14 @@
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from benchmarks import embedded
 from benchmarks.checks import Wrong
-from benchmarks.deployed.names import GROUPED, NAMES, RAW
+from benchmarks.deployed.names import GROUPED, NAMES, NOTHING, RAW
+from benchmarks.embedded import EmbeddedSample
+from benchmarks.process_times import ProcessTimes
 from tests.benchmarks.test_report import KEYS
 
 
@@ -17,7 +20,12 @@ class Aws:
     def __init__(self, stored: float = 1.0, left: int = 0) -> None:
         self.bodies: list[str] = []
         self._stored, self._left = stored, left
-        self.child = SimpleNamespace(failure=lambda what: f"MiniStack {what}: cannot import")
+        self.child = SimpleNamespace(
+            failure=lambda what: f"MiniStack {what}: cannot import", descendants=list
+        )
+
+    def function_processes(self, function_name: str) -> list[Any]:
+        return []
 
     def client(self, service: str) -> Any:
         return self
@@ -36,7 +44,8 @@ class Aws:
 
 def bench(aws: Aws) -> embedded.Bench:
     parts: Any = SimpleNamespace(
-        consumer=lambda name: SimpleNamespace(queue_url=name), table=lambda name: name
+        consumer=lambda name: SimpleNamespace(queue_url=name, function_name=name),
+        table=lambda name: name,
     )
     return embedded.Bench(aws, parts)  # type: ignore[arg-type]
 
@@ -44,9 +53,15 @@ def bench(aws: Aws) -> embedded.Bench:
 def test_every_message_has_a_new_order() -> None:
     aws = Aws()
     running = bench(aws)
-    assert running.process(RAW, 20) > 0
+    sample = running.process(RAW, 20)
+    assert sample.wall_us > 0
+    assert sample.cpu.sender > 0
     running.process(GROUPED, 20)
     assert len(set(aws.bodies)) == 40
+
+
+def test_the_function_that_does_nothing_stores_no_order() -> None:
+    assert bench(Aws(stored=0)).process(NOTHING, 20).wall_us > 0
 
 
 def test_a_missing_order_makes_the_measurement_invalid() -> None:
@@ -64,8 +79,42 @@ def test_a_queue_that_does_not_become_empty_is_reported_with_the_log(
 
 
 def test_rows_have_the_documented_keys_and_ratios_within_a_repeat() -> None:
-    walls = {name: [0.002, 0.004, 0.003] for name in NAMES} | {GROUPED: [0.001, 0.001, 0.003]}
-    rows = [embedded.row(name, walls[name], walls[RAW]) for name in NAMES]
+    walls = {name: [2000, 4000, 3000] for name in NAMES} | {GROUPED: [1000, 1000, 3000]}
+    samples = {
+        name: [EmbeddedSample(wall, ProcessTimes(1, 2, wall)) for wall in own]
+        for name, own in walls.items()
+    }
+    rows = [embedded.row(name, samples) for name in NAMES]
     assert all(row.keys() >= KEYS for row in rows)
-    assert [row["vs_raw"] for row in rows] == [1.0, 1.0, 0.5]
-    assert [row["wall_us"] for row in rows] == [3000.0, 3000.0, 1000.0]
+    assert [row["vs_nothing"] for row in rows] == [1.0, 1.0, 1.0, 1.0, 0.5]
+    assert [row["vs_powertools"] for row in rows] == [1.0, 1.0, 1.0, 1.0, 0.5]
+    assert [row["wall_us"] for row in rows] == [3000, 3000, 3000, 3000, 1000]
+    assert (rows[-1]["aws_cpu_us"], rows[-1]["function_cpu_us"]) == (2, 1000)
+
+
+def test_process_times_are_given_for_one_message() -> None:
+    before, after = ProcessTimes(1.0, 2.0, 3.0), ProcessTimes(1.001, 2.002, 3.003)
+    assert after.since(before, 10) == pytest.approx(ProcessTimes(100, 200, 300))
+
+
+def test_the_processes_of_a_function_are_counted_apart() -> None:
+    times = {1: SimpleNamespace(user=1.0, system=0.5), 2: SimpleNamespace(user=4.0, system=0.0)}
+    worker, server = (Process(times[number]) for number in times)
+    aws: Any = SimpleNamespace(
+        function_processes=lambda name: [worker] if name == "f" else [],
+        child=SimpleNamespace(descendants=lambda: [worker, server, Process(None)]),
+    )
+    found = ProcessTimes.now(aws, "f")
+    assert (found.aws, found.function) == (4.0, 1.5)
+
+
+class Process:
+    """A process with its times; None once it has ended."""
+
+    def __init__(self, times: Any) -> None:
+        self._times = times
+
+    def cpu_times(self) -> Any:
+        if self._times is None:
+            raise psutil.NoSuchProcess(1)
+        return self._times

@@ -17,13 +17,15 @@ from proof.crashpoints.exploration import (
     singles,
 )
 from proof.crashpoints.scenarios import SCENARIOS, Scenario
-from proof.mutants import MUTANTS
-from proof.shop.run import Replay, RunResult, run_replay
+from proof.mutants import IN_ORDER, MUTANTS
+from proof.shop.replay import Replay, RunResult
+from proof.shop.run import run_replay
 from proof.world.faults import Fault
 from proof.world.plan import Action
 
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
 PAID, REFUSED = NAMED["an order is paid"], NAMED["an article runs out"]
+IN_ORDER_NAME = "entries of two accounts pass two FIFO consumers in order"
 CAUGHT = {
     "no condition on the record": (PAID.name, {"stock", "accounts"}),
     "acknowledged before the commit": (REFUSED.name, {"acknowledged without effect"}),
@@ -36,6 +38,12 @@ CAUGHT = {
     "a fresh provider key on each attempt": (
         "a function is killed after its charge, and another takes over",
         {"charged twice"},
+    ),
+    "a group goes on after a failed message": (IN_ORDER_NAME, {"out of order"}),
+    "several events of a group in one call": (IN_ORDER_NAME, {"out of order"}),
+    "a blocked group goes on": (
+        "an entry fails, and its group waits for the correction",
+        {"out of order"},
     ),
     "no fingerprint": (
         "an order is sent again with other content, and redriven",
@@ -68,7 +76,7 @@ def test_no_single_point_of_an_order_that_is_paid_breaks_a_promise(reports: Path
 @pytest.mark.parametrize("mutant", CAUGHT)
 def test_a_broken_protocol_is_caught(mutant: str) -> None:
     scenario, oracles = CAUGHT[mutant]
-    with MUTANTS[mutant]():
+    with {**MUTANTS, **IN_ORDER}[mutant]():
         tallies = map(explore, parts([NAMED[scenario]], pairs=False))
         _, result = next(broken for tally in tallies for broken in tally.broken)
     assert result.violation is not None

@@ -170,8 +170,8 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "undocumented error of a reader": ("Intent.read", error),
     },
     ("stream", "once.outbox"): {
-        "outbox skipped": ("stream_relay.events_in", unreadable_is_empty),
-        "update published": ("stream_relay._is_new", lambda r: r["eventName"] != "REMOVE"),
+        "outbox skipped": ("_stream_records.events_in", unreadable_is_empty),
+        "update published": ("stream_relay.is_new", lambda r: r["eventName"] != "REMOVE"),
         "HTTP 200 means success": ("_sns_publisher._refused", lambda *_: iter(())),
     },
     ("batch", "once"): {

@@ -10,10 +10,11 @@ import pytest
 from proof.explore.campaign import KINDS, Campaign
 from proof.explore.scopes import SCOPES
 from proof.explore.search import Explored, Found
-from proof.mutants import MUTANTS
-from proof.shop.run import Replay, RunResult, run_replay
+from proof.mutants import IN_ORDER, MUTANTS
+from proof.shop.replay import Replay, RunResult
+from proof.shop.run import run_replay
 from proof.sim import command
-from proof.sim.search import Evidence, SeedFigures, caught, run_seed, run_seeds
+from proof.sim.search import Evidence, SeedFigures, caught, run_in_order, run_seed, run_seeds
 from proof.sim.shrink import shrunk
 from proof.world.faults import Fault
 from proof.world.plan import PlatformFault
@@ -36,12 +37,17 @@ def test_no_seed_breaks_a_promise(figures: SeedFigures) -> None:
     assert figures.seeds == len(SEEDS)
 
 
+def test_no_seed_breaks_the_order_of_a_group() -> None:
+    results = map(run_in_order, range(1000, 1030))
+    assert [(r.replay.seed, str(r.violation)) for r in results if r.violation] == []
+
+
 @pytest.mark.parametrize("kind", KINDS_OF_FAULT, ids=str)
 def test_every_kind_of_fault_occurs(figures: SeedFigures, kind: str) -> None:
     assert figures.fired[kind]
 
 
-@pytest.mark.parametrize("mutant", [name for name in MUTANTS if name not in RARE])
+@pytest.mark.parametrize("mutant", [name for name in (*MUTANTS, *IN_ORDER) if name not in RARE])
 def test_a_broken_protocol_is_caught(mutant: str) -> None:
     assert caught(mutant, MAX_SEEDS) is not None
 

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from once.cdk import ConsumerProps, DeployedNames, DeploymentConfig, SynthError, TableProps
+from once.cdk import (
+    ConsumerProps,
+    DeployedNames,
+    DeploymentConfig,
+    SynthError,
+    TableProps,
+    missing_name_faults,
+)
 from stacks.consumers import CONSUMERS
 from stacks.deployed import DEPLOYED, record
 from stacks.folders import handler_folder
@@ -53,6 +60,11 @@ def test_the_shop_is_recorded_and_its_registry_has_every_recorded_name() -> None
             ["consumer 'inventory' was deployed with the identity 'inventory', with which"],
         ),
         (
+            [*REST, replace(INVENTORY, fifo=True, ordered_by="order_id")],
+            ["consumer 'inventory' was deployed with a standard queue, which cannot become a FIFO"],
+        ),
+        ([*CONSUMERS, replace(WAREHOUSE, fifo=True, ordered_by="order_id")], []),
+        (
             [*REST, replace(INVENTORY, tables=(TableProps("reservations", "order_id"),))],
             ["table 'stock' was deployed and no line has it"],
         ),
@@ -66,7 +78,8 @@ def test_the_shop_is_recorded_and_its_registry_has_every_recorded_name() -> None
     ],
     ids=[
         *("renamed", "renamed in one step", "renamed, both lines", "retired too early"),
-        *("removed, first step", "another identity", "a table", "a secret"),
+        *("removed, first step", "another identity", "another kind of queue"),
+        *("another kind of queue, both lines", "a table", "a secret"),
     ],
 )
 def test_h1_a_registry_without_a_deployed_name_is_refused(
@@ -75,6 +88,17 @@ def test_h1_a_registry_without_a_deployed_name_is_refused(
     found = faults(consumers)
     assert [fault[: len(start)] for fault, start in zip(found, starts, strict=True)] == starts
     assert all(fault.endswith("(deployed.json)") for fault in found)
+
+
+def test_a_recorded_fifo_queue_cannot_become_a_standard_one(tmp_path: Path) -> None:
+    file = tmp_path / "deployed.json"
+    file.write_text("{}")
+    plan = replace(INVENTORY, fifo=True, ordered_by="order_id")
+    DeployedNames.of([plan]).record(file, "once")
+    [fault] = missing_name_faults(DeployedNames.read(file, "once"), [INVENTORY])
+    assert fault.startswith("consumer 'inventory' was deployed with a FIFO queue, which cannot")
+    assert "renamed_from='inventory' and fifo=False" in fault
+    assert [*missing_name_faults(DeployedNames.read(file, "once"), [plan])] == []
 
 
 def test_the_fault_of_a_rename_names_both_lines_and_the_entry_of_the_runbook() -> None:

@@ -29,7 +29,8 @@ def message_life_days(redrives: int) -> int:
     SQS keeps a message for 14 days at most, which gives 14 days for each life. A message that the
     consumer moves or dead-letters is a new one to SQS: that gives four days in the queue and four
     in the isolation queue for each life, and 14 days as a dead letter between two lives. The longer
-    of both sums counts.
+    of both sums counts. A FIFO queue has no isolation queue, and on a FIFO dead-letter queue the 14
+    days begin anew: the second sum holds there too, with four days to spare in each life.
     """
     lives = (1 + redrives) * Limits.DEAD_LETTER_RETENTION_SECONDS
     waits = (1 + redrives) * Limits.QUEUE_STAY_SECONDS

@@ -5,10 +5,10 @@ The rules follow AWS's documentation of SQS as an event source of Lambda (`once.
 
 from collections.abc import Iterator
 
+from once.cdk.checks._event_source import event_source_faults
 from once.cdk.checks._message_groups import line_group_faults
 from once.cdk.checks._scaling import scaling_faults
 from once.cdk.checks._workflows import workflow_faults
-from once.cdk.checks.event_source import event_source_faults
 from once.cdk.checks.handlers import handler_faults
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_config import DeploymentConfig

@@ -31,6 +31,8 @@ def missing_name_faults(
             yield _missing_consumer(name, identity, _new_names(deployed, consumers))
         elif lines[name].identity != identity:
             yield _other_identity(name, identity)
+        elif lines[name].fifo != (name in deployed.fifo):
+            yield _other_queue(lines[name])
     yield from _early_retirements(deployed, consumers)
     registered = DeployedNames.of(consumers)
     yield from _missing("table", deployed.tables, registered.tables)
@@ -57,6 +59,15 @@ def _other_identity(name: str, identity: str) -> str:
     return (
         f"consumer {name!r} was deployed with the identity {identity!r}, with which its dedup keys "
         f"begin: under another it would apply committed events again; give it {first} ({STEPS})"
+    )
+
+
+def _other_queue(line: ConsumerProps) -> str:
+    before, after = ("standard", "FIFO") if line.fifo else ("FIFO", "standard")
+    return (
+        f"consumer {line.name!r} was deployed with a {before} queue, which cannot become a {after} "
+        "one: its messages would be left behind; put its line back as it was, and add a second "
+        f"line with another name, renamed_from={line.identity!r} and fifo={line.fifo} ({STEPS})"
     )
 
 

@@ -1,0 +1,53 @@
+"""Powertools as documented: one idempotent function call for each record, and partial answers."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.idempotency import (
+    DynamoDBPersistenceLayer,
+    IdempotencyConfig,
+    idempotent_function,
+)
+
+from .item import serialized
+
+
+def powertools(
+    client: Any, *, orders: str, records: str, key: str
+) -> Callable[[dict[str, Any], Any], Any]:
+    """Return a function with three requests for each message: in progress, the order, done.
+
+    Args:
+        client: a DynamoDB client.
+        orders: name of the table of orders.
+        records: name of the table of idempotency records.
+        key: the key attribute of that table.
+    """
+    processor = BatchProcessor(event_type=EventType.SQS)
+    config = IdempotencyConfig(event_key_jmespath="[source, id]")
+    layer = DynamoDBPersistenceLayer(records, key_attr=key, boto3_client=client)
+
+    def store_order(*, message: dict[str, Any]) -> None:
+        client.put_item(TableName=orders, Item=serialized(message["data"]))
+
+    place = idempotent_function(
+        store_order, data_keyword_argument="message", config=config, persistence_store=layer
+    )
+
+    def work(record: SQSRecord) -> None:
+        place(message=json.loads(record.body))
+
+    def handle(event: dict[str, Any], context: Any) -> Any:
+        config.register_lambda_context(context)
+        return process_partial_response(
+            event=event, record_handler=work, processor=processor, context=context
+        )
+
+    return handle

@@ -128,6 +128,8 @@ class Reason(StrEnum):
     UNTRUSTED_SOURCE = "untrusted-source"
     INVALID_DATA = "invalid-data"
     NO_KEY = "no-key"
+    INVALID_CLAIM = "invalid-claim"
+    CLAIM_MISSING = "claim-missing"
     KEY_CONFLICT = "key-conflict"
     TOO_LARGE = "too-large"
     INVALID_WRITE = "invalid-write"
@@ -175,6 +177,7 @@ class StackOutput:
     SWEEP_QUEUE = "SweepQueue"
     DEDUP_TABLE = "DedupTable"
     OPERATOR_LOG = "OperatorLog"
+    CLAIM_BUCKET = "ClaimBucket"
 
     # Prefixes; the name of a consumer or table follows, in the form of `once.cdk.output_key`.
     QUEUE = "Queue"

@@ -18,8 +18,20 @@ from once.source import Source
 MOST_COMMIT_THREADS = 10
 """Connections that the SDK keeps open: one for each group that may commit concurrently."""
 
+MAX_BODY_BYTES = 256 * 1024
+"""Largest body that a consumer without a claim check reads: what SNS takes."""
+
 TIME_MARGIN_MS = 5000
 """Part of a function's timeout that is reserved for a call in progress and for the answer."""
+
+
+PRODUCER_OBJECTS = "producers/"
+"""Prefix of the objects in the claim-check bucket that producers may write and refer to."""
+
+
+def consumer_objects(consumer: str) -> str:
+    """Return the prefix of the objects of all events that a consumer publishes."""
+    return f"consumers/{consumer}/"
 
 
 ITEM_RECORD_PREFIX = "once#"
@@ -83,7 +95,8 @@ class Settings(Environment):
         sources: the CloudEvents sources that each internal event type may come from. All other
             types come from producers.
         publishes: the event types that the consumer may publish.
-        max_body_bytes: the largest body that is read.
+        max_body_bytes: the largest body that is read, also from the claim-check bucket.
+        claim_bucket: the claim-check bucket; None for a consumer without one.
         time_margin_ms: the part of the function's timeout that is reserved for the answer.
         backoff_base_seconds: first bound of the delay before a failed message is redelivered.
         backoff_cap_seconds: last bound of that delay.
@@ -112,7 +125,8 @@ class Settings(Environment):
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     publishes: tuple[str, ...] = ()
     max_receive_count: int = 5
-    max_body_bytes: int = 256 * 1024
+    max_body_bytes: int = MAX_BODY_BYTES
+    claim_bucket: str | None = None
     time_margin_ms: int = TIME_MARGIN_MS
     backoff_base_seconds: int = 2
     backoff_cap_seconds: int = 900

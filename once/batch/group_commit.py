@@ -78,7 +78,8 @@ class GroupCommitter:
         """Bring each message to its final state; return these states in the order of completion."""
         often = self._isolation.often_received(messages) if _came_often(messages) else []
         self._look_up(messages, often, deadline)
-        mark_followers(messages)
+        if any(message.delivery.ordered_group for message in messages):
+            mark_followers(messages)
         finished = self._finish(self._isolate(often, deadline))
         queue = ReadyQueue([m for m in messages if not isinstance(m.phase, Finished)])
         while len(finished) < len(messages):
@@ -93,7 +94,8 @@ class GroupCommitter:
             for message in messages
             if isinstance(message.phase, Ended)
         ]
-        self._isolation.acknowledge_spent(messages)
+        if any(message.delivery.is_spent for message in messages):
+            self._isolation.acknowledge_spent(messages)
         return finished
 
     def _look_up(
@@ -228,14 +230,9 @@ def pack(members: Iterable[Member], size: int) -> list[Group]:
     for member in members:
         message, request = member
         most = min(most, message.max_group_size)
-        entries += len(request.entries)
-        total += request.size
-        if (
-            not groups
-            or len(groups[-1]) >= most
-            or entries > Limits.TRANSACTION_ACTIONS
-            or total > Limits.TRANSACTION_BYTES
-        ):
+        entries, total = entries + len(request.entries), total + request.size
+        fits = entries <= Limits.TRANSACTION_ACTIONS and total <= Limits.TRANSACTION_BYTES
+        if not groups or len(groups[-1]) >= most or not fits:
             groups.append([])
             most = min(size, message.max_group_size)
             entries, total = len(request.entries), request.size

@@ -183,7 +183,7 @@ class MessageStateMachine:
         if isinstance(decoded, OnceError):
             return undecoded(decoded)
         if not isinstance(decoded.data, InvalidData):
-            if message.must_not_run:
+            if delivery.is_spent and message.must_not_run:
                 return self._effects.unfinished(message)
             if not delivery.is_last_chance and self._breaker.is_open:
                 return suspended()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from once.cdk.checks.missing_names import missing_name_faults
     from once.cdk.checks.stack_size import stack_size_faults
     from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
+    from once.cdk.claim_bucket import ClaimBucket
     from once.cdk.deployed_names import DeployedNames
     from once.cdk.deployment_config import DeploymentConfig
     from once.cdk.errors import SynthError
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps
 
 __all__ = [
+    "ClaimBucket",
     "ConsumerProps",
     "Dedup",
     "DedupTable",
@@ -83,6 +85,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ClaimBucket": "claim_bucket",
     "ConsumerProps": "props",
     "DedupTable": "tables",
     "DeployedNames": "deployed_names",

@@ -5,7 +5,7 @@ mapping that is created before the role may read its source.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -21,6 +21,8 @@ from once.cdk._workflow_permissions import acknowledge_executions, workflow_stat
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import ConsumerProps
 
+if TYPE_CHECKING:
+    from once.cdk.claim_bucket import ClaimAccess
 MAPPING_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 QUEUE_ACTIONS = (
     *MAPPING_ACTIONS,  # the function deletes messages that are settled before a handler runs
@@ -46,12 +48,13 @@ def consumer_role(
     log_group: logs.ILogGroup,
     secret_arns: Sequence[str],
     sender: str | None,
+    claims: "ClaimAccess | None",
     local: bool,
 ) -> iam.Role:
     """Return the role of a consumer's function, which reads `queues` and writes `tables`.
 
     The role may send messages to `isolation` (one of the queues, or None), read the secrets, and
-    send e-mail from the address `sender` if it is given.
+    send e-mail from the address `sender` if it is given. `claims` is its access to large data.
     """
     # On AWS this action includes batches; the embedded AWS has an action for batches.
     deletes = isolation is not None or consumer.fifo
@@ -77,9 +80,13 @@ def consumer_role(
         statements.append(allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
     if sender is not None:
         statements.append(_send_email(scope, sender, local=local))
+    if claims is not None:
+        statements += [*claims.read_statements(), *claims.write_statements()]
     statements += workflow_statements(scope, consumer.starts)
     role = _role(scope, "Consumer", statements)
     acknowledge_executions(role, consumer.starts)
+    if claims is not None:
+        claims.acknowledge(role)
     if sender is not None:
         acknowledge_finding(
             role,
@@ -119,7 +126,7 @@ def relay_role(
     role = _role(scope, "Relay", statements)
     acknowledge_finding(
         role,
-        f"AwsSolutions-IAM5[Resource::{_arn_in_findings(scope, failures)}/*]",
+        f"AwsSolutions-IAM5[Resource::{arn_in_findings(scope, failures)}/*]",
         "Lambda itself names the objects that it writes into the bucket.",
     )
     return role
@@ -145,7 +152,7 @@ def _send_email(scope: Construct, sender: str, *, local: bool) -> iam.PolicyStat
     return allow("SendEmail", ["ses:SendEmail"], identities, conditions=only_as_sender)
 
 
-def _arn_in_findings(scope: Construct, bucket: s3.IBucket) -> str:
+def arn_in_findings(scope: Construct, bucket: s3.IBucket) -> str:
     """Return how findings name the bucket's ARN: by its reference, or by its export."""
     value: Any = bucket.bucket_arn
     if bucket.stack.node.path != Stack.of(scope).node.path:

@@ -78,6 +78,8 @@ class ConsumerProps:
         pollers: provisioned mode of its queue, for sudden loads; by default Lambda's own pollers.
         reserved_concurrency: invocations that the account keeps for its function, and the most that
             it may have.
+        claim_check_mb: the largest event that it takes or publishes through the claim-check bucket,
+            in MiB; 0 for a consumer without one.
         mapping_metrics: whether Lambda counts the messages that it received and handed over.
         max_receive_count: receives after which the function dead-letters a message.
         effect_timeout_seconds: the longest that one call to the outside world may take; 0 if the
@@ -130,6 +132,7 @@ class ConsumerProps:
     max_concurrency: int | None = field(default=None, kw_only=True)
     pollers: Pollers | None = field(default=None, kw_only=True)
     reserved_concurrency: int | None = field(default=None, kw_only=True)
+    claim_check_mb: int = field(default=0, kw_only=True)
     mapping_metrics: bool = field(default=True, kw_only=True)
     max_receive_count: int = field(default=5, kw_only=True)
     effect_timeout_seconds: int = field(default=0, kw_only=True)

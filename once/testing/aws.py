@@ -83,6 +83,8 @@ class FakeAws:
         self.dead_letter_queue = self.sqs.create_queue(QueueName="dead-letters")["QueueUrl"]
         for table in (TableSettings("dedup", (Record.PK,)), *self._tables.values()):
             self._create(table)
+        if bucket := self._more.get("claim_bucket"):
+            boto3.client("s3", _REGION).create_bucket(Bucket=bucket)
         self.runtime = self._runtime()
 
     def deliver(
@@ -190,6 +192,7 @@ class FakeAws:
             logger=Logger(service=settings.consumer),
             clock=lambda: runtime.clock() if self.time is None else self.time,
             sleep=self.slept.append,
+            s3=runtime.s3,
         )
 
 

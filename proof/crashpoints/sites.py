@@ -44,14 +44,14 @@ LEFT_OUT = {
         "`orders` is a producer: what it sends twice, or not, is traffic like any other"
     ),
     "demo.traffic.stock._put_new dynamodb.PutItem": "stocks the shop before its first order",
-    "once.ops.aws.deployment._stack cloudformation.DescribeStacks": (
+    "once.ops.aws._stack_outputs._stack cloudformation.DescribeStacks": (
         "only reads, before anything else"
     ),
     "once.ops.aws.queue_depth.depth sqs.GetQueueAttributes": "`status` only reads",
     "once.ops.aws.queue_depth.oldest_message_seconds cloudwatch.GetMetricData": (
         "`status` only reads"
     ),
-    "once.ops.dead_letters._unrouted_events.ingress_publisher.<locals>.call sns.PublishBatch": (
+    "once.ops.dead_letters._unrouted_events.publish_unrouted sns.PublishBatch": (
         "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
     ),
     "once.ops.dedup_records.outbox_scan.approximate_count dynamodb.DescribeTable": (

@@ -119,8 +119,9 @@ class Scheduler:
         now = self.world.tasks.now
         for place in self.places:
             for queue in place.sources if place.function.busy < _SIDE_BY_SIDE else ():
-                visible = [message for message in queue.waiting if message.visible_at <= now]
-                batches = [[message] for message in _distinct(visible)]
+                visible = queue.deliverable(now)
+                first = queue.first_of_groups(visible)
+                batches = [[message] for message in _distinct(first)]
                 if len(visible) > 1 and place.batch(queue) > 1:
                     batches.append(visible)
                 for batch in batches:
@@ -131,7 +132,7 @@ class Scheduler:
     def _redeliveries(self, cost: int) -> Iterator[Option]:
         """A standard queue may deliver again what is deleted, or what a function is working on."""
         for place in self.places:
-            for message in place.queue.messages.values():
+            for message in () if place.line.fifo else place.queue.messages.values():
                 if place.function.busy < _SIDE_BY_SIDE and self._may_come_again(place, message):
                     deliver = partial(self._deliver, place, place.queue, [message])
                     yield Option(f"SQS delivers {message.id} again", deliver, cost, REDELIVERED)

@@ -15,12 +15,11 @@ from proof.shop.ledger import Violation
 from proof.shop.service import DEDUP_WINDOW_SECONDS
 from proof.shop.unknown_outcomes import reason_of
 from proof.world.expressions import plain
-from proof.world.plan import Plan, PlatformFault
+from proof.world.plan import Draw, Plan, PlatformFault
 from proof.world.queues import Message, Queue
 from proof.world.tasks import START
 
 ACCOUNTS = ("a-1", "a-2", "a-3")
-"""The first one also gets an event with other content."""
 CONFLICTING = body_of("credited", ACCOUNTS[0], amount=2)
 _LATE_SECONDS = DEDUP_WINDOW_SECONDS - 120
 """When each event comes once more: shortly before the end of the window, by true time."""
@@ -32,19 +31,22 @@ class ItemRun:
     """A run, which depends on its arguments alone.
 
     Args:
-        plan: decides on faults.
-        group_size: 1 to have each message commit alone.
+        draw: decides on faults.
         seed: of the schedule.
+        group_size: 1 to have each message commit alone.
+        accounts: the accounts; the first one also gets an event with other content.
 
     Attributes:
+        plan: the faults that were injected.
         world: the world, with the trace of its calls.
     """
 
-    def __init__(self, plan: Plan, group_size: int, seed: int) -> None:
-        self._plan = plan
-        self._service = ItemService(plan, seed, group_size)
+    def __init__(self, draw: Draw, seed: int, group_size: int, accounts: tuple[str, ...]) -> None:
+        self.plan = Plan(draw)
+        self._service = ItemService(self.plan, seed, group_size)
         self.world = self._service.world
         self._place = self._service.place
+        self._accounts = accounts
         # It needs the places and the world of a service, and a check of acknowledgements.
         self._invocations = Invocations(cast(Any, self._service), cast(Any, self))
 
@@ -54,7 +56,7 @@ class ItemRun:
             with self.world.open():
                 self._send(copies=2)
                 self._to_rest()
-                self._plan.off = True
+                self.plan.off = True
                 self._redrive()
                 self._to_rest()
                 self._check_rest()
@@ -88,9 +90,9 @@ class ItemRun:
         return {name: int(plain(item[name])) for name in names & item.keys()}
 
     def _check_state(self) -> None:
-        for account in ACCOUNTS:
+        for account in self._accounts:
             for name, amount in self._counted(account).items():
-                most = 2 if (name, account) == ("credited", ACCOUNTS[0]) else 1
+                most = 2 if (name, account) == ("credited", self._accounts[0]) else 1
                 if amount > most:
                     raise Violation("applied twice", f"{name} of {account}: {amount}")
 
@@ -100,23 +102,23 @@ class ItemRun:
         for letter in self._place.dead_letters.waiting:
             if reason_of(letter) != Reason.KEY_CONFLICT or '"credited"' not in letter.body:
                 raise Violation("unexplained dead letter", f"{reason_of(letter)}: {letter.body}")
-        for account in ACCOUNTS:
+        for account in self._accounts:
             counted = self._counted(account)
             amounts = dict.fromkeys(map(attribute_of, TYPES), 1)
-            if account == ACCOUNTS[0] and counted.get("credited") == 2:
+            if account == self._accounts[0] and counted.get("credited") == 2:
                 amounts["credited"] = 2
             if counted != amounts:
                 raise Violation("lost or doubled", f"{account}: {counted}")
-            if account == ACCOUNTS[0]:
+            if account == self._accounts[0]:
                 self._check_conflict(amounts["credited"], letters)
 
     def _check_conflict(self, committed: int, letters: Counter[str]) -> None:
-        bodies = {1: body_of("credited", ACCOUNTS[0]), 2: CONFLICTING}
+        bodies = {1: body_of("credited", self._accounts[0]), 2: CONFLICTING}
         if not letters[bodies[3 - committed]] or letters[bodies[committed]]:
             raise Violation("conflict", f"{committed} was committed; letters: {letters}")
 
     def _send(self, copies: int) -> None:
-        bodies = [body_of(kind, account) for account in ACCOUNTS for kind in TYPES] * copies
+        bodies = [body_of(kind, account) for account in self._accounts for kind in TYPES] * copies
         for body in (*bodies, CONFLICTING):
             later = self.world.tasks.now + self.world.random.choice([0, 0.01, 1, 40])
             self.world.tasks.at(later, partial(self._enqueue, body))
@@ -161,9 +163,9 @@ class ItemRun:
         messages = queue.receive(self.world.random.randint(1, self._place.batch(queue)), now)
         if not messages:
             return
-        if self._plan.platform(PlatformFault.THROTTLED, NAME):
+        if self.plan.platform(PlatformFault.THROTTLED, NAME):
             queue.waste(messages, now)
             return
-        if self._plan.platform(PlatformFault.VISIBLE_EARLY, NAME):
+        if self.plan.platform(PlatformFault.VISIBLE_EARLY, NAME):
             messages[0].visible_at = now + self.world.random.random()
         self._invocations.consume(self._place, queue, messages)

@@ -1,4 +1,4 @@
-"""Broken item dedup: each must be caught by seeds of `proof.item_dedup`."""
+"""Broken item dedup: each must be caught by the runs of `proof.item_dedup`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -55,26 +55,26 @@ def _without_the_others(item: Any, _: object, name: str, record: Any) -> Any:
 
 
 ITEM_MUTANTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
-    "on items: no condition on the record": lambda: patch(
+    "no condition on the record": lambda: patch(
         f"{_STORE}.NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
     ),
-    "on items: a plain put without a condition": lambda: patch(
+    "a plain put without a condition": lambda: patch(
         f"{_STORE}._add_condition", _condition_of_updates_only
     ),
-    "on items: an expiry without a margin for clocks": lambda: patch(
+    "an expiry without a margin for clocks": lambda: patch(
         "once.commit.dedup_record.CLOCK_MARGIN_SECONDS", 0
     ),
-    "on items: a conflict is a duplicate": _conflict_as_duplicate,
-    "on items: no answer is done": lambda: patch.object(
+    "a conflict is a duplicate": _conflict_as_duplicate,
+    "no answer is done": lambda: patch.object(
         Committer, "_unanswered", lambda _, requests: [COMMITTED] * len(requests)
     ),
-    "on items: a duplicate is the handler's condition": lambda: patch.object(
+    "a duplicate is the handler's condition": lambda: patch.object(
         ItemStore, "classify", _handlers_condition
     ),
-    "on items: one record for all event types": lambda: patch(
+    "one record for all event types": lambda: patch(
         f"{_STORE}.item_record_name", lambda consumer, _: item_record_name(consumer, "any")
     ),
-    "on items: a put erases the records of others": lambda: patch(
+    "a put erases the records of others": lambda: patch(
         f"{_STORE}._with_record", _without_the_others
     ),
 }

@@ -26,6 +26,7 @@ class OrderLedger:
         self._tables = service.world.tables
         self._entries = entries
         self._checked = -1
+        self.premature: set[str] = set()  # no consumer has effects
 
     def check_acknowledgement(self, consumer: str, queue: Queue, message: Message) -> None:
         """Check that an acknowledged message had its effect, or was dead-lettered.

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from once.ops.dead_letters.queue_walk import HOLD_SECONDS
 from once.schema import Record, State
@@ -13,12 +12,16 @@ from proof.shop.operator import Operator, on_time
 from proof.shop.replay import Replay, RunResult
 from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, INGRESS, Place, Service
 from proof.shop.traffic import NONSENSE, STOCK, Traffic
-from proof.world.plan import Action, Draw, InjectionPoint, Plan, PlatformFault, script
+from proof.world.plan import (
+    Draw,
+    InjectionPoint,
+    Plan,
+    PlatformFault,
+    recorded,
+    script,
+)
 from proof.world.queues import Queue
 from proof.world.tasks import START
-
-if TYPE_CHECKING:
-    from proof.item_dedup.run import ItemRun
 
 MAX_STEPS = 50_000
 _CONCURRENCY = 2
@@ -40,24 +43,14 @@ def run(draw: Draw, traffic: Traffic, seed: int) -> RunResult:
         seed: of the schedule.
     """
     reached: list[InjectionPoint] = []
-
-    def recorded(point: InjectionPoint) -> Action | None:
-        if not any(isinstance(kind, PlatformFault) for kind in point.possible):
-            reached.append(point)
-        return draw(point)
-
-    plan = Plan(recorded)
+    plan = Plan(recorded(draw, reached))
     one = _run_of(plan, traffic, seed)
     violation = one.violation()
     replay = Replay(seed, traffic, tuple(plan.actions))
     return RunResult(replay, violation, plan.fired, one.world.log, reached)
 
 
-def _run_of(plan: Plan, traffic: Traffic, seed: int) -> "Run | ItemRun":
-    if traffic.item_group_size:
-        from proof.item_dedup.run import ItemRun  # it uses the shop's parts
-
-        return ItemRun(plan, traffic.item_group_size, seed)
+def _run_of(plan: Plan, traffic: Traffic, seed: int) -> "Run":
     if traffic.entries is None:
         return Run(plan, traffic, seed)
     from proof.ordered.run import OrderedRun  # it extends `Run`

@@ -67,15 +67,12 @@ class Traffic:
         nonsense: number of unreadable messages in the queue of `orders`.
         unreadable: number of dedup records with an unreadable outbox.
         entries: the traffic of the FIFO consumers, which then run in place of the shop.
-        item_group_size: the group size of the consumer with item dedup, which then runs in place of
-            the shop, with messages of its own.
     """
 
     orders: tuple[Order, ...]
     nonsense: int = 0
     unreadable: int = 0
     entries: Entries | None = None
-    item_group_size: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return the traffic in the form that `read` takes."""
@@ -91,7 +88,6 @@ class Traffic:
             content["nonsense"],
             content.get("unreadable", 0),
             None if entries is None else Entries.read(entries),
-            content.get("item_group_size", 0),
         )
 
 

@@ -2,12 +2,13 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from proof.explore import broken
 from proof.explore.campaign import Campaign, explore_part, parts
+from proof.item_dedup.search import item_mutant_caught, run_item_seed
 from proof.mutants import IN_ORDER, MUTANTS
 from proof.mutants.items import ITEM_MUTANTS
 from proof.ordered import traffic as entries
@@ -26,7 +27,6 @@ MUTANT_SEEDS = 2000
 _FAULT_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
 _PLATFORM_RATE = 0.1
 _IN_ORDER = 4
-_ON_ITEMS = 2
 
 
 @dataclass(slots=True)
@@ -78,8 +78,12 @@ def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Ev
         scopes = [pool.submit(explore_part, part) for part in parts()]
         in_scopes = {name: pool.submit(broken.caught, name) for name in broken.CAUGHT_IN}
         chunks = [pool.submit(run_seeds, chunk) for chunk in _chunks(seeds)]
-        names = (*MUTANTS, *IN_ORDER, *ITEM_MUTANTS)
+        names = (*MUTANTS, *IN_ORDER)
         by_seeds = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in names}
+        by_seeds |= {
+            f"{name}, on items": pool.submit(item_mutant_caught, name, MUTANT_SEEDS)
+            for name in ITEM_MUTANTS
+        }
         every: list[Future[Any]] = [*scopes, *in_scopes.values(), *chunks, *by_seeds.values()]
         for part in every:
             part.add_done_callback(lambda _: advance(1))
@@ -94,8 +98,8 @@ def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Ev
 
 def count_parts(seeds: range) -> int:
     """Return the number of parts of the work: scopes, chunks of seeds, and broken protocols."""
-    mutants = len(MUTANTS) + len(IN_ORDER) + len(ITEM_MUTANTS)
-    return len(parts()) + len(broken.CAUGHT_IN) + len(_chunks(seeds)) + mutants
+    mutants = len(broken.CAUGHT_IN) + len(MUTANTS) + len(IN_ORDER) + len(ITEM_MUTANTS)
+    return len(parts()) + mutants + len(_chunks(seeds))
 
 
 def _chunks(seeds: range) -> list[range]:
@@ -114,26 +118,19 @@ def run_in_order(seed: int) -> RunResult:
     return run(chance(seed, rate, _PLATFORM_RATE), Traffic((), entries=entries.drawn(seed)), seed)
 
 
-def run_on_items(seed: int) -> RunResult:
-    """Run the consumer with item dedup; every other time each of its messages commits alone."""
-    rate = random.Random(f"rate {seed}").choice(_FAULT_RATES)
-    traffic = Traffic((), item_group_size=1 if seed // _ON_ITEMS % 2 else 10)
-    return run(chance(seed, rate, _PLATFORM_RATE), traffic, seed)
-
-
-def _runs_of(seed: int) -> Iterator[RunResult]:
+def run_each(seed: int) -> Iterator[RunResult]:
+    """Run the shop and the consumer with item dedup, by every fourth seed the FIFO ones as well."""
     yield run_seed(seed)
+    yield run_item_seed(seed)
     if seed % _IN_ORDER == 0:
         yield run_in_order(seed)
-    if seed % _ON_ITEMS == 0:
-        yield run_on_items(seed)
 
 
-def run_seeds(seeds: range) -> SeedFigures:
-    """Run seeds one after the other, some also with FIFO consumers, some also with item dedup."""
+def run_seeds(seeds: range, runs: Callable[[int], Iterable[RunResult]] = run_each) -> SeedFigures:
+    """Run seeds one after the other; `runs` gives the results of a seed."""
     figures = SeedFigures()
     for seed in seeds:
-        for result in _runs_of(seed):
+        for result in runs(seed):
             violations = [result] if result.violation else []
             figures.add(SeedFigures(0, len(result.log), result.fired, violations))
         figures.seeds += 1
@@ -142,12 +139,7 @@ def run_seeds(seeds: range) -> SeedFigures:
 
 def caught(mutant: str, max_seeds: int) -> RunResult | None:
     """Run a broken protocol up to its first violation; None if no seed finds one."""
-    if mutant in ITEM_MUTANTS:
-        make, one = ITEM_MUTANTS[mutant], run_on_items
-    elif mutant in IN_ORDER:
-        make, one = IN_ORDER[mutant], run_in_order
-    else:
-        make, one = MUTANTS[mutant], run_seed
-    with make():
-        results = map(one, range(max_seeds))
+    in_order = mutant in IN_ORDER
+    with (IN_ORDER if in_order else MUTANTS)[mutant]():
+        results = map(run_in_order if in_order else run_seed, range(max_seeds))
         return next((result for result in results if result.violation is not None), None)

@@ -108,6 +108,14 @@ class Queue:
                 message.add_handle()
             message.visible_at = now + (1 + _WASTED_RECEIVES) * self.visibility
 
+    def deliverable(self, now: float) -> list[Message]:
+        """Return the messages that a receive may return, in their order."""
+        return [message for message in self.waiting if message.visible_at <= now]
+
+    def first_of_groups(self, messages: list[Message]) -> list[Message]:
+        """Return the messages that a receive may begin with; on a standard queue any."""
+        return messages
+
     def known(self, grouping: Mapping[str, str], now: float) -> Message | None:
         """Return the message that this one repeats; a standard queue knows of none."""
 

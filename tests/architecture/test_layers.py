@@ -8,7 +8,7 @@ from tests.architecture.imports import ROOT, imported, sources, targets, within
 
 ONCE = (
     *("schema", "source", "workflow_names", "error_text", "errors", "disposition", "settings"),
-    *("deadline", "sdk", "metrics_log"),
+    *("deadline", "sdk", "metrics_log", "claim_check"),
     *("events", "handlers", "intake", "commit", "effects", "failures", "outbox"),
     *("runtime", "batch", "composition", "consumer", "workflows", "testing"),
 )

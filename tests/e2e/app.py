@@ -1,4 +1,4 @@
-"""The shop's app with more consumers: faults, order, workflows and events of other services."""
+"""The shop's app with more consumers: faults, order, workflows, other services, large data."""
 
 import sys
 from pathlib import Path
@@ -23,6 +23,23 @@ PROBE = ConsumerProps(
 )
 ROGUE = ConsumerProps(
     "rogue", external=("rogue.asked",), tables=(COUNTERS,), folder=FUNCTIONS / "rogue"
+)
+SCANS = TableProps("scans", "scan")
+SCANNER = ConsumerProps(
+    "scanner",
+    external=("scan.asked",),
+    tables=(SCANS,),
+    publishes=("scan.done",),
+    claim_check_mb=5,
+    folder=FUNCTIONS / "scanner",
+)
+ARCHIVE = ConsumerProps(
+    "archive",
+    events=("scan.done",),
+    external=("scan.sent",),
+    tables=(SCANS,),
+    claim_check_mb=5,
+    folder=FUNCTIONS / "archive",
 )
 LEDGER = ConsumerProps(
     "ledger",
@@ -90,18 +107,8 @@ HOLDERS = ConsumerProps(
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        more = (
-            PROBE,
-            ROGUE,
-            LEDGER,
-            LAUNCH,
-            INSTANCES,
-            UPLOADS,
-            NIGHTLY,
-            DOCUMENTS,
-            BALANCES,
-            HOLDERS,
-        )
+        sources = (INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS, SCANNER, ARCHIVE)
+        more = (PROBE, ROGUE, LEDGER, LAUNCH, BALANCES, HOLDERS, *sources)
         assemble(app, (*CONSUMERS, *more))
         synthesize(app)
     except SynthError as error:

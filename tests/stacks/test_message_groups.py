@@ -83,7 +83,8 @@ def test_fifo_topics_take_the_publishers_deduplication_ids(office: Cloud, topic:
     assert made["TopicName"].endswith(".fifo")
     assert made.get("ContentBasedDeduplication", False) is False
     assert made["FifoThroughputScope"] == "MessageGroup"
-    assert made["KmsMasterKeyId"] == office.of("Ingress")["KmsMasterKeyId"]
+    standard = office.of(topic.removeprefix("Ordered"))
+    assert made["KmsMasterKeyId"] == standard["KmsMasterKeyId"]
     assert office.resource(topic)["UpdateReplacePolicy"] == "Retain"
 
 

@@ -44,11 +44,6 @@ def test_every_queue_and_topic_refuses_plain_http(cloud: Cloud, kind: str) -> No
     assert sorted(ref["Ref"] for refs in protected for ref in refs) == sorted(everything)
 
 
-@pytest.mark.parametrize("topic", ["Ingress", "Events"])
-def test_topic_is_encrypted_with_the_key_of_aws(cloud: Cloud, topic: str) -> None:
-    assert flat(cloud.of(topic)["KmsMasterKeyId"]).endswith(":alias/aws/sns")
-
-
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_function_has_its_own_handler_and_log_and_is_traced(cloud: Cloud, name: str) -> None:
     expected = {

@@ -98,9 +98,9 @@ def event_types_output(consumer: ConsumerProps) -> str:
         {
             "external": consumer.external,
             "events": consumer.events,
-            "grouped_by": consumer.grouped_by,
             "keys": {event: key.rule for event, key in keys.items() if key.rule},
             "volatile": {event: key.volatile for event, key in keys.items() if key.volatile != ()},
+            "grouped_by": consumer.grouped_by,
             **({} if consumer.source is None else {"source": consumer.source.to_text()}),
             **_item(consumer),
         }

@@ -81,6 +81,7 @@ class Deployment:
     """Resources of a deployment; consumers and tables by their logical names.
 
     `ordered_ingress_topic_arn` is the FIFO topic of the producers; None without ordered types.
+    `claim_bucket` is the claim-check bucket; None if no consumer has one.
     """
 
     service: str
@@ -95,6 +96,7 @@ class Deployment:
     tables: Mapping[str, str]
     consumers: Mapping[str, DeployedConsumer]
     ordered_ingress_topic_arn: str | None = None
+    claim_bucket: str | None = None
 
     @classmethod
     def find(cls, service: str = "once") -> Self:
@@ -130,6 +132,7 @@ class Deployment:
                 tables=_tables(outputs),
                 consumers=_consumers(outputs, service),
                 ordered_ingress_topic_arn=outputs.get(StackOutput.ORDERED_INGRESS_TOPIC),
+                claim_bucket=outputs.get(StackOutput.CLAIM_BUCKET),
             )
         except KeyError as error:
             raise OpsError(

@@ -10,7 +10,7 @@ from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq._import import import_letters
 from once.ops.dlq._letter_json import letter_json, whole_letter_json
 from once.ops.dlq._letter_list import groups_table
-from once.ops.dlq._letter_text import body_text, letter_lines
+from once.ops.dlq._letter_text import body_text, claimed_text, letter_lines
 from once.ops.dlq._options import (
     DEFAULT_LIMIT,
     ConsumerOption,
@@ -86,6 +86,9 @@ def _show_letter(assessed: AssessedLetter) -> None:
         console.print(line, soft_wrap=True)
     console.print()
     console.print(body_text(assessed.context.letter), soft_wrap=True)
+    if claimed := claimed_text(assessed.context):
+        console.print("\nits data, from S3:")
+        console.print(claimed, soft_wrap=True)
 
 
 app.command()(redrive)

@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+
 from demo.scenarios.fifo.movements import PER_ACCOUNT, Movement, MovementPlan
 from demo.scenarios.fifo.order_audit import count_order
 

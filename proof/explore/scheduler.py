@@ -14,8 +14,9 @@ from proof.explore.world import ScheduledWorld
 from proof.shop.invocations import Invocations
 from proof.shop.operator import redrive, settle
 from proof.shop.service import DEDUP, Place, Service
+from proof.world.messages import Message
 from proof.world.plan import Action
-from proof.world.queues import Message, Queue
+from proof.world.queues import Queue
 from proof.world.tasks import Process, Task
 
 OUTAGE_SECONDS = 25 * 60 * 60

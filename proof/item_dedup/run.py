@@ -15,8 +15,9 @@ from proof.shop.ledger import Violation
 from proof.shop.service import DEDUP_WINDOW_SECONDS
 from proof.shop.unknown_outcomes import reason_of
 from proof.world.expressions import plain
+from proof.world.messages import Message
 from proof.world.plan import Draw, Plan, PlatformFault
-from proof.world.queues import Message, Queue
+from proof.world.queues import Queue
 from proof.world.tasks import START
 
 ACCOUNTS = ("a-1", "a-2", "a-3")

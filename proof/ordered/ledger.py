@@ -10,7 +10,8 @@ from proof.shop.ledger import Violation
 from proof.shop.service import Service
 from proof.shop.unknown_outcomes import reason_of
 from proof.world.expressions import plain
-from proof.world.queues import Message, Queue
+from proof.world.messages import Message
+from proof.world.queues import Queue
 
 _TABLES = {"ledger": "booked", "mirror": "mirrored"}
 

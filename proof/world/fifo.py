@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proof.world.errors import ServiceError
-from proof.world.queues import Message, Queue
+from proof.world.messages import Message
+from proof.world.queues import Queue
 
 WINDOW_SECONDS = 5 * 60
 """The time within which a message with a known deduplication id is dropped."""

@@ -222,8 +222,7 @@ def test_the_page_gets_the_figures_of_the_run_and_keeps_its_text() -> None:
         "Of 23 goals (`benchmarks/goals.py`) 23 hold.",
     ):
         assert line in new
-    again = page.rewritten(new, rows(), IMPORTS, goals_of(rows(), IMPORTS))
-    assert again == new
+    assert page.rewritten(new, rows(), IMPORTS, goals_of(rows(), IMPORTS)) == new
 
 
 def test_the_page_names_a_missed_goal() -> None:

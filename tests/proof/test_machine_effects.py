@@ -33,11 +33,10 @@ from tests.proof.machines import FAULTS, PICKS, Faults, Machine, Stage, quick
 if TYPE_CHECKING:
     from proof.world.tasks import Process
 
-HOUR = 60 * 60
+HOUR, LEASE = 60 * 60, 30
 KEY_SECONDS = 23 * HOUR
 POLICIES = {"k": Policy.PROVIDER_KEY, "l": Policy.AT_LEAST_ONCE, "m": Policy.AT_MOST_ONCE}
 IDS = ["k1", "k2", "l1", "m1"]
-LEASE = 30
 LATER = st.sampled_from([0, 0, 0, 31, LEASE + CLOCK_MARGIN_SECONDS + 1, 12 * HOUR, KEY_LIFETIME])
 SKEWS = st.sampled_from([0, 60, -CLOCK_SKEW_SECONDS, CLOCK_SKEW_SECONDS])
 SAVED_ERRORS = st.sampled_from(["", "", "done", "not done"])

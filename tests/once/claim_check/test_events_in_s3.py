@@ -1,182 +1,27 @@
-"""Claim check: an event whose data is too large for a topic, from its publisher to its consumer."""
+"""Claim check: what a consumer reads from S3, and what it never follows."""
 
 import json
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
-from msgspec import Struct
 
-from once import Consumer, Transaction
-from once.claim_check.reference import POINTERS, Reference, event_key
-from once.events.cloud_event import DATAREF
-from once.schema import source_of
+from once.claim_check.reference import POINTERS, Reference
 from once.testing import FakeAws, cloud_event
-
-MIB = 1024 * 1024
-BUCKET = "claims"
-PUBLISHER = source_of("scanner")
-SETTINGS: dict[str, Any] = {"claim_bucket": BUCKET, "max_body_bytes": MIB}
-TABLES: dict[str, str | tuple[str, ...]] = {"pages": "id"}
-
-
-class Scan(Struct):
-    id: str
-    text: str = ""
-    copies: int = 1
-
-
-def make_scanner() -> Consumer:
-    scanner = Consumer("scanner")
-
-    @scanner.handles("scan.asked", Scan)
-    def scan(event: Scan, tx: Transaction) -> None:
-        for copy in range(event.copies):
-            tx.publish("scan.done", Scan(f"{event.id}-{copy}", text="x" * int(event.text)))
-
-    return scanner
-
-
-def make_reader() -> Consumer:
-    reader = Consumer("reader")
-    pages = reader.table("pages")
-
-    @reader.handles("scan.done", Scan)
-    def read(event: Scan, tx: Transaction) -> None:
-        values = {":n": 1, ":size": len(event.text)}
-        tx.update(pages, {"id": event.id}, "SET letters = :size ADD times :n", values)
-
-    return reader
-
-
-@pytest.fixture
-def scanner() -> Iterator[FakeAws]:
-    options = {**SETTINGS, "publishes": ("scan.done",)}
-    with FakeAws(make_scanner(), {}, **options) as aws:
-        yield aws
-
-
-@pytest.fixture
-def reader() -> Iterator[FakeAws]:
-    """A consumer of internal events of `scanner`."""
-    with FakeAws(make_reader(), TABLES, publishers={"scan.done": "scanner"}, **SETTINGS) as aws:
-        yield aws
-
-
-@pytest.fixture
-def outsider() -> Iterator[FakeAws]:
-    """The same consumer, for events of producers."""
-    with FakeAws(make_reader(), TABLES, **SETTINGS) as aws:
-        yield aws
-
-
-def s3() -> Any:
-    return boto3.client("s3", "us-east-1")
-
-
-def objects() -> dict[str, bytes]:
-    """Return the content of each object, by its key."""
-    found = s3().list_objects_v2(Bucket=BUCKET).get("Contents", [])
-    return {
-        each["Key"]: s3().get_object(Bucket=BUCKET, Key=each["Key"])["Body"].read()
-        for each in found
-    }
-
-
-def asked(size: int, copies: int = 1, name: str = "a") -> dict[str, Any]:
-    data = {"id": name, "text": str(size), "copies": copies}
-    return cloud_event("scan.asked", data, id=name)
-
-
-def reasons(aws: FakeAws) -> list[str]:
-    letters = aws.dead_letters()
-    return [letter["MessageAttributes"]["once-reason"]["StringValue"] for letter in letters]
-
-
-def stored(event_id: str, data: bytes, consumer: str = "scanner") -> str:
-    """Put the data of a consumer's event into the bucket, and return its URI."""
-    key = event_key(consumer, event_id, data)
-    s3().put_object(Bucket=BUCKET, Key=key, Body=data)
-    return Reference(BUCKET, key).uri
-
-
-def claimed(event_id: str, uri: object, source: str = PUBLISHER) -> dict[str, Any]:
-    event = cloud_event("scan.done", None, id=event_id, source=source)
-    del event["data"]
-    return {**event, DATAREF: uri}
-
-
-def pointer(key: str, bucket: str = BUCKET, kind: str = POINTERS[0]) -> str:
-    return json.dumps([kind, {"s3BucketName": bucket, "s3Key": key}])
-
-
-def test_small_data_stays_in_the_event(scanner: FakeAws) -> None:
-    scanner.deliver(asked(size=100_000))
-    [event] = scanner.published()
-    assert len(event["data"]["text"]) == 100_000
-    assert DATAREF not in event
-    assert objects() == {}
-
-
-def test_large_data_is_stored_before_the_commit_and_the_event_refers_to_it(
-    scanner: FakeAws,
-) -> None:
-    scanner.deliver(asked(size=300_000))
-    [event] = scanner.published()
-    assert "data" not in event
-    [(key, content)] = objects().items()
-    assert event[DATAREF] == f"s3://{BUCKET}/{key}"
-    assert key.startswith(f"consumers/scanner/{event['id']}/")
-    assert json.loads(content) == {"id": "a-0", "text": "x" * 300_000, "copies": 1}
-
-
-def test_events_that_do_not_fit_one_record_together_are_stored(scanner: FakeAws) -> None:
-    assert scanner.deliver(asked(size=140_000, copies=4)) == {"batchItemFailures": []}
-    assert ["data" in event for event in scanner.published()] == [True, True, False, False]
-    assert len(objects()) == 2
-
-
-def test_a_duplicate_stores_the_same_object_again(scanner: FakeAws) -> None:
-    scanner.deliver(asked(size=300_000))
-    before = objects()
-    scanner.deliver(asked(size=300_000))
-    assert objects() == before
-    assert len(scanner.published()) == 1
-
-
-def test_an_attempt_with_other_data_does_not_replace_the_committed_object(
-    scanner: FakeAws,
-) -> None:
-    scanner.deliver(asked(size=300_000))
-    [event] = scanner.published()
-    committed = objects()
-    scanner.deliver(asked(size=300_001))  # the same key with other content: a key conflict
-    assert scanner.published() == [event]
-    assert objects().items() >= committed.items()
-    assert reasons(scanner) == ["key-conflict"]
-
-
-def test_data_over_the_largest_object_is_refused_before_the_commit(scanner: FakeAws) -> None:
-    scanner.deliver(asked(size=MIB))
-    assert reasons(scanner) == ["too-large"]
-    assert (objects(), scanner.items("dedup")) == ({}, [])
-
-
-def test_without_its_object_nothing_is_committed(
-    scanner: FakeAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing = s3()
-    scanner.runtime = _with_s3(scanner, failing)
-
-    def fail(**_: Any) -> None:
-        raise EndpointConnectionError(endpoint_url="https://s3")
-
-    monkeypatch.setattr(failing, "put_object", fail)
-    answer = scanner.deliver(asked(size=300_000))
-    assert len(answer["batchItemFailures"]) == 1
-    assert (scanner.items("dedup"), scanner.published()) == ([], [])
+from tests.once.claim_check.scans import (
+    BUCKET,
+    MIB,
+    PUBLISHER,
+    TABLES,
+    claimed,
+    make_reader,
+    pointer,
+    reasons,
+    s3,
+    stored,
+    with_s3,
+)
 
 
 def test_a_consumer_reads_the_data_once(reader: FakeAws) -> None:
@@ -234,7 +79,7 @@ def test_a_reference_to_anything_else_is_quarantined_and_never_followed(
 ) -> None:
     client = s3()
     monkeypatch.setattr(client, "get_object", lambda **_: pytest.fail("it was followed"))
-    outsider.runtime = _with_s3(outsider, client)
+    outsider.runtime = with_s3(outsider, client)
     outsider.deliver(message)
     assert reasons(outsider) == ["invalid-claim"]
 
@@ -274,7 +119,7 @@ def test_an_object_over_the_limit_is_refused_before_it_is_read(
         return answer
 
     monkeypatch.setattr(client, "get_object", unread)
-    outsider.runtime = _with_s3(outsider, client)
+    outsider.runtime = with_s3(outsider, client)
     outsider.deliver(pointer("producers/1"))
     assert reasons(outsider) == ["too-large"]
 
@@ -297,7 +142,7 @@ def test_while_s3_fails_messages_are_retried_and_the_breaker_opens(
         raise error
 
     monkeypatch.setattr(client, "get_object", fail)
-    outsider.runtime = _with_s3(outsider, client)
+    outsider.runtime = with_s3(outsider, client)
     answer = outsider.deliver(pointer("producers/1"), receive_count=3)
     assert (len(answer["batchItemFailures"]), reasons(outsider)) == (1, [])
     delays = _delays(outsider, pointer("producers/1"))
@@ -322,15 +167,8 @@ def test_neither_log_nor_dead_letter_has_the_content(
     assert "secret-text" not in json.dumps(letter) + capsys.readouterr().out
 
 
-def _with_s3(aws: FakeAws, client: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(aws.runtime, s3=client)
-
-
 def _delays(aws: FakeAws, body: str) -> list[int]:
     """Deliver a message that is received the third time, and return the delays that were set."""
-    from dataclasses import replace
 
     class Recorder:
         def __init__(self) -> None:

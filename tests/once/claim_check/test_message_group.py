@@ -8,7 +8,7 @@ from once.events.outgoing import GROUP_EXTENSION
 from once.outbox._stream_records import found_in, source_of
 from once.settings import RelaySettings
 from once.testing import FakeAws
-from tests.once.claim_check.test_events_in_s3 import SETTINGS, asked, make_scanner
+from tests.once.claim_check.scans import SETTINGS, asked, make_scanner
 
 GROUPS = {"scan.done": "id"}
 RELAY = RelaySettings(

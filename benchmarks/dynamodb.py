@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from once.commit.item_record import is_item_record
 from once.commit.item_size import item_bytes
 
 Item = dict[str, Any]
@@ -47,8 +48,8 @@ class Tables:
     """The tables, and the counts of their requests.
 
     Args:
-        conflicts: share of the dedup puts in transactions that get a TransactionConflict; it is
-            drawn for each attempt.
+        conflicts: share of the puts of dedup records that get a TransactionConflict; it is drawn
+            for each attempt.
         chance: source of these draws.
     """
 
@@ -79,6 +80,8 @@ class Tables:
                 return refusal("UnknownOperationException", f"the bench has no {operation}")
 
     def _put_item(self, put: Mapping[str, Any]) -> Answer:
+        if _has_record(put) and self._is_in_conflict():
+            return refusal("TransactionConflictException", "Transaction is ongoing for the item")
         self._charge(_write_units(put["Item"]))
         if (old := self._existing(put)) is not None:
             code = "ConditionalCheckFailedException"
@@ -128,14 +131,18 @@ class Tables:
 
     def _reason(self, put: Mapping[str, Any]) -> dict[str, Any]:
         """Return the cancellation reason of a put; the code is the text `None` if it can commit."""
-        if put["TableName"] == DEDUP and self.chance.random() < self.conflicts:
-            self.counts.conflicts += 1
+        if (put["TableName"] == DEDUP or _has_record(put)) and self._is_in_conflict():
             return {"Code": _CONFLICT, "Message": "Transaction is ongoing for the item"}
         if (old := self._existing(put)) is None:
             return {"Code": "None"}
         returns = put.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
         shown = {"Item": old} if returns else {}
         return {"Code": _FAILED, "Message": "The conditional request failed", **shown}
+
+    def _is_in_conflict(self) -> bool:
+        found = self.chance.random() < self.conflicts
+        self.counts.conflicts += found
+        return found
 
     def _existing(self, put: Mapping[str, Any]) -> Item | None:
         if "ConditionExpression" not in put:
@@ -156,6 +163,10 @@ def refusal(code: str, message: str, **more: Any) -> Answer:
     """Return an error in DynamoDB's form."""
     kind = f"com.amazonaws.dynamodb.v20120810#{code}"
     return REFUSED, {"__type": kind, "message": message, **more}
+
+
+def _has_record(put: Mapping[str, Any]) -> bool:
+    return any(map(is_item_record, put["Item"]))
 
 
 def _place(table: str, item: Mapping[str, Any]) -> tuple[str, str]:

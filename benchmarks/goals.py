@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.contenders import GROUPED, GROUPED_THREADS, UNGROUPED
+from benchmarks.contenders import GROUPED, GROUPED_THREADS, ITEM, ITEM_GROUPED, UNGROUPED
 from benchmarks.latency import MODEL
 from benchmarks.rows import EMBEDDED, Row, select
 from stacks.consumers import CONSUMERS
 from stacks.folders import handler_folder
 
-LIBRARY = (UNGROUPED, GROUPED, GROUPED_THREADS)
+LIBRARY = (UNGROUPED, GROUPED, GROUPED_THREADS, ITEM, ITEM_GROUPED)
 _BEST_GROUPED = (GROUPED, GROUPED_THREADS)
 _DUPLICATES: Row = {"duplicates": 0.1}
 _CONFLICTS: Row = {"conflicts": 0.05}
@@ -40,6 +40,7 @@ def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
         *_with_faults(rows),
         *_never_worse(rows),
         *_end_to_end(rows),
+        *_item_dedup(rows),
         *_imports(imports),
     ]
 
@@ -116,6 +117,16 @@ def _end_to_end(rows: Sequence[Row]) -> Iterator[Goal]:
     """Yield the goal of 0.9 of the rate of a function that does nothing."""
     seen = figure(rows, (GROUPED_THREADS,), "vs_nothing", delay_ms=EMBEDDED)
     yield Goal("grouped, embedded, wall / nothing but the batch", 1.11, seen)
+
+
+def _item_dedup(rows: Sequence[Row]) -> Iterator[Goal]:
+    """Yield goals for item dedup: in each setting fewer write units than Powertools without one."""
+    for contender in (ITEM, ITEM_GROUPED):
+        found = [row["write_units"] for row in rows if row["contender"] == contender]
+        units = [value for value in found if value is not None]
+        yield Goal(f"{contender}, most write units", 2.97, max(units, default=None))
+    grouped = (ITEM_GROUPED,)
+    yield Goal(f"{ITEM_GROUPED}, wall / raw", 0.13, figure(rows, grouped, "vs_raw"))
 
 
 def _imports(imports: Sequence[Row]) -> Iterator[Goal]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from benchmarks.contenders import (
     CLAIM,
     CONTENDERS,
+    ITEM,
     PLAIN,
     POWERTOOLS,
     RAW_DEFAULT,
@@ -85,7 +86,7 @@ def contenders_in(setting: Setting) -> Sequence[Contender]:
     if setting.conflicts:
         names -= {POWERTOOLS}
     if setting.faulty and setting.delay_ms == MODEL:
-        names -= {UNGROUPED}
+        names -= {UNGROUPED, ITEM}
     if setting.records > TEN:
-        names -= {PLAIN, CLAIM, RAW_DEFAULT, UNGROUPED}
+        names -= {PLAIN, CLAIM, RAW_DEFAULT, UNGROUPED, ITEM}
     return [contender for contender in CONTENDERS if contender.name in names]

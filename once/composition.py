@@ -5,6 +5,7 @@ long as one invocation are created in `once.batch.processor`.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from once.batch.group_commit import GroupCommitter
 from once.batch.group_size import GroupSize
@@ -26,6 +27,9 @@ from once.handlers.item_reader import ItemReader
 from once.handlers.registration import Handler, Rejection
 from once.intake.reader import RecordReader
 from once.runtime import Runtime
+
+if TYPE_CHECKING:
+    from once.claim_check.store import ClaimStore
 
 
 def compose(
@@ -54,7 +58,8 @@ def compose(
     failures = FailureHandler(
         Quarantine(sqs, settings), backoff, logger, blocks_group=settings.blocks_group
     )
-    runner = HandlerRunner(settings, ItemReader(dynamodb).read, rejections, completions)
+    claims = _claim_store(runtime)
+    runner = HandlerRunner(settings, ItemReader(dynamodb).read, rejections, completions, claims)
     ledger = EffectLedger(
         dynamodb, settings.dedup_table, clock, logger, settings.lease_margin_seconds
     )
@@ -65,4 +70,13 @@ def compose(
     size = GroupSize(1 if effects else settings.group_size)
     isolation = Isolation(sqs, settings, logger)
     groups = GroupCommitter(machine, committer, isolation, breaker, size, settings.commit_threads)
-    return BatchProcessor(runtime, RecordReader(settings, handlers, clock), groups)
+    return BatchProcessor(runtime, RecordReader(settings, handlers, clock, claims), groups)
+
+
+def _claim_store(runtime: Runtime) -> "ClaimStore | None":
+    bucket = runtime.settings.claim_bucket
+    if bucket is None or runtime.s3 is None:
+        return None
+    from once.claim_check.store import ClaimStore
+
+    return ClaimStore(runtime.s3, bucket, runtime.settings.max_body_bytes)

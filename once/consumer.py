@@ -22,7 +22,7 @@ from once.handlers.effect_declaration import (
 from once.handlers.registration import Handler, HandlerFunction, RefusalFunction, Rejection, twice
 from once.runtime import Runtime
 from once.schema import CONSUMER_NAME
-from once.settings import Settings
+from once.settings import Dedup, Settings
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
@@ -202,6 +202,11 @@ class Consumer:
                 f"{self.name} has effects, and no time for them; add effect_timeout_seconds= to "
                 f"{place}"
             )
+        if settings.dedup is Dedup.ITEM:
+            # Loaded late: few consumers use it.
+            from once.handlers.item_dedup import item_dedup_faults
+
+            faults += item_dedup_faults(self.handlers.values(), self.effects, settings)
         for handler in self.handlers.values():
             faults.extend(handler.source_faults(settings.event_source))
         if self.name != settings.consumer:

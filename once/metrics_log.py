@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from once.schema import Metric
+from once.metric_names import Metric
 
 _UNITS = {
     Metric.COMMIT_MS: "Milliseconds",

@@ -9,7 +9,7 @@ import boto3
 from aws_lambda_powertools import Logger
 
 from once.metrics_log import MetricsLog
-from once.sdk import SDK, sqs_client
+from once.sdk import SDK, S3Client, s3_client, sqs_client
 from once.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Runtime:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     metrics: MetricsLog = field(default_factory=MetricsLog)
+    s3: S3Client | None = None
 
     @classmethod
     def of(cls, settings: Settings, *, region: str | None = None) -> "Runtime":
@@ -37,4 +38,5 @@ class Runtime:
             dynamodb=boto3.client("dynamodb", region, config=SDK),
             sqs=sqs_client(region),
             logger=Logger(service=settings.consumer),
+            s3=None if settings.claim_bucket is None else s3_client(region),
         )

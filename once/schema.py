@@ -1,7 +1,7 @@
 """Names that library, infrastructure and operator's tools share. Standard library only.
 
 They are the attribute names of dedup records and dead letters, keys of stack outputs, reason codes,
-metrics, and the limits that AWS documents.
+and the limits that AWS documents.
 """
 
 import re
@@ -128,6 +128,8 @@ class Reason(StrEnum):
     UNTRUSTED_SOURCE = "untrusted-source"
     INVALID_DATA = "invalid-data"
     NO_KEY = "no-key"
+    INVALID_CLAIM = "invalid-claim"
+    CLAIM_MISSING = "claim-missing"
     KEY_CONFLICT = "key-conflict"
     TOO_LARGE = "too-large"
     INVALID_WRITE = "invalid-write"
@@ -175,6 +177,7 @@ class StackOutput:
     SWEEP_QUEUE = "SweepQueue"
     DEDUP_TABLE = "DedupTable"
     OPERATOR_LOG = "OperatorLog"
+    CLAIM_BUCKET = "ClaimBucket"
 
     # Prefixes; the name of a consumer or table follows, in the form of `once.cdk.output_key`.
     QUEUE = "Queue"
@@ -184,46 +187,6 @@ class StackOutput:
     EVENT_TYPES = "Takes"
     IDENTITY = "Identity"
     TABLE = "Table"
-
-
-class Metric:
-    """Names of the metrics. Their only dimension is `service`, unless stated otherwise."""
-
-    NAMESPACE = "Once"
-    COMMITTED = "Committed"
-    REFUSED = "Refused"
-    REDELIVERED = "DuplicatesRedelivered"
-    """SQS redelivered a message whose event had committed."""
-    REDRIVEN = "DuplicatesRedriven"
-    """A dead letter was redriven whose event had committed."""
-    RESENT = "DuplicatesResent"
-    """The producer, or the topic, sent an event in two messages."""
-    RETRIED = "Retried"
-    QUARANTINED = "Quarantined"
-    """By `service`; and once more by `service` and `reason`."""
-    ISOLATED = "Isolated"
-    """Messages that were moved to the isolation queue, where each runs alone."""
-    TEST_MESSAGES = "TestMessages"
-    """Messages without an event, by which a service tests the queue."""
-    CONFLICTS = "Conflicts"
-    """Attempts to commit that conflicted with other writers."""
-    GROUP_SIZE = "GroupSize"
-    """Average number of messages in the requests of an invocation that committed."""
-    COMMIT_MS = "CommitLatency"
-    """Duration of the slowest request of an invocation that committed."""
-    EFFECTS_DONE = "EffectsDone"
-    EFFECTS_NOT_DONE = "EffectsNotDone"
-    EFFECTS_UNANSWERED = "EffectsUnanswered"
-    """Effects whose outcome is unknown, and that are retried."""
-    EFFECTS_UNKNOWN = "EffectsUnknown"
-    """Effects whose outcome is unknown, and that only a person can settle."""
-    PENDING_SECONDS = "PendingEffectAge"
-    """Age of a pending effect that a later delivery finds."""
-    BREAKER_OPEN = "BreakerOpen"
-    """Messages that were not attempted because a dependency fails."""
-    RELAY_LAG_MS = "RelayLag"
-    """Time from the commit to the topic, for the slowest event of a batch."""
-    PUBLISHED = "EventsPublished"
 
 
 class Limits:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import boto3
 from botocore.config import Config
@@ -26,6 +26,16 @@ SDK = Config(
 )
 
 
+class S3Client(Protocol):
+    """The operations of S3 that the library calls."""
+
+    def get_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803
+        """Return an object; its `Body` is a stream."""
+
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes, ContentType: str) -> Any:  # noqa: N803
+        """Write an object, or replace it."""
+
+
 class _Later:
     """A client that is created on first use."""
 
@@ -39,3 +49,8 @@ class _Later:
 def sqs_client(region: str | None) -> "SQSClient":
     """Return a client for dead letters and delays, which is created on first use."""
     return cast("SQSClient", _Later(partial(boto3.client, "sqs", region, config=SDK)))
+
+
+def s3_client(region: str | None) -> S3Client:
+    """Return a client for the claim-check bucket, which is created on first use."""
+    return cast("S3Client", _Later(partial(boto3.client, "s3", region, config=SDK)))

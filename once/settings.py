@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from enum import StrEnum
 from typing import Any, Self
 
 from once.errors import SettingsError
@@ -17,8 +18,33 @@ from once.source import Source
 MOST_COMMIT_THREADS = 10
 """Connections that the SDK keeps open: one for each group that may commit concurrently."""
 
+MAX_BODY_BYTES = 256 * 1024
+"""Largest body that a consumer without a claim check reads: what SNS takes."""
+
 TIME_MARGIN_MS = 5000
 """Part of a function's timeout that is reserved for a call in progress and for the answer."""
+
+
+PRODUCER_OBJECTS = "producers/"
+"""Prefix of the objects in the claim-check bucket that producers may write and refer to."""
+
+
+def consumer_objects(consumer: str) -> str:
+    """Return the prefix of the objects of all events that a consumer publishes."""
+    return f"consumers/{consumer}/"
+
+
+ITEM_RECORD_PREFIX = "once#"
+"""Prefix of the attributes that hold dedup records, on an item of a consumer with `Dedup.ITEM`."""
+
+
+class Dedup(StrEnum):
+    """Where a consumer keeps its dedup records."""
+
+    RECORD = "record"
+    """Each record is an item of the dedup table, and commits with the writes of its handler."""
+    ITEM = "item"
+    """Each record is an attribute of the one item that the handler writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +95,8 @@ class Settings(Environment):
         sources: the CloudEvents sources that each internal event type may come from. All other
             types come from producers.
         publishes: the event types that the consumer may publish.
-        max_body_bytes: the largest body that is read.
+        max_body_bytes: the largest body that is read, also from the claim-check bucket.
+        claim_bucket: the claim-check bucket; None for a consumer without one.
         time_margin_ms: the part of the function's timeout that is reserved for the answer.
         backoff_base_seconds: first bound of the delay before a failed message is redelivered.
         backoff_cap_seconds: last bound of that delay.
@@ -84,6 +111,7 @@ class Settings(Environment):
             one and that the consumer publishes.
         ordered_types: the published types whose groups keep their order, on the FIFO topic.
         blocks_group: whether a failed message of a FIFO group is retried, and not quarantined.
+        dedup: where the consumer keeps its dedup records.
         event_source: the envelope of its messages; None for CloudEvents without one.
     """
 
@@ -97,7 +125,8 @@ class Settings(Environment):
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     publishes: tuple[str, ...] = ()
     max_receive_count: int = 5
-    max_body_bytes: int = 256 * 1024
+    max_body_bytes: int = MAX_BODY_BYTES
+    claim_bucket: str | None = None
     time_margin_ms: int = TIME_MARGIN_MS
     backoff_base_seconds: int = 2
     backoff_cap_seconds: int = 900
@@ -111,6 +140,7 @@ class Settings(Environment):
     groups: Mapping[str, str] = field(default_factory=dict)
     ordered_types: tuple[str, ...] = ()
     blocks_group: bool = False
+    dedup: Dedup = Dedup.RECORD
     event_source: Source | None = None
 
 
@@ -203,6 +233,7 @@ _CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     str | None: (lambda value: value or None, lambda value: value or ""),
     int: (_whole, str),
     tuple[str, ...]: (lambda value: _texts(json.loads(value)), json.dumps),
+    Dedup: (Dedup, str),
     Source | None: (
         lambda value: Source.from_text(value) if value else None,
         lambda value: "" if value is None else value.to_text(),

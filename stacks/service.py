@@ -76,6 +76,7 @@ class ServiceStack(Stack):
                 dedup_table=state.dedup_table,
                 tables=state.tables_of(props),
                 secrets=state.secrets_of(props),
+                claims=state.claims,
             )
             for props in registry
         ]
@@ -118,6 +119,7 @@ class ServiceStack(Stack):
             relay=self.relay,
             unrouted=self.unrouted,
             operator_log=state.operator_log,
+            claims=state.claims,
             config=config,
         )
         made = {"OperatorReads": operators.read_only, "OperatorChanges": operators.changes}

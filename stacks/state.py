@@ -11,6 +11,7 @@ from aws_cdk import aws_ses as ses
 from constructs import Construct
 
 from once.cdk import (
+    ClaimBucket,
     ConsumerProps,
     DedupTable,
     DeploymentConfig,
@@ -33,7 +34,8 @@ class StateStack(Stack):
     """The dedup table, the operator log, and the registry's tables, secrets and sender of e-mail.
 
     `relay_failures` is the bucket for failed batches of the relay. `operator_log` is the
-    log group of the changes that operators make.
+    log group of the changes that operators make. `claims` is the claim-check bucket, None if no
+    consumer has one.
 
     Args:
         scope: the app.
@@ -69,6 +71,7 @@ class StateStack(Stack):
         self.operator_log = OperatorLog(self, "operator-log")
         self.relay_failures = RelayFailures(self, "relay-failures")
         CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
+        self.claims = self._make_claims(consumers, config)
         sends = any(consumer.sends_email for consumer in consumers)
         if sends and config.create_email_identity:
             self._make_sender(config.email_sender)
@@ -103,6 +106,15 @@ class StateStack(Stack):
         arn = cast(secretsmanager.CfnSecret, secret.node.default_child).attr_id
         CfnOutput(self, f"Secret{output_key(name)}", value=arn)
         return arn
+
+    def _make_claims(
+        self, consumers: Sequence[ConsumerProps], config: DeploymentConfig
+    ) -> ClaimBucket | None:
+        if not any(consumer.claim_check_mb for consumer in consumers):
+            return None
+        bucket = ClaimBucket(self, "claims", config)
+        CfnOutput(self, StackOutput.CLAIM_BUCKET, value=bucket.bucket_name)
+        return bucket
 
     def _make_sender(self, address: str) -> None:
         # A person verifies the address once; a new identity would have to be verified again.

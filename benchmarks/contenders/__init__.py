@@ -6,12 +6,15 @@ from benchmarks.contenders.plain import claim_then_put, put
 from benchmarks.contenders.powertools import idempotent_then_put
 from benchmarks.deployed.raw import Raw
 from once.sdk import SDK
+from once.settings import Dedup
 
 __all__ = [
     "CLAIM",
     "CONTENDERS",
     "GROUPED",
     "GROUPED_THREADS",
+    "ITEM",
+    "ITEM_GROUPED",
     "PLAIN",
     "POWERTOOLS",
     "RAW",
@@ -23,6 +26,7 @@ __all__ = [
 PLAIN, CLAIM, POWERTOOLS = "plain put", "claim, then put", "Powertools"
 RAW, RAW_DEFAULT = "raw transaction", "raw, default client"
 UNGROUPED, GROUPED, GROUPED_THREADS = "Once", "Once, grouped", "Once, 4 threads"
+ITEM, ITEM_GROUPED = "Once, item", "Once, item, grouped"
 GROUP, THREADS = 10, 4
 
 
@@ -41,6 +45,14 @@ CONTENDERS = (
     Contender(
         GROUPED_THREADS,
         once(group_size=GROUP, commit_threads=THREADS),
+        requests=1 / GROUP,
+        groups=True,
+        config=SDK,
+    ),
+    Contender(ITEM, once(group_size=1, dedup=Dedup.ITEM), requests=1, config=SDK),
+    Contender(
+        ITEM_GROUPED,
+        once(group_size=GROUP, dedup=Dedup.ITEM),
         requests=1 / GROUP,
         groups=True,
         config=SDK,

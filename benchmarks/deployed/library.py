@@ -2,7 +2,7 @@
 
 from msgspec import Struct, to_builtins
 
-from once import Consumer, Transaction
+from once import Consumer, Key, Transaction
 
 from .item import order_item
 
@@ -24,12 +24,15 @@ class OrderPlaced(Struct, frozen=True):
     lines: tuple[OrderLine, ...]
 
 
-def consumer_of(name: str) -> Consumer:
+_BY_EVENT = Key.event()
+
+
+def consumer_of(name: str, key: Key = _BY_EVENT) -> Consumer:
     """Return a consumer that stores orders."""
     consumer = Consumer(name)
     orders = consumer.table("orders")
 
-    @consumer.handles("order.placed", OrderPlaced)
+    @consumer.handles("order.placed", OrderPlaced, key=key)
     def store(event: OrderPlaced, tx: Transaction) -> None:
         tx.put(orders, order_item(to_builtins(event)))
 

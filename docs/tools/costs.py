@@ -70,7 +70,7 @@ def at_rest(*templates: Template) -> list[Line]:
     return [
         Line(f"metrics in {len(alarms)} alarms", sum(map(_alarm_metrics, alarms)), ALARM_METRIC),
         Line("dashboard", _count("AWS::CloudWatch::Dashboard", templates), DASHBOARD),
-        Line("KMS key of the alarm topic", _count("AWS::KMS::Key", templates), KEY),
+        Line("KMS keys of the alarm and ingress topics", _count("AWS::KMS::Key", templates), KEY),
         Line("secret", _count("AWS::SecretsManager::Secret", templates), SECRET),
         Line(f"receives by {len(queues)} mappings", len(queues) * POLLS, SQS_REQUEST),
     ]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from once.commit.result import COMMITTED, CommitOutcome, CommitResult
 from once.disposition import Disposition
 from once.errors import EffectUnknown, OnceError, Suspended
+from once.metric_names import Metric
 from once.metrics_log import MetricsLog
-from once.schema import DeadLetter, Metric
+from once.schema import DeadLetter
 
 if TYPE_CHECKING:
     from once.disposition import MessageResult

@@ -1,7 +1,7 @@
 """Handler runner: runs a consumer's functions, each with a transaction of its own."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from once.errors import InvalidData, OnceError, Refusal, Unexpected, UnhandledRefusal
 from once.handlers.effect_declaration import Completion
@@ -10,6 +10,11 @@ from once.handlers.registration import Rejection
 from once.handlers.transaction import Reader, Transaction
 from once.intake.reader import DecodedEvent
 from once.settings import Settings
+
+if TYPE_CHECKING:
+    from once.claim_check.reference import Claim
+    from once.claim_check.store import ClaimStore
+    from once.events.claimed_draft import ClaimPlace
 
 Filled = Transaction | OnceError
 
@@ -22,6 +27,7 @@ class HandlerRunner:
         read: reads an item consistently.
         rejections: the answers to business refusals.
         completions: the functions that record the outcomes of effects, by effect.
+        claims: the claim-check bucket, if the consumer has one.
     """
 
     def __init__(
@@ -30,11 +36,14 @@ class HandlerRunner:
         read: Reader,
         rejections: Mapping[type[Refusal], Rejection],
         completions: Mapping[str, Completion],
+        claims: "ClaimStore | None" = None,
     ) -> None:
         self._settings = settings
         self._read = read
         self._rejections = rejections
         self._completions = completions
+        self._claims = claims
+        self._claim_place = _place(settings)
 
     def handle(self, event: DecodedEvent) -> Filled:
         """Run an event's handler, and the rejection if it raises a Refusal."""
@@ -57,7 +66,7 @@ class HandlerRunner:
             return UnhandledRefusal(
                 f"{answer.refusal!r} has no answer: add @consumer.rejects for its class"
             )
-        match _raised_by(rejection.function, event.data, answer.refusal, answer):
+        match self._error_of(rejection.function, event.data, answer.refusal, answer):
             case None:
                 return answer
             case Refusal() as refusal:
@@ -72,7 +81,7 @@ class HandlerRunner:
         function: Callable[..., None],
         *arguments: Any,
     ) -> Filled:
-        match _raised_by(function, *arguments, transaction):
+        match self._error_of(function, *arguments, transaction):
             case None:
                 return transaction
             case Refusal() as refusal:
@@ -88,9 +97,21 @@ class HandlerRunner:
             tables=self._settings.tables,
             publishes=self._settings.publishes,
             read=self._read,
+            claims=self._claim_place,
             groups=self._settings.groups,
             owned=owned,
         )
+
+    def _error_of(self, function: Callable[..., None], *arguments: Any) -> OnceError | None:
+        """Run a function whose last argument is its transaction, and store the claims of that.
+
+        They are stored before the commit: a committed event never refers to a missing object.
+        """
+        claims = self._claims
+        error = _raised_by(function, *arguments)
+        if error is None and claims is not None and (stored := _claims_of(arguments[-1])):
+            error = _raised_by(claims.write, stored)
+        return error
 
     def _rejection(self, refusal: Refusal | None) -> Rejection | None:
         found = (self._rejections.get(kind) for kind in type(refusal).__mro__)
@@ -110,3 +131,15 @@ def _raised_by(function: Callable[..., None], *arguments: Any) -> OnceError | No
     except Exception as error:  # a handler may raise anything
         return Unexpected(error)
     return None
+
+
+def _claims_of(transaction: Transaction) -> list["Claim"]:
+    return [each.claim for each in transaction.drafts if each.claim is not None]
+
+
+def _place(settings: Settings) -> "ClaimPlace | None":
+    if settings.claim_bucket is None:
+        return None
+    from once.events.claimed_draft import ClaimPlace
+
+    return ClaimPlace(settings.claim_bucket, settings.consumer, settings.max_body_bytes)

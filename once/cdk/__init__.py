@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from once.schema import StackOutput
+from once.settings import Dedup
 
 if TYPE_CHECKING:
     from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from once.cdk.checks.missing_names import missing_name_faults
     from once.cdk.checks.stack_size import stack_size_faults
     from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
+    from once.cdk.claim_bucket import ClaimBucket
     from once.cdk.deployed_names import DeployedNames
     from once.cdk.deployment_config import DeploymentConfig
     from once.cdk.errors import SynthError
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
     from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps
 
 __all__ = [
+    "ClaimBucket",
     "ConsumerProps",
+    "Dedup",
     "DedupTable",
     "DeployedNames",
     "DeploymentConfig",
@@ -81,6 +85,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ClaimBucket": "claim_bucket",
     "ConsumerProps": "props",
     "DedupTable": "tables",
     "DeployedNames": "deployed_names",

@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 
 from once.cdk._message_groups import MessageGroups
 from once.cdk._workflow_permissions import workflow_variables
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
-from once.settings import Settings, TableSettings
+from once.settings import MAX_BODY_BYTES, Settings, TableSettings
+
+MIB = 1024 * 1024
 
 
 def consumer_settings(
@@ -21,6 +24,7 @@ def consumer_settings(
     dead_letters: sqs.IQueue,
     dedup_table: dynamodb.ITable,
     tables: Mapping[str, dynamodb.ITable],
+    claims: s3.IBucket | None,
     sources: Mapping[str, tuple[str, ...]],
     groups: MessageGroups,
 ) -> Settings:
@@ -47,11 +51,14 @@ def consumer_settings(
         lease_margin_seconds=config.lease_margin_seconds,
         group_size=props.group_size,
         commit_threads=props.commit_threads,
+        dedup=props.dedup,
         isolation_queue_url=None if isolation is None else isolation.queue_url,
         groups=groups.fields,
         ordered_types=tuple(sorted(groups.ordered)),
         blocks_group=props.blocks_group,
         event_source=props.source,
+        max_body_bytes=props.claim_check_mb * MIB or MAX_BODY_BYTES,
+        claim_bucket=None if claims is None else claims.bucket_name,
         **config.backoff,
     )
 

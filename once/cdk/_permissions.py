@@ -1,20 +1,11 @@
 """Roles of the functions.
 
-IAM has no permission for transactions: it checks each write in a transaction as a plain write. The
-condition on `dynamodb:EnclosingOperation` allows writes inside a transaction only. It needs
-`ForAnyValue`: `ForAllValues` is also true if the key is missing, as in a plain `PutItem`.
-`ConditionCheckItem` has no condition, because it exists in transactions only.
-
-All consumers share the dedup table. Each may only access records whose key begins with its own
-identity, because a record decides how its consumer treats an event, and which events are published
-for it. No function deletes a record, and only consumers with effects update one.
-
 Policies are inline, so that a role never exists without them: Lambda rejects an event source
 mapping that is created before the role may read its source.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -25,17 +16,13 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from once.cdk._table_permissions import allow, state_statements
 from once.cdk._workflow_permissions import acknowledge_executions, workflow_statements
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import ConsumerProps
 
-ONLY_IN_TRANSACTIONS = {
-    "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
-}
-
-PUT, UPDATE = "dynamodb:PutItem", "dynamodb:UpdateItem"
-WRITES = (PUT, UPDATE, "dynamodb:DeleteItem")
-READS = ("dynamodb:GetItem", "dynamodb:BatchGetItem")
+if TYPE_CHECKING:
+    from once.cdk.claim_bucket import ClaimAccess
 MAPPING_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 QUEUE_ACTIONS = (
     *MAPPING_ACTIONS,  # the function deletes messages that are settled before a handler runs
@@ -61,19 +48,24 @@ def consumer_role(
     log_group: logs.ILogGroup,
     secret_arns: Sequence[str],
     sender: str | None,
+    claims: "ClaimAccess | None",
     local: bool,
 ) -> iam.Role:
     """Return the role of a consumer's function, which reads `queues` and writes `tables`.
 
     The role may send messages to `isolation` (one of the queues, or None), read the secrets, and
-    send e-mail from the address `sender` if it is given.
+    send e-mail from the address `sender` if it is given. `claims` is its access to large data.
     """
     # On AWS this action includes batches; the embedded AWS has an action for batches.
     deletes = isolation is not None or consumer.fifo
     consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and deletes else [])]
     statements = [
-        *_dedup_statements(consumer, dedup_table.table_arn, local=local),
-        *_table_statements([table.table_arn for table in tables]),
+        *state_statements(
+            consumer,
+            dedup_table.table_arn,
+            [table.table_arn for table in tables],
+            local=local,
+        ),
         allow("ConsumeOwnQueues", consume, *(queue.queue_arn for queue in queues)),
         allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
         allow("Log", LOG_ACTIONS, log_group.log_group_arn),
@@ -88,9 +80,13 @@ def consumer_role(
         statements.append(allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
     if sender is not None:
         statements.append(_send_email(scope, sender, local=local))
+    if claims is not None:
+        statements += [*claims.read_statements(), *claims.write_statements()]
     statements += workflow_statements(scope, consumer.starts)
     role = _role(scope, "Consumer", statements)
     acknowledge_executions(role, consumer.starts)
+    if claims is not None:
+        claims.acknowledge(role)
     if sender is not None:
         acknowledge_finding(
             role,
@@ -99,36 +95,6 @@ def consumer_role(
             "restricts the sender to one address.",
         )
     return role
-
-
-def _dedup_statements(
-    consumer: ConsumerProps, arn: str, *, local: bool
-) -> list[iam.PolicyStatement]:
-    own = _own_records(consumer.identity, local=local)
-    writes = [PUT, *([UPDATE] if consumer.has_effects else [])]
-    conditions = {**ONLY_IN_TRANSACTIONS, **own}
-    return [
-        allow("WriteOwnRecordsInTransactions", writes, arn, conditions=conditions),
-        allow("ReadOwnRecords", READS, arn, conditions=own),
-    ]
-
-
-def _own_records(consumer: str, *, local: bool) -> dict[str, Any]:
-    own = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{consumer}#*"]}}
-    if local:  # the embedded AWS never has the key: `Null` would deny every request
-        return own
-    # `ForAllValues` is true if the key is missing: `Null` requires the key.
-    return {**own, "Null": {"dynamodb:LeadingKeys": "false"}}
-
-
-def _table_statements(arns: Sequence[str]) -> list[iam.PolicyStatement]:
-    if not arns:
-        return []
-    return [
-        allow("WriteInTransactions", WRITES, *arns, conditions=ONLY_IN_TRANSACTIONS),
-        allow("CheckInTransactions", ["dynamodb:ConditionCheckItem"], *arns),
-        allow("Read", READS, *arns),
-    ]
 
 
 def relay_role(
@@ -160,7 +126,7 @@ def relay_role(
     role = _role(scope, "Relay", statements)
     acknowledge_finding(
         role,
-        f"AwsSolutions-IAM5[Resource::{_arn_in_findings(scope, failures)}/*]",
+        f"AwsSolutions-IAM5[Resource::{arn_in_findings(scope, failures)}/*]",
         "Lambda itself names the objects that it writes into the bucket.",
     )
     return role
@@ -186,7 +152,7 @@ def _send_email(scope: Construct, sender: str, *, local: bool) -> iam.PolicyStat
     return allow("SendEmail", ["ses:SendEmail"], identities, conditions=only_as_sender)
 
 
-def _arn_in_findings(scope: Construct, bucket: s3.IBucket) -> str:
+def arn_in_findings(scope: Construct, bucket: s3.IBucket) -> str:
     """Return how findings name the bucket's ARN: by its reference, or by its export."""
     value: Any = bucket.bucket_arn
     if bucket.stack.node.path != Stack.of(scope).node.path:
@@ -214,16 +180,3 @@ def _role(scope: Construct, policy: str, statements: Sequence[iam.PolicyStatemen
         "X-Ray has no resources that a policy could name for these actions.",
     )
     return role
-
-
-def allow(
-    sid: str,
-    actions: Sequence[str],
-    *resources: str,
-    conditions: Mapping[str, Any] | None = None,
-) -> iam.PolicyStatement:
-    """Return a statement that allows actions."""
-    # Statements with a name are never merged: a condition stays with its own actions.
-    return iam.PolicyStatement(
-        sid=sid, actions=list(actions), resources=list(resources), conditions=conditions
-    )

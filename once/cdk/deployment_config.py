@@ -57,6 +57,8 @@ class DeploymentConfig:
             synthesizes, on which the tests ran.
         dedup_warm_throughput: the request rates that the dedup table must serve at once; by default
             those of a new table.
+        ingress_publishers: who may publish to the ingress topic beside principals of this account:
+            ids of other accounts, and `s3` or `events`, the services S3 and EventBridge.
         runtime_lock: lock file, with hashes, of the library's own dependencies in the functions'
             packages; by default the one that comes with the library.
         parameters: further values that consumers ask for, by name.
@@ -75,6 +77,7 @@ class DeploymentConfig:
     create_email_identity: bool = True
     python_runtime: str = _this_python()
     dedup_warm_throughput: WarmThroughput | None = None
+    ingress_publishers: tuple[str, ...] = ()
     runtime_lock: Path = RUNTIME_LOCK
     parameters: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
@@ -217,6 +220,13 @@ def _python(value: str) -> str:
     return value
 
 
+def _publishers(value: str) -> tuple[str, ...]:
+    given = tuple(filter(None, re.split(r"[,\s]+", value)))
+    if not all(re.fullmatch(r"s3|events|\d{12}", each) for each in given):
+        raise ValueError("give ids of accounts, s3 and events, with commas between them")
+    return tuple(dict.fromkeys(given))
+
+
 _READ: dict[str, Callable[[str], Any]] = {
     "service": _service,
     "local": _flag,
@@ -230,4 +240,5 @@ _READ: dict[str, Callable[[str], Any]] = {
     "create_email_identity": _flag,
     "python_runtime": _python,
     "dedup_warm_throughput": WarmThroughput.read,
+    "ingress_publishers": _publishers,
 }

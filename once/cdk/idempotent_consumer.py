@@ -25,6 +25,7 @@ from once.cdk.checks.handlers import UNREAD, unread_handlers
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
 from once.cdk.checks.wiring import Wiring, wiring_faults
+from once.cdk.claim_bucket import ClaimAccess
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.monitoring.alarms import add_consumer_alarms
@@ -36,14 +37,15 @@ from once.cdk.sources.connection import connect
 from once.cdk.sources.destination import Destination
 from once.cdk.topics import Topics
 from once.schema import Limits
+from once.settings import Dedup
 
 
 class IdempotentConsumer(Construct):
     """A consumer: its function, the queues that the function reads, dead letters and alarms.
 
     The attributes are its parts. `props` are its properties as they are deployed, `isolation` is
-    None if every batch holds one message. The queues invoke `alias`, which points to a published
-    version of `function`.
+    None if every batch holds one message, `item_table` is None unless its items hold the dedup
+    records. The queues invoke `alias`, which points to a published version of `function`.
 
     An existing `queue` is not changed, and nothing is made for `props.source`. If it is imported by
     its ARN, synthesis cannot check these attributes, which must hold: its visibility timeout is at
@@ -66,6 +68,7 @@ class IdempotentConsumer(Construct):
         relay: publishes its events; required with `props.publishes`.
         sources: the CloudEvents sources that each of `props.events` may come from.
         bucket: the bucket of `Source.s3()`, if that does not name it.
+        claims: the claim-check bucket; required with `props.claim_check_mb`.
         config: the deployment; by default that of the CDK context.
 
     Raises:
@@ -86,6 +89,7 @@ class IdempotentConsumer(Construct):
         relay: OutboxRelay | None = None,
         sources: Mapping[str, tuple[str, ...]] | None = None,
         bucket: s3.IBucket | None = None,
+        claims: s3.IBucket | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
         _raise_if_any(props, list(property_type_faults(props)))
@@ -93,9 +97,8 @@ class IdempotentConsumer(Construct):
         self.node.add_metadata(CONSTRUCT_METADATA, props.name)
         self._config = config or DeploymentConfig.from_context(self.node, props.parameters)
         published = None if relay is None else relay.publishes.get(props.identity, ())
-        wiring = Wiring(
-            tables or {}, secrets or {}, sources or {}, queue, topics, published, bucket
-        )
+        given = (tables or {}, secrets or {}, sources or {}, queue, topics, published, bucket)
+        wiring = Wiring(*given, claims if props.claim_check_mb else None)
         self._check(props, wiring)
         self.props = self._config.adapt(props)
         self._name = f"{self._config.service}-{props.name}"
@@ -107,6 +110,8 @@ class IdempotentConsumer(Construct):
         self.isolation = self._make_isolation()
         groups = MessageGroups() if relay is None else relay.groups.among(props.publishes)
         self.function = self._make_function(dedup_table, wiring, groups)
+        on_item = props.dedup is Dedup.ITEM
+        self.item_table = wiring.tables[props.tables[0].name] if on_item else None
         # The relay dead-letters a type that it does not know yet.
         self.alias = make_alias(self, self.function, after=[relay.alias] if relay else [])
         self._mappings = self._map()
@@ -191,6 +196,7 @@ class IdempotentConsumer(Construct):
             dead_letters=self.dead_letters,
             dedup_table=dedup_table,
             tables=tables,
+            claims=wiring.claims,
             sources=wiring.sources,
             groups=groups,
         )
@@ -206,6 +212,7 @@ class IdempotentConsumer(Construct):
             log_group=log_group,
             secret_arns=list(secrets.values()),
             sender=self._config.email_sender if props.sends_email else None,
+            claims=ClaimAccess.of(props, wiring.claims, wiring.sources),
             local=self._config.local,
         )
         return make_function(

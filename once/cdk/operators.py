@@ -6,16 +6,19 @@ from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.cdk._permissions import ONLY_IN_TRANSACTIONS, allow
+from once.cdk._table_permissions import ONLY_IN_TRANSACTIONS, allow
+from once.cdk.claim_bucket import ClaimAccess
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.nag import acknowledge_finding
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
+from once.settings import ITEM_RECORD_PREFIX
 
 CONSUMERS_A_POLICY = 8
 """A managed policy holds 6,144 characters: four ARNs of a consumer have up to 120 each."""
@@ -54,6 +57,7 @@ class OperatorPolicies(Construct):
         relay: the outbox relay.
         unrouted: the unrouted events.
         operator_log: the log group of the operators' changes.
+        claims: the claim-check bucket, if there is one.
         config: the deployment; by default that of the CDK context.
     """
 
@@ -67,6 +71,7 @@ class OperatorPolicies(Construct):
         relay: OutboxRelay,
         unrouted: UnroutedEvents,
         operator_log: logs.ILogGroup,
+        claims: s3.IBucket | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
         super().__init__(scope, "Operators")
@@ -74,6 +79,7 @@ class OperatorPolicies(Construct):
         self._dedup_table, self._topics = dedup_table, topics
         self._relay, self._unrouted = relay, unrouted
         self._operator_log = operator_log
+        self._claims = None if claims is None else ClaimAccess.of_operators(claims)
         self.read_only = self._make("ReadOnly", consumers, self._common_reads, _reads)
         self.changes = self._make("Changes", consumers, self._common_changes, _changes)
 
@@ -102,6 +108,8 @@ class OperatorPolicies(Construct):
         )
         for rule, reason in _WILDCARDS.items():
             acknowledge_finding(policy, rule.format(service=self._config.service), reason)
+        if self._claims is not None:
+            self._claims.acknowledge(policy)
         return policy
 
     def _common_reads(self) -> Iterator[iam.PolicyStatement]:
@@ -121,12 +129,16 @@ class OperatorPolicies(Construct):
         yield allow("ReadQueueAges", ["cloudwatch:GetMetricData"], "*")
         yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
         yield allow("ReadOtherLetters", READ_LETTERS, *self._other_letters())
+        if self._claims is not None:
+            yield from self._claims.read_statements()
 
     def _common_changes(self) -> Iterator[iam.PolicyStatement]:
         log = ["logs:CreateLogStream", "logs:PutLogEvents"]
         yield allow("LogChanges", log, self._operator_log.log_group_arn)
         yield allow("MoveOtherLetters", MOVE_LETTERS, *self._other_letters())
         ingress = filter(None, (self._topics.ingress, self._topics.ordered_ingress))
+        if self._claims is not None:
+            yield from self._claims.write_statements()
         yield allow("PublishUnrouted", ["sns:Publish"], *(topic.topic_arn for topic in ingress))
         yield allow("Republish", ["lambda:InvokeFunction"], self._relay.alias.function_arn)
         yield allow(
@@ -148,6 +160,23 @@ def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatem
     yield allow("ReadDepth", ["sqs:GetQueueAttributes"], *_queues(consumers))
     yield allow("ReadLetters", READ_LETTERS, *letters)
     yield allow("ReadLogs", ["logs:FilterLogEvents"], *logs)
+    yield from _reads_of_item_records(consumers)
+
+
+def _reads_of_item_records(
+    consumers: Sequence[IdempotentConsumer],
+) -> Iterator[iam.PolicyStatement]:
+    """Yield permissions to read the dedup records on items, and nothing else of these items."""
+    tables = [(c.item_table, c.props.tables[0].keys) for c in consumers if c.item_table]
+    if not tables:
+        return
+    keys = dict.fromkeys(key for _, keys in tables for key in keys)
+    only_records = {
+        "ForAllValues:StringLike": {"dynamodb:Attributes": [*keys, f"{ITEM_RECORD_PREFIX}*"]},
+        "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
+    }
+    arns = dict.fromkeys(table.table_arn for table, _ in tables)
+    yield allow("ReadItemRecords", ["dynamodb:BatchGetItem"], *arns, conditions=only_records)
 
 
 def _changes(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatement]:

@@ -13,6 +13,7 @@ from once.cdk.scaling import (
 )
 from once.cdk.workflow_props import WorkflowProps
 from once.schema import Limits, source_of
+from once.settings import Dedup
 from once.source import Source as Source
 
 
@@ -77,6 +78,8 @@ class ConsumerProps:
         pollers: provisioned mode of its queue, for sudden loads; by default Lambda's own pollers.
         reserved_concurrency: invocations that the account keeps for its function, and the most that
             it may have.
+        claim_check_mb: the largest event that it takes or publishes through the claim-check bucket,
+            in MiB; 0 for a consumer without one.
         mapping_metrics: whether Lambda counts the messages that it received and handed over.
         max_receive_count: receives after which the function dead-letters a message.
         effect_timeout_seconds: the longest that one call to the outside world may take; 0 if the
@@ -106,6 +109,9 @@ class ConsumerProps:
             event until shortly before the queue deletes it; False to quarantine it and go on.
         fair_by: the field of the data whose values share a standard queue fairly, such as a
             tenant's id, with dots for nesting.
+        dedup: where it keeps its dedup records: as items of the dedup table, or, if each event
+            writes one item under the event's key and has no other effect, on that item, at half
+            the write units or, with `group_size=1`, a quarter.
         retiring: True to deliver no more events into its queue. Function and queues stay, so that
             it can finish the messages that it has, before its line is deleted.
         folder: the folder that holds its `handler.py`. It is packaged as `functions.<name>`, so
@@ -126,6 +132,7 @@ class ConsumerProps:
     max_concurrency: int | None = field(default=None, kw_only=True)
     pollers: Pollers | None = field(default=None, kw_only=True)
     reserved_concurrency: int | None = field(default=None, kw_only=True)
+    claim_check_mb: int = field(default=0, kw_only=True)
     mapping_metrics: bool = field(default=True, kw_only=True)
     max_receive_count: int = field(default=5, kw_only=True)
     effect_timeout_seconds: int = field(default=0, kw_only=True)
@@ -142,6 +149,7 @@ class ConsumerProps:
     ordered_by: str | None = field(default=None, kw_only=True)
     blocks_group: bool = field(default=False, kw_only=True)
     fair_by: str | None = field(default=None, kw_only=True)
+    dedup: Dedup = field(default=Dedup.RECORD, kw_only=True)
     retiring: bool = field(default=False, kw_only=True)
     folder: Path | None = field(default=None, kw_only=True)
     source: Source | None = field(default=None, kw_only=True)

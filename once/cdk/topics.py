@@ -15,6 +15,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, DependencyGroup, IDependable
 
+from once.cdk._ingress_key import allow_publishers, make_ingress_key
 from once.cdk._message_groups import MessageGroups
 from once.cdk._queues import retain_messages
 from once.cdk.deployment_config import DeploymentConfig
@@ -60,16 +61,21 @@ class Topics:
             config: the deployment; by default that of the CDK context.
             consumers: every consumer of the deployment; without them all types are unordered.
         """
+        config = config or DeploymentConfig.from_context(scope.node)
+        publishers = config.ingress_publishers
+        ingress_key = make_ingress_key(scope, publishers, local=config.local)
         # The AWS managed key of SNS: any principal of this account may publish with it.
         key = kms.Alias.from_alias_name(scope, "TopicKey", "alias/aws/sns")
         groups = MessageGroups.of(consumers)
         external = {event for each in consumers for event in each.ingress_types}
         internal = {event for each in consumers for event in each.events}
         topics = cls(
-            ingress=sns.Topic(scope, "Ingress", master_key=key, enforce_ssl=True),
+            ingress=sns.Topic(scope, "Ingress", master_key=ingress_key, enforce_ssl=True),
             events=sns.Topic(scope, "Events", master_key=key, enforce_ssl=True),
             ordered_ingress=(
-                _fifo_topic(scope, "OrderedIngress", key) if groups.ordered & external else None
+                _fifo_topic(scope, "OrderedIngress", ingress_key)
+                if groups.ordered & external
+                else None
             ),
             ordered_events=(
                 _fifo_topic(scope, "OrderedEvents", key) if groups.ordered & internal else None
@@ -77,8 +83,10 @@ class Topics:
             groups=groups,
         )
         for output, topic in topics.by_output().items():
-            retain_messages(topic, config or DeploymentConfig.from_context(scope.node))
+            retain_messages(topic, config)
             CfnOutput(scope, output, value=topic.topic_arn)
+        for topic in filter(None, (topics.ingress, topics.ordered_ingress)):
+            allow_publishers(topic, publishers)
         return topics
 
     def by_output(self) -> dict[str, sns.Topic]:
@@ -177,7 +185,7 @@ class Topics:
         )
 
 
-def _fifo_topic(scope: Construct, part: str, key: kms.IAlias) -> sns.Topic:
+def _fifo_topic(scope: Construct, part: str, key: kms.IKey) -> sns.Topic:
     return sns.Topic(
         scope,
         part,

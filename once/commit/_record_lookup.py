@@ -1,6 +1,6 @@
 """Look-up of dedup records by their keys."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -38,16 +38,30 @@ def look_up(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> dict[st
     """
     # DynamoDB refuses a request that names one key twice.
     keys = [record_key(pk) for pk in dict.fromkeys(pks)]
-    return {item[Record.PK]["S"]: item for item in _items(client, table, keys)} if keys else {}
+    found = read_items(client, table, keys, _NAMES) if keys else ()
+    return {item[Record.PK]["S"]: item for item in found}
 
 
-def _items(client: "DynamoDBClient", table: str, keys: list[Any]) -> Iterator[Item]:
+def read_items(
+    client: "DynamoDBClient", table: str, keys: list[Any], names: Mapping[str, str]
+) -> Iterator[Item]:
+    """Yield the existing items of these keys, read consistently.
+
+    Args:
+        client: a DynamoDB client.
+        table: the table.
+        keys: their primary keys, one to a hundred, all different.
+        names: the attributes to read, by their placeholders.
+
+    Raises:
+        OutcomeUnknown: DynamoDB did not answer for every key.
+    """
     request: Any = {
         table: {
             "Keys": keys,
             "ConsistentRead": True,
-            "ProjectionExpression": ",".join(_NAMES),
-            "ExpressionAttributeNames": _NAMES,
+            "ProjectionExpression": ",".join(names),
+            "ExpressionAttributeNames": names,
         }
     }
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""The commit protocol: state change and dedup record in one TransactWriteItems, or neither.
+"""The commit protocol: state change and dedup record in one request, or neither.
 
 Crashes, timeouts and second deliveries leave both or neither. If DynamoDB's answer is lost, the
 dedup record is read back to find out whether the commit took place.
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.commit._cancellation import classify, classify_record
-from once.commit._record_lookup import Item, look_up
+from once.commit._cancellation import classify_record
+from once.commit._record_lookup import Item
 from once.commit.dedup_record import StoredRecord
-from once.commit.request import CommitRequest
+from once.commit.request import CommitRequest, dedup_store
 from once.commit.result import BUSY, COMMITTED, UNAFFECTED, UNATTRIBUTED, CommitResult, failed
 from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused, Unexpected
 from once.handlers.transaction import Transaction
@@ -41,6 +41,8 @@ _CREDENTIAL_ERRORS = {
 """Errors of the function's credentials or clock: no message causes them."""
 
 _SERVER_ERROR = 500
+_CONDITION_FAILED = "ConditionalCheckFailedException"
+"""Answer to one write outside of a transaction."""
 
 
 class Committer:
@@ -56,20 +58,20 @@ class Committer:
         self, client: "DynamoDBClient", settings: Settings, clock: Callable[[], float]
     ) -> None:
         self._client = client
-        self._settings = settings
+        self._store = dedup_store(settings)
         self._clock = clock
 
     def commit(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
-        """Try once to commit these requests together, in one TransactWriteItems.
+        """Try once to commit these requests together, in one request to DynamoDB.
 
         They must write disjoint items, and be within DynamoDB's limits together.
 
         Returns:
             One result for each request, in their order.
         """
-        entries: Any = [entry for request in requests for entry in request.entries]
+        entries = [entry for request in requests for entry in request.entries]
         try:
-            self._client.transact_write_items(TransactItems=entries)
+            self._store.send(self._client, entries)
         except ClientError as error:
             return self._read_refusal(requests, error)
         except (BotoCoreError, ResponseParserError):
@@ -85,11 +87,10 @@ class Committer:
         Raises:
             OutcomeUnknown: DynamoDB did not answer.
         """
-        pks = [transaction.identity.pk for transaction in transactions]
-        found = look_up(self._client, self._settings.dedup_table, pks)
+        found = self._store.look_up(self._client, transactions)
         return [
-            self._result_of(transaction, found[pk]) if pk in found else None
-            for transaction, pk in zip(transactions, pks, strict=True)
+            None if record is None else self._result_of(transaction, record)
+            for transaction, record in zip(transactions, found, strict=True)
         ]
 
     def _read_refusal(
@@ -98,6 +99,9 @@ class Committer:
         code = error.response["Error"]["Code"]
         if code == "TransactionCanceledException":
             return _classify_each(requests, error.response["CancellationReasons"])
+        if code == _CONDITION_FAILED:
+            reason = {**error.response, "Code": "ConditionalCheckFailed"}
+            return _classify_each(requests, [reason])
         if error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR:
             return self._unanswered(requests)
         if code in _BUSY:
@@ -135,8 +139,9 @@ def _classify_each(requests: Sequence[CommitRequest], reasons: Sequence[Any]) ->
 
 
 def _classify(request: CommitRequest, reasons: Sequence[Any]) -> CommitResult:
+    actions = [*request.actions.values()]
     try:
-        return classify(request.transaction, request.actions.values(), reasons)
+        return request.store.classify(request.transaction, actions, reasons, request.made_at)
     except Exception as error:  # an unreadable reason must not affect the other requests
         return failed(Unexpected(error))
 

@@ -73,6 +73,11 @@ class StoredRecord:
         return self.expires_at is not None and self.expires_at < int(now) - CLOCK_MARGIN_SECONDS
 
 
+def expired_before(now: float) -> dict[str, Any]:
+    """Return the time that the expiry of a forgotten record lies before, in DynamoDB's JSON."""
+    return {"N": str(int(now) - CLOCK_MARGIN_SECONDS)}
+
+
 def record_key(pk: str) -> dict[str, Any]:
     """Return the primary key of a dedup record, in DynamoDB's own JSON form."""
     return {Record.PK: {"S": pk}}
@@ -97,7 +102,11 @@ def record_put(
     return {
         "Put": {
             "TableName": settings.dedup_table,
-            "Item": _item(transaction, settings, now),
+            "Item": {
+                **record_key(transaction.identity.pk),
+                Record.EVENT_TYPE: {"S": transaction.event.type},
+                **record_attributes(transaction, settings, now),
+            },
             **_condition(transaction, now),
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
@@ -138,10 +147,9 @@ def record_update(table: str, pk: str, before: Intent, after: Intent) -> "Update
 
 def _condition(transaction: Transaction, now: float) -> "_Condition":
     if transaction.owned is None:
-        expired_before = {"N": str(int(now) - CLOCK_MARGIN_SECONDS)}
         return {
             "ConditionExpression": _NEW_OR_EXPIRED,
-            "ExpressionAttributeValues": {":expired_before": expired_before},
+            "ExpressionAttributeValues": {":expired_before": expired_before(now)},
         }
     owner = {"S": transaction.owned.owner}
     return {
@@ -151,15 +159,16 @@ def _condition(transaction: Transaction, now: float) -> "_Condition":
     }
 
 
-def _item(transaction: Transaction, settings: Settings, now: float) -> dict[str, Any]:
+def record_attributes(transaction: Transaction, settings: Settings, now: float) -> dict[str, Any]:
+    """Return the attributes of a record besides its key and its event type, in DynamoDB's JSON."""
     if transaction.intent is not None:
         return {
-            **_identity(transaction, State.PENDING, now),
+            **_commit(transaction, State.PENDING, now),
             **transaction.intent.item(),
         }
     outcome = Outcome.ACCEPTED if transaction.refusal is None else Outcome.REFUSED
     item = {
-        **_identity(transaction, State.DONE, now),
+        **_commit(transaction, State.DONE, now),
         Record.OUTCOME: {"S": outcome},
         Record.EXPIRES_AT: {"N": str(int(now) + settings.dedup_window_seconds)},
     }
@@ -174,14 +183,12 @@ def _item(transaction: Transaction, settings: Settings, now: float) -> dict[str,
     return item
 
 
-def _identity(transaction: Transaction, state: State, now: float) -> dict[str, Any]:
+def _commit(transaction: Transaction, state: State, now: float) -> dict[str, Any]:
     return {
-        **record_key(transaction.identity.pk),
         Record.SCHEMA: {"N": str(SCHEMA_VERSION)},
         Record.STATE: {"S": state},
         Record.FINGERPRINT: {"S": transaction.identity.fingerprint},
         Record.COMMIT: {"S": transaction.commit_id},
-        Record.EVENT_TYPE: {"S": transaction.event.type},
         Record.COMMITTED_AT: {"N": str(int(now * 1000))},
         **_cause(transaction.event),
     }

@@ -1,36 +1,42 @@
 """Commit request: a transaction's dedup record and actions, as they are sent to DynamoDB."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from once.commit._sequence_items import sequence_actions
-from once.commit.dedup_record import record_put
+from once.commit._record_store import RecordStore
 from once.commit.item_size import entry_sizes, item_bytes
 from once.commit.request_encoding import encoded
 from once.errors import TooLarge
-from once.handlers.actions import Action, ItemKey, rendered
+from once.handlers.actions import Action, ItemKey
 from once.handlers.transaction import Transaction
-from once.schema import Limits, Record
-from once.settings import Settings
+from once.schema import Limits
+from once.settings import Dedup, Settings
+
+if TYPE_CHECKING:
+    from once.commit._dedup_store import DedupStore
 
 
 class CommitRequest(Struct, frozen=True, eq=False):
-    """The entries of one transaction: the dedup record first, then its actions.
+    """The entries of one transaction, which commit its actions and its dedup record.
 
     Attributes:
         transaction: the transaction, which must not change any more.
         actions: the transaction's actions and the writes of sequence items, by the key of their
             item.
-        entries: the dedup record and then each action, as JSON.
+        entries: the entries, as the transaction's `DedupStore` sends them.
         size: size of the entries in bytes, as far as it is known, or an upper bound of it.
+        store: the consumer's store of dedup records.
+        made_at: the time that the request's conditions use, in seconds since the epoch.
     """
 
     transaction: Transaction
     actions: Mapping[ItemKey, Action]
-    entries: list[Raw]
+    entries: list[Any]
     size: int
+    store: "DedupStore"
+    made_at: float
 
     @classmethod
     def of(cls, transaction: Transaction, settings: Settings, now: float) -> Self:
@@ -42,21 +48,29 @@ class CommitRequest(Struct, frozen=True, eq=False):
             now: the time, in seconds since the epoch.
 
         Raises:
-            InvalidWrite: DynamoDB has no type for a value, or no consumer could read an event.
+            InvalidWrite: DynamoDB has no type for a value, no consumer could read an event, or the
+                writes do not fit the consumer's `Dedup`.
             TooLarge: this transaction alone is over DynamoDB's limits.
         """
-        record = record_put(transaction, settings, now)
-        actions = transaction.actions()
-        if Record.SEQUENCED in record["Put"]["Item"]:
-            actions |= sequence_actions(transaction, record["Put"]["Item"], settings)
+        store = dedup_store(settings)
+        actions, entries = store.prepared(transaction, now)
         _check_number(len(actions))
-        entries = [record, *rendered(actions.values(), transaction.commit_id)]
         bodies = encoded(entries)
         # Each name and each value is longer as JSON than in DynamoDB, so most need no count.
         size = sum(map(len, bodies))
         if size > Limits.ITEM_BYTES:
-            size = _counted(entries)
-        return cls(transaction, actions, bodies, size)
+            size = _counted(entries, settings.dedup_table)
+        return cls(transaction, actions, store.to_send(entries, bodies), size, store, now)
+
+
+def dedup_store(settings: Settings) -> "DedupStore":
+    """Return the store that a consumer's settings name."""
+    if settings.dedup is Dedup.RECORD:
+        return RecordStore(settings)
+    # Loaded late: few consumers use it, and each module costs time at a cold start.
+    from once.commit._item_store import ItemStore
+
+    return ItemStore(settings)
 
 
 def _check_number(actions: int) -> None:
@@ -68,12 +82,12 @@ def _check_number(actions: int) -> None:
         )
 
 
-def _counted(entries: Sequence[Mapping[str, Any]]) -> int:
+def _counted(entries: Sequence[Mapping[str, Any]], dedup_table: str) -> int:
     """Return the size of the entries in bytes, within DynamoDB's limits."""
     sizes = entry_sizes(entries)
-    for position, (entry, size) in enumerate(zip(entries, sizes, strict=True)):
+    for entry, size in zip(entries, sizes, strict=True):
         if size > Limits.ITEM_BYTES and "Put" in entry:
-            _check_item(entry["Put"], record=position == 0)
+            _check_item(entry["Put"], dedup_table)
     if (total := sum(sizes)) > Limits.TRANSACTION_BYTES:
         raise TooLarge(
             f"the transaction has {total} bytes, items and values together; "
@@ -82,10 +96,10 @@ def _counted(entries: Sequence[Mapping[str, Any]]) -> int:
     return total
 
 
-def _check_item(put: Mapping[str, Any], *, record: bool) -> None:
+def _check_item(put: Mapping[str, Any], dedup_table: str) -> None:
     if (size := item_bytes(put["Item"])) <= Limits.ITEM_BYTES:
         return
-    if record:
+    if put["TableName"] == dedup_table:
         raise TooLarge(
             f"the dedup record has {size} bytes, and DynamoDB takes {Limits.ITEM_BYTES}: publish "
             "less, or publish where the data can be read instead of the data"

@@ -7,6 +7,9 @@ import msgspec
 from once.errors import InvalidEvent, NoKey
 from once.events.strict_json import parse
 
+DATAREF = "dataref"
+"""Extension attribute of CloudEvents: the URI of data that is stored outside the event."""
+
 _JSON_CONTENT = ("application/json", "text/json")
 
 

@@ -16,6 +16,9 @@ from once.schema import Limits
 RULES = ("event", "field", "attribute", "content")
 """Names of the key rules; the second part of a dedup key."""
 
+_SORT_KEY_BYTES = 1024
+"""DynamoDB's limit for the value of a sort key."""
+
 # Composed (NFC), a text has at least half as many bytes as it had characters before.
 _MOST_CHARACTERS = 2 * Limits.PARTITION_KEY_BYTES
 
@@ -90,6 +93,24 @@ class Key:
             raise TooLarge(f"the key has {size} bytes; DynamoDB takes {Limits.PARTITION_KEY_BYTES}")
         return key
 
+    def item_values(self, event: CloudEvent) -> tuple[str, ...]:
+        """Return the values of a field rule as an item's primary key, the partition key first.
+
+        They are composed (NFC), as in the dedup key, so that both spellings of one text are one
+        item.
+
+        Raises:
+            NoKey: a value is not a text, as the keys of tables are.
+            TooLarge: the second one is longer than DynamoDB's limit for sort keys.
+        """
+        values = tuple(_text(value_at(event.data, path), path) for path in self.fields)
+        for value in values[1:]:
+            if (size := len(value.encode())) > _SORT_KEY_BYTES:
+                raise TooLarge(
+                    f"the item's sort key has {size} bytes; DynamoDB takes {_SORT_KEY_BYTES}"
+                )
+        return values
+
     def _parts(self, event: CloudEvent, fingerprint: str) -> tuple[str, ...]:
         match self.rule:
             case "field":
@@ -101,6 +122,19 @@ class Key:
             case "content":
                 return self.rule, event.source, fingerprint
         return self.rule, event.source, event.id
+
+
+def field_values(pk: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the event type and the texts in a dedup key of a field rule.
+
+    None for a key of another rule, or with a value that is no text.
+    """
+    match [_unescape(part) for part in pk.split("#")[1:]]:
+        case ["field", event_type, *parts] if parts and len(parts) % 2 == 0:
+            values = parts[1::2]
+            if all(value.startswith("str:") for value in values):
+                return event_type, tuple(value.removeprefix("str:") for value in values)
+    return None
 
 
 def consumer_of(pk: str) -> str:
@@ -134,6 +168,12 @@ def _scalar(value: Any, name: str) -> str:
         case str() if value.strip():
             return f"str:{value}"
     raise NoKey(f"{name} is the event's key: it must be a non-blank string or a whole number")
+
+
+def _text(value: Any, name: str) -> str:
+    if not (isinstance(value, str) and value.strip()):
+        raise NoKey(f"{name} is the key of the item that holds the dedup record: it must be a text")
+    return unicodedata.normalize("NFC", value)
 
 
 def _escape(part: str) -> str:

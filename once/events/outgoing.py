@@ -9,16 +9,22 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from once.errors import InvalidWrite, OnceError, TooLarge, Unpublishable
 from once.events._trace_context import passed_on
-from once.events.cloud_event import CloudEvent, read_event
+from once.events.cloud_event import DATAREF, CloudEvent, read_event
 from once.events.dedup_key import consumer_of, key_hash
 from once.events.message_group import message_group
 from once.schema import CAUSE_EXTENSION, Limits, Record, source_of
+
+if TYPE_CHECKING:
+    from once.claim_check.reference import Claim
+
+GROUP_EXTENSION = "oncegroup"
+"""Extension attribute of events without data: the message group that their data gives."""
 
 _ENVELOPE_BYTES = 1024
 """Kept for the message attribute that filter policies read: SNS counts it in the size."""
@@ -26,12 +32,18 @@ _ENVELOPE_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event that a handler publishes: type, data that JSON can hold, subject, message group."""
+    """An event that a handler publishes: type, data that JSON can hold, subject, message group.
+
+    With a `claim`, the data is stored outside the event. `inline_bytes` is the size of other data,
+    where there is a claim-check bucket.
+    """
 
     type: str
     data: Any
     subject: str | None
     group: str | None = None
+    claim: "Claim | None" = None
+    inline_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +130,18 @@ def written(
             "datacontenttype": "application/json",
             CAUSE_EXTENSION: pk,
             **passed_on(inbound.extensions, event_id=event_id, root=root),
-            "data": event.data,
+            **_payload(event),
         }
         bodies.append(_body(envelope))
     return f"[{','.join(bodies)}]"
+
+
+def _payload(event: Draft) -> dict[str, Any]:
+    if event.claim is None:
+        return {"data": event.data}
+    # The relay finds the message group in the data, which it does not read from S3.
+    group = {} if event.group is None else {GROUP_EXTENSION: event.group}
+    return {DATAREF: event.claim.reference.uri, **group}
 
 
 def _body(envelope: Mapping[str, Any]) -> str:

@@ -94,7 +94,7 @@ class Action:
         else:
             request["Key"] = serialize(self.key)
         if self.kind == "Update":
-            request["UpdateExpression"] = _stamped(self.update)
+            request["UpdateExpression"] = with_set(self.update, _COMMIT_NAME, _COMMIT_VALUE)
             names[_COMMIT_NAME], values[_COMMIT_VALUE] = COMMIT_ATTRIBUTE, commit
         if condition := self._full_condition(names, values):
             request["ConditionExpression"] = condition
@@ -165,9 +165,9 @@ def _value(value: Any) -> Any:
     return _SERIALIZER.serialize(value)
 
 
-def _stamped(update: str) -> str:
-    """Add the commit id to the SET clause. An update expression may have only one such clause."""
-    stamp = f"SET {_COMMIT_NAME} = {_COMMIT_VALUE}"
+def with_set(update: str, name: str, value: str) -> str:
+    """Return an update expression that also assigns a value, in its one SET clause."""
+    clause = f"SET {name} = {value}"
     if _SET_CLAUSE.search(update):
-        return _SET_CLAUSE.sub(f"{stamp},", update, count=1)
-    return f"{stamp} {update}".strip()
+        return _SET_CLAUSE.sub(f"{clause},", update, count=1)
+    return f"{clause} {update}".strip()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, Required, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +18,9 @@ from once.handlers.effect_declaration import Effect
 from once.handlers.intent import Intent
 from once.settings import TableSettings
 
+if TYPE_CHECKING:
+    from once.events.claimed_draft import ClaimPlace
+
 _PUBLISHED_EARLY = "an event beside an effect: publish it in the function that completes the effect"
 
 Values = Mapping[str, Any] | None
@@ -25,10 +28,15 @@ Reader = Callable[[TableSettings, Item], dict[str, Any] | None]
 
 
 class Identity(Struct, frozen=True):
-    """Identity of an event for one consumer: partition key of the dedup record, and fingerprint."""
+    """Identity of an event for one consumer: partition key of the dedup record, and fingerprint.
+
+    Attributes:
+        item: with `Dedup.ITEM`, the primary key's values of the item that holds the record.
+    """
 
     pk: str
     fingerprint: str
+    item: tuple[str, ...] = ()
 
 
 class _Kind(TypedDict, total=False):
@@ -56,6 +64,7 @@ class Transaction:
         tables: Mapping[str, TableSettings],
         publishes: Collection[str],
         read: Reader,
+        claims: "ClaimPlace | None" = None,
         groups: Mapping[str, str] = MappingProxyType({}),
         owned: Intent | None = None,
     ) -> None:
@@ -70,6 +79,7 @@ class Transaction:
         self._tables = tables
         self._publishes = publishes
         self._read = read
+        self._claims = claims
         self._groups = groups
         self._actions: dict[ItemKey, Action] = {}
         self._reads: dict[ItemKey, tuple[Action, dict[str, Any] | None]] = {}
@@ -129,6 +139,7 @@ class Transaction:
         Raises:
             InvalidWrite: the consumer does not declare this type, the data has no JSON form or not
                 the field of its message group, or the transaction already performs an effect.
+            TooLarge: with a claim-check bucket, the data is over its largest object.
         """
         if event_type not in self._publishes:
             raise InvalidWrite(
@@ -137,8 +148,10 @@ class Transaction:
             )
         if self.request is not None:
             raise InvalidWrite(_PUBLISHED_EARLY)
-        grouped_by = self._groups.get(event_type)
-        self.drafts.append(draft(event_type, data, subject, grouped_by=grouped_by))
+        each = draft(event_type, data, subject, grouped_by=self._groups.get(event_type))
+        if self._claims is not None:
+            each = self._claims.fitting(each, self.drafts, self.identity.pk)
+        self.drafts.append(each)
 
     def perform(self, effect: Effect, request: Struct) -> None:
         """Call an effect once this transaction is committed together with the intent to call it.
@@ -164,6 +177,10 @@ class Transaction:
         """The items that the handler read."""
         return self._reads.keys()
 
+    def item_read(self, key: ItemKey) -> Item:
+        """Return an item as `get` read it; empty if it was not read, or is missing."""
+        return (self._reads[key][1] if key in self._reads else None) or {}
+
     @property
     def writes(self) -> Set[ItemKey]:
         """The items that the commit changes."""
@@ -183,6 +200,7 @@ class Transaction:
             tables=self._tables,
             publishes=self._publishes,
             read=self._read,
+            claims=self._claims,
             groups=self._groups,
             owned=self.owned,
         )

@@ -15,7 +15,7 @@ from once.errors import (
     UnknownType,
     Unparseable,
 )
-from once.events.cloud_event import CloudEvent
+from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.dedup_key import key_hash
 from once.events.fingerprint import fingerprint
 from once.handlers.registration import Handler
@@ -24,10 +24,12 @@ from once.intake._event_source import check_source
 from once.intake.adapter import adapter_of
 from once.intake.original_message import MOVED
 from once.schema import Limits
-from once.settings import Settings
+from once.settings import Dedup, Settings
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+    from once.claim_check.store import ClaimStore
 
 _OFTEN = 3
 """Receives after which a message itself may be ending the function.
@@ -110,14 +112,20 @@ class RecordReader:
         settings: the function's settings.
         handlers: the consumer's handlers, by event type.
         clock: the time, in seconds since the epoch.
+        claims: the claim-check bucket, if the consumer has one.
     """
 
     def __init__(
-        self, settings: Settings, handlers: Mapping[str, Handler], clock: Callable[[], float]
+        self,
+        settings: Settings,
+        handlers: Mapping[str, Handler],
+        clock: Callable[[], float],
+        claims: "ClaimStore | None" = None,
     ) -> None:
         self._settings = settings
         self._handlers = handlers
         self._clock = clock
+        self._claims = claims
         self._event_in = adapter_of(settings.event_source)
         url = settings.isolation_queue_url
         self._isolation_queue = None if url is None else url.rpartition("/")[2]
@@ -163,7 +171,8 @@ class RecordReader:
             raise Unparseable(
                 f"{MOVED}, compressed: send it back with `dlq redrive`, which opens it"
             )
-        event = self._event_in(delivery.record.body, max_bytes=self._settings.max_body_bytes)
+        body = self._body(delivery.record.body)
+        event = self._event_in(body, max_bytes=self._settings.max_body_bytes)
         handler = self._handlers.get(event.type)
         if handler is None:
             raise UnknownType(
@@ -171,10 +180,27 @@ class RecordReader:
                 "the type out of the consumer's declaration in the CDK app"
             )
         check_source(event, delivery.record, self._settings.sources)
+        event = self._with_data(event)
         content = fingerprint(event, volatile=handler.volatile)
         delivery.pk = handler.key.of(event, fingerprint=content, consumer=self._settings.consumer)
-        identity = Identity(delivery.pk, content)
+        on_item = self._settings.dedup is Dedup.ITEM
+        item = handler.key.item_values(event) if on_item else ()
+        identity = Identity(delivery.pk, content, item)
         return DecodedEvent(event, identity, handler, _convert(event, handler))
+
+    def _body(self, body: str) -> str:
+        if not body.startswith('["'):  # as every pointer does, and no CloudEvent
+            return body
+        from once.intake.claimed_data import claimed_body
+
+        return claimed_body(body, self._claims)
+
+    def _with_data(self, event: CloudEvent) -> CloudEvent:
+        if event.data is not None or DATAREF not in event.extensions:
+            return event
+        from once.intake.claimed_data import with_claimed_data
+
+        return with_claimed_data(event, self._claims, max_bytes=self._settings.max_body_bytes)
 
 
 def _convert(event: CloudEvent, handler: Handler) -> Any:

@@ -15,12 +15,13 @@ from typer import BadParameter
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.strict_json import parse
+from once.ops.aws.claims import MOST_BYTES, Attributes, stored_if_large
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.message_grouping import grouping
 from once.ops.terminal.console import ServiceOption, command_group, console, print_json
-from once.schema import EVENT_TYPE_ATTRIBUTE, Limits
+from once.schema import EVENT_TYPE_ATTRIBUTE
 from once.source import Source
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 SOURCE = "/once-send"
-_MOST_BYTES = Limits.TOPIC_MESSAGE_BYTES - 1024
-"""SNS counts the message attribute as well."""
 
 _AS_PRODUCERS = {
     "event_bridge": "with `aws events put-events`",
@@ -73,10 +72,11 @@ def send(
     deployment = Deployment.find(service)
     receivers = _receivers(deployment, event_type, to)
     try:
+        body, attributes = stored_if_large(deployment, body)
         if to:
-            _send(deployment.consumer(to), event, body)
+            _send(deployment.consumer(to), event, body, attributes)
         else:
-            _publish(deployment, event, body)
+            _publish(deployment, event, body, attributes)
     except BotoCoreError as error:
         raise OpsError(
             f"{error}; perhaps it was sent: send it again with --id {event_id} and the same "
@@ -101,9 +101,9 @@ def _body(
     event = {"specversion": "1.0", "id": event_id, "source": source, "type": event_type}
     event |= {"subject": subject} if subject is not None else {}
     try:
-        parsed = parse(_text(data), max_bytes=_MOST_BYTES)
+        parsed = parse(_text(data), max_bytes=MOST_BYTES)
         body = json.dumps({**event, "data": parsed})
-        return body, read_event(body, max_bytes=_MOST_BYTES)
+        return body, read_event(body, max_bytes=MOST_BYTES)
     except OnceError as error:
         raise BadParameter(f"no consumer could read this event: {error}") from None
 
@@ -169,21 +169,25 @@ def _choice(given: str, known: Collection[str]) -> str:
     return f"did you mean {close[0]!r}? {every}" if close else every
 
 
-def _publish(deployment: Deployment, event: CloudEvent, body: str) -> None:
+def _publish(deployment: Deployment, event: CloudEvent, body: str, attributes: Attributes) -> None:
     sns: SNSClient = client("sns")
     takers = deployment.takers(event.type) if deployment.is_ordered(event.type) else []
     sns.publish(
         TopicArn=deployment.ingress_topic(event.type),
         Message=body,
-        MessageAttributes={EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event.type}},
+        MessageAttributes={
+            EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event.type},
+            **attributes,
+        },
         **grouping(event, deployment.group_field(event.type), takers),
     )
 
 
-def _send(consumer: DeployedConsumer, event: CloudEvent, body: str) -> None:
+def _send(consumer: DeployedConsumer, event: CloudEvent, body: str, attributes: Attributes) -> None:
     sqs: SQSClient = client("sqs")
     sqs.send_message(
         QueueUrl=consumer.queue_url,
         MessageBody=body,
+        MessageAttributes=attributes,
         **grouping(event, consumer.grouped_by, [consumer] if consumer.is_fifo else []),
     )

@@ -35,9 +35,10 @@ class Source:
 
 
 class _Data(msgspec.Struct):
-    """An event, of which only the data is read."""
+    """An event, of which only the data is read, or the message group of data in S3."""
 
     data: Any = None
+    oncegroup: str | None = None
 
 
 def is_new(record: Mapping[str, Any]) -> bool:
@@ -86,7 +87,8 @@ def _grouped(event: OutgoingEvent, settings: RelaySettings) -> OutgoingEvent:
     path = settings.groups.get(event.type)
     if path is None:
         return event
-    group = message_group(msgspec.json.decode(event.body, type=_Data).data, path)
+    found = msgspec.json.decode(event.body, type=_Data)
+    group = found.oncegroup or message_group(found.data, path)
     if group is None and event.type in settings.ordered_types:
         raise Unpublishable(
             f"its message group is the field {path!r} of the data, which is neither a non-blank "

@@ -22,10 +22,11 @@ from once.errors import OnceError, SettingsError, Unpublishable
 from once.events.dedup_key import consumer_of, key_hash
 from once.events.outgoing import OutgoingEvent
 from once.failures.quarantine import allowed, described, key_text, text
+from once.metric_names import Metric
 from once.metrics_log import MetricsLog
 from once.outbox._stream_records import Source, found_in, is_new, source_of
 from once.outbox._topics import Topics, remaining
-from once.schema import DeadLetter, Metric
+from once.schema import DeadLetter
 from once.sdk import SDK, sqs_client
 from once.settings import RelaySettings
 

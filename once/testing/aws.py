@@ -11,6 +11,7 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from boto3.dynamodb.types import TypeDeserializer
 from moto import mock_aws
 
+from once.commit.item_record import is_item_record
 from once.consumer import Consumer
 from once.events.outgoing import events_in
 from once.handlers.actions import serialize
@@ -82,6 +83,8 @@ class FakeAws:
         self.dead_letter_queue = self.sqs.create_queue(QueueName="dead-letters")["QueueUrl"]
         for table in (TableSettings("dedup", (Record.PK,)), *self._tables.values()):
             self._create(table)
+        if bucket := self._more.get("claim_bucket"):
+            boto3.client("s3", _REGION).create_bucket(Bucket=bucket)
         self.runtime = self._runtime()
 
     def deliver(
@@ -118,15 +121,16 @@ class FakeAws:
         self.dynamodb.put_item(TableName=table, Item=serialize(item))
 
     def items(self, table: str) -> list[dict[str, Any]]:
-        """Return all items of a table, without the library's own attribute `once_commit`.
+        """Return all items of a table, without the library's own attributes.
 
+        Those are `once_commit`, and the dedup records of a consumer with `Dedup.ITEM`.
         The table of the dedup records is `dedup`.
         """
         return [
             {
                 name: _DESERIALIZER.deserialize(value)
                 for name, value in item.items()
-                if name != COMMIT_ATTRIBUTE
+                if name != COMMIT_ATTRIBUTE and not is_item_record(name)
             }
             for item in self.dynamodb.scan(TableName=table)["Items"]
         ]
@@ -188,6 +192,7 @@ class FakeAws:
             logger=Logger(service=settings.consumer),
             clock=lambda: runtime.clock() if self.time is None else self.time,
             sleep=self.slept.append,
+            s3=runtime.s3,
         )
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from once.schema import RELAY
 from proof.ordered.traffic import Entries
-from proof.shop.replay import Replay, RunResult
-from proof.shop.run import run_replay
+from proof.replays import repeat
+from proof.shop.replay import NO_TRAFFIC, Replay, RunResult
 from proof.shop.traffic import Order, Traffic
 from proof.world.faults import Fault
 from proof.world.plan import Action, PlatformFault
@@ -20,10 +20,10 @@ _BACKOFF = "once.failures.visibility_backoff.Backoff.apply"
 _REDRIVE = "once.ops.dead_letters.redrive.Redriver._sent"
 _HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 
-_COMMIT_FUNCTION = "once.commit.committer.Committer.commit"
 _PUBLISH = "once.outbox._sns_publisher.Publisher._attempt"
-
-_COMMIT = f"{_COMMIT_FUNCTION} dynamodb.TransactWriteItems"
+_SEND = "once.commit._record_store.RecordStore.send"
+_COMMIT = f"{_SEND} dynamodb.TransactWriteItems"
+_WRITE_ITEM = "once.commit._item_store.ItemStore.send"
 _CHARGE = f"{_CHARGE_FUNCTION} payments.POST /v1/payment_intents"
 _EMAIL = f"{_MAIL_FUNCTION} email.SendEmail"
 _STREAM = f"{PlatformFault.DROPPED} {RELAY}"
@@ -40,6 +40,7 @@ class Scenario:
         reaches: functions of the real code that run at one of its calls.
         seed: of the schedule.
         in_pairs: whether pairs of faults are tried as well.
+        item_group_size: for the consumer with item dedup in place of the shop; see `Replay`.
     """
 
     name: str
@@ -48,10 +49,12 @@ class Scenario:
     reaches: tuple[str, ...] = ()
     seed: int = 1
     in_pairs: bool = True
+    item_group_size: int = 0
 
     def run(self, points: Iterable[Action] = ()) -> RunResult:
         """Run the scenario with further faults."""
-        return run_replay(Replay(self.seed, self.traffic, (*self.actions, *points)))
+        actions = (*self.actions, *points)
+        return repeat(Replay(self.seed, self.traffic, actions, self.item_group_size))
 
 
 def _one(**changed: Any) -> Traffic:
@@ -145,7 +148,7 @@ SCENARIOS = (
     Scenario(
         "entries of two accounts pass two FIFO consumers in order",
         Traffic((), entries=Entries(("a", "a", "b", "a"))),
-        reaches=(_COMMIT_FUNCTION, _PUBLISH),
+        reaches=(_SEND, _PUBLISH),
         seed=3,
     ),
     Scenario(
@@ -168,5 +171,19 @@ SCENARIOS = (
             "once.ops.dedup_records.outbox_scan.scan_outboxes",
             "once.ops.outbox.republish.with_retries.<locals>.publish",
         ),
+    ),
+    Scenario(
+        "records on items, each message alone",
+        NO_TRAFFIC,
+        reaches=(_WRITE_ITEM,),
+        in_pairs=False,
+        item_group_size=1,
+    ),
+    Scenario(
+        "records on items, in groups",
+        NO_TRAFFIC,
+        reaches=(_WRITE_ITEM,),
+        in_pairs=False,
+        item_group_size=10,
     ),
 )

@@ -13,8 +13,11 @@ EXPLORED = (
     "functions.payments.provider.find_charge payments.GET /v1/charges",
     "once.batch.isolation.Isolation._delete sqs.DeleteMessageBatch",
     "once.batch.isolation.Isolation._sent sqs.SendMessageBatch",
-    "once.commit._record_lookup._items dynamodb.BatchGetItem",
-    "once.commit.committer.Committer.commit dynamodb.TransactWriteItems",
+    "once.commit._item_store.ItemStore.send dynamodb.PutItem",
+    "once.commit._item_store.ItemStore.send dynamodb.TransactWriteItems",
+    "once.commit._item_store.ItemStore.send dynamodb.UpdateItem",
+    "once.commit._record_lookup.read_items dynamodb.BatchGetItem",
+    "once.commit._record_store.RecordStore.send dynamodb.TransactWriteItems",
     "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
@@ -23,7 +26,7 @@ EXPLORED = (
     "once.ops.dead_letters.queue_walk.QueueWalk._receive sqs.ReceiveMessage",
     "once.ops.dead_letters.redrive.Redriver._call.<locals>.<lambda> sqs.SendMessageBatch",
     "once.ops.dead_letters.redrive.delete_letters.<locals>.<lambda> sqs.DeleteMessageBatch",
-    "once.ops.dedup_records.dedup_table.DedupRecordReader._read dynamodb.BatchGetItem",
+    "once.ops.dedup_records.dedup_table.DedupRecordReader._read_batch dynamodb.BatchGetItem",
     "once.ops.dedup_records.outbox_scan.scan_outboxes dynamodb.Scan",
     "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
@@ -41,14 +44,14 @@ LEFT_OUT = {
         "`orders` is a producer: what it sends twice, or not, is traffic like any other"
     ),
     "demo.traffic.stock._put_new dynamodb.PutItem": "stocks the shop before its first order",
-    "once.ops.aws.deployment._stack cloudformation.DescribeStacks": (
+    "once.ops.aws._stack_outputs._stack cloudformation.DescribeStacks": (
         "only reads, before anything else"
     ),
     "once.ops.aws.queue_depth.depth sqs.GetQueueAttributes": "`status` only reads",
     "once.ops.aws.queue_depth.oldest_message_seconds cloudwatch.GetMetricData": (
         "`status` only reads"
     ),
-    "once.ops.dead_letters._unrouted_events.ingress_publisher.<locals>.call sns.PublishBatch": (
+    "once.ops.dead_letters._unrouted_events.publish_unrouted sns.PublishBatch": (
         "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
     ),
     "once.ops.dedup_records.outbox_scan.approximate_count dynamodb.DescribeTable": (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from proof.explore.scope import Scope
 from proof.explore.scopes import scope_named
 from proof.explore.search import Found, explore
-from proof.mutants import MUTANTS, RARE
+from proof.mutants import IN_ORDER, MUTANTS, RARE
 
 MOST_SCHEDULES = 5_000
 
@@ -28,6 +28,7 @@ _TWICE, _CONFLICT = "two deliveries of one event", "two contents under one key"
 _CHARGE, _OUTAGE = "charge", "charge and outage"
 _MAIL, _REDRIVE = "two deliveries of an e-mail", "redrive"
 _EXPIRY = "relay and expiry"
+_ENTRIES = "entries of one account"
 
 CAUGHT_IN: Mapping[str, Place] = {
     "claim, then effect": Place(_TWICE, 1, 1),
@@ -61,9 +62,13 @@ CAUGHT_IN: Mapping[str, Place] = {
     "a lease without a margin for clocks": Place("e-mail by skewed clocks", 1, 0),
     "settled while its owner runs": Place("e-mail settled by hand", 1, 0),
     "redrive deletes first": Place(_REDRIVE, 0, 1),
+    "a group goes on after a failed message": Place(_ENTRIES, 0, 1),
+    "a later event after a failed one": Place(_ENTRIES, 0, 1),
 }
 
+_BY_SEEDS = "takes two shards, an entry that fails, or many receives: seeds catch it"
 NOT_HERE = {
+    **dict.fromkeys(IN_ORDER.keys() - CAUGHT_IN.keys(), _BY_SEEDS),
     "acknowledged before it is isolated": (
         "takes a message that was received three times beside another one: crash points catch it"
     ),
@@ -72,6 +77,6 @@ NOT_HERE = {
 
 def caught(name: str) -> Found | None:
     """Return the violation of a broken protocol; None if the exploration finds none."""
-    with {**MUTANTS, **RARE}[name]():
+    with {**MUTANTS, **RARE, **IN_ORDER}[name]():
         found = explore(CAUGHT_IN[name].bounded(), most_schedules=MOST_SCHEDULES).found
     return found[0] if found else None

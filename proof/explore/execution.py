@@ -8,13 +8,17 @@ from unittest.mock import patch
 from functions.payments import provider
 from once.effects import executor
 from proof.explore.oracles import Oracles, expiring_keys
+from proof.explore.order_oracles import OrderOracles
 from proof.explore.scheduler import Option, Scheduler
 from proof.explore.scope import Scope
 from proof.explore.world import ScheduledWorld
+from proof.ordered.consumers import CONSUMERS, POSTED, registry
+from proof.ordered.ledger import OrderLedger
+from proof.ordered.traffic import body_of
 from proof.shop.invocations import Invocations
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import on_time
-from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, Service
+from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, ORDERED_INGRESS, Service
 from proof.shop.traffic import STOCK, Traffic
 from proof.world.plan import Plan, script
 from proof.world.queues import Queue
@@ -50,10 +54,16 @@ class Execution:
         self.choices: list[int] = []
         self.words: list[str] = []
         self.preemptions = self.faults = 0
-        self.service = Service(Plan(script(scope.clocks)), 0, ScheduledWorld)
+        self.service = _service(scope)
         self.world = self.service.world
-        self.ledger = Ledger(self.service, Traffic(()))
-        self.oracles = Oracles(self.service, self.ledger, scope)
+        self.ledger: Ledger | OrderLedger
+        self.oracles: Oracles | OrderOracles
+        if scope.entries is None:
+            self.ledger = shop = Ledger(self.service, Traffic(()))
+            self.oracles = Oracles(self.service, shop, scope)
+        else:
+            self.ledger = order = OrderLedger(self.service, scope.entries)
+            self.oracles = OrderOracles(order)
         self.invocations = Invocations(self.service, self.ledger)
         self.scheduler = Scheduler(scope, self.service, self.invocations)
         self._choose = choose
@@ -84,12 +94,16 @@ class Execution:
         return len(self._stages)
 
     def _begin(self) -> None:
-        for sku, number in STOCK.items():
+        for sku, number in STOCK.items() if self.scope.entries is None else ():
             self.world.tables.put("stock", {"sku": {"S": sku}, "available": {"N": str(number)}})
         for sent in self.scope.sent:
             self._send(sent.body, self.service.places[sent.consumer].queue)
         for sent in self.scope.letters:
             self._send(sent.body, self.service.places[sent.consumer].dead_letters)
+        for number, account in enumerate(self.scope.entries.accounts if self.scope.entries else ()):
+            order = {"MessageGroupId": account, "MessageDeduplicationId": f"{number}"}
+            body = body_of(number, account)
+            self.world.topics.publish(ORDERED_INGRESS, POSTED, body, order)
         if "payments" in self.scope.running:
             provider._api_key()  # noqa: SLF001 - read once, so that it is no call of the scope
 
@@ -143,3 +157,11 @@ class Execution:
         self.oracles.expired_at = self.world.tasks.now
         for key in expiring_keys(self.service):
             self.world.tables.remove(DEDUP, key)
+
+
+def _service(scope: Scope) -> Service:
+    plan = Plan(script(scope.clocks))
+    if scope.entries is None:
+        return Service(plan, 0, ScheduledWorld)
+    lines = registry(blocks_group=scope.entries.blocks_group)
+    return Service(plan, 0, ScheduledWorld, lines, CONSUMERS.__getitem__)

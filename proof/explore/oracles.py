@@ -15,7 +15,7 @@ from proof.explore.scope import Scope
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.service import DEDUP, Service
 from proof.shop.unknown_outcomes import reason_of
-from proof.world.queues import Message
+from proof.world.messages import Message
 
 _TOLD = {
     "reserved": "stock.reserved",

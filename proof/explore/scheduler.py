@@ -14,8 +14,9 @@ from proof.explore.world import ScheduledWorld
 from proof.shop.invocations import Invocations
 from proof.shop.operator import redrive, settle
 from proof.shop.service import DEDUP, Place, Service
+from proof.world.messages import Message
 from proof.world.plan import Action
-from proof.world.queues import Message, Queue
+from proof.world.queues import Queue
 from proof.world.tasks import Process, Task
 
 OUTAGE_SECONDS = 25 * 60 * 60
@@ -119,8 +120,9 @@ class Scheduler:
         now = self.world.tasks.now
         for place in self.places:
             for queue in place.sources if place.function.busy < _SIDE_BY_SIDE else ():
-                visible = [message for message in queue.waiting if message.visible_at <= now]
-                batches = [[message] for message in _distinct(visible)]
+                visible = queue.deliverable(now)
+                first = queue.first_of_groups(visible)
+                batches = [[message] for message in _distinct(first)]
                 if len(visible) > 1 and place.batch(queue) > 1:
                     batches.append(visible)
                 for batch in batches:
@@ -131,7 +133,7 @@ class Scheduler:
     def _redeliveries(self, cost: int) -> Iterator[Option]:
         """A standard queue may deliver again what is deleted, or what a function is working on."""
         for place in self.places:
-            for message in place.queue.messages.values():
+            for message in () if place.line.fifo else place.queue.messages.values():
                 if place.function.busy < _SIDE_BY_SIDE and self._may_come_again(place, message):
                     deliver = partial(self._deliver, place, place.queue, [message])
                     yield Option(f"SQS delivers {message.id} again", deliver, cost, REDELIVERED)

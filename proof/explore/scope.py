@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from proof.ordered.traffic import Entries
 from proof.world.plan import Action
 
 
@@ -36,6 +37,7 @@ class Scope:
         effect_calls: how often an effect is attempted in one invocation.
         clocks: skewed clocks, as actions of a plan.
         conflicting: bodies that share their key with an event of other content.
+        entries: the events of the FIFO consumers, which then run in place of the shop's.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Scope:
     effect_calls: int = 3
     clocks: tuple[Action, ...] = ()
     conflicting: tuple[str, ...] = ()
+    entries: Entries | None = None
 
     @property
     def relays_early(self) -> bool:

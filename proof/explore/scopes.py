@@ -5,6 +5,7 @@ from typing import Any
 
 from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, source_of
 from proof.explore.scope import Scope, Sent
+from proof.ordered.traffic import Entries
 from proof.shop.traffic import Order
 from proof.world.plan import Action, PlatformFault
 
@@ -44,6 +45,7 @@ _PAYMENT = _internal("payments", "inventory", "stock.reserved", payment_method="
 _RECEIPT = _internal("notifications", "payments", "payment.captured")
 _BOTH = (_ORDER.body, _REUSED.body)
 _PAYMENTS, _NOTIFICATIONS = ("payments",), ("notifications",)
+_FIFO = ("ledger", "mirror")
 _SLOW, _FAST = -CLOCK_SKEW_SECONDS, CLOCK_SKEW_SECONDS
 
 SCOPES = (
@@ -88,6 +90,10 @@ SCOPES = (
         effect_calls=1,
         redrives=1,
         settles=1,
+    ),
+    Scope("entries of one account", running=_FIFO, entries=Entries(("a", "a")), preemptions=0),
+    Scope(
+        "entries of two accounts", running=_FIFO, entries=Entries(("a", "b", "a")), preemptions=0
     ),
     Scope("redrive", letters=(_ORDER,), redrives=2, preemptions=0),
     Scope(

@@ -27,8 +27,9 @@ _S3 = (
 _SNS = '{"Type":"Notification","MessageId":"m","TopicArn":"arn","Timestamp":"t","Message":%s}'
 
 
-def _notified(make: Make) -> Make:
-    return lambda size: _SNS % json.dumps(make(size - len(_SNS)))
+def _notified(make: Make, growth: int = 1) -> Make:
+    """Return a maker of notifications; as text in JSON, the message grows by this factor."""
+    return lambda size: _SNS % json.dumps(make((size - len(_SNS)) // growth), ensure_ascii=False)
 
 
 def _object(*units: str) -> Make:
@@ -38,7 +39,7 @@ def _object(*units: str) -> Make:
 
 _FAMILIES: dict[str, tuple[str, Make]] = {
     "SNS: an order": ("sns", _notified(lambda size: order(size * 4 // 5))),
-    "SNS: escapes of escapes": ("sns", _notified(filled('"', '\\"', end='"'))),
+    "SNS: escapes of escapes": ("sns", _notified(filled('"', '\\"', end='"'), 2)),
     "SNS: text": ("plain sns", _notified(filled("", "x"))),
     "SNS: nested": ("plain sns", _notified(filled("", "["))),
     "SNS: marks": ("plain sns", _notified(filled('{"type":"order.placed","a":"', "\u0300"))),

@@ -32,6 +32,7 @@ Mutant = Callable[[], AbstractContextManager[Any]]
 
 _RECORD = "once.commit.dedup_record"
 _COMMITTER = "once.commit.committer"
+_STORE = "once.commit._record_store"
 _RELAY = "once.outbox"
 _HOUR = 60 * 60
 
@@ -45,11 +46,9 @@ MUTANTS: Mapping[str, Mutant] = {
         BatchProcessor, "handle", messages.acknowledge_all
     ),
     "any cancellation is a failure": lambda: patch(
-        f"{_COMMITTER}.classify", lambda *_: failed(RequestRefused("cancelled"))
+        f"{_STORE}.classify", lambda *_: failed(RequestRefused("cancelled"))
     ),
-    "any cancellation is a duplicate": lambda: patch(
-        f"{_COMMITTER}.classify", lambda *_: DUPLICATE
-    ),
+    "any cancellation is a duplicate": lambda: patch(f"{_STORE}.classify", lambda *_: DUPLICATE),
     "no answer is done": lambda: patch.object(
         Committer, "_unanswered", lambda _, requests: [COMMITTED] * len(requests)
     ),

@@ -127,7 +127,9 @@ def published_inline(self: Committer, requests: Sequence[CommitRequest]) -> list
     for entry in entries:
         entry["Put"]["Item"].pop(Record.OUTBOX, None)
     bare = [
-        replace(request, entries=[msgspec.Raw(msgspec.json.encode(entry)), *request.entries[1:]])
+        msgspec.structs.replace(
+            request, entries=[msgspec.Raw(msgspec.json.encode(entry)), *request.entries[1:]]
+        )
         for request, entry in zip(requests, entries, strict=True)
     ]
     results = _commit(self, bare)

@@ -1,8 +1,9 @@
 """Broken intake, acknowledgement, relay and redrive."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from once.batch._message_state import MessageState
 from once.batch.isolation import Isolation
@@ -49,7 +50,9 @@ def message_id_as_key(self: RecordReader, delivery: Delivery) -> DecodedEvent:
     """Use the message's id as the idempotency key."""
     event = _decode(self, delivery)
     delivery.pk = f"{self._settings.consumer}#{delivery.record.message_id}"
-    return replace(event, identity=Identity(delivery.pk, event.identity.fingerprint))
+    return msgspec.structs.replace(
+        event, identity=Identity(delivery.pk, event.identity.fingerprint)
+    )
 
 
 def relay_removals(record: Mapping[str, Any]) -> bool:

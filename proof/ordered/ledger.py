@@ -10,7 +10,8 @@ from proof.shop.ledger import Violation
 from proof.shop.service import Service
 from proof.shop.unknown_outcomes import reason_of
 from proof.world.expressions import plain
-from proof.world.queues import Message, Queue
+from proof.world.messages import Message
+from proof.world.queues import Queue
 
 _TABLES = {"ledger": "booked", "mirror": "mirrored"}
 
@@ -26,6 +27,7 @@ class OrderLedger:
         self._tables = service.world.tables
         self._entries = entries
         self._checked = -1
+        self.premature: set[str] = set()  # no consumer has effects
 
     def check_acknowledgement(self, consumer: str, queue: Queue, message: Message) -> None:
         """Check that an acknowledged message had its effect, or was dead-lettered.

@@ -2,7 +2,8 @@
 
 import json
 import random
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 _FAILING, _BLOCKED = 0.1, 0.5
@@ -27,6 +28,15 @@ class Entries:
         """Return the entries of a replay file."""
         failing = tuple(content["failing"])
         return cls(tuple(content["accounts"]), content["blocks_group"], failing)
+
+    def less(self) -> Iterator["Entries"]:
+        """Yield traffic with the last entry less, and with one failing entry less."""
+        if len(self.accounts) > 1:
+            last = len(self.accounts) - 1
+            failing = tuple(number for number in self.failing if number != last)
+            yield replace(self, accounts=self.accounts[:-1], failing=failing)
+        for number in self.failing:
+            yield replace(self, failing=tuple(n for n in self.failing if n != number))
 
 
 def body_of(number: int, account: str) -> str:

@@ -9,8 +9,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from once.testing.events import sqs_record
 from proof.shop.ledger import Oracles, Violation
 from proof.shop.service import Context, Function, Handle, Place, Service
+from proof.world.messages import Message
 from proof.world.plan import PlatformFault
-from proof.world.queues import Message, Queue, received
+from proof.world.queues import Queue, received
 from proof.world.tasks import Killed, Process
 
 

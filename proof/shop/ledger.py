@@ -13,7 +13,8 @@ from proof.shop.service import DEDUP, Service
 from proof.shop.traffic import NONSENSE, STOCK, Order, Traffic
 from proof.shop.unknown_outcomes import UnknownOutcomes, reason_of
 from proof.world.expressions import plain
-from proof.world.queues import Message, Queue
+from proof.world.messages import Message
+from proof.world.queues import Queue
 from proof.world.tasks import START
 
 _STATUS = {"payment.captured": "paid", "payment.declined": "declined", "stock.refused": "refused"}

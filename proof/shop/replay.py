@@ -10,14 +10,21 @@ from proof.shop.ledger import Violation
 from proof.shop.traffic import Traffic
 from proof.world.plan import Action, InjectionPoint
 
+NO_TRAFFIC = Traffic(())
+
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The input of a run: the seed of its schedule, its traffic and its faults."""
+    """The input of a run: the seed of its schedule, its traffic and its faults.
+
+    `item_group_size` is 0 for the shop, and otherwise the group size of the consumer with item
+    dedup, which has messages of its own; see `proof.replays`.
+    """
 
     seed: int
     traffic: Traffic
     actions: tuple[Action, ...] = ()
+    item_group_size: int = 0
 
     @classmethod
     def read(cls, file: Path) -> "Replay":
@@ -30,7 +37,8 @@ class Replay:
         try:
             content: dict[str, Any] = json.loads(file.read_text())
             actions = tuple(Action(**action) for action in content["actions"])
-            return cls(content["seed"], Traffic.read(content["traffic"]), actions)
+            traffic = Traffic.read(content["traffic"])
+            return cls(content["seed"], traffic, actions, content.get("item_group_size", 0))
         except (KeyError, TypeError) as error:
             raise ValueError(
                 f"{file} holds no run ({error!r}): give a file that `make sim` or "

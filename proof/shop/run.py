@@ -12,7 +12,14 @@ from proof.shop.operator import Operator, on_time
 from proof.shop.replay import Replay, RunResult
 from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, INGRESS, Place, Service
 from proof.shop.traffic import NONSENSE, STOCK, Traffic
-from proof.world.plan import Action, Draw, InjectionPoint, Plan, PlatformFault, script
+from proof.world.plan import (
+    Draw,
+    InjectionPoint,
+    Plan,
+    PlatformFault,
+    recorded,
+    script,
+)
 from proof.world.queues import Queue
 from proof.world.tasks import START
 
@@ -36,13 +43,7 @@ def run(draw: Draw, traffic: Traffic, seed: int) -> RunResult:
         seed: of the schedule.
     """
     reached: list[InjectionPoint] = []
-
-    def recorded(point: InjectionPoint) -> Action | None:
-        if not any(isinstance(kind, PlatformFault) for kind in point.possible):
-            reached.append(point)
-        return draw(point)
-
-    plan = Plan(recorded)
+    plan = Plan(recorded(draw, reached))
     one = _run_of(plan, traffic, seed)
     violation = one.violation()
     replay = Replay(seed, traffic, tuple(plan.actions))

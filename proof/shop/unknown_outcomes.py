@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from once.schema import DeadLetter, Reason, Record, Standing
 from proof.shop.service import DEDUP, Place, Service
 from proof.world.expressions import Item
-from proof.world.queues import Message
+from proof.world.messages import Message
 
 
 class UnknownOutcomes:

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from proof import report
 from proof.explore.command import show as show_scopes
+from proof.replays import repeat
 from proof.shop.replay import Replay, RunResult
-from proof.shop.run import run_replay
 from proof.sim.search import Evidence, count_parts, search
 from proof.sim.shrink import shrunk
 from proof.world.faults import Fault
@@ -60,7 +60,7 @@ def replay(file: Path) -> int:
     Raises:
         OSError, ValueError: the file cannot be read, or is no replay file.
     """
-    result = run_replay(Replay.read(file))
+    result = repeat(Replay.read(file))
     _print(result)
     return int(result.violation is not None)
 
@@ -107,7 +107,7 @@ def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
 def _print_shrunk(result: RunResult) -> None:
     """Shrink a run that violates an oracle, save it for replay, and print it."""
     assert result.violation is not None  # noqa: S101
-    smallest = run_replay(shrunk(result.replay, result.violation.oracle))
+    smallest = repeat(shrunk(result.replay, result.violation.oracle))
     file = report.write(f"sim-{result.replay.seed}", smallest.replay.as_json())
     _print(smallest)
     console.print(f"again: make sim REPLAY={file}", highlight=False, soft_wrap=True)

@@ -2,13 +2,15 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from proof.explore import broken
 from proof.explore.campaign import Campaign, explore_part, parts
+from proof.item_dedup.search import item_mutant_caught, run_item_seed
 from proof.mutants import IN_ORDER, MUTANTS
+from proof.mutants.items import ITEM_MUTANTS
 from proof.ordered import traffic as entries
 from proof.shop.replay import RunResult
 from proof.shop.run import run
@@ -78,6 +80,10 @@ def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Ev
         chunks = [pool.submit(run_seeds, chunk) for chunk in _chunks(seeds)]
         names = (*MUTANTS, *IN_ORDER)
         by_seeds = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in names}
+        by_seeds |= {
+            f"{name}, on items": pool.submit(item_mutant_caught, name, MUTANT_SEEDS)
+            for name in ITEM_MUTANTS
+        }
         every: list[Future[Any]] = [*scopes, *in_scopes.values(), *chunks, *by_seeds.values()]
         for part in every:
             part.add_done_callback(lambda _: advance(1))
@@ -92,7 +98,8 @@ def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Ev
 
 def count_parts(seeds: range) -> int:
     """Return the number of parts of the work: scopes, chunks of seeds, and broken protocols."""
-    return len(parts()) + len(broken.CAUGHT_IN) + len(_chunks(seeds)) + len(MUTANTS) + len(IN_ORDER)
+    mutants = len(broken.CAUGHT_IN) + len(MUTANTS) + len(IN_ORDER) + len(ITEM_MUTANTS)
+    return len(parts()) + mutants + len(_chunks(seeds))
 
 
 def _chunks(seeds: range) -> list[range]:
@@ -111,11 +118,19 @@ def run_in_order(seed: int) -> RunResult:
     return run(chance(seed, rate, _PLATFORM_RATE), Traffic((), entries=entries.drawn(seed)), seed)
 
 
-def run_seeds(seeds: range) -> SeedFigures:
-    """Run seeds one after the other, every fourth one also with the FIFO consumers."""
+def run_each(seed: int) -> Iterator[RunResult]:
+    """Run the shop and the consumer with item dedup, by every fourth seed the FIFO ones as well."""
+    yield run_seed(seed)
+    yield run_item_seed(seed)
+    if seed % _IN_ORDER == 0:
+        yield run_in_order(seed)
+
+
+def run_seeds(seeds: range, runs: Callable[[int], Iterable[RunResult]] = run_each) -> SeedFigures:
+    """Run seeds one after the other; `runs` gives the results of a seed."""
     figures = SeedFigures()
     for seed in seeds:
-        for result in (run_seed(seed), *([run_in_order(seed)] if seed % _IN_ORDER == 0 else [])):
+        for result in runs(seed):
             violations = [result] if result.violation else []
             figures.add(SeedFigures(0, len(result.log), result.fired, violations))
         figures.seeds += 1

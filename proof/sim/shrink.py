@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from proof.replays import repeat
 from proof.shop.replay import Replay
-from proof.shop.run import run_replay
 from proof.shop.traffic import Traffic
 
 
 def shrunk(replay: Replay, oracle: str) -> Replay:
-    """Remove actions, orders and copies while the run still violates the oracle."""
+    """Remove actions, orders, copies and entries while the run still violates the oracle."""
     smaller: Replay | None = replay
     while smaller is not None:
         replay = smaller
@@ -18,7 +18,7 @@ def shrunk(replay: Replay, oracle: str) -> Replay:
 
 
 def _violates(replay: Replay, oracle: str) -> bool:
-    violation = run_replay(replay).violation
+    violation = repeat(replay).violation
     return violation is not None and violation.oracle == oracle
 
 
@@ -35,6 +35,8 @@ def _smaller(replay: Replay) -> Iterator[Replay]:
 
 
 def _less(traffic: Traffic) -> Iterator[Traffic]:
+    if traffic.entries is not None:
+        yield from (replace(traffic, entries=less) for less in traffic.entries.less())
     if traffic.nonsense:
         yield replace(traffic, nonsense=0)
     for number, order in enumerate(traffic.orders):

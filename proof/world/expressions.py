@@ -28,7 +28,7 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 _NAME = r"#?[A-Za-z_]\w*"
-_OPERAND = r"[#:]?[A-Za-z_]\w*"
+_OPERAND = r"[#:]?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?"
 _TEST = re.compile(
     rf"attribute_(?P<absent>not_)?exists\s*\(\s*(?P<name>{_NAME})\s*\)"
     rf"|(?P<left>{_OPERAND})\s*(?P<compare><>|<=|>=|=|<|>)\s*(?P<right>{_OPERAND})"
@@ -68,8 +68,15 @@ class Scope:
         return self.names[token] if token.startswith("#") else token
 
     def find(self, token: str) -> Value | None:
-        """Return the value of a token; None for an attribute that the item does not have."""
-        return self.values[token] if token.startswith(":") else self.item.get(self.name(token))
+        """Return the value of a token; None for an attribute that the item does not have.
+
+        A dot leads into a map: `#record.expires_at`.
+        """
+        if token.startswith(":"):
+            return self.values[token]
+        name, _, member = token.partition(".")
+        found = self.item.get(self.name(name))
+        return found if found is None or not member else found.get("M", {}).get(member)
 
 
 def holds(expression: str | None, scope: Scope) -> bool:

@@ -41,6 +41,8 @@ SAVED = {
 EVERYWHERE = frozenset(set(Fault) - {Fault.CONFLICT, Fault.HALF, *SAVED})
 _KINDS = {
     "dynamodb.TransactWriteItems": EVERYWHERE | {Fault.CONFLICT},
+    "dynamodb.PutItem": EVERYWHERE | {Fault.CONFLICT},
+    "dynamodb.UpdateItem": EVERYWHERE | {Fault.CONFLICT},
     "sns.PublishBatch": EVERYWHERE | {Fault.HALF},
     f"{PROVIDER}.POST /v1/payment_intents": EVERYWHERE | {Fault.CONFLICT, *SAVED},
 }
@@ -86,6 +88,8 @@ def refusal(call: Call, fault: Fault, position: int) -> Response:
         raise ServiceError("ResourceNotFoundException")  # the table is missing for a while
     if fault is not Fault.CONFLICT:
         raise ServiceError(*_ERRORS[fault][call.service])
+    if "TransactItems" not in call.request:
+        raise ServiceError("TransactionConflictException")
     reasons = [{"Code": "None"} for _ in call.request["TransactItems"]]
     conflict = {"Code": "TransactionConflict", "Message": "conflict"}
     reasons[position % len(reasons)] = conflict

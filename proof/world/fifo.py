@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proof.world.errors import ServiceError
-from proof.world.queues import Message, Queue
+from proof.world.messages import Message
+from proof.world.queues import Queue
 
 WINDOW_SECONDS = 5 * 60
 """The time within which a message with a known deduplication id is dropped."""
@@ -65,6 +66,13 @@ class FifoQueue(Queue):
         waiting = self.waiting
         locked = {message.group for message in waiting if message.visible_at > now}
         return [message for message in waiting if message.group not in locked]
+
+    def first_of_groups(self, messages: list[Message]) -> list[Message]:
+        """Return the first of these messages of each group."""
+        first: dict[str | None, Message] = {}
+        for message in messages:
+            first.setdefault(message.group, message)
+        return [*first.values()]
 
     def early(self, message: Message, at: float) -> None:
         """Let the visibility timeouts of a message's group end at a time."""

@@ -160,3 +160,14 @@ def script(actions: Iterable[Action]) -> Draw:
     """Return a draw of these actions; one whose place does not occur has no effect."""
     wanted = {(action.place, action.number): action for action in actions}
     return lambda point: wanted.get((point.place, point.number))
+
+
+def recorded(draw: Draw, reached: list[InjectionPoint]) -> Draw:
+    """Return a draw that also appends each call at which a fault could be injected."""
+
+    def drawn(point: InjectionPoint) -> Action | None:
+        if not any(isinstance(kind, PlatformFault) for kind in point.possible):
+            reached.append(point)
+        return draw(point)
+
+    return drawn

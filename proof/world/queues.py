@@ -7,42 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proof.world.errors import ServiceError
+from proof.world.messages import Message
 
 NO_GROUPING: Mapping[str, str] = {}
 
 _MAX_ENTRIES = 10
 _WASTED_RECEIVES = 2
 """Receives after the first, while a function is throttled."""
-
-
-@dataclass(slots=True)
-class Message:
-    """A message of a queue; times are in seconds since the epoch.
-
-    Attributes:
-        handles: its receipt handles, the newest last.
-        deleted: whether it was deleted. A standard queue may deliver it again all the same.
-        group: its message group, if it has one.
-    """
-
-    id: str
-    body: str
-    attributes: Mapping[str, Any]
-    sent_at: float
-    visible_at: float
-    first_received_at: float = 0.0
-    handles: list[str] = field(default_factory=list)
-    deleted: bool = False
-    group: str | None = None
-
-    @property
-    def receives(self) -> int:
-        """The number of receives."""
-        return len(self.handles)
-
-    def add_handle(self) -> None:
-        """Count one more receive."""
-        self.handles.append(f"{self.id}.{self.receives + 1}")
 
 
 @dataclass(slots=True)
@@ -107,6 +78,14 @@ class Queue:
             for _ in range(_WASTED_RECEIVES):
                 message.add_handle()
             message.visible_at = now + (1 + _WASTED_RECEIVES) * self.visibility
+
+    def deliverable(self, now: float) -> list[Message]:
+        """Return the messages that a receive may return, in their order."""
+        return [message for message in self.waiting if message.visible_at <= now]
+
+    def first_of_groups(self, messages: list[Message]) -> list[Message]:
+        """Return the messages that a receive may begin with; on a standard queue any."""
+        return messages
 
     def known(self, grouping: Mapping[str, str], now: float) -> Message | None:
         """Return the message that this one repeats; a standard queue knows of none."""

@@ -25,7 +25,8 @@ class Tables:
     Attributes:
         items: the items of each table, by the value of their key.
         stream: the changes of the streamed table, oldest first, in the form of Lambda's events.
-        transactions: number of committed transactions.
+        transactions: number of committed transactions, and of writes outside of them.
+        plain_writes: whether the roles allow writes outside of transactions.
         tokens: the time and content of the first transaction with each ClientRequestToken.
     """
 
@@ -37,6 +38,7 @@ class Tables:
         self.items: dict[str, dict[str, Item]] = {name: {} for name in keys}
         self.stream: list[dict[str, Any]] = []
         self.transactions = 0
+        self.plain_writes = False
 
     def answer(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
         """Execute an operation, and return its answer.
@@ -45,6 +47,8 @@ class Tables:
             ServiceError: the error response.
         """
         match operation:
+            case "PutItem" | "UpdateItem" if self.plain_writes:
+                return self._write({operation.removesuffix("Item"): request})
             case "TransactWriteItems":
                 return self._transact(request)
             case "GetItem":
@@ -78,6 +82,16 @@ class Tables:
         for entry in entries:
             self._apply(entry)
         self.tokens[token] = (self._clock(), json.dumps(entries))
+        self.transactions += 1
+        return {}
+
+    def _write(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Execute a write outside of a transaction."""
+        reason = self._reason(entry)
+        if reason != _NO_REASON:
+            item = {name: reason[name] for name in ("Item",) if name in reason}
+            raise ServiceError("ConditionalCheckFailedException", **item)
+        self._apply(entry)
         self.transactions += 1
         return {}
 

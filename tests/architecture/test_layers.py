@@ -7,8 +7,17 @@ import pytest
 from tests.architecture.imports import ROOT, imported, sources, targets, within
 
 ONCE = (
-    *("schema", "source", "workflow_names", "error_text", "errors", "disposition", "settings"),
-    *("deadline", "sdk", "metrics_log"),
+    *(
+        "schema",
+        "metric_names",
+        "source",
+        "workflow_names",
+        "error_text",
+        "errors",
+        "disposition",
+        "settings",
+    ),
+    *("deadline", "sdk", "metrics_log", "claim_check"),
     *("events", "handlers", "intake", "commit", "effects", "failures", "outbox"),
     *("runtime", "batch", "composition", "consumer", "workflows", "testing"),
 )

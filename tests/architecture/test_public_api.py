@@ -26,7 +26,7 @@ NAMES = {
         *("UnroutedEvents", "acknowledge_finding", "add_table_alarms", "consumer_set_faults"),
         *("deployment_faults", "event_sources", "event_types_output", "make_alarm_topic", "notify"),
         *("output_key", "tables_row", "unmanaged_mapping_faults"),
-        *("DeployedNames", "missing_name_faults", "published_types"),
+        *("ClaimBucket", "Dedup", "DeployedNames", "missing_name_faults", "published_types"),
         *("Pollers", "WarmThroughput", "DurableFunctionProps", "StateMachineProps"),
     },
     "once.testing": {
@@ -37,15 +37,16 @@ NAMES = {
 
 SIGNATURES = {
     "IdempotentConsumer": "scope, props, *, dedup_table, tables=None, secrets=None, queue=None, "
-    "topics=None, unrouted=None, relay=None, sources=None, bucket=None, config=None",
+    "topics=None, unrouted=None, relay=None, sources=None, bucket=None, claims=None, config=None",
     "OutboxRelay": "scope, *, topics, publishes, dedup_table, failures=None, config=None",
     "UnroutedEvents": "scope, *, topics, consumers, config=None",
     "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, "
-    "operator_log, config=None",
+    "operator_log, claims=None, config=None",
     "DedupTable": "scope, construct_id, warm_throughput=None",
     "OperatorLog": "scope, construct_id",
     "RetainedTable": "scope, construct_id, props, **extra",
     "RelayFailures": "scope, construct_id",
+    "ClaimBucket": "scope, construct_id, config=None",
     "Topics": "ingress, events, ordered_ingress=None, ordered_events=None, groups=<factory>",
     "SynthError": "heading, faults",
 }
@@ -54,12 +55,12 @@ FIELDS = {
     TableProps: "name key warm_throughput",
     ConsumerProps: "name events tables external publishes timeout_seconds visibility_seconds "
     "batch_size batch_window_seconds max_concurrency pollers reserved_concurrency "
-    "mapping_metrics max_receive_count effect_timeout_seconds starts secrets "
+    "claim_check_mb mapping_metrics max_receive_count effect_timeout_seconds starts secrets "
     "parameters sends_email group_size commit_threads memory_mb rollout "
-    "renamed_from fifo ordered_by blocks_group fair_by retiring folder source",
+    "renamed_from fifo ordered_by blocks_group fair_by dedup retiring folder source",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
-    "dedup_warm_throughput runtime_lock parameters faults",
+    "dedup_warm_throughput ingress_publishers runtime_lock parameters faults",
 }
 
 

@@ -27,6 +27,8 @@ COSTS = {  # requests and write units of a message without faults
     "Once": (1, 4),
     "Once, grouped": (0.1, 4),
     "Once, 4 threads": (0.1, 4),
+    "Once, item": (1, 1),
+    "Once, item, grouped": (0.1, 2),
 }
 
 

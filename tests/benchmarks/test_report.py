@@ -8,7 +8,16 @@ import pytest
 from rich.console import Console
 
 from benchmarks import chart, page, report
-from benchmarks.contenders import CONTENDERS, GROUPED, GROUPED_THREADS, POWERTOOLS, RAW, UNGROUPED
+from benchmarks.contenders import (
+    CONTENDERS,
+    GROUPED,
+    GROUPED_THREADS,
+    ITEM,
+    ITEM_GROUPED,
+    POWERTOOLS,
+    RAW,
+    UNGROUPED,
+)
 from benchmarks.goals import Goal, goals_of
 from benchmarks.matrix import Setting
 from benchmarks.measure import Sample
@@ -50,9 +59,10 @@ def taken(wall: float, units: float = 4, requests: float = 1) -> Sample:
 def rows(grouped_wall: float = 40, grouped_units: float = 4) -> list[Row]:
     """Return the rows of a run that reaches every goal, apart from the given figures."""
     samples = {c.name: [taken(1000)] for c in CONTENDERS}
+    grouped = [taken(grouped_wall, grouped_units, requests=0.1)]
+    samples |= {GROUPED: grouped, GROUPED_THREADS: grouped, ITEM: [taken(1000, units=1)]}
     samples[POWERTOOLS] = [taken(3000, units=3, requests=3)]
-    for name in (GROUPED, GROUPED_THREADS):
-        samples[name] = [taken(grouped_wall, grouped_units, requests=0.1)]
+    samples[ITEM_GROUPED] = [taken(40, units=2, requests=0.1)]
     found = [row for setting in SETTINGS for row in rows_of(setting, samples)]
     end_to_end = {"delay_ms": EMBEDDED, **dict.fromkeys(NOT_IN_EMBEDDED), **IN_EMBEDDED}
     return [*found, {**found[3], **end_to_end}, {**found[0], **end_to_end, **GROUPED_EMBEDDED}]
@@ -126,6 +136,12 @@ def test_a_missed_goal_is_shown_as_missed() -> None:
             {"any Once, 5 % conflicts, requests / raw"},
             "grouped, wall / raw",
             id="the worst form of the library counts",
+        ),
+        pytest.param(
+            with_figures("write_units", 3.0, contender=ITEM_GROUPED, records=100),
+            {"Once, item, grouped, most write units"},
+            "Once, item, most write units",
+            id="item dedup saves write units in every setting",
         ),
         pytest.param(
             with_figures("vs_raw", 0.5, contender=GROUPED),
@@ -203,7 +219,7 @@ def test_the_page_gets_the_figures_of_the_run_and_keeps_its_text() -> None:
         "| raw transaction | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 |",
         "| Once, 4 threads | 0.91 | 1,000 | 100 | 2,000 | 1,000 |",
         "boto3 and a client 1.00, orders 1.30, payments 1.40.",
-        "Of 20 goals (`benchmarks/goals.py`) 20 hold.",
+        "Of 23 goals (`benchmarks/goals.py`) 23 hold.",
     ):
         assert line in new
     again = page.rewritten(new, rows(), IMPORTS, goals_of(rows(), IMPORTS))

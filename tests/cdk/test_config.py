@@ -26,7 +26,8 @@ def test_cdk_json_shows_the_defaults() -> None:
     shown = json.loads((ROOT / "cdk.json").read_text())["context"]
     parameters = {name for line in CONSUMERS for name in line.parameters}
     defaults = asdict(DeploymentConfig())
-    hidden = {"python_runtime", "runtime_lock", "parameters", "faults", "dedup_warm_throughput"}
+    hidden = {"python_runtime", "runtime_lock", "parameters", "faults"}
+    hidden |= {"dedup_warm_throughput", "ingress_publishers"}
     ours = {n: v for n, v in shown.items() if n not in parameters and not n.startswith("@aws-cdk")}
     assert ours == {name: value for name, value in defaults.items() if name not in hidden}
 
@@ -51,6 +52,8 @@ def test_the_command_line_gives_text_and_cdk_json_gives_values() -> None:
         ("email_sender", "a@b", "give an e-mail address"),
         ("email_sender", "a b@example.com", "give an e-mail address"),
         ("email_sender", "Shop <a@example.com>", "give an e-mail address"),
+        ("ingress_publishers", "sqs", "give ids of accounts, s3 and events"),
+        ("ingress_publishers", "1234", "give ids of accounts, s3 and events"),
         ("python_runtime", "3.10", "use one of 3.11, 3.12"),
     ],
 )

@@ -38,8 +38,8 @@ REFUSED = {
         *(replace(GOOD, renamed_from="payouts"), PAYOUTS)
     ],
     "consumer 'refunds' and consumer 'returns' have the identity 'refunds', so that each skips the "
-    "events of the other, and take different types; give both the same external= and events= if "
-    "this is a rename, or one of them another name": [
+    "events of the other, and take different types; give both the same external=, events= and "
+    "source= if this is a rename, or one of them another name": [
         *(GOOD, replace(RETURNS, renamed_from="refunds"))
     ],
     "the type 'parcel.returned' is grouped by 'shop' by 'returns' and 'tenant' by 'depot', and a "

@@ -229,14 +229,6 @@ def test_an_imported_fifo_queue_is_read_with_fifo_dead_letters(stack: cdk.Stack)
     assert settings(stack).queue_url.endswith("/111122223333/bookings.fifo")
 
 
-def test_a_relay_needs_a_fifo_topic_for_ordered_types(stack: cdk.Stack) -> None:
-    plan = replace(TICKETS, fifo=True, ordered_by="show")
-    topics, dedup = Topics.make(stack, consumers=[plan]), DedupTable(stack, "records")
-    publishes = {"booking": plan.external}
-    with pytest.raises(SynthError, match="so there is no FIFO topic for them; move them to events"):
-        OutboxRelay(stack, topics=topics, publishes=publishes, dedup_table=dedup)
-
-
 def test_parts_that_its_properties_name_must_be_given(stack: cdk.Stack) -> None:
     with pytest.raises(SynthError) as caught:
         make(stack, replace(TICKETS, secrets=("stripe_key",)), tables={})

@@ -10,7 +10,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
-from once.cdk import DeploymentConfig, OperatorLog, OperatorPolicies, Topics
+from once.cdk import ClaimBucket, DeploymentConfig, OperatorLog, OperatorPolicies, Topics
 from tests.stacks.cloud import flat, listed
 
 CHARACTERS = 6144
@@ -71,6 +71,7 @@ def test_policies_for_many_consumers_are_split() -> None:
         relay=relay,
         unrouted=unrouted,
         operator_log=OperatorLog(stack, "operator-log"),
+        claims=ClaimBucket(stack, "claims"),
         config=DeploymentConfig(),
     )
     policies = Template.from_stack(stack).find_resources("AWS::IAM::ManagedPolicy").values()
@@ -79,3 +80,6 @@ def test_policies_for_many_consumers_are_split() -> None:
     assert max(map(size, documents)) < CHARACTERS
     granted = str(documents)
     assert all(granted.count(f"{number:c>40}-dead-letters") == 2 for number in range(17))
+    [stored] = [s for d in documents for s in d["Statement"] if s["Sid"] == "StoreClaims"]
+    assert flat(stored["Resource"]).endswith("/producers/*")
+    assert granted.count("'s3:GetObject'") == 1

@@ -1,11 +1,11 @@
-"""The shop's app with more consumers: faults, order, workflows and events of other services."""
+"""The shop's app with more consumers: faults, order, workflows, other services, large data."""
 
 import sys
 from pathlib import Path
 
 import aws_cdk as cdk
 
-from once.cdk import ConsumerProps, Source, StateMachineProps, SynthError, TableProps
+from once.cdk import ConsumerProps, Dedup, Source, StateMachineProps, SynthError, TableProps
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
 
@@ -23,6 +23,23 @@ PROBE = ConsumerProps(
 )
 ROGUE = ConsumerProps(
     "rogue", external=("rogue.asked",), tables=(COUNTERS,), folder=FUNCTIONS / "rogue"
+)
+SCANS = TableProps("scans", "scan")
+SCANNER = ConsumerProps(
+    "scanner",
+    external=("scan.asked",),
+    tables=(SCANS,),
+    publishes=("scan.done",),
+    claim_check_mb=5,
+    folder=FUNCTIONS / "scanner",
+)
+ARCHIVE = ConsumerProps(
+    "archive",
+    events=("scan.done",),
+    external=("scan.sent",),
+    tables=(SCANS,),
+    claim_check_mb=5,
+    folder=FUNCTIONS / "archive",
 )
 LEDGER = ConsumerProps(
     "ledger",
@@ -70,10 +87,28 @@ DOCUMENTS = ConsumerProps(
     "documents", events=("document.due",), tables=(COUNTERS,), folder=FUNCTIONS / "documents"
 )
 
+ACCOUNTS = TableProps("accounts", "account")
+BALANCES = ConsumerProps(
+    "balances",
+    external=("account.credited",),
+    tables=(ACCOUNTS,),
+    dedup=Dedup.ITEM,
+    folder=FUNCTIONS / "balances",
+)
+HOLDERS = ConsumerProps(
+    "holders",
+    external=("account.renamed",),
+    tables=(ACCOUNTS,),
+    group_size=1,
+    dedup=Dedup.ITEM,
+    folder=FUNCTIONS / "holders",
+)
+
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        more = (PROBE, ROGUE, LEDGER, LAUNCH, INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS)
+        sources = (INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS, SCANNER, ARCHIVE)
+        more = (PROBE, ROGUE, LEDGER, LAUNCH, BALANCES, HOLDERS, *sources)
         assemble(app, (*CONSUMERS, *more))
         synthesize(app)
     except SynthError as error:

@@ -8,7 +8,10 @@ import pytest
 from once.schema import SCHEMA_VERSION
 from tests.golden.versions import FOLDER, VERSIONS, Item, cases, golden, reader
 
-FILES = ("changes", "consumers", "events", "items", "keys", "letters", "purged", "records")
+FILES = (
+    *("changes", "consumers", "events", "item_records", "items", "keys", "letters"),
+    *("purged", "records"),
+)
 
 
 def test_every_version_has_a_folder() -> None:

@@ -160,7 +160,7 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "intent ignored": ("classify_record", ignoring_intents),
     },
     ("commit", "once.commit"): {
-        "one duplicate counts for its group": ("committer.classify", lambda *_: DUPLICATE),
+        "one duplicate counts for its group": ("_record_store.classify", lambda *_: DUPLICATE),
         "reasons shared by a group": ("committer._classify_each", all_reasons_to_each),
         "no answer means committed": ("committer.Committer._unanswered", all_committed),
         "expired record counts": ("dedup_record.StoredRecord.expired", lambda *_: False),

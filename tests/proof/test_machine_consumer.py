@@ -19,7 +19,8 @@ from once.handlers.transaction import Transaction
 from once.schema import CLOCK_MARGIN_SECONDS, DeadLetter, Reason
 from once.testing.events import cloud_event
 from proof.shop.unknown_outcomes import reason_of
-from proof.world.queues import Message, Queue
+from proof.world.messages import Message
+from proof.world.queues import Queue
 from tests.proof.machine_functions import Function
 from tests.proof.machines import FAULTS, PICKS, Faults, Machine, Stage, quick
 

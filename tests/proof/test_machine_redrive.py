@@ -24,7 +24,8 @@ from proof.shop.operator import redrive
 from proof.shop.service import DEDUP
 from proof.shop.unknown_outcomes import reason_of
 from proof.world.calls import Call
-from proof.world.queues import Message, Queue
+from proof.world.messages import Message
+from proof.world.queues import Queue
 from proof.world.tasks import Process
 from tests.proof.machine_functions import Function, Provider
 from tests.proof.machines import FAULTS, PICKS, Faults, Machine, Stage, quick

@@ -1,14 +1,15 @@
 """The alarms with their thresholds."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from once.cdk.props import ConsumerProps
-from once.schema import RELAY, UNROUTED, Metric
+from once.metric_names import Metric
+from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
+from tests.stacks.alarm_metrics import metrics_of, watched
 from tests.stacks.cloud import STATE, Cloud, Json, flat, name_of
 
 HOUR = 60 * 60
@@ -27,18 +28,6 @@ Alarm = tuple[str, str, int, int, str]
 @pytest.fixture(scope="module")
 def alarms(cloud: Cloud) -> list[Json]:
     return list(cloud.every("AWS::CloudWatch::Alarm").values())
-
-
-def metrics_of(alarm: Json) -> Iterator[Json]:
-    """Yield what an alarm measures, as namespace, name and dimensions."""
-    if "MetricName" in alarm:
-        yield alarm
-    yield from (q["MetricStat"]["Metric"] for q in alarm.get("Metrics", []) if "MetricStat" in q)
-
-
-def watched(metric: Json) -> str:
-    (dimension,) = metric["Dimensions"]
-    return flat(dimension["Value"])
 
 
 def simple_alarms(cloud: Cloud, owner: str | None) -> dict[str, Alarm]:
@@ -170,69 +159,6 @@ def test_alarms_of_the_dedup_table(cloud: Cloud) -> None:
         "DedupWritesAlarm": ("WriteThrottleEvents", *common),
         "DedupConflictsAlarm": ("TransactionConflict", *common),
     }
-
-
-def percent(alarm: Json, period: int = HOUR // 4, **figures: int) -> float | None:
-    """Evaluate an alarm's expression as CloudWatch does; None if a figure is missing."""
-    (expression,) = (q["Expression"] for q in alarm["Metrics"] if "Expression" in q)
-    queries = [query for query in alarm["Metrics"] if "MetricStat" in query]
-    for query in queries:
-        assert (query["MetricStat"]["Stat"], query["MetricStat"]["Period"]) == ("Sum", period)
-    functions = {
-        "IF": lambda condition, then, otherwise: then if condition else otherwise,
-        "FILL": lambda value, filling: filling if value is None else value,
-    }
-    values = {q["Id"]: figures.get(q["MetricStat"]["Metric"]["MetricName"]) for q in queries}
-    try:
-        return float(eval(expression, functions, values))
-    except (TypeError, ZeroDivisionError):  # a missing figure that the expression does not fill
-        return None
-
-
-DONE = {"Committed", "Refused"}
-DUPLICATES = {"DuplicatesResent", "DuplicatesRedelivered", "DuplicatesRedriven"}
-
-
-@pytest.mark.parametrize(
-    ("name", "metric", "total"),
-    [
-        ("ConflictsAlarm", "Conflicts", DONE | {"Conflicts"}),
-        ("ResentAlarm", "DuplicatesResent", DONE | DUPLICATES),
-        ("RedeliveredAlarm", "DuplicatesRedelivered", DONE | DUPLICATES),
-    ],
-)
-def test_a_fifth_of_conflicts_or_of_duplicates_alarms(
-    cloud: Cloud, consumer: ConsumerProps, name: str, metric: str, total: set[str]
-) -> None:
-    alarm, others = cloud.of(consumer, name), total - {metric}
-    assert alarm["Threshold"] == 20
-    assert {watched(one) for one in metrics_of(alarm)} == {f"once-{consumer.name}"}
-    assert {one["MetricName"] for one in metrics_of(alarm)} == total
-    assert percent(alarm, **{metric: 100}) == 100
-    for other in others:
-        assert percent(alarm, **{metric: 100, other: 400}) == 20
-    assert percent(alarm, **dict.fromkeys(total, 100)) == 100 / len(total)
-    assert percent(alarm, **{metric: 99}) == 0  # fewer than 100 can be chance
-    assert percent(alarm, **dict.fromkeys(others, 400)) is None  # missing data
-
-
-@pytest.mark.parametrize(
-    ("figures", "value"),
-    [
-        ({"PolledEventCount": 3}, 3),
-        ({"PolledEventCount": 3, "InvokedEventCount": 0}, 3),
-        ({"PolledEventCount": 3, "InvokedEventCount": 1}, 0),
-        ({"InvokedEventCount": 1}, 0),
-        ({}, None),
-    ],
-)
-def test_messages_that_are_received_and_never_handed_over_alarm(
-    cloud: Cloud, consumer: ConsumerProps, figures: dict[str, int], value: float | None
-) -> None:
-    alarm = cloud.of(consumer, "HandOverAlarm")
-    assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (1, 2)
-    assert {watched(one) for one in metrics_of(alarm)} == {cloud.text(consumer, "Mapping")}
-    assert percent(alarm, 300, **figures) == value
 
 
 def test_an_alarm_needs_one_figure_and_names_its_runbook_entry(alarms: list[Json]) -> None:

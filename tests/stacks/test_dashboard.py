@@ -5,7 +5,8 @@ import json
 import pytest
 
 from once.cdk.props import ConsumerProps
-from once.schema import RELAY, UNROUTED, Metric
+from once.metric_names import Metric
+from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import STATE, Cloud, Json, flat
 

@@ -11,7 +11,7 @@ from aws_cdk import aws_sqs as sqs
 from cdk_nag import AwsSolutionsChecks
 from cfnlint.api import lint
 
-from once.cdk import Rollout
+from once.cdk import Pollers, Rollout
 from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
 from tests.stacks.booking_office import lines_in
@@ -32,13 +32,33 @@ def test_cfn_lint_finds_a_wrong_property(cloud: Cloud) -> None:
     assert any("E3030" in finding for finding in lint_findings(wrong))
 
 
-GRADUAL = [replace(line, rollout=Rollout.LINEAR_10_PERCENT_EVERY_1_MINUTE) for line in CONSUMERS]
+OPTIONS = [
+    replace(
+        line,
+        rollout=Rollout.LINEAR_10_PERCENT_EVERY_1_MINUTE,
+        claim_check_mb=5,
+        pollers=Pollers(minimum=2, maximum=4),
+        max_concurrency=None,
+        reserved_concurrency=42,
+    )
+    for line in CONSUMERS
+]
+"""The lines with the options that the example does not use."""
+
+
+def test_cfn_lint_finds_nothing_in_the_options(tmp_path: Path) -> None:
+    app = new_app(tmp_path / "out", dedup_warm_throughput="24000,8000")
+    assert assemble(app, OPTIONS)
+    app.synth()
+    for stack in ("once-state", "once-service"):
+        template = json.loads((tmp_path / "out" / f"{stack}.template.json").read_text())
+        assert lint_findings(template) == []
 
 
 def nag_findings(directory: Path, add: Callable[[cdk.App], object] = lambda _: None) -> set[str]:
     """Return rule and construct of every finding in the app, and in the constructs added to it."""
     app = new_app(directory)
-    assemble(app, [*GRADUAL, *lines_in(directory / "functions")])
+    assemble(app, [*OPTIONS, *lines_in(directory / "functions")])
     add(app)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     try:
@@ -65,7 +85,7 @@ def test_cdk_nag_finds_a_bad_queue_and_nothing_else(tmp_path: Path) -> None:
 
 def test_every_acknowledgement_has_a_reason(tmp_path: Path) -> None:
     app = new_app(tmp_path)
-    assert assemble(app, GRADUAL)
+    assert assemble(app, OPTIONS)
     reasons = [
         reason
         for construct in app.node.find_all()

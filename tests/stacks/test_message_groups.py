@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 
+from once.cdk import ConsumerProps, DedupTable, OutboxRelay, SynthError, Topics
 from once.cdk.monitoring._group_alarms import WAIT_ALARM_SECONDS
 from once.ops.aws.deployment import Deployment
 from once.schema import RELAY, UNROUTED, Limits, StackOutput
@@ -83,7 +85,8 @@ def test_fifo_topics_take_the_publishers_deduplication_ids(office: Cloud, topic:
     assert made["TopicName"].endswith(".fifo")
     assert made.get("ContentBasedDeduplication", False) is False
     assert made["FifoThroughputScope"] == "MessageGroup"
-    assert made["KmsMasterKeyId"] == office.of("Ingress")["KmsMasterKeyId"]
+    standard = office.of(topic.removeprefix("Ordered"))
+    assert made["KmsMasterKeyId"] == standard["KmsMasterKeyId"]
     assert office.resource(topic)["UpdateReplacePolicy"] == "Retain"
 
 
@@ -222,3 +225,12 @@ def test_the_dashboard_shows_the_groups_of_fair_and_fifo_queues(
     parts: Any = dashboard["DashboardBody"]["Fn::Join"][1]
     body = "".join(part if isinstance(part, str) else flat(part) for part in parts)
     assert body.count(f'"{metric}"') == shown
+
+
+def test_a_relay_needs_a_fifo_topic_for_ordered_types() -> None:
+    stack = cdk.Stack(cdk.App(context={"local": True}), "orders")
+    line = ConsumerProps("orders", external=("order.placed",), fifo=True, ordered_by="order_id")
+    topics, dedup = Topics.make(stack, consumers=[line]), DedupTable(stack, "records")
+    publishes = {"shop": line.external}
+    with pytest.raises(SynthError, match="so there is no FIFO topic for them; move them to events"):
+        OutboxRelay(stack, topics=topics, publishes=publishes, dedup_table=dedup)

@@ -5,6 +5,7 @@ The rules follow AWS's documentation of SQS as an event source of Lambda (`once.
 
 from collections.abc import Iterator
 
+from once.cdk.checks._claim_check import claim_check_faults
 from once.cdk.checks._event_source import event_source_faults
 from once.cdk.checks._message_groups import line_group_faults
 from once.cdk.checks._scaling import scaling_faults
@@ -50,6 +51,7 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     yield from _time_faults(consumer)
     yield from _batch_faults(consumer)
     yield from scaling_faults(consumer)
+    yield from claim_check_faults(consumer)
     yield from _group_faults(consumer)
     yield from line_group_faults(consumer)
 

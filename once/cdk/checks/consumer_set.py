@@ -3,7 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+from once.cdk.checks._claim_check import unread_claim_faults
 from once.cdk.checks._dedup_window import dedup_window_faults
+from once.cdk.checks._item_dedup import shared_item_tables
 from once.cdk.checks._message_groups import group_set_faults
 from once.cdk.checks._scaling import deployment_throughput_faults, shared_throughput_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
@@ -38,7 +40,9 @@ def consumer_set_faults(consumers: Sequence[ConsumerProps], config: DeploymentCo
         *_types_without_publisher(typed),
         *_forgeable_types(typed),
         *_tables_with_two_keys(typed),
+        *shared_item_tables(typed),
         *group_set_faults(typed),
+        *unread_claim_faults(typed),
         *shared_throughput_faults([table for each in typed for table in each.tables]),
     ]
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from once.cdk.checks._handler_source import Registrations, read_registrations
+from once.cdk.checks._item_dedup import item_dedup_faults
 from once.cdk.props import ConsumerProps
+from once.settings import Dedup
 from once.source import key_rule_fault
 
 UNREAD = "once:unread-handlers"
@@ -15,10 +17,11 @@ UNREAD = "once:unread-handlers"
 def handler_faults(consumer: ConsumerProps) -> Iterator[str]:
     """Yield every event type that only the properties or only the handlers name.
 
-    Types without a handler are left out if synthesis cannot read all registrations; see
-    `unread_handlers`.
+    With item dedup, also every key that is not that of an item. Types without a handler are left
+    out if synthesis cannot read all registrations; see `unread_handlers`.
     """
     found = _registrations(consumer)
+    yield from item_dedup_faults(consumer, {} if found is None else found.keys)
     if found is None:
         return
     for event, place in found.places.items():
@@ -84,9 +87,9 @@ def event_types_output(consumer: ConsumerProps) -> str:
 
     It is one JSON object. `external` and `events` list the types; `keys` holds the key rule of each
     type and `volatile` its volatile fields. `grouped_by` is the field of their message group, or
-    null. A key rule that synthesis cannot read is left out, as
-    is an empty list of volatile fields; null stands for fields that it cannot read. `source` is
-    that of a consumer which has one.
+    null. A key rule that synthesis cannot read is left out, as is an empty list of volatile fields;
+    null stands for fields that it cannot read. `source` is that of a consumer which has one. With
+    item dedup `item_table` names the table and `item_key` the attributes of its key.
     """
     found = _registrations(consumer)
     declared = {} if found is None else found.keys
@@ -95,12 +98,20 @@ def event_types_output(consumer: ConsumerProps) -> str:
         {
             "external": consumer.external,
             "events": consumer.events,
-            "grouped_by": consumer.grouped_by,
             "keys": {event: key.rule for event, key in keys.items() if key.rule},
             "volatile": {event: key.volatile for event, key in keys.items() if key.volatile != ()},
+            "grouped_by": consumer.grouped_by,
             **({} if consumer.source is None else {"source": consumer.source.to_text()}),
+            **_item(consumer),
         }
     )
+
+
+def _item(consumer: ConsumerProps) -> dict[str, str | tuple[str, ...]]:
+    if consumer.dedup is not Dedup.ITEM:
+        return {}
+    [table] = consumer.tables
+    return {"item_table": table.name, "item_key": table.keys}
 
 
 def _registrations(consumer: ConsumerProps) -> Registrations | None:

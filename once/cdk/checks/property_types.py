@@ -8,6 +8,7 @@ from typing import Any
 from once.cdk.props import ConsumerProps, Rollout, TableProps
 from once.cdk.scaling import Pollers, WarmThroughput
 from once.cdk.workflow_props import WorkflowProps
+from once.settings import Dedup
 from once.source import Source
 
 _A_TYPE = "a tuple of types, such as ('order.placed',)"
@@ -86,6 +87,7 @@ _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, Rollout),
         "a member of Rollout, such as Rollout.CANARY_10_PERCENT_15_MINUTES",
     ),
+    Dedup: (lambda value: isinstance(value, Dedup), "a member of Dedup, such as Dedup.ITEM"),
     Source | None: (
         lambda value: isinstance(value, Source | None),
         "a source, such as Source.event_bridge('aws.ec2'), or None",

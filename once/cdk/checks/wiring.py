@@ -24,6 +24,7 @@ class Wiring:
         topics: the topics that its own queue is subscribed to, if any.
         published: event types that the relay publishes for it; None without a relay.
         bucket: the bucket that sends its events, if it is not named by its source.
+        claims: the claim-check bucket, if there is one.
     """
 
     tables: Mapping[str, dynamodb.ITable]
@@ -33,6 +34,7 @@ class Wiring:
     topics: Topics | None
     published: Collection[str] | None
     bucket: s3.IBucket | None = None
+    claims: s3.IBucket | None = None
 
 
 def wiring_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
@@ -45,6 +47,11 @@ def wiring_faults(props: ConsumerProps, wiring: Wiring) -> Iterator[str]:
     for secret in props.secrets:
         if secret not in wiring.secrets:
             yield f"the secret {secret!r} is missing; add its ARN to secrets= of IdempotentConsumer"
+    if props.claim_check_mb and wiring.claims is None:
+        yield (
+            "it has claim_check_mb= and no bucket; give claims= of IdempotentConsumer a "
+            "ClaimBucket, or leave claim_check_mb out"
+        )
     yield from _event_faults(props, wiring)
     yield from _source_faults(props, wiring)
     yield from _topic_faults(props, wiring.topics)

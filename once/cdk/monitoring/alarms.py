@@ -20,7 +20,8 @@ from once.cdk.monitoring.metrics import (
     once_metric,
     share,
 )
-from once.schema import Limits, Metric
+from once.metric_names import Metric
+from once.schema import Limits
 
 RUNBOOK = "docs/runbook.md"
 

@@ -19,7 +19,7 @@ from once.cdk.monitoring.metrics import (
     groups_metric,
     once_metric,
 )
-from once.schema import Metric
+from once.metric_names import Metric
 
 Row = list[cloudwatch.IWidget]
 

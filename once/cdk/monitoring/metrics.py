@@ -9,7 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
 from once.cdk.props import ConsumerProps
-from once.schema import Metric
+from once.metric_names import Metric
 
 SUM = "Sum"
 MAXIMUM = "Maximum"
@@ -56,7 +56,7 @@ def once_metric(
 
     Args:
         service: the function's full name, such as `once-orders`.
-        metric: one of `once.schema.Metric`.
+        metric: one of `once.metric_names.Metric`.
         period: the time that one figure covers.
         statistic: how the values of a period make one figure.
         label: its name in a graph; by default the metric's name.
@@ -81,7 +81,7 @@ def share(
 
     Args:
         service: the function's full name.
-        counted: one of `once.schema.Metric`.
+        counted: one of `once.metric_names.Metric`.
         total: the metrics of the total, with or without the counted one.
         period: the time that one figure covers.
         at_least: the count below which a share means nothing.

@@ -21,7 +21,7 @@ _KEEP_SECONDS = 30 * 24 * 60 * 60.0
 """Wheels take long to install, and change with a lock file only."""
 
 AWS_SERVICES = frozenset(
-    {"dynamodb", "lambda", "secretsmanager", "sesv2", "sns", "sqs", "stepfunctions"}
+    {"dynamodb", "lambda", "s3", "secretsmanager", "sesv2", "sns", "sqs", "stepfunctions"}
 )
 """The services whose models stay in the package. The models of all services are some 25 MB."""
 

@@ -28,6 +28,9 @@ class DeployedConsumer:
         keys: the key rule of each event type, by name and arguments; without the rules that could
             not be read at synthesis.
         volatile: the volatile fields of the event types that have some; None if not known.
+        item_table: the logical name of the table whose items hold its dedup records; None if they
+            are in the dedup table.
+        item_key: the attributes of that table's primary key.
         grouped_by: the field of the data that gives an event's message group; None without one.
         source: the service that sends its external events; None for the ingress topic.
     """
@@ -42,6 +45,8 @@ class DeployedConsumer:
     renamed_from: str | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     volatile: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    item_table: str | None = None
+    item_key: tuple[str, ...] = ()
     grouped_by: str | None = None
     source: Source | None = None
 
@@ -76,6 +81,7 @@ class Deployment:
     """Resources of a deployment; consumers and tables by their logical names.
 
     `ordered_ingress_topic_arn` is the FIFO topic of the producers; None without ordered types.
+    `claim_bucket` is the claim-check bucket; None if no consumer has one.
     """
 
     service: str
@@ -90,6 +96,7 @@ class Deployment:
     tables: Mapping[str, str]
     consumers: Mapping[str, DeployedConsumer]
     ordered_ingress_topic_arn: str | None = None
+    claim_bucket: str | None = None
 
     @classmethod
     def find(cls, service: str = "once") -> Self:
@@ -125,6 +132,7 @@ class Deployment:
                 tables=_tables(outputs),
                 consumers=_consumers(outputs, service),
                 ordered_ingress_topic_arn=outputs.get(StackOutput.ORDERED_INGRESS_TOPIC),
+                claim_bucket=outputs.get(StackOutput.CLAIM_BUCKET),
             )
         except KeyError as error:
             raise OpsError(
@@ -216,6 +224,8 @@ def _types(taken: str) -> dict[str, Any]:
     return {
         **{kind: tuple(found[kind]) for kind in ("external", "events")},
         **{kind: _tuples(found[kind]) for kind in ("keys", "volatile")},
+        "item_table": found.get("item_table"),
+        "item_key": tuple(found.get("item_key", ())),
         "grouped_by": found["grouped_by"],
         "source": Source.from_text(found["source"]) if "source" in found else None,
     }

@@ -12,6 +12,7 @@ REFUSED_BEFORE_DEDUP = frozenset(
         Reason.UNKNOWN_TYPE,
         Reason.UNTRUSTED_SOURCE,
         Reason.NO_KEY,
+        Reason.INVALID_CLAIM,
         Reason.TOO_LARGE,
     }
 )
@@ -34,6 +35,8 @@ _REMEDIES = {
     Reason.UNPARSEABLE: _EDIT,
     Reason.INVALID_EVENT: _EDIT,
     Reason.NO_KEY: _EDIT,
+    Reason.INVALID_CLAIM: "find out who sent it; a producer stores data in the declared bucket",
+    Reason.CLAIM_MISSING: "the producer stores the data again, or sends a new event",
     Reason.UNKNOWN_TYPE: "deploy a handler for the type, or take it out of the consumer",
     Reason.UNTRUSTED_SOURCE: (
         "find out who sent it; correct and deploy a consumer that declares the type wrongly, and "

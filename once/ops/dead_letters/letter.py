@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+from once.claim_check.store import ClaimStore
 from once.errors import Unparseable
 from once.intake.original_message import OriginalMessage
+from once.ops.aws.claims import claim_store
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters._letter_attributes import LetterAttributes
 from once.ops.dead_letters.decompression import decompressed
@@ -53,6 +55,7 @@ class DeadLetterQueue:
         ingress: the topic for unrouted events to be published again; None for dead letters.
         rules: the key rules of its consumer; empty for the relay and unrouted events.
         source: the envelope of its messages; None for CloudEvents without one.
+        claims: the claim-check bucket, if the deployment has one.
     """
 
     owner: str
@@ -61,6 +64,7 @@ class DeadLetterQueue:
     ingress: IngressTopic | None = field(default=None, compare=False)
     rules: KeyRules = field(default=KeyRules(""), compare=False)
     source: Source | None = field(default=None, compare=False)
+    claims: ClaimStore | None = field(default=None, compare=False)
 
     @property
     def identity(self) -> str:
@@ -90,6 +94,7 @@ def dead_letter_queues(
     if consumer in others:
         return [others[consumer]]
     chosen = [deployment.consumer(consumer)] if consumer else deployment.consumers.values()
+    claims = claim_store(deployment)
     found = [
         DeadLetterQueue(
             one.name,
@@ -97,6 +102,7 @@ def dead_letter_queues(
             one.queue_url,
             rules=KeyRules.of(one),
             source=one.source,
+            claims=claims,
         )
         for one in chosen
     ]

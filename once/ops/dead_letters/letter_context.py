@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from once.errors import OnceError
-from once.events.cloud_event import CloudEvent
+from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.fingerprint import fingerprint
 from once.intake.adapter import adapter_of
+from once.intake.claimed_data import claimed_body, with_claimed_data
+from once.ops.aws.claims import MOST_BYTES
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_key import LetterKey, key_of_letter
 from once.ops.dedup_records.dedup_table import DedupRecordReader, Item
@@ -70,13 +72,22 @@ def read_contexts(table: DedupRecordReader, letters: Iterable[Letter]) -> list[L
 def event_of(letter: Letter) -> CloudEvent | OnceError:
     """Return a letter's event; or the error with which a consumer would reject it."""
     try:
-        read = adapter_of(letter.queue.source)
-        event = read(letter.original.body, max_bytes=Limits.MESSAGE_BYTES)
+        event = _read(letter)
         fingerprint(event)
     except OnceError as error:
         return error
     except Exception as error:  # one letter must not stop the command
         return UnexpectedLetterError(unexpected_error_text(error))
+    return event
+
+
+def _read(letter: Letter) -> CloudEvent:
+    claims = letter.queue.claims
+    most = Limits.MESSAGE_BYTES if claims is None else MOST_BYTES
+    read = adapter_of(letter.queue.source)
+    event = read(claimed_body(letter.original.body, claims), max_bytes=most)
+    if event.data is None and DATAREF in event.extensions:
+        event = with_claimed_data(event, claims, max_bytes=most)
     return event
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from rich.text import Text
 
 from once.errors import OnceError
-from once.events.cloud_event import CloudEvent
+from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.dedup_key import key_hash
 from once.events.strict_json import parse
 from once.ops.dead_letters.letter import Letter
@@ -25,6 +25,7 @@ from once.ops.terminal.formatting import (
 )
 from once.schema import Limits
 
+_CLAIMED_CHARACTERS = 20_000
 _NAME_WIDTH = len("dead-lettered")
 
 NO_REASON = "no reason recorded: the function died"
@@ -64,6 +65,18 @@ def body_text(letter: Letter) -> str:
     except OnceError:
         return body
     return json.dumps(tree, indent=2, ensure_ascii=False)
+
+
+def claimed_text(context: LetterContext) -> str | None:
+    """Return the start of the data that a letter refers to; None if it has its data itself."""
+    event, body = context.event, context.letter.original.body
+    if not isinstance(event, CloudEvent) or (DATAREF not in body and not body.startswith("[")):
+        return None
+    text = json.dumps(event.data, indent=2, ensure_ascii=False)
+    if len(text) <= _CLAIMED_CHARACTERS:
+        return text
+    more = len(text) - _CLAIMED_CHARACTERS
+    return f"{text[:_CLAIMED_CHARACTERS]}\n… and {more} characters; `aws s3 cp` copies the object"
 
 
 def _rows(context: LetterContext, now: datetime) -> Iterator[tuple[str, str]]:

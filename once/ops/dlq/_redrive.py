@@ -80,7 +80,7 @@ def redrive(
     _check(names, edit=edit, unsafe=unsafe, as_json=as_json)
     deployment = Deployment.find(options.service)
     sqs, places = client("sqs"), _source_queues(deployment, options.consumer)
-    assess = partial(assess_letters, DedupRecordReader(client("dynamodb"), deployment.dedup_table))
+    assess = partial(assess_letters, DedupRecordReader.of(client("dynamodb"), deployment))
     with open_search(sqs, places, options.limit) as search:
         pages: _Pages = selected_letters(search, names, letter_filter)
         if edit:

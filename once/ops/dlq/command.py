@@ -10,7 +10,7 @@ from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq._import import import_letters
 from once.ops.dlq._letter_json import letter_json, whole_letter_json
 from once.ops.dlq._letter_list import groups_table
-from once.ops.dlq._letter_text import body_text, letter_lines
+from once.ops.dlq._letter_text import body_text, claimed_text, letter_lines
 from once.ops.dlq._options import (
     DEFAULT_LIMIT,
     ConsumerOption,
@@ -73,9 +73,8 @@ def show(
     sqs = client("sqs")
     with open_search(sqs, dead_letter_queues(deployment, consumer), limit) as search:
         [letter] = letters_by_id(search, [message_id])
-    [assessed] = assess_letters(
-        DedupRecordReader(client("dynamodb"), deployment.dedup_table), [letter]
-    )
+    records = DedupRecordReader.of(client("dynamodb"), deployment)
+    [assessed] = assess_letters(records, [letter])
     if as_json:
         print_json(whole_letter_json(assessed, datetime.now(UTC)))
     else:
@@ -87,6 +86,9 @@ def _show_letter(assessed: AssessedLetter) -> None:
         console.print(line, soft_wrap=True)
     console.print()
     console.print(body_text(assessed.context.letter), soft_wrap=True)
+    if claimed := claimed_text(assessed.context):
+        console.print("\nits data, from S3:")
+        console.print(claimed, soft_wrap=True)
 
 
 app.command()(redrive)

@@ -148,7 +148,7 @@ class _Search:
 
     def graph(self, letters: list[Letter]) -> EventGraph:
         """Return the graph of the events and records that the key identifies."""
-        table = DedupRecordReader(client("dynamodb"), self._deployment.dedup_table)
+        table = DedupRecordReader.of(client("dynamodb"), self._deployment)
         builder = EventGraphBuilder(self._rules, table.get, letters)
         records = table.get(self._keys)
         self._searched.append(f"{len(self._keys)} dedup keys in {table.name}")

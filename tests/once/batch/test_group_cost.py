@@ -81,7 +81,9 @@ class Bill:
 def unsent(transaction: Transaction, *_: Any) -> CommitRequest:
     """A request about one item, in place of one that is built."""
     key = ("counters", (("name", transaction.identity.pk),))
-    return CommitRequest(transaction, {key: cast("Any", None)}, [cast("Any", None)] * 2, 0)
+    return CommitRequest(
+        transaction, {key: cast("Any", None)}, [cast("Any", None)] * 2, 0, cast("Any", None), 0
+    )
 
 
 def run(aws: FakeAws, bill: Bill, duplicates: float, batch: int) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from once.errors import NotDone
 from once.handlers.effect_declaration import Policy
-from once.schema import Metric
+from once.metric_names import Metric
 from once.testing import refused
 from tests.in_memory import Start
 from tests.once.batch.batches import SECOND, THIRD, batch_of, cancelling, message

@@ -1,0 +1,67 @@
+"""Record store: each dedup record is an item of the dedup table (`Dedup.RECORD`)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
+
+from once.commit._cancellation import classify
+from once.commit._record_lookup import Item, look_up
+from once.commit._sequence_items import sequence_actions
+from once.commit.dedup_record import record_put
+from once.commit.result import CommitResult
+from once.handlers.actions import Action, ItemKey, rendered
+from once.handlers.transaction import Transaction
+from once.schema import Record
+from once.settings import Settings
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+@dataclass(frozen=True, slots=True)
+class RecordStore:
+    """The store of most consumers; see `once.commit._dedup_store.DedupStore` for the methods.
+
+    Attributes:
+        settings: name the dedup table, and how long keys are remembered.
+    """
+
+    settings: Settings
+
+    def prepared(
+        self, transaction: Transaction, now: float
+    ) -> tuple[Mapping[ItemKey, Action], list[Any]]:
+        """Return the actions and the sequence items; the entries begin with the record."""
+        record = record_put(transaction, self.settings, now)
+        actions = transaction.actions()
+        if Record.SEQUENCED in record["Put"]["Item"]:
+            actions |= sequence_actions(transaction, record["Put"]["Item"], self.settings)
+        return actions, [record, *rendered(actions.values(), transaction.commit_id)]
+
+    def to_send(self, entries: Sequence[Any], bodies: Sequence[Raw]) -> list[Any]:  # noqa: ARG002
+        """Return the bodies."""
+        return [*bodies]
+
+    def send(self, client: "DynamoDBClient", entries: Sequence[Any]) -> None:
+        """Send the entries in one TransactWriteItems."""
+        client.transact_write_items(TransactItems=entries)
+
+    def classify(
+        self,
+        transaction: Transaction,
+        actions: Sequence[Action],
+        reasons: Sequence[Any],
+        made_at: float,  # noqa: ARG002, the condition of the put names the time
+    ) -> CommitResult:
+        """Return the result that the reasons of the record and of the actions give."""
+        return classify(transaction, actions, reasons)
+
+    def look_up(
+        self, client: "DynamoDBClient", transactions: Sequence[Transaction]
+    ) -> list[Item | None]:
+        """Read the records in one request; at most a hundred."""
+        pks = [transaction.identity.pk for transaction in transactions]
+        found = look_up(client, self.settings.dedup_table, pks)
+        return [found.get(pk) for pk in pks]

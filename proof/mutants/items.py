@@ -1,0 +1,80 @@
+"""Broken item dedup: each must be caught by the runs of `proof.item_dedup`."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from once.commit import _item_store
+from once.commit._cancellation import classify, classify_record
+from once.commit._item_store import ItemStore
+from once.commit.committer import Committer
+from once.commit.dedup_record import StoredRecord
+from once.commit.item_record import item_record_name
+from once.commit.result import COMMITTED, CommitResult
+from once.handlers.transaction import Transaction
+
+_STORE = "once.commit._item_store"
+_NO_REASON = {"Code": "None"}
+
+
+def _same_content(transaction: Transaction, stored: StoredRecord) -> CommitResult:
+    same = replace(stored, fingerprint=transaction.identity.fingerprint)
+    return classify_record(transaction, same)
+
+
+@contextmanager
+def _conflict_as_duplicate() -> Iterator[None]:
+    with (
+        patch(f"{_STORE}.classify_record", _same_content),
+        patch("once.commit.committer.classify_record", _same_content),
+    ):
+        yield
+
+
+def _handlers_condition(_: ItemStore, transaction: Any, actions: Any, *more: Any) -> Any:
+    [reason], _ = more
+    return classify(transaction, actions, [_NO_REASON, reason])
+
+
+def _no_condition(write: dict[str, Any], *_: Any) -> None:
+    write.pop("ConditionExpression", None)
+
+
+def _condition_of_updates_only(write: dict[str, Any], action: Any, *more: Any) -> None:
+    (_no_condition if action.kind == "Put" else _add_condition)(write, action, *more)
+
+
+_add_condition = _item_store._add_condition
+
+
+def _without_the_others(item: Any, _: object, name: str, record: Any) -> Any:
+    own = {key: value for key, value in item.items() if not key.startswith("once#")}
+    return {**own, name: record}
+
+
+ITEM_MUTANTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
+    "no condition on the record": lambda: patch(
+        f"{_STORE}.NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
+    ),
+    "a plain put without a condition": lambda: patch(
+        f"{_STORE}._add_condition", _condition_of_updates_only
+    ),
+    "an expiry without a margin for clocks": lambda: patch(
+        "once.commit.dedup_record.CLOCK_MARGIN_SECONDS", 0
+    ),
+    "a conflict is a duplicate": _conflict_as_duplicate,
+    "no answer is done": lambda: patch.object(
+        Committer, "_unanswered", lambda _, requests: [COMMITTED] * len(requests)
+    ),
+    "a duplicate is the handler's condition": lambda: patch.object(
+        ItemStore, "classify", _handlers_condition
+    ),
+    "one record for all event types": lambda: patch(
+        f"{_STORE}.item_record_name", lambda consumer, _: item_record_name(consumer, "any")
+    ),
+    "a put erases the records of others": lambda: patch(
+        f"{_STORE}._with_record", _without_the_others
+    ),
+}

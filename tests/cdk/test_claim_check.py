@@ -1,0 +1,135 @@
+"""Claim check in templates: the bucket, the rights of takers and publishers, and faults."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from once.cdk import (
+    ClaimBucket,
+    ConsumerProps,
+    DedupTable,
+    DeploymentConfig,
+    IdempotentConsumer,
+    SynthError,
+    consumer_set_faults,
+)
+from once.cdk.checks.consumer_props import consumer_props_faults
+from once.cdk.claim_bucket import ClaimAccess
+from once.settings import Settings
+from stacks.folders import ROOT
+from tests.stacks.cloud import flat, listed
+
+FOLDER = ROOT / "tests" / "e2e" / "functions"
+ARCHIVE = ConsumerProps(
+    "archive",
+    external=("scan.sent",),
+    events=("scan.done",),
+    claim_check_mb=5,
+    folder=FOLDER / "archive",
+)
+SCANNER = ConsumerProps(
+    "scanner", external=("scan.asked",), publishes=("scan.done",), claim_check_mb=5
+)
+SOURCES = {"scan.done": ("/once/scanner", "/once/copier")}
+
+pytestmark = pytest.mark.usefixtures("_without_pip", "staged")
+
+
+def resources(stack: cdk.Stack, kind: str) -> list[dict[str, Any]]:
+    found = Template.from_stack(stack).find_resources(kind)
+    return [resource["Properties"] for resource in found.values()]
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> cdk.Stack:
+    """A stack with a bucket and a consumer that reads it."""
+    stack = cdk.Stack(cdk.App(outdir=str(tmp_path)), "archive")
+    IdempotentConsumer(
+        stack,
+        ARCHIVE,
+        dedup_table=DedupTable(stack, "dedup"),
+        sources=SOURCES,
+        claims=ClaimBucket(stack, "claims"),
+    )
+    return stack
+
+
+def test_the_bucket_is_closed_and_its_objects_outlive_every_message(stack: cdk.Stack) -> None:
+    [bucket] = Template.from_stack(stack).find_resources("AWS::S3::Bucket").values()
+    assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    properties = bucket["Properties"]
+    assert all(properties["PublicAccessBlockConfiguration"].values())
+    assert "BucketEncryption" in properties
+    [rule] = properties["LifecycleConfiguration"]["Rules"]
+    assert rule["Status"] == "Enabled"
+    assert "Prefix" not in rule
+    assert rule["ExpirationInDays"] == 2 * DeploymentConfig().dedup_window_days
+    [policy] = resources(stack, "AWS::S3::BucketPolicy")
+    [deny] = policy["PolicyDocument"]["Statement"]
+    assert deny["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_a_taker_reads_the_objects_of_its_publishers_and_of_producers(stack: cdk.Stack) -> None:
+    [role] = resources(stack, "AWS::IAM::Role")
+    [policy] = role["Policies"]
+    allowed = {each["Sid"]: each for each in policy["PolicyDocument"]["Statement"]}
+    patterns = [flat(arn).partition("/")[2] for arn in listed(allowed["ReadClaims"]["Resource"])]
+    assert patterns == ["producers/*", "consumers/copier/*", "consumers/scanner/*", ""]
+    assert allowed["ReadClaims"]["Action"] == ["s3:GetObject", "s3:ListBucket"]
+    assert "StoreClaims" not in allowed
+
+
+def test_a_publisher_writes_under_its_own_identity_only(stack: cdk.Stack) -> None:
+    bucket = ClaimBucket(stack, "other")
+    renamed = replace(SCANNER, name="copier", renamed_from="scanner", external=())
+    access = ClaimAccess.of(renamed, bucket, {})
+    assert access is not None
+    assert (access.reads, access.writes) == ((), ("consumers/scanner/*",))
+    assert access.read_statements() == []
+    [statement] = access.write_statements()
+    assert statement.actions == ["s3:PutObject"]
+
+
+def test_the_function_knows_the_bucket_and_its_largest_event(stack: cdk.Stack) -> None:
+    [function] = resources(stack, "AWS::Lambda::Function")
+    variables = {n: flat(v) for n, v in function["Environment"]["Variables"].items()}
+    settings = Settings.from_env(variables)
+    assert settings.max_body_bytes == 5 * 1024 * 1024
+    assert str(settings.claim_bucket).startswith("<claims")
+
+
+@pytest.mark.parametrize(
+    ("options", "mistake", "remedy"),
+    [
+        ({"claim_check_mb": 65}, "claim_check_mb=65", "choose 1 to 64"),
+        ({"claim_check_mb": -1}, "claim_check_mb=-1", "or 0 for none"),
+        ({"claim_check_mb": 7}, "memory_mb=512 does not hold", "raise memory_mb to 560"),
+        ({"claim_check_mb": "5"}, "claim_check_mb='5'", "give a whole number"),
+    ],
+    ids=str,
+)
+def test_a_fault_states_mistake_and_remedy(
+    options: dict[str, Any], mistake: str, remedy: str
+) -> None:
+    (fault,) = consumer_props_faults(replace(SCANNER, **options), DeploymentConfig())
+    assert mistake in fault
+    assert remedy in fault
+
+
+def test_a_taker_without_a_claim_check_is_refused() -> None:
+    taker = replace(ARCHIVE, claim_check_mb=0)
+    found = [f for f in consumer_set_faults([SCANNER, taker], DeploymentConfig()) if "S3" in f]
+    assert found == [
+        "consumer 'archive': it takes 'scan.done', whose data may have 5 MiB in S3; set its "
+        "claim_check_mb= to that of consumer 'scanner'"
+    ]
+
+
+def test_a_claim_check_without_a_bucket_is_refused(tmp_path: Path) -> None:
+    stack = cdk.Stack(cdk.App(outdir=str(tmp_path)), "archive")
+    with pytest.raises(SynthError, match="give claims= of IdempotentConsumer a ClaimBucket"):
+        IdempotentConsumer(stack, ARCHIVE, dedup_table=DedupTable(stack, "dedup"), sources=SOURCES)

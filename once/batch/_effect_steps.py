@@ -6,6 +6,7 @@ from once.batch.handler_runner import Filled, HandlerRunner
 from once.commit.result import CommitResult
 from once.effects.executor import EffectAttempt, EffectExecutor
 from once.errors import OnceError, Unfinished
+from once.handlers.effect_declaration import Effect
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
 from once.schema import Standing
@@ -23,10 +24,11 @@ class EffectSteps:
         self._runner = runner
         self._effects = effects
 
-    def intend(self, message: MessageState, transaction: Transaction) -> None:
+    def intend(
+        self, message: MessageState, transaction: Transaction, request: tuple[Effect, bytes]
+    ) -> None:
         """Add the intent to a transaction that requests an effect; see `EffectExecutor.intend`."""
-        if transaction.request is not None:
-            self._effects.intend(transaction, transaction.request, message.deadline)
+        self._effects.intend(transaction, request, message.deadline)
 
     def begin(self, message: MessageState, done: Transaction, intent: Intent) -> Filled:
         """Call the effect whose intent was committed, and run its completion."""

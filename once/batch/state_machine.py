@@ -195,7 +195,8 @@ class MessageStateMachine:
         step = self._runner.handle(event)
         try:
             if isinstance(step, Transaction):
-                self._effects.intend(message, step)
+                if step.request is not None:
+                    self._effects.intend(message, step, step.request)
                 return self._request_of(step)
         except PermanentError as error:
             step = error

@@ -3,10 +3,8 @@
 Only annotations need it; `once.commit.request.dedup_store` chooses a store.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
-
-from msgspec import Raw
 
 from once.commit._record_lookup import Item
 from once.commit.result import CommitResult
@@ -17,8 +15,17 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
+PlainWrite = Callable[["DynamoDBClient", Any], None]
+"""Sends one entry of TransactItems as a write of its own. It raises what the client raises."""
+
+
 class DedupStore(Protocol):
     """The dedup records of one consumer. Items and entries are in DynamoDB's own JSON form."""
+
+    @property
+    def plain_write(self) -> PlainWrite | None:
+        """The write of a consumer whose messages commit alone, outside of transactions."""
+        ...
 
     def prepared(
         self, transaction: Transaction, now: float
@@ -28,18 +35,6 @@ class DedupStore(Protocol):
         Raises:
             InvalidWrite: the actions cannot commit in this store, DynamoDB has no type for a value,
                 or no consumer could read an event.
-        """
-        ...
-
-    def to_send(self, entries: Sequence[Any], bodies: Sequence[Raw]) -> list[Any]:
-        """Return entries in the form that `send` takes: as they are, or their bodies in JSON."""
-        ...
-
-    def send(self, client: "DynamoDBClient", entries: Sequence[Any]) -> None:
-        """Send the entries of one or more transactions, which commit together.
-
-        Raises:
-            botocore.exceptions.ClientError, BotoCoreError: they did not commit, or no answer came.
         """
         ...
 

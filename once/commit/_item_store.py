@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Raw
-
 from once.commit._cancellation import classify, classify_record
 from once.commit._record_lookup import Item, read_items
 from once.commit.dedup_record import StoredRecord, expired_before, record_attributes
@@ -30,8 +28,19 @@ from once.settings import Settings, TableSettings
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from once.commit._dedup_store import PlainWrite
+
 _RECORD_VALUE, _KEY_NAME = ":once_record", "#once_key"
 _NO_REASON = {"Code": "None"}
+
+
+def _write(client: "DynamoDBClient", entry: Any) -> None:
+    """Send an entry of TransactItems as a PutItem or an UpdateItem of its own."""
+    [(kind, request)] = entry.items()
+    if kind == "Put":
+        client.put_item(**request)
+    else:
+        client.update_item(**request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +72,10 @@ class ItemStore:
         _add_condition(write, action, name, now)
         return actions, [{kind: write}]
 
-    def to_send(self, entries: Sequence[Any], bodies: Sequence[Raw]) -> list[Any]:
-        """Return the bodies for TransactItems, or an entry as it is for a request of its own."""
-        return [*(entries if self._is_alone else bodies)]
-
-    def send(self, client: "DynamoDBClient", entries: Sequence[Any]) -> None:
-        """Send the entries in one TransactWriteItems, or a single one as PutItem or UpdateItem."""
-        if not self._is_alone:
-            client.transact_write_items(TransactItems=entries)
-            return
-        [[(kind, request)]] = [entry.items() for entry in entries]
-        if kind == "Put":
-            client.put_item(**request)
-        else:
-            client.update_item(**request)
+    @property
+    def plain_write(self) -> "PlainWrite | None":
+        """The write of a message that commits alone; None if messages commit in groups."""
+        return _write if self.settings.group_size == 1 else None
 
     def classify(
         self,
@@ -113,11 +112,6 @@ class ItemStore:
         }
         items = (found.get(each.identity.item, {}) for each in transactions)
         return [item_record(item, name) for item, name in zip(items, names, strict=True)]
-
-    @property
-    def _is_alone(self) -> bool:
-        """Whether each message commits alone, by a write outside of transactions."""
-        return self.settings.group_size == 1
 
     @property
     def _table(self) -> TableSettings:

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Raw
-
 from once.commit._cancellation import classify
 from once.commit._record_lookup import Item, look_up
 from once.commit._sequence_items import sequence_actions
@@ -26,9 +24,11 @@ class RecordStore:
 
     Attributes:
         settings: name the dedup table, and how long keys are remembered.
+        plain_write: None: a record is always part of a transaction.
     """
 
     settings: Settings
+    plain_write: None = None
 
     def prepared(
         self, transaction: Transaction, now: float
@@ -39,14 +39,6 @@ class RecordStore:
         if Record.SEQUENCED in record["Put"]["Item"]:
             actions |= sequence_actions(transaction, record["Put"]["Item"], self.settings)
         return actions, [record, *rendered(actions.values(), transaction.commit_id)]
-
-    def to_send(self, entries: Sequence[Any], bodies: Sequence[Raw]) -> list[Any]:  # noqa: ARG002
-        """Return the bodies."""
-        return [*bodies]
-
-    def send(self, client: "DynamoDBClient", entries: Sequence[Any]) -> None:
-        """Send the entries in one TransactWriteItems."""
-        client.transact_write_items(TransactItems=entries)
 
     def classify(
         self,

@@ -71,12 +71,19 @@ class Committer:
         """
         entries = [entry for request in requests for entry in request.entries]
         try:
-            self._store.send(self._client, entries)
+            self._send(entries)
         except ClientError as error:
             return self._read_refusal(requests, error)
         except (BotoCoreError, ResponseParserError):
             return self._unanswered(requests)
         return [COMMITTED] * len(requests)
+
+    def _send(self, entries: Any) -> None:
+        if self._store.plain_write is None:
+            self._client.transact_write_items(TransactItems=entries)
+        else:
+            [entry] = entries
+            self._store.plain_write(self._client, entry)
 
     def look_up(self, transactions: Sequence[Transaction]) -> list[CommitResult | None]:
         """Return the result of each event that was committed before, and None for a new event.

@@ -25,7 +25,7 @@ class CommitRequest(Struct, frozen=True, eq=False):
         transaction: the transaction, which must not change any more.
         actions: the transaction's actions and the writes of sequence items, by the key of their
             item.
-        entries: the entries, as the transaction's `DedupStore` sends them.
+        entries: the entries as JSON, or a single one for a plain write.
         size: size of the entries in bytes, as far as it is known, or an upper bound of it.
         store: the consumer's store of dedup records.
         made_at: the time that the request's conditions use, in seconds since the epoch.
@@ -33,7 +33,7 @@ class CommitRequest(Struct, frozen=True, eq=False):
 
     transaction: Transaction
     actions: Mapping[ItemKey, Action]
-    entries: list[Any]
+    entries: Sequence[Any]
     size: int
     store: "DedupStore"
     made_at: float
@@ -60,7 +60,8 @@ class CommitRequest(Struct, frozen=True, eq=False):
         size = sum(map(len, bodies))
         if size > Limits.ITEM_BYTES:
             size = _counted(entries, settings.dedup_table)
-        return cls(transaction, actions, store.to_send(entries, bodies), size, store, now)
+        sent = bodies if store.plain_write is None else entries
+        return cls(transaction, actions, sent, size, store, now)
 
 
 def dedup_store(settings: Settings) -> "DedupStore":

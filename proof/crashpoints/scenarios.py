@@ -21,9 +21,9 @@ _REDRIVE = "once.ops.dead_letters.redrive.Redriver._sent"
 _HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 
 _PUBLISH = "once.outbox._sns_publisher.Publisher._attempt"
-_SEND = "once.commit._record_store.RecordStore.send"
+_SEND = "once.commit.committer.Committer._send"
 _COMMIT = f"{_SEND} dynamodb.TransactWriteItems"
-_WRITE_ITEM = "once.commit._item_store.ItemStore.send"
+_WRITE_ITEM = "once.commit._item_store._write"
 _CHARGE = f"{_CHARGE_FUNCTION} payments.POST /v1/payment_intents"
 _EMAIL = f"{_MAIL_FUNCTION} email.SendEmail"
 _STREAM = f"{PlatformFault.DROPPED} {RELAY}"
@@ -182,7 +182,7 @@ SCENARIOS = (
     Scenario(
         "records on items, in groups",
         NO_TRAFFIC,
-        reaches=(_WRITE_ITEM,),
+        reaches=(_SEND,),
         in_pairs=False,
         item_group_size=10,
     ),

@@ -13,11 +13,10 @@ EXPLORED = (
     "functions.payments.provider.find_charge payments.GET /v1/charges",
     "once.batch.isolation.Isolation._delete sqs.DeleteMessageBatch",
     "once.batch.isolation.Isolation._sent sqs.SendMessageBatch",
-    "once.commit._item_store.ItemStore.send dynamodb.PutItem",
-    "once.commit._item_store.ItemStore.send dynamodb.TransactWriteItems",
-    "once.commit._item_store.ItemStore.send dynamodb.UpdateItem",
+    "once.commit._item_store._write dynamodb.PutItem",
+    "once.commit._item_store._write dynamodb.UpdateItem",
     "once.commit._record_lookup.read_items dynamodb.BatchGetItem",
-    "once.commit._record_store.RecordStore.send dynamodb.TransactWriteItems",
+    "once.commit.committer.Committer._send dynamodb.TransactWriteItems",
     "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
@@ -44,9 +43,16 @@ LEFT_OUT = {
         "`orders` is a producer: what it sends twice, or not, is traffic like any other"
     ),
     "demo.traffic.stock._put_new dynamodb.PutItem": "stocks the shop before its first order",
+    "once.claim_check.store.ClaimStore._content s3.GetObject": (
+        "only reads, before the handler; what fails: tests/once/claim_check"
+    ),
+    "once.claim_check.store.ClaimStore.write s3.PutObject": (
+        "the shop stores no data; each fault before the commit: tests/once/claim_check"
+    ),
     "once.ops.aws._stack_outputs._stack cloudformation.DescribeStacks": (
         "only reads, before anything else"
     ),
+    "once.ops.aws.claims.stored_if_large s3.PutObject": _SENT_BY_A_PERSON,
     "once.ops.aws.queue_depth.depth sqs.GetQueueAttributes": "`status` only reads",
     "once.ops.aws.queue_depth.oldest_message_seconds cloudwatch.GetMetricData": (
         "`status` only reads"

@@ -8,7 +8,9 @@ import pytest
 
 from tests.architecture.imports import ROOT, imported, sources, within
 
-SHARED = ("once.schema", "once.settings", "once.source", "once.workflow_names")
+SHARED = (
+    *("once.schema", "once.metric_names", "once.settings", "once.source", "once.workflow_names"),
+)
 MAY_IMPORT = {
     "once.cdk.functions": ("once",),  # runs in Lambda: the constructs package it
     "once.cdk": ("once.cdk", *SHARED),

@@ -35,6 +35,7 @@ class Parts:
             queue=self.queue(name),
             isolation=self.queue(f"{name}-isolation"),
             dead_letters=self.queue(f"{name}-dead-letters"),
+            item_table=None,
             function=SimpleNamespace(
                 log_group=logs.LogGroup.from_log_group_name(self.stack, function, function)
             ),

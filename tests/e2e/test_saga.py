@@ -72,7 +72,7 @@ def test_one_trace_runs_through_the_whole_saga(service: Deployment) -> None:
 def published(service: Deployment, order: str) -> list[Any]:
     outboxes = (item.get("outbox", {}).get("S", "[]") for item in service.evidence().items("dedup"))
     events = (event for outbox in outboxes for event in json.loads(outbox))
-    return [event for event in events if event["subject"] == order]
+    return [event for event in events if event.get("subject") == order]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ ITEM_RECORD_PREFIX = "once#"
 
 
 class Dedup(StrEnum):
-    """Where a consumer keeps its dedup records."""
+    """The place of a consumer's dedup records."""
 
     RECORD = "record"
     """Each record is an item of the dedup table, and commits with the writes of its handler."""

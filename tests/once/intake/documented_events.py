@@ -115,12 +115,12 @@ SCHEDULED: Event = {
 
 
 def published(content: Any, **changes: str) -> Event:
-    """What SNS delivers of a message with this content."""
+    """Return the body that SNS delivers for a message with this content."""
     return {**SNS, "Message": json.dumps(content), **changes}
 
 
 def stored(key: str = "HappyFace.jpg", **changes: Any) -> Event:
-    """What S3 sends of an object with this key, in URL encoding."""
+    """Return the body that S3 sends for an object with this key, in URL encoding."""
     event = deepcopy(S3_PUT)
     event["Records"][0]["s3"]["object"] |= {"key": key, **changes}
     return event

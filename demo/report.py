@@ -77,7 +77,21 @@ def has_enough_faults(figures: _Figures, minimum: Mapping[str, int], console: Co
     return not missing
 
 
-def figures_table(
+def write_figures(
+    name: str,
+    title: str,
+    labels: Mapping[str, str],
+    figures: _Figures,
+    must_be_zero: Collection[str],
+    console: Console,
+) -> None:
+    """Write the figures of a scenario to `reports/<name>.json`, and print them as a table."""
+    REPORTS.mkdir(exist_ok=True)
+    (REPORTS / f"{name}.json").write_text(json.dumps(figures, indent=2) + "\n")
+    console.print(_figures_table(title, labels, figures, must_be_zero))
+
+
+def _figures_table(
     title: str, labels: Mapping[str, str], figures: _Figures, must_be_zero: Collection[str]
 ) -> Table:
     """Return a table of labelled figures; those that must be 0 are green or red."""

@@ -1,10 +1,9 @@
 """Report of a change: a table on the terminal, and `reports/change.json`."""
 
-import json
 from collections.abc import Mapping
 
 from demo.console import console
-from demo.report import REPORTS, figures_table
+from demo.report import write_figures
 
 _LABELS = {
     "orders_sent": "orders sent",
@@ -25,11 +24,8 @@ def report_change(figures: Mapping[str, int], counts: Mapping[str, float]) -> No
         figures: the figures that must be 0.
         counts: the size of the run.
     """
-    REPORTS.mkdir(exist_ok=True)
-    report = {**figures, **counts}
-    (REPORTS / "change.json").write_text(json.dumps(report, indent=2) + "\n")
     title = "Changes under traffic, from tables, queues, provider and mailboxes"
-    console.print(figures_table(title, _LABELS, report, figures))
+    write_figures("change", title, _LABELS, {**figures, **counts}, figures, console)
     good = not any(figures.values())
     console.print(
         "[green]nothing was lost, doubled or left unfinished" if good else "[red]a change did harm"

@@ -1,10 +1,9 @@
 """Report of the order: a table on the terminal, and `reports/fifo.json`."""
 
-import json
 from collections.abc import Mapping
 
 from demo.console import console
-from demo.report import REPORTS, figures_table
+from demo.report import write_figures
 
 _LABELS = {
     "sent": "movements sent",
@@ -30,10 +29,8 @@ def report_order(figures: Mapping[str, int], counts: Mapping[str, float]) -> Non
         figures: the figures that must be 0.
         counts: the size of the run.
     """
-    REPORTS.mkdir(exist_ok=True)
-    report = {**counts, **figures}
-    (REPORTS / "fifo.json").write_text(json.dumps(report, indent=2) + "\n")
-    console.print(figures_table("FIFO under failures, from the tables", _LABELS, report, figures))
+    title = "FIFO under failures, from the tables"
+    write_figures("fifo", title, _LABELS, {**counts, **figures}, figures, console)
     good = not any(figures.values())
     console.print(
         "[green]each movement was applied once and in its order"

@@ -1,10 +1,9 @@
 """Report of the hostile scenario: a table on the terminal, and `reports/hostile.json`."""
 
-import json
 from collections.abc import Mapping
 
 from demo.console import console
-from demo.report import REPORTS, figures_table
+from demo.report import write_figures
 
 _LABELS = {
     "healthy_sent": "healthy messages sent",
@@ -25,10 +24,8 @@ _ZERO = ("healthy_dead_lettered", "letters_without_reason", "forged_accepted", "
 
 def report_figures(figures: Mapping[str, float]) -> bool:
     """Write and print the figures; return whether all of them are as required."""
-    REPORTS.mkdir(exist_ok=True)
-    (REPORTS / "hostile.json").write_text(json.dumps(figures, indent=2) + "\n")
     title = "Hostile traffic, from tables, queues, card processor and mailboxes"
-    console.print(figures_table(title, _LABELS, figures, _ZERO))
+    write_figures("hostile", title, _LABELS, figures, _ZERO, console)
     all_committed = figures["healthy_committed"] == figures["healthy_sent"] > 0
     good = all_committed and not any(figures[name] for name in _ZERO)
     console.print("[green]every promise holds" if good else "[red]a promise was broken")

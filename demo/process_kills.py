@@ -62,12 +62,10 @@ class ProcessKills:
                 self._kill(function, process)
 
     def _kill(self, function: str, process: psutil.Process) -> bool:
-        """Kill a process; return False if it has already ended."""
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-            self.killed[function] += 1
-            return True
-        return False
+        if not kill(process):
+            return False
+        self.killed[function] += 1
+        return True
 
 
 @contextmanager
@@ -90,6 +88,14 @@ def kill_processes(
     finally:
         kills.stop()
         thread.join()
+
+
+def kill(process: psutil.Process) -> bool:
+    """Kill a process; return False if it has already ended."""
+    with suppress(psutil.NoSuchProcess):
+        process.kill()
+        return True
+    return False
 
 
 def _local_ports(process: psutil.Process) -> set[int]:

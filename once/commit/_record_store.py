@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from once.commit._cancellation import classify
 from once.commit._record_lookup import Item, look_up
@@ -28,7 +28,7 @@ class RecordStore:
     """
 
     settings: Settings
-    plain_write: None = None
+    plain_write: ClassVar[None] = None
 
     def prepared(
         self, transaction: Transaction, now: float

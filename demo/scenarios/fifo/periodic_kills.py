@@ -1,13 +1,12 @@
 """Periodic kills: kills the processes of some functions by turns, while a context lasts."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
 from threading import Event, Thread
 
-import psutil
-
+from demo.process_kills import kill
 from emulator.embedded_aws import EmbeddedAws
 
 _PERIOD_SECONDS = 1.5
@@ -34,7 +33,7 @@ class PeriodicKills:
         """Kill until there were enough, or until `over` is set."""
         turns = cycle(self.functions)
         while self.count < _MOST and not self.over.wait(_PERIOD_SECONDS):
-            self.count += sum(map(_kill, self.aws.function_processes(next(turns))))
+            self.count += sum(map(kill, self.aws.function_processes(next(turns))))
 
 
 @contextmanager
@@ -48,10 +47,3 @@ def kill_periodically(aws: EmbeddedAws, functions: Sequence[str]) -> Iterator[Pe
     finally:
         kills.over.set()
         thread.join()
-
-
-def _kill(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        process.kill()
-        return True
-    return False

@@ -1,17 +1,14 @@
 """Settings that the infrastructure gives a function through environment variables.
 
-The infrastructure writes `Settings(...).to_env()`, the function reads `Settings.from_env()`: one
-class on both sides, so that a variable cannot be spelt in two ways. Standard library only.
+Standard library only.
 """
 
 import json
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
 
-from once.errors import SettingsError
+from once.environment import Environment, register_type, text, texts
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.source import Source
 
@@ -55,92 +52,71 @@ class TableSettings:
     key: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """Settings that travel as environment variables, one for each field."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitSettings(Environment):
+    """The deployment of a function that commits: of a consumer's, or of a webhook ingress.
 
-    def to_env(self) -> dict[str, str]:
-        """Return the environment variables that `from_env` reads back to an equal object."""
-        return {_variable(f.name): _codec(f)[1](getattr(self, f.name)) for f in fields(self)}
+    Attributes:
+        consumer: the first part of its dedup keys, and of the source of its events.
+        dedup_window_seconds: the time for which a key is remembered.
+        publishes: the event types that the function may publish.
+        max_body_bytes: the largest body that is read, also from the claim-check bucket.
+        claim_bucket: the claim-check bucket; None for a function without one.
+        time_margin_ms: the part of the function's timeout that is reserved for the answer.
+        groups: the field of the data that gives the message group, by the event types that have
+            one and that the function publishes.
+        ordered_types: the published types whose groups keep their order, on the FIFO topic.
+        dedup: where the function keeps its dedup records.
+        group_size: the most messages that commit in one request.
+    """
 
-    @classmethod
-    def from_env(cls, env: Mapping[str, str] = os.environ) -> Self:
-        """Read the settings of this function.
-
-        Raises:
-            SettingsError: one or more variables are missing or malformed; names them all.
-        """
-        values: dict[str, Any] = {}
-        faults: list[str] = []
-        for each in fields(cls):
-            variable = _variable(each.name)
-            if variable not in env:
-                faults.append(f"{variable} is missing")
-                continue
-            try:
-                values[each.name] = _codec(each)[0](env[variable])
-            except (ValueError, TypeError, AttributeError, KeyError) as error:
-                faults.append(f"{variable} is malformed ({error!r})")
-        if faults:
-            raise SettingsError(faults)
-        return cls(**values)
+    consumer: str
+    dedup_table: str
+    tables: Mapping[str, TableSettings]
+    dedup_window_seconds: int
+    publishes: tuple[str, ...] = ()
+    max_body_bytes: int = MAX_BODY_BYTES
+    claim_bucket: str | None = None
+    time_margin_ms: int = TIME_MARGIN_MS
+    groups: Mapping[str, str] = field(default_factory=dict)
+    ordered_types: tuple[str, ...] = ()
+    dedup: Dedup = Dedup.RECORD
+    group_size: int = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(Environment):
+class Settings(CommitSettings):
     """The deployment of a consumer's function.
 
     Attributes:
-        dedup_window_seconds: the time for which a key is remembered.
         sources: the CloudEvents sources that each internal event type may come from. All other
             types come from producers.
-        publishes: the event types that the consumer may publish.
-        max_body_bytes: the largest body that is read, also from the claim-check bucket.
-        claim_bucket: the claim-check bucket; None for a consumer without one.
-        time_margin_ms: the part of the function's timeout that is reserved for the answer.
         backoff_base_seconds: first bound of the delay before a failed message is redelivered.
         backoff_cap_seconds: last bound of that delay.
         breaker_base_seconds: first bound of the delay while a dependency fails.
         breaker_cap_seconds: last bound of that delay.
         effect_timeout_seconds: the longest duration of one call of an effect; 0 without effects.
         lease_margin_seconds: the largest difference of two functions' clocks; 0 if all share one.
-        group_size: the most messages that commit in one request.
         commit_threads: the most requests that commit concurrently.
         isolation_queue_url: the isolation queue; None for a consumer without one.
-        groups: the field of the data that gives the message group, by the event types that have
-            one and that the consumer publishes.
-        ordered_types: the published types whose groups keep their order, on the FIFO topic.
         blocks_group: whether a failed message of a FIFO group is retried, and not quarantined.
-        dedup: where the consumer keeps its dedup records.
         event_source: the envelope of its messages; None for CloudEvents without one.
     """
 
-    consumer: str
     event_types: tuple[str, ...]
     queue_url: str
     dead_letter_url: str
-    dedup_table: str
-    tables: Mapping[str, TableSettings]
-    dedup_window_seconds: int
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    publishes: tuple[str, ...] = ()
     max_receive_count: int = 5
-    max_body_bytes: int = MAX_BODY_BYTES
-    claim_bucket: str | None = None
-    time_margin_ms: int = TIME_MARGIN_MS
     backoff_base_seconds: int = 2
     backoff_cap_seconds: int = 900
     breaker_base_seconds: int = 120
     breaker_cap_seconds: int = 3600
     effect_timeout_seconds: int = 0
     lease_margin_seconds: int = CLOCK_MARGIN_SECONDS
-    group_size: int = 10
     commit_threads: int = 4
     isolation_queue_url: str | None = None
-    groups: Mapping[str, str] = field(default_factory=dict)
-    ordered_types: tuple[str, ...] = ()
     blocks_group: bool = False
-    dedup: Dedup = Dedup.RECORD
     event_source: Source | None = None
 
 
@@ -180,40 +156,9 @@ class SweepSettings(Environment):
     unrouted_url: str
 
 
-def _variable(field: str) -> str:
-    return f"ONCE_{field.upper()}"
-
-
-def _text(value: str) -> str:
-    if not value.strip():
-        raise ValueError("it is empty")
-    return value
-
-
-def _whole(value: str) -> int:
-    number = int(value)
-    if number < 0:
-        raise ValueError(f"{number} is negative")
-    return number
-
-
-def _flag(value: str) -> bool:
-    return {"true": True, "false": False}[value]
-
-
-def _named(values: Mapping[str, Any]) -> dict[str, str]:
-    return {_text(name): _text(value) for name, value in values.items()}
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list):
-        raise TypeError(f"{values!r} is no list")
-    return tuple(map(_text, values))
-
-
 def _tables(value: str) -> dict[str, TableSettings]:
     return {
-        logical: TableSettings(name=_text(table["name"]), key=_texts(table["key"]))
+        logical: TableSettings(name=text(table["name"]), key=texts(table["key"]))
         for logical, table in json.loads(value).items()
     }
 
@@ -224,27 +169,10 @@ def _tables_text(tables: Mapping[str, TableSettings]) -> str:
     )
 
 
-def _lists(value: str) -> dict[str, tuple[str, ...]]:
-    return {_text(name): _texts(values) for name, values in json.loads(value).items()}
-
-
-_CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
-    str: (_text, str),
-    str | None: (lambda value: value or None, lambda value: value or ""),
-    int: (_whole, str),
-    tuple[str, ...]: (lambda value: _texts(json.loads(value)), json.dumps),
-    Dedup: (Dedup, str),
-    Source | None: (
-        lambda value: Source.from_text(value) if value else None,
-        lambda value: "" if value is None else value.to_text(),
-    ),
-    bool: (_flag, lambda value: str(value).lower()),
-    Mapping[str, str]: (lambda value: _named(json.loads(value)), json.dumps),
-    Mapping[str, tuple[str, ...]]: (_lists, json.dumps),
-    Mapping[str, TableSettings]: (_tables, _tables_text),
-}
-"""Reader and writer of an environment variable, by the type of its field."""
-
-
-def _codec(of: "Field[Any]") -> tuple[Callable[[str], Any], Callable[[Any], str]]:
-    return _CODECS[of.type]
+register_type(Mapping[str, TableSettings], _tables, _tables_text)
+register_type(Dedup, Dedup, str)
+register_type(
+    Source | None,
+    lambda value: Source.from_text(value) if value else None,
+    lambda value: "" if value is None else value.to_text(),
+)

@@ -23,7 +23,7 @@ from once.commit.result import CommitResult, failed
 from once.errors import InvalidWrite
 from once.handlers.actions import Action, ItemKey, serialize, with_set
 from once.handlers.transaction import Transaction
-from once.settings import Settings, TableSettings
+from once.settings import CommitSettings, TableSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -51,7 +51,7 @@ class ItemStore:
         settings: name the one table, and how long keys are remembered.
     """
 
-    settings: Settings
+    settings: CommitSettings
 
     def prepared(
         self, transaction: Transaction, now: float

@@ -12,7 +12,7 @@ from once.commit.result import CommitResult
 from once.handlers.actions import Action, ItemKey, rendered
 from once.handlers.transaction import Transaction
 from once.schema import Record
-from once.settings import Settings
+from once.settings import CommitSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -27,7 +27,7 @@ class RecordStore:
         plain_write: None: a record is always part of a transaction.
     """
 
-    settings: Settings
+    settings: CommitSettings
     plain_write: ClassVar[None] = None
 
     def prepared(

@@ -12,19 +12,19 @@ from once.events.outgoing import Draft, OutgoingEvent, events_in
 from once.handlers.actions import Action, ItemKey
 from once.handlers.transaction import Transaction
 from once.schema import SCHEMA_VERSION, Record, sequence_key
-from once.settings import Settings, TableSettings
+from once.settings import CommitSettings, TableSettings
 
 _TABLE = "the sequence items"
 """Stands for their table in item keys. No table that a consumer declares has a name with spaces."""
 
 
-def sequenced_types(transaction: Transaction, settings: Settings) -> list[str]:
+def sequenced_types(transaction: Transaction, settings: CommitSettings) -> list[str]:
     """Return the types of the events that a transaction publishes through sequence items."""
     return sorted({each.type for each in transaction.drafts if _is_ordered(each, settings)})
 
 
 def sequence_actions(
-    transaction: Transaction, record: Mapping[str, Any], settings: Settings
+    transaction: Transaction, record: Mapping[str, Any], settings: CommitSettings
 ) -> dict[ItemKey, Action]:
     """Return the writes of the sequence items, one for each message group of ordered events.
 
@@ -49,7 +49,7 @@ def sequence_actions(
 
 
 def _ordered(
-    transaction: Transaction, record: Mapping[str, Any], settings: Settings
+    transaction: Transaction, record: Mapping[str, Any], settings: CommitSettings
 ) -> Iterator[tuple[str, OutgoingEvent]]:
     for each, event in zip(transaction.drafts, events_in(record), strict=True):
         if _is_ordered(each, settings):
@@ -57,7 +57,7 @@ def _ordered(
             yield each.group, event
 
 
-def _is_ordered(each: Draft, settings: Settings) -> bool:
+def _is_ordered(each: Draft, settings: CommitSettings) -> bool:
     return each.group is not None and each.type in settings.ordered_types
 
 

@@ -17,7 +17,7 @@ from once.commit.request import CommitRequest, dedup_store
 from once.commit.result import BUSY, COMMITTED, UNAFFECTED, UNATTRIBUTED, CommitResult, failed
 from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused, Unexpected
 from once.handlers.transaction import Transaction
-from once.settings import Settings
+from once.settings import CommitSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -55,7 +55,7 @@ class Committer:
     """
 
     def __init__(
-        self, client: "DynamoDBClient", settings: Settings, clock: Callable[[], float]
+        self, client: "DynamoDBClient", settings: CommitSettings, clock: Callable[[], float]
     ) -> None:
         self._client = client
         self._store = dedup_store(settings)

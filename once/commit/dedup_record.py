@@ -18,7 +18,7 @@ from once.schema import (
     Record,
     State,
 )
-from once.settings import Settings
+from once.settings import CommitSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef, UpdateTypeDef
@@ -84,7 +84,7 @@ def record_key(pk: str) -> dict[str, Any]:
 
 
 def record_put(
-    transaction: Transaction, settings: Settings, now: float
+    transaction: Transaction, settings: CommitSettings, now: float
 ) -> "TransactWriteItemTypeDef":
     """Return the entry of TransactItems that puts the dedup record.
 
@@ -159,7 +159,9 @@ def _condition(transaction: Transaction, now: float) -> "_Condition":
     }
 
 
-def record_attributes(transaction: Transaction, settings: Settings, now: float) -> dict[str, Any]:
+def record_attributes(
+    transaction: Transaction, settings: CommitSettings, now: float
+) -> dict[str, Any]:
     """Return the attributes of a record besides its key and its event type, in DynamoDB's JSON."""
     if transaction.intent is not None:
         return {
@@ -202,7 +204,7 @@ def _cause(event: CloudEvent) -> dict[str, Any]:
     return {Record.CAUSE: {"S": cause}}
 
 
-def _outbox(transaction: Transaction, settings: Settings, now: float) -> str:
+def _outbox(transaction: Transaction, settings: CommitSettings, now: float) -> str:
     return written(
         transaction.drafts,
         inbound=transaction.event,

@@ -12,7 +12,7 @@ from once.errors import TooLarge
 from once.handlers.actions import Action, ItemKey
 from once.handlers.transaction import Transaction
 from once.schema import Limits
-from once.settings import Dedup, Settings
+from once.settings import CommitSettings, Dedup
 
 if TYPE_CHECKING:
     from once.commit._dedup_store import DedupStore
@@ -39,7 +39,7 @@ class CommitRequest(Struct, frozen=True, eq=False):
     made_at: float
 
     @classmethod
-    def of(cls, transaction: Transaction, settings: Settings, now: float) -> Self:
+    def of(cls, transaction: Transaction, settings: CommitSettings, now: float) -> Self:
         """Return the request that commits a transaction.
 
         Args:
@@ -64,7 +64,7 @@ class CommitRequest(Struct, frozen=True, eq=False):
         return cls(transaction, actions, sent, size, store, now)
 
 
-def dedup_store(settings: Settings) -> "DedupStore":
+def dedup_store(settings: CommitSettings) -> "DedupStore":
     """Return the store that a consumer's settings name."""
     if settings.dedup is Dedup.RECORD:
         return RecordStore(settings)

@@ -17,7 +17,7 @@ from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, Function
 from tests.stacks.cloud import Cloud, environment
 
-CONSUMER = 157
+CONSUMER = 158
 OTHERS = {"payments": 335, RELAY: 95, UNROUTED: 80}
 """Modules beside those of boto3 with one client. Stripe's library and requests are a hundred."""
 

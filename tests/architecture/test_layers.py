@@ -15,6 +15,7 @@ ONCE = (
         "error_text",
         "errors",
         "disposition",
+        "environment",
         "settings",
     ),
     *("deadline", "sdk", "metrics_log", "claim_check"),

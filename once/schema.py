@@ -178,6 +178,12 @@ class StackOutput:
     DEDUP_TABLE = "DedupTable"
     OPERATOR_LOG = "OperatorLog"
     CLAIM_BUCKET = "ClaimBucket"
+    WEBHOOK_URL = "WebhookUrl"
+    WEBHOOK_FUNCTION = "WebhookFunction"
+    WEBHOOK_ENDPOINTS = "WebhookEndpoints"
+    """The endpoints, as `once.webhooks.endpoint` writes them."""
+    CAPTURES = "Captures"
+    """The table of captures."""
 
     # Prefixes; the name of a consumer or table follows, in the form of `once.cdk.output_key`.
     QUEUE = "Queue"

@@ -7,7 +7,7 @@ its record, which the records of its own consumers keep, so that `once trace` fi
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ class Draft:
     """An event that a handler publishes: type, data that JSON can hold, subject, message group.
 
     With a `claim`, the data is stored outside the event. `inline_bytes` is the size of other data,
-    where there is a claim-check bucket.
+    where there is a claim-check bucket. `extensions` are further attributes of the event.
     """
 
     type: str
@@ -44,6 +44,7 @@ class Draft:
     group: str | None = None
     claim: "Claim | None" = None
     inline_bytes: int = 0
+    extensions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,7 @@ def written(
             **({} if event.subject is None else {"subject": event.subject}),
             "time": time,
             "datacontenttype": "application/json",
+            **event.extensions,
             CAUSE_EXTENSION: pk,
             **passed_on(inbound.extensions, event_id=event_id, root=root),
             **_payload(event),

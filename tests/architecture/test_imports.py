@@ -10,6 +10,8 @@ from tests.architecture.imports import ROOT, imported, sources, within
 
 SHARED = (
     *("once.schema", "once.metric_names", "once.settings", "once.source", "once.workflow_names"),
+    *("once.webhooks.profile", "once.webhooks.endpoint", "once.webhooks.settings"),
+    "once.webhooks.capture",
 )
 MAY_IMPORT = {
     "once.cdk.functions": ("once",),  # runs in Lambda: the constructs package it

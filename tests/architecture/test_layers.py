@@ -20,7 +20,7 @@ ONCE = (
     ),
     *("deadline", "sdk", "metrics_log", "claim_check"),
     *("events", "handlers", "intake", "commit", "effects", "failures", "outbox"),
-    *("runtime", "batch", "composition", "consumer", "workflows", "testing"),
+    *("runtime", "batch", "composition", "consumer", "workflows", "webhooks", "testing"),
 )
 """The packages and modules of the library, the lowest layer first."""
 

@@ -1,0 +1,126 @@
+"""Capture: a verified webhook as it was received, one item in the table of captures."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+BY_TIME = "by_time"
+"""Index of the captures by endpoint and time of receipt."""
+
+SHARDS = 4
+"""Parts of a day of an endpoint in that index, since one partition takes 1,000 writes a second."""
+
+
+class CaptureAttribute:
+    """Attribute names of a capture."""
+
+    PK = "pk"
+    """The dedup key of the webhook; of a conflict, with the hash of its body after it."""
+    DAY = "day"
+    """Partition key of the index; see `day_part`."""
+    RECEIVED_AT = "received_at"
+    """In milliseconds since the epoch; sort key of the index."""
+    ENDPOINT = "endpoint"
+    PROFILE = "profile"
+    WEBHOOK_ID = "webhook_id"
+    WEBHOOK_TYPE = "webhook_type"
+    EVENT_TYPE = "event_type"
+    """The type of the event that was published; missing if none was."""
+    STANDING = "standing"
+    VERIFIED = "verified"
+    METHOD = "method"
+    PATH = "path"
+    HEADERS = "headers"
+    """The chosen headers, as a JSON object in one text."""
+    BODY = "body"
+    BODY_OBJECT = "body_object"
+    """Key of the object with the body, in the claim-check bucket; instead of `body`."""
+    BODY_BYTES = "body_bytes"
+    BODY_SHA256 = "body_sha256"
+    EXPIRES_AT = "expires_at"
+
+
+class Standing(StrEnum):
+    """What became of a webhook."""
+
+    HANDED_ON = "handed-on"
+    """One event was published for it."""
+    CAPTURED = "captured"
+    """Its endpoint does not hand its type on."""
+    UNREADABLE = "unreadable"
+    """Its body is not strict JSON."""
+    CONFLICT = "conflict"
+    """A webhook with its id and other content was captured before."""
+
+
+_TEXTS = ("pk", "endpoint", "profile", "verified", "method", "path", "body_sha256")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """A capture; `received_at` is in milliseconds and `expires_at` in seconds since the epoch.
+
+    One of `body` and `body_object` is set.
+    """
+
+    pk: str
+    received_at: int
+    endpoint: str
+    profile: str
+    webhook_id: str
+    webhook_type: str
+    event_type: str | None
+    standing: Standing
+    verified: str
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    body_object: str | None
+    body_bytes: int
+    body_sha256: str
+    expires_at: int
+
+    def item(self) -> dict[str, Any]:
+        """Return the item, in the types of boto3's resources; empty values are left out."""
+        known = {name: getattr(self, name) for name in self.__slots__}
+        item = {name: value for name, value in known.items() if value not in (None, "")}
+        return item | {
+            CaptureAttribute.STANDING: str(self.standing),
+            CaptureAttribute.HEADERS: json.dumps(dict(self.headers)),
+            CaptureAttribute.DAY: day_part(self.endpoint, self.received_at, self.body_sha256),
+        }
+
+    @classmethod
+    def read(cls, item: Mapping[str, Any]) -> "Capture":
+        """Read an item, in the types of boto3's resources or as plain Python values."""
+        body = item.get(CaptureAttribute.BODY)
+        given: dict[str, Any] = {
+            **{name: int(item[name]) for name in ("received_at", "body_bytes", "expires_at")},
+            **{name: item.get(name, "") for name in ("webhook_id", "webhook_type")},
+            **{name: item.get(name) for name in ("event_type", "body_object")},
+            **{name: item[name] for name in _TEXTS},
+        }
+        return cls(
+            **given,
+            standing=Standing(item[CaptureAttribute.STANDING]),
+            headers=json.loads(item[CaptureAttribute.HEADERS]),
+            body=None if body is None else bytes(body),
+        )
+
+
+def day_part(endpoint: str, received_at: int, body_sha256: str) -> str:
+    """Return the partition of a capture in the index: endpoint, day in UTC, and one of `SHARDS`."""
+    return f"{_day(endpoint, received_at)}#{int(body_sha256[:8], 16) % SHARDS}"
+
+
+def day_parts(endpoint: str, day: int) -> list[str]:
+    """Return the partitions of the day on which a time lies, in milliseconds since the epoch."""
+    return [f"{_day(endpoint, day)}#{shard}" for shard in range(SHARDS)]
+
+
+def _day(endpoint: str, at: int) -> str:
+    return f"{endpoint}#{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d}"

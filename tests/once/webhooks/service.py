@@ -1,0 +1,121 @@
+"""An ingress over AWS in memory, and requests as a function URL passes them on."""
+
+import base64
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Logger
+
+from once.commit.request_encoding import write_bodies
+from once.events.outgoing import OutgoingEvent, events_in
+from once.metrics_log import MetricsLog
+from once.schema import Record
+from once.sdk import SDK
+from once.settings import TableSettings
+from once.testing.events import FakeContext
+from once.webhooks.capture import Capture, CaptureAttribute
+from once.webhooks.endpoint import Endpoint
+from once.webhooks.ingress import WebhookIngress
+from once.webhooks.profile import GITHUB, STRIPE
+from once.webhooks.secrets import SecretCache
+from once.webhooks.settings import CAPTURES, WebhookSettings
+
+SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cw=="  # decodes: Standard Webhooks takes base64
+NOW = 1_800_000_000.0
+ENDPOINTS = (
+    Endpoint("stripe", STRIPE, types=("charge.refunded",)),
+    Endpoint("github", GITHUB, types=("push",)),
+)
+
+
+class Service:
+    """An ingress with its tables and secrets; call it inside `moto.mock_aws`."""
+
+    def __init__(self, endpoints: tuple[Endpoint, ...] = ENDPOINTS, **settings: Any) -> None:
+        self.now = NOW
+        self.dynamodb = boto3.client("dynamodb", "us-east-1")
+        self.lines: list[str] = []
+        for table in ("dedup", CAPTURES):
+            self.dynamodb.create_table(
+                TableName=table,
+                KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+                BillingMode="PAY_PER_REQUEST",
+            )
+        self.secretsmanager = boto3.client("secretsmanager", "us-east-1")
+        arns = {
+            each.name: self.secretsmanager.create_secret(Name=each.name, SecretString=SECRET)["ARN"]
+            for each in endpoints
+        }
+        self.settings = replace(
+            WebhookSettings(
+                consumer="webhooks",
+                dedup_table="dedup",
+                tables={CAPTURES: TableSettings(CAPTURES, (CaptureAttribute.PK,))},
+                dedup_window_seconds=45 * 86400,
+                publishes=tuple(t for each in endpoints for t in each.event_types),
+                endpoints=endpoints,
+                secrets=arns,
+                capture_seconds=30 * 86400,
+            ),
+            **settings,
+        )
+        sender = boto3.client("dynamodb", "us-east-1", config=SDK)
+        write_bodies(sender)
+        self.ingress = WebhookIngress(
+            settings=self.settings,
+            dynamodb=sender,
+            secrets=SecretCache(self.secretsmanager, arns, lambda: self.now),
+            logger=Logger(service="webhooks"),
+            metrics=MetricsLog(service="webhooks", write=self.lines.append),
+            clock=lambda: self.now,
+            sleep=self._sleep,
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+        assert self.now < NOW + 86400, "the ingress never stops trying"
+
+    def post(self, event: Mapping[str, Any]) -> int:
+        """Let the ingress answer one event of Lambda; return the status."""
+        return self.ingress.handle(event, FakeContext())["statusCode"]
+
+    def captures(self) -> list[Capture]:
+        table = boto3.resource("dynamodb", "us-east-1").Table(CAPTURES)
+        return [Capture.read(item) for item in table.scan()["Items"]]
+
+    def events(self) -> list[OutgoingEvent]:
+        records = self.dynamodb.scan(TableName="dedup")["Items"]
+        return [each for record in records if Record.OUTBOX in record for each in events_in(record)]
+
+
+def stripe_request(body: bytes, *, at: float = NOW, secret: str = SECRET) -> dict[str, Any]:
+    """Return Lambda's event for a webhook of Stripe."""
+    signature = hmac.new(secret.encode(), f"{int(at)}.".encode() + body, sha256).hexdigest()
+    headers = {"stripe-signature": f"t={int(at)},v1={signature}"}
+    return request("/stripe", body, {"content-type": "application/json", **headers})
+
+
+def stripe_body(event_id: str = "evt_1", **more: Any) -> bytes:
+    """Return the body of a refund."""
+    return json.dumps({"id": event_id, "type": "charge.refunded", **more}).encode()
+
+
+def request(
+    path: str, body: bytes, headers: Mapping[str, str], *, method: str = "POST"
+) -> dict[str, Any]:
+    """Return Lambda's event of payload format 2.0 for a request."""
+    return {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": dict(headers),
+        "requestContext": {"http": {"method": method, "path": path}},
+        "body": base64.b64encode(body).decode(),
+        "isBase64Encoded": True,
+    }

@@ -1,1 +1,0 @@
-"""The shop's webhooks: verified, captured, and handed on as events."""

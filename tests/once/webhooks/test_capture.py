@@ -10,7 +10,14 @@ from once.claim_check.errors import ClaimMissing, InvalidClaim
 from once.webhooks.capture import Capture, Standing, Verified, day_part, day_parts
 from once.webhooks.capture_body import read_body
 from once.webhooks.settings import OBJECTS
-from tests.once.webhooks.service import NOW, Service, github_request, stripe_body, stripe_request
+from tests.once.webhooks.service import (
+    NOW,
+    SECRET,
+    Service,
+    github_request,
+    stripe_body,
+    stripe_request,
+)
 
 SECOND = int(NOW)
 LARGE = b"\x00\xff" * 150_000
@@ -70,6 +77,14 @@ def test_headers_that_do_not_fit_are_left_out(service: Service) -> None:
     assert capture.headers["content-type"] == odd["content-type"]
     assert capture.headers["x-github-hook-id"] == "?"
     assert "user-agent" not in capture.headers
+
+
+def test_a_capture_names_the_version_of_the_secret(service: Service) -> None:
+    service.secretsmanager.put_secret_value(SecretId="stripe", SecretString="new\nnewer")
+    for number, secret in enumerate(("newer", SECRET)):
+        assert service.post(stripe_request(stripe_body(f"e{number}"), secret=secret)) == 200
+    found = {each.webhook_id: each.verified for each in service.captures()}
+    assert found == {"e0": Verified.CURRENT, "e1": Verified.PREVIOUS}
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00\xff", LARGE], ids=["empty", "small", "large"])

@@ -10,7 +10,7 @@ from once.webhooks.capture import Standing
 from once.webhooks.endpoint import Endpoint
 from tests.once.webhooks.service import ENDPOINTS, Service, stripe_body, stripe_request
 
-GROUPED = {"groups": {"stripe.charge.refunded": "charge"}}
+GROUPED: dict[str, Any] = {"groups": {"stripe.charge.refunded": "charge"}}
 WIDE = stripe_body(note="?").replace(b"?", "é".encode() * 60_000)
 """In the event, each character takes six bytes."""
 NFD = b'{"id": "evt_1", "type": "charge.refunded", "e\xcc\x81": 1, "\xc3\xa9": 2}'

@@ -15,6 +15,7 @@ from once.testing import FakeAws
 from once.webhooks.capture import Standing
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.profile import PROFILES, SLACK, STRIPE, Profile
+from once.webhooks.secrets import KEPT_SECONDS, REFRESH_SECONDS
 from once.webhooks.settings import CAPTURES
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
@@ -163,6 +164,26 @@ def test_a_request_is_answered_and_stored_as_its_row_says(row: list[str], servic
     standings = re.findall(r"capture `([a-z-]+)`", stored) + EARLIER.get(case, [])
     assert sorted(each.standing for each in service.captures()) == sorted(standings)
     assert len(service.events()) == standings.count(Standing.HANDED_ON)
+
+
+def test_w4_during_a_rotation_both_secrets_count_and_after_it_the_new_one(
+    service: Service,
+) -> None:
+    arn = service.settings.secrets["stripe"]
+
+    def accepted(secret: str) -> bool:
+        request = stripe_request(stripe_body(secret=secret), at=service.now, secret=secret)
+        return service.post(request) == 200
+
+    assert accepted(SECRET)
+    service.secretsmanager.put_secret_value(SecretId=arn, SecretString="another")
+    service.now += REFRESH_SECONDS
+    assert accepted("another")
+    assert accepted(SECRET)
+    service.secretsmanager.put_secret_value(SecretId=arn, SecretString="another")
+    service.now += KEPT_SECONDS
+    assert accepted("another")
+    assert not accepted(SECRET)
 
 
 @pytest.mark.parametrize("kilobytes", [1, 3, 20])

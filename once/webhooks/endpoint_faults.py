@@ -56,8 +56,8 @@ def _type_faults(endpoint: Endpoint) -> Iterator[str]:
         event_type = endpoint.event_type(kind)
         if not (EVENT_TYPE.fullmatch(kind) and EVENT_TYPE.fullmatch(event_type)):
             yield (
-                f"{event_type!r} is not a valid event type: a queue selects types literally, without "
-                "commas, asterisks, or spaces at the ends"
+                f"{event_type!r} is not a valid event type: a queue selects types literally, "
+                "without commas, asterisks, or spaces at the ends"
             )
 
 
@@ -127,9 +127,9 @@ def _form_faults(profile: Profile) -> Iterator[str]:
 
 def _size_faults(profile: Profile) -> Iterator[str]:
     if profile.retry_seconds <= 0:
-        yield "`retry_seconds` must be positive: set the longest time after which the provider repeats"
+        yield "`retry_seconds` must be positive: set the time for which the provider repeats"
     if profile.answer_seconds <= 0:
-        yield "`answer_seconds` must be positive: set the time that the provider waits for an answer"
+        yield "`answer_seconds` must be positive: set the time that the provider waits"
     if not 0 < profile.body_bytes <= MAX_REQUEST_BYTES:
         yield _too_large(profile.body_bytes)
 

@@ -47,10 +47,14 @@ class Profile:
         id: the place of the webhook's id; empty for the canonical form of the body.
         type: the places of the webhook's type; the first one that has a value counts.
         volatile: top-level fields of the body that may differ between two deliveries.
+        kept_headers: further headers that a capture keeps, in lower case. It always keeps those
+            with the signatures, time, id and type, and those of `once.webhooks.capture`.
         challenge: for a handshake, the value of the body's field `type`, and the field to return.
-        form_field: the field of a form that holds the JSON, for bodies that are forms.
-        retry_seconds: the longest time after which the provider sends a webhook again.
-        answer_seconds: the time after which the provider gives up waiting for an answer.
+        form_field: the field of a form that holds the JSON; empty if no body is a form.
+        retry_seconds: the longest time after which the provider sends a webhook again, by itself or
+            because a person asks it to.
+        answer_seconds: the time after which the provider gives up waiting for an answer; 10 if it
+            documents none.
         body_bytes: the largest body that is read, unless the endpoint says another.
     """
 
@@ -65,6 +69,7 @@ class Profile:
     id: str = ""
     type: tuple[str, ...] = ()
     volatile: tuple[str, ...] = ()
+    kept_headers: tuple[str, ...] = ()
     challenge: tuple[str, str] | None = None
     form_field: str = ""
     retry_seconds: int
@@ -87,9 +92,17 @@ STRIPE = Profile(
     id="body:id",
     type=("body:type",),
     volatile=("pending_webhooks",),
-    retry_seconds=3 * DAY,
+    retry_seconds=30 * DAY,
 )
-"""Stripe. It signs each attempt anew, and repeats for up to three days."""
+"""Stripe.
+
+Signature: docs.stripe.com/webhooks/signature. Each attempt is signed anew with its own time;
+while a secret is rolled, the header has one `v1` for each. The tolerance of Stripe's packages is
+five minutes. `v0` is a test scheme and never counts.
+Repetition: docs.stripe.com/webhooks (three days, automatically), and
+docs.stripe.com/cli/events/resend (events of the last 30 days, by hand). `pending_webhooks` counts
+the endpoints that have not answered yet. No time to answer is documented.
+"""
 
 GITHUB = Profile(
     name="github",
@@ -97,11 +110,23 @@ GITHUB = Profile(
     prefix="sha256=",
     id="header:x-github-delivery",
     type=("header:x-github-event",),
+    kept_headers=(
+        *("x-github-hook-id", "x-github-hook-installation-target-id", "x-hub-signature"),
+        *("x-github-hook-installation-target-type", "x-github-enterprise-host"),
+    ),
     form_field="payload",
-    retry_seconds=3 * DAY,
+    retry_seconds=7 * DAY,
     body_bytes=MAX_REQUEST_BYTES,
 )
-"""GitHub. Only the body is signed; a person can have a delivery of three days repeated."""
+"""GitHub.
+
+Signature: docs.github.com/webhooks/using-webhooks/validating-webhook-deliveries. Only the body is
+signed, so that id and type can be changed by anybody who has seen a request.
+Repetition: docs.github.com/webhooks/testing-and-troubleshooting-webhooks/redelivering-webhooks.
+Never automatic; by hand for three days, on Enterprise Server for seven, and with the same
+`X-GitHub-Delivery`. Best practices name 10 seconds to answer. Bodies have up to 25 MB, of which
+Lambda takes less; a body is JSON, or a form with the JSON in `payload`.
+"""
 
 SHOPIFY = Profile(
     name="shopify",
@@ -109,11 +134,22 @@ SHOPIFY = Profile(
     encoding=Encoding.BASE64,
     id="header:x-shopify-webhook-id",
     type=("header:x-shopify-topic",),
+    kept_headers=(
+        *("x-shopify-shop-domain", "x-shopify-triggered-at", "x-shopify-event-id"),
+        *("x-shopify-api-version", "x-shopify-name", "x-shopify-sub-topic"),
+    ),
     retry_seconds=4 * HOUR,
     answer_seconds=5,
     body_bytes=1024 * 1024,
 )
-"""Shopify. Only the body is signed; eight attempts in four hours."""
+"""Shopify.
+
+Signature: shopify.dev/docs/apps/build/webhooks/verify-deliveries. Only the body is signed, with
+the app's client secret; after a rotation the old one is used for up to an hour.
+Repetition: shopify.dev/changelog/updates-to-webhook-retry-mechanism. Eight times in four hours,
+with the original payload. `X-Shopify-Webhook-Id` is the delivery's id and stays the same;
+`X-Shopify-Event-Id` is shared by the webhooks of one action. Five seconds to answer.
+"""
 
 SLACK = Profile(
     name="slack",
@@ -124,12 +160,20 @@ SLACK = Profile(
     tolerance_seconds=5 * MINUTE,
     id="body:event_id",
     type=("body:event.type", "body:type"),
+    kept_headers=("x-slack-retry-num", "x-slack-retry-reason"),
     challenge=("url_verification", "challenge"),
     form_field="payload",
-    retry_seconds=1 * HOUR,
+    retry_seconds=1 * DAY,
     answer_seconds=3,
 )
-"""Slack's Events API. Three attempts within an hour; an address is confirmed by a handshake."""
+"""Slack: the Events API, and interactions, which are forms without an id.
+
+Signature: docs.slack.dev/authentication/verifying-requests-from-slack, with five minutes of
+tolerance. Handshake: docs.slack.dev/reference/events/url_verification.
+Repetition: docs.slack.dev/apis/events-api. At once, after one and after five minutes, with the
+same `event_id`; a day leaves room for apps that let failed events be repeated for longer. Three
+seconds to answer.
+"""
 
 STANDARD = Profile(
     name="standard",
@@ -141,20 +185,14 @@ STANDARD = Profile(
     tolerance_seconds=5 * MINUTE,
     id="header:webhook-id",
     type=("body:type",),
-    retry_seconds=3 * DAY,
+    retry_seconds=4 * DAY,
+    answer_seconds=15,
 )
-"""Standard Webhooks, whose senders choose their own schedule."""
+"""Standard Webhooks: github.com/standard-webhooks/standard-webhooks, spec/standard-webhooks.md.
+
+Senders choose their schedule; the one in the specification ends after 75.6 hours, and it names 15
+to 30 seconds to answer. An id with a dot cannot be mistaken for an id and a time: what would be
+left of the body is no JSON then.
+"""
 
 PROFILES = {each.name: each for each in (STRIPE, GITHUB, SHOPIFY, SLACK, STANDARD)}
-
-
-def hmac_profile(
-    name: str,
-    *,
-    signature_header: str,
-    retry_seconds: int,
-    **rules: object,
-) -> Profile:
-    """Return a profile of a provider that signs with HMAC-SHA256; see `Profile` for its rules."""
-    given: dict[str, object] = {"name": name, "signature_header": signature_header.lower(), **rules}
-    return Profile(retry_seconds=retry_seconds, **given)  # type: ignore[arg-type]

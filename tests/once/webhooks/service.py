@@ -72,6 +72,7 @@ class Service:
             dynamodb=sender,
             secrets=SecretCache(self.secretsmanager, arns, lambda: self.now),
             logger=Logger(service="webhooks"),
+            s3=boto3.client("s3", "us-east-1"),
             metrics=MetricsLog(service="webhooks", write=self.lines.append),
             clock=lambda: self.now,
             sleep=self._sleep,
@@ -104,6 +105,16 @@ def stripe_request(body: bytes, *, at: float = NOW, secret: str = SECRET) -> dic
 def stripe_body(event_id: str = "evt_1", **more: Any) -> bytes:
     """Return the body of a refund."""
     return json.dumps({"id": event_id, "type": "charge.refunded", **more}).encode()
+
+
+def github_request(
+    body: bytes, *, delivery: str = "d-1", event: str = "push", **headers: str
+) -> dict[str, Any]:
+    """Return Lambda's event for a webhook of GitHub."""
+    signature = hmac.new(SECRET.encode(), body, sha256).hexdigest()
+    signed = {"x-hub-signature-256": f"sha256={signature}"}
+    named = {"x-github-delivery": delivery, "x-github-event": event}
+    return request("/github", body, {**signed, **named, **headers})
 
 
 def request(

@@ -12,6 +12,7 @@ from once.metric_names import Metric
 _UNITS = {
     Metric.COMMIT_MS: "Milliseconds",
     Metric.RELAY_LAG_MS: "Milliseconds",
+    Metric.WEBHOOK_MS: "Milliseconds",
     Metric.PENDING_SECONDS: "Seconds",
 }
 _DIMENSION = "service"

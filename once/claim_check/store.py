@@ -51,11 +51,22 @@ class ClaimStore:
         """Return the text of an object.
 
         Raises:
+            InvalidClaim, ClaimMissing, ClaimUnavailable, TooLarge: see `read_bytes`.
+            Unparseable: it is not UTF-8.
+        """
+        try:
+            return self.read_bytes(reference).decode()
+        except UnicodeDecodeError:
+            raise Unparseable("the object that it refers to is not UTF-8") from None
+
+    def read_bytes(self, reference: Reference) -> bytes:
+        """Return the content of an object.
+
+        Raises:
             InvalidClaim: it is in another bucket, or is not the object that was committed.
             ClaimMissing: it does not exist.
             ClaimUnavailable: S3 refused the request, or did not answer.
             TooLarge: it is over the limit; it is not read.
-            Unparseable: it is not UTF-8.
         """
         if reference.bucket != self._bucket:
             raise InvalidClaim(
@@ -65,10 +76,7 @@ class ClaimStore:
         content = self._content(reference)
         if not reference.key.startswith(PRODUCER_OBJECTS):
             _check_digest(reference, content)
-        try:
-            return content.decode()
-        except UnicodeDecodeError:
-            raise Unparseable("the object that it refers to is not UTF-8") from None
+        return content
 
     def _content(self, reference: Reference) -> bytes:
         try:

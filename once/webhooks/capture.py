@@ -7,6 +7,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+KEPT_HEADERS = ("content-type", "content-encoding", "user-agent")
+"""Headers that every capture keeps, besides those of the provider's profile."""
+
+INLINE_BYTES = 256 * 1024
+"""The largest body in the item of a capture; larger ones are objects in S3."""
+
 BY_TIME = "by_time"
 """Index of the captures by endpoint and time of receipt."""
 
@@ -18,7 +24,7 @@ class CaptureAttribute:
     """Attribute names of a capture."""
 
     PK = "pk"
-    """The dedup key of the webhook; of a conflict, with the hash of its body after it."""
+    """The dedup key of the webhook; of a conflict, the hash of its content is part of it."""
     DAY = "day"
     """Partition key of the index; see `day_part`."""
     RECEIVED_AT = "received_at"
@@ -26,6 +32,7 @@ class CaptureAttribute:
     ENDPOINT = "endpoint"
     PROFILE = "profile"
     WEBHOOK_ID = "webhook_id"
+    """The provider's id, cut off at a length that no provider uses."""
     WEBHOOK_TYPE = "webhook_type"
     EVENT_TYPE = "event_type"
     """The type of the event that was published; missing if none was."""
@@ -33,6 +40,7 @@ class CaptureAttribute:
     VERIFIED = "verified"
     METHOD = "method"
     PATH = "path"
+    """The path with the query, as they were sent."""
     HEADERS = "headers"
     """The chosen headers, as a JSON object in one text."""
     BODY = "body"
@@ -44,7 +52,7 @@ class CaptureAttribute:
 
 
 class Standing(StrEnum):
-    """What became of a webhook."""
+    """Standing of a webhook: how the ingress settled it."""
 
     HANDED_ON = "handed-on"
     """One event was published for it."""
@@ -52,11 +60,20 @@ class Standing(StrEnum):
     """Its endpoint does not hand its type on."""
     UNREADABLE = "unreadable"
     """Its body is not strict JSON."""
+    UNPUBLISHABLE = "unpublishable"
+    """No topic or consumer could take its event: it is too large, for example."""
     CONFLICT = "conflict"
     """A webhook with its id and other content was captured before."""
 
 
-_TEXTS = ("pk", "endpoint", "profile", "verified", "method", "path", "body_sha256")
+class Verified(StrEnum):
+    """The version of the endpoint's secret that verified a webhook."""
+
+    CURRENT = "current"
+    PREVIOUS = "previous"
+
+
+_TEXTS = ("pk", "endpoint", "profile", "method", "path", "body_sha256")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +91,7 @@ class Capture:
     webhook_type: str
     event_type: str | None
     standing: Standing
-    verified: str
+    verified: Verified
     method: str
     path: str
     headers: Mapping[str, str]
@@ -90,13 +107,18 @@ class Capture:
         item = {name: value for name, value in known.items() if value not in (None, "")}
         return item | {
             CaptureAttribute.STANDING: str(self.standing),
+            CaptureAttribute.VERIFIED: str(self.verified),
             CaptureAttribute.HEADERS: json.dumps(dict(self.headers)),
             CaptureAttribute.DAY: day_part(self.endpoint, self.received_at, self.body_sha256),
         }
 
     @classmethod
     def read(cls, item: Mapping[str, Any]) -> "Capture":
-        """Read an item, in the types of boto3's resources or as plain Python values."""
+        """Read an item, in the types of boto3's resources or as plain Python values.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is no capture of this version.
+        """
         body = item.get(CaptureAttribute.BODY)
         given: dict[str, Any] = {
             **{name: int(item[name]) for name in ("received_at", "body_bytes", "expires_at")},
@@ -107,6 +129,7 @@ class Capture:
         return cls(
             **given,
             standing=Standing(item[CaptureAttribute.STANDING]),
+            verified=Verified(item[CaptureAttribute.VERIFIED]),
             headers=json.loads(item[CaptureAttribute.HEADERS]),
             body=None if body is None else bytes(body),
         )

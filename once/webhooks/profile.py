@@ -47,6 +47,8 @@ class Profile:
         id: the place of the webhook's id; empty for the canonical form of the body.
         type: the places of the webhook's type; the first one that has a value counts.
         volatile: top-level fields of the body that may differ between two deliveries.
+        kept_headers: further headers that a capture keeps, in lower case. It always keeps those
+            with the signatures, time, id and type, and those of `once.webhooks.capture`.
         challenge: for a handshake, the value of the body's field `type`, and the field to return.
         form_field: the field of a form that holds the JSON; empty if no body is a form.
         retry_seconds: the longest time after which the provider sends a webhook again, by itself or
@@ -67,6 +69,7 @@ class Profile:
     id: str = ""
     type: tuple[str, ...] = ()
     volatile: tuple[str, ...] = ()
+    kept_headers: tuple[str, ...] = ()
     challenge: tuple[str, str] | None = None
     form_field: str = ""
     retry_seconds: int
@@ -107,6 +110,10 @@ GITHUB = Profile(
     prefix="sha256=",
     id="header:x-github-delivery",
     type=("header:x-github-event",),
+    kept_headers=(
+        *("x-github-hook-id", "x-github-hook-installation-target-id", "x-hub-signature"),
+        *("x-github-hook-installation-target-type", "x-github-enterprise-host"),
+    ),
     form_field="payload",
     retry_seconds=7 * DAY,
     body_bytes=MAX_REQUEST_BYTES,
@@ -127,6 +134,10 @@ SHOPIFY = Profile(
     encoding=Encoding.BASE64,
     id="header:x-shopify-webhook-id",
     type=("header:x-shopify-topic",),
+    kept_headers=(
+        *("x-shopify-shop-domain", "x-shopify-triggered-at", "x-shopify-event-id"),
+        *("x-shopify-api-version", "x-shopify-name", "x-shopify-sub-topic"),
+    ),
     retry_seconds=4 * HOUR,
     answer_seconds=5,
     body_bytes=1024 * 1024,
@@ -149,6 +160,7 @@ SLACK = Profile(
     tolerance_seconds=5 * MINUTE,
     id="body:event_id",
     type=("body:event.type", "body:type"),
+    kept_headers=("x-slack-retry-num", "x-slack-retry-reason"),
     challenge=("url_verification", "challenge"),
     form_field="payload",
     retry_seconds=1 * DAY,

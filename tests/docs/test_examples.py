@@ -19,7 +19,7 @@ PERFORMANCE = ROOT / "docs" / "performance.md"
 
 
 def blocks(document: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
+    return re.findall(r"^ *```python\n(.*?)```", document.read_text(), re.DOTALL | re.MULTILINE)
 
 
 def run(document: Path, *examples: str, **given: Any) -> dict[str, Any]:

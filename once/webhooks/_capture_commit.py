@@ -1,0 +1,134 @@
+"""Capture commit: capture, dedup record and event of a webhook in one transaction.
+
+A webhook that cannot be handed on is captured all the same. Otherwise the provider would send it
+again until it gives up, and nothing of it would be left.
+"""
+
+from dataclasses import dataclass
+
+from once.commit.committer import Committer
+from once.commit.request import CommitRequest
+from once.commit.result import CommitOutcome, CommitResult, failed
+from once.deadline import Deadline
+from once.errors import (
+    Contention,
+    KeyConflict,
+    OnceError,
+    OutcomeUnknown,
+    PermanentError,
+    Unexpected,
+)
+from once.handlers.transaction import Identity
+from once.sdk import S3Client
+from once.webhooks._capture_identity import body_identity, conflict_identity, given_identity
+from once.webhooks._capture_transaction import CaptureTransaction
+from once.webhooks._new_capture import Receipt
+from once.webhooks.capture import Standing
+from once.webhooks.identity import Webhook
+from once.webhooks.settings import WebhookSettings
+
+_DURABLE = {CommitOutcome.COMMITTED, CommitOutcome.DUPLICATE}
+_AGAIN = {CommitOutcome.BUSY, CommitOutcome.CONTENDED, CommitOutcome.UNAFFECTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A webhook that is durable: its dedup key, and its standing if it was captured now.
+
+    `standing` is None for a duplicate.
+    """
+
+    pk: str
+    standing: Standing | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureCommitter:
+    """Commits webhooks.
+
+    Attributes:
+        committer: sends transactions to DynamoDB.
+        settings: the function's settings.
+        s3: a client of S3; None without a claim-check bucket.
+    """
+
+    committer: Committer
+    settings: WebhookSettings
+    s3: S3Client | None
+
+    def commit(self, receipt: Receipt, deadline: Deadline) -> Captured:
+        """Capture a webhook, with attempts until the deadline.
+
+        Raises:
+            OnceError: it is not known to be captured.
+        """
+        identity, standing = self._first(receipt.webhook)
+        result = self._attempt(receipt, identity, standing, deadline)
+        while instead := _instead(standing, result.cause):
+            standing = instead
+            if standing is Standing.CONFLICT:
+                consumer = self.settings.consumer
+                identity = conflict_identity(receipt.webhook, identity, consumer)
+            result = self._attempt(receipt, identity, standing, deadline)
+        if result.outcome not in _DURABLE:
+            raise result.cause or Contention("others kept writing the record until the time was up")
+        return Captured(
+            identity.pk, standing if result.outcome is CommitOutcome.COMMITTED else None
+        )
+
+    def _first(self, webhook: Webhook) -> tuple[Identity, Standing]:
+        own = given_identity(webhook, self.settings.consumer)
+        if own is not None:
+            return own, _standing(webhook, Standing.HANDED_ON)
+        by_body = body_identity(webhook, self.settings.consumer)
+        return by_body, _standing(webhook, Standing.UNPUBLISHABLE)
+
+    def _attempt(
+        self, receipt: Receipt, identity: Identity, standing: Standing, deadline: Deadline
+    ) -> CommitResult:
+        try:
+            made = CaptureTransaction.of(receipt, identity, standing, self.settings)
+            now = receipt.received_at / 1000
+            request = CommitRequest.of(made.transaction, self.settings, now)
+        except PermanentError as error:
+            return failed(error)
+        self._store(made)
+        return self._send(request, deadline)
+
+    def _send(self, request: CommitRequest, deadline: Deadline) -> CommitResult:
+        attempt = 0
+        while True:
+            [result] = self.committer.commit([request])
+            if not _is_open(result) or not deadline.pause(attempt):
+                return result
+            attempt += 1
+
+    def _store(self, made: CaptureTransaction) -> None:
+        """Store what is too large for an item, before the commit refers to it."""
+        bucket = self.settings.claim_bucket
+        if not made.claims or bucket is None or self.s3 is None:
+            return
+        # Loaded late: each module costs time at a cold start.
+        from once.claim_check.store import ClaimStore
+
+        ClaimStore(self.s3, bucket, self.settings.max_body_bytes).write(made.claims)
+
+
+def _standing(webhook: Webhook, with_type: Standing) -> Standing:
+    if webhook.event_type is not None:
+        return with_type
+    return Standing.UNREADABLE if webhook.data is None else Standing.CAPTURED
+
+
+def _instead(standing: Standing, cause: OnceError | None) -> Standing | None:
+    """Return the standing to capture a webhook with, after an attempt with another one failed."""
+    # A record that cannot be read counts as other content: its webhook may have been another.
+    if isinstance(cause, KeyConflict | Unexpected):
+        return None if standing is Standing.CONFLICT else Standing.CONFLICT
+    is_event = isinstance(cause, PermanentError) and standing is Standing.HANDED_ON
+    return Standing.UNPUBLISHABLE if is_event else None
+
+
+def _is_open(result: CommitResult) -> bool:
+    """Return whether the same transaction may still commit, now or by an earlier attempt."""
+    return result.outcome in _AGAIN or isinstance(result.cause, OutcomeUnknown)

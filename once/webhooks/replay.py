@@ -1,0 +1,78 @@
+"""Replay: the event of a captured webhook, with the id under which the relay published it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from once.errors import Unparseable, Unpublishable
+from once.events.dedup_key import consumer_of
+from once.events.outgoing import OutgoingEvent, events_in, written
+from once.schema import Record
+from once.webhooks._event_draft import event_draft, inbound_event
+from once.webhooks.capture import Capture
+from once.webhooks.endpoint import Endpoint
+from once.webhooks.http import Request
+from once.webhooks.identity import Webhook
+
+if TYPE_CHECKING:
+    from once.claim_check.reference import Claim
+    from once.events.claimed_draft import ClaimPlace
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltEvent:
+    """An event, and its data if that is an object to store before the event is sent."""
+
+    event: OutgoingEvent
+    claim: "Claim | None"
+
+
+def rebuilt_event(
+    capture: Capture,
+    body: bytes,
+    endpoint: Endpoint,
+    *,
+    group_field: str | None = None,
+    claims: "ClaimPlace | None" = None,
+) -> RebuiltEvent:
+    """Return the event of a capture.
+
+    Of a webhook that was handed on, it is the event that was published, byte for byte: its
+    consumers recognise it as a duplicate. Of another webhook, the event gets an id of its own.
+
+    Args:
+        capture: the capture.
+        body: its body; see `once.webhooks.capture_body`.
+        endpoint: the endpoint, as it is now.
+        group_field: the field of the data that gives the message group, if the type has one.
+        claims: the place of large data; None without a claim-check bucket.
+
+    Raises:
+        Unpublishable: the endpoint does not hand on the webhook's type.
+        Unparseable: the body is not strict JSON.
+        InvalidWrite, TooLarge: no topic or consumer could take the event.
+    """
+    event_type = _event_type(capture, endpoint)
+    webhook = Webhook.of(endpoint, Request(capture.method, capture.path, capture.headers, body))
+    if webhook.data is None:
+        raise Unparseable("the body is not strict JSON, so it can be sent to a URL only")
+    draft = event_draft(webhook, event_type, capture.pk, group_field=group_field, claims=claims)
+    outbox = written(
+        [draft],
+        inbound=inbound_event(webhook),
+        pk=capture.pk,
+        consumer=consumer_of(capture.pk),
+        now=capture.received_at / 1000,
+    )
+    [event] = events_in({Record.OUTBOX: {"S": outbox}})
+    return RebuiltEvent(event, draft.claim)
+
+
+def _event_type(capture: Capture, endpoint: Endpoint) -> str:
+    if capture.event_type is not None:
+        return capture.event_type
+    if capture.webhook_type in endpoint.types:
+        return endpoint.event_type(capture.webhook_type)
+    raise Unpublishable(
+        f"the endpoint {endpoint.name} does not hand its type on: add the type to types= of the "
+        "endpoint in the CDK app and deploy, or send it to a URL"
+    )

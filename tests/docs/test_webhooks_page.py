@@ -1,0 +1,200 @@
+"""The webhook page: its example runs, and its tables say what profiles and ingress do."""
+
+import hmac
+import math
+import re
+from collections.abc import Callable
+from hashlib import sha256
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from once.commit.item_size import item_bytes
+from once.testing import FakeAws
+from once.webhooks.capture import Standing
+from once.webhooks.endpoint import Endpoint
+from once.webhooks.profile import PROFILES, SLACK, STRIPE, Profile
+from once.webhooks.secrets import KEPT_SECONDS, REFRESH_SECONDS
+from once.webhooks.settings import CAPTURES
+from tests.architecture.imports import ROOT
+from tests.docs.test_examples import blocks, run
+from tests.docs.test_guarantees import table
+from tests.once.webhooks.service import (
+    ENDPOINTS,
+    NOW,
+    SECRET,
+    Service,
+    request,
+    stripe_body,
+    stripe_request,
+)
+
+PAGE = ROOT / "docs" / "webhooks.md"
+
+
+def rows(title: str) -> list[list[str]]:
+    """Return the cells of the first table of a section, without its head."""
+    return table(PAGE.read_text().split(f"\n## {title}\n")[1].split("\n\n")[0])
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service((*ENDPOINTS, Endpoint("slack", SLACK)))
+
+
+def test_the_example_takes_a_refund_that_was_sent_twice_once() -> None:
+    names = run(PAGE, *map(dedent, blocks(PAGE)))
+    refund = stripe_body(data={"object": {"id": "ch_1", "amount_refunded": 700}})
+    service = Service(names["WEBHOOKS"].endpoints)
+    assert [service.post(stripe_request(refund)) for _ in range(2)] == [200, 200]
+    [event] = service.events()
+    service.dynamodb.delete_table(TableName="dedup")  # the consumer's is another
+    publishers = {event.type: "webhooks"}
+    with FakeAws(names["consumer"], {"refunds": "charge_id"}, publishers=publishers) as aws:
+        aws.deliver(event.body, event.body)
+        assert aws.items("refunds") == [{"charge_id": "ch_1", "amount": 700}]
+
+
+def words(profile: Profile) -> list[str]:
+    """Return the cells of a profile's row that are the profile's values."""
+    names = {"timestamp": "time", "body": "body", "id": "id"}
+    signed = [names[name] for name in re.findall(r"{(\w+)}", profile.signed)]
+    minutes, days, hours = (
+        profile.tolerance_seconds // 60,
+        profile.retry_seconds // 86400,
+        profile.retry_seconds // 3600,
+    )
+    kilobytes = profile.body_bytes // 1024
+    return [
+        f"`{profile.name.upper()}`",
+        ", ".join(signed),
+        "signed" if profile.has_signed_id else "not signed",
+        f"± {minutes} min" if minutes else "none",
+        f"{days} day{'s' * (days > 1)}" if days else f"{hours} hours",
+        f"{kilobytes // 1024} MB" if kilobytes >= 1024 else f"{kilobytes} KB",
+    ]
+
+
+def test_the_table_of_providers_has_the_values_of_the_profiles() -> None:
+    shown = [
+        [row[0], row[1], row[2].rpartition(", ")[2], row[4], row[6], row[8]]
+        for row in rows("Providers")
+    ]
+    assert shown == [words(profile) for profile in PROFILES.values()]
+
+
+@pytest.mark.parametrize("row", rows("Providers"), ids=lambda row: str(row[0]))
+def test_the_row_of_a_provider_names_the_places_of_id_and_type(row: list[str]) -> None:
+    profile = PROFILES[row[0].strip("`").lower()]
+    for place, cell in ((profile.id, row[2]), (profile.type[0], row[3])):
+        assert f"`{place.partition(':')[2]}`" in cell.lower()
+    answer = {"–": 10}.get(row[7]) or int(row[7].removesuffix(" s"))
+    assert answer == profile.answer_seconds
+
+
+Send = Callable[[Service], int]
+
+
+def genuine(body: bytes) -> Send:
+    return lambda service: service.post(stripe_request(body))
+
+
+def posted(path: str = "/stripe", body: bytes = b"{}", method: str = "POST") -> Send:
+    return lambda service: service.post(request(path, body, {}, method=method))
+
+
+def signed(**how: Any) -> Send:
+    return lambda service: service.post(stripe_request(stripe_body(), **how))
+
+
+def after(first: Send, then: Send) -> Send:
+    def send(service: Service) -> int:
+        assert first(service) == 200
+        return then(service)
+
+    return send
+
+
+def without_secrets(service: Service) -> int:
+    for secret in service.settings.secrets.values():
+        service.secretsmanager.delete_secret(SecretId=secret, ForceDeleteWithoutRecovery=True)
+    return signed()(service)
+
+
+def handshake(service: Service) -> int:
+    body = b'{"type": "url_verification", "challenge": "c"}'
+    mac = hmac.new(SECRET.encode(), f"v0:{NOW:.0f}:".encode() + body, sha256).hexdigest()
+    headers = {"x-slack-signature": f"v0={mac}", "x-slack-request-timestamp": f"{NOW:.0f}"}
+    return service.post(request("/slack", body, headers))
+
+
+SENT: dict[str, Send] = {
+    "genuine, new, of a type in `types`": signed(),
+    "genuine, known id, same content": after(signed(), signed()),
+    "genuine, known id, other content": after(signed(), genuine(stripe_body(amount=7))),
+    "genuine, of another type": genuine(b'{"id": "evt_2", "type": "charge.updated"}'),
+    "genuine, body is not strict JSON": genuine(b'{"id": "evt_3", "id": "evt_4"}'),
+    "genuine, and no event can be made of it: an id of 2 KB, data too large for consumers": genuine(
+        stripe_body("e" * 2048)
+    ),
+    "handshake of the provider, genuine": handshake,
+    "signature wrong or missing": signed(secret="another"),
+    "signed time more than 5 minutes off, in either direction": signed(at=NOW + 301),
+    "unknown path": posted("/unknown"),
+    "other method than `POST`": posted(method="GET"),
+    "body over the limit": posted(body=b" " * (STRIPE.body_bytes + 1)),
+    "secret, table or bucket does not answer": without_secrets,
+}
+EARLIER = {
+    "genuine, known id, same content": [Standing.HANDED_ON],
+    "genuine, known id, other content": [Standing.HANDED_ON],
+}
+"""Standings of the captures that were there before."""
+
+
+def test_the_table_of_answers_has_every_case() -> None:
+    assert [row[0] for row in rows("Answers")] == list(SENT)
+
+
+@pytest.mark.parametrize("row", rows("Answers"), ids=lambda row: str(row[0]))
+def test_a_request_is_answered_and_stored_as_its_row_says(row: list[str], service: Service) -> None:
+    case, answer, stored = row
+    assert SENT[case](service) == int(answer.partition(",")[0])
+    standings = re.findall(r"capture `([a-z-]+)`", stored) + EARLIER.get(case, [])
+    assert sorted(each.standing for each in service.captures()) == sorted(standings)
+    assert len(service.events()) == standings.count(Standing.HANDED_ON)
+
+
+def test_w4_during_a_rotation_both_secrets_count_and_after_it_the_new_one(
+    service: Service,
+) -> None:
+    arn = service.settings.secrets["stripe"]
+
+    def accepted(secret: str) -> bool:
+        request = stripe_request(stripe_body(secret=secret), at=service.now, secret=secret)
+        return service.post(request) == 200
+
+    assert accepted(SECRET)
+    service.secretsmanager.put_secret_value(SecretId=arn, SecretString="another")
+    service.now += REFRESH_SECONDS
+    assert accepted("another")
+    assert accepted(SECRET)
+    service.secretsmanager.put_secret_value(SecretId=arn, SecretString="another")
+    service.now += KEPT_SECONDS
+    assert accepted("another")
+    assert not accepted(SECRET)
+
+
+@pytest.mark.parametrize("kilobytes", [1, 3, 20])
+def test_the_write_units_of_a_webhook_are_those_of_the_page(
+    kilobytes: int, service: Service
+) -> None:
+    record, capture = map(float, re.findall(r"`2 × ⌈B \+ ([\d.]+)⌉`", PAGE.read_text()))
+    body = stripe_body()
+    body = stripe_body(text=" " * (kilobytes * 1024 - len(body) - len(', "text": ""')))
+    assert len(body) == kilobytes * 1024
+    assert service.post(stripe_request(body)) == 200
+    for name, extra in (("dedup", record), (CAPTURES, capture)):
+        [item] = service.dynamodb.scan(TableName=name)["Items"]
+        assert math.ceil(item_bytes(item) / 1024) == math.ceil(kilobytes + extra)

@@ -117,7 +117,11 @@ def test_a_request_with_a_rotated_secret_is_verified_at_once() -> None:
         assert service.post(stripe_request(stripe_body(), at=service.now, secret=secret)) == 200
 
 
-FAILURES = [refused("AccessDeniedException"), EndpointConnectionError(endpoint_url="https://a"), ""]
+FAILURES: list[Any] = [
+    refused("AccessDeniedException"),
+    EndpointConnectionError(endpoint_url="https://a"),
+    "",
+]
 
 
 @pytest.mark.parametrize(

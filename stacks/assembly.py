@@ -13,6 +13,7 @@ from once.cdk import (
     ConsumerProps,
     DeploymentConfig,
     SynthError,
+    WebhookProps,
     stack_size_faults,
     unmanaged_mapping_faults,
 )
@@ -21,6 +22,7 @@ from stacks.folders import FUNCTIONS, handler_folder
 from stacks.registry_checks import registry_faults
 from stacks.service import ServiceStack
 from stacks.state import StateStack
+from stacks.webhooks import WEBHOOKS
 
 
 @jsii.implements(IValidation)
@@ -42,6 +44,7 @@ def assemble(
     consumers: Sequence[ConsumerProps],
     functions: Path = FUNCTIONS,
     deployed: Path = DEPLOYED,
+    webhooks: WebhookProps | None = WEBHOOKS,
 ) -> Sequence[ServiceStack]:
     """Add both stacks to the app, as its context says; none if the registry has faults.
 
@@ -52,19 +55,22 @@ def assemble(
         consumers: the lines of the registry.
         functions: the folder of the handlers' folders.
         deployed: the file of deployed names, which a deployment on AWS must not lose.
+        webhooks: the webhook ingress; None for an app without one.
 
     Raises:
         SynthError: a function's package cannot be built.
     """
     config = DeploymentConfig.from_context(app.node, _parameters(consumers))
-    faults = registry_faults(consumers, config, functions, deployed)
+    faults = registry_faults(consumers, config, functions, deployed, webhooks)
     app.node.add_validation(AppValidation(app, faults))
     if faults:
         return []
     consumers = [replace(each, folder=handler_folder(each, functions)) for each in consumers]
-    state = StateStack(app, f"{config.service}-state", consumers, config)
+    if webhooks is not None:
+        webhooks = replace(webhooks, folder=handler_folder(webhooks, functions))
+    state = StateStack(app, f"{config.service}-state", consumers, config, webhooks)
     name = f"{config.service}-service"
-    return [ServiceStack(app, name, consumers, config=config, state=state)]
+    return [ServiceStack(app, name, consumers, config=config, state=state, webhooks=webhooks)]
 
 
 def synthesize(app: App) -> CloudAssembly:

@@ -13,7 +13,10 @@ CONSUMERS = (
     ConsumerProps(
         "orders",
         external=("order.placed",),
-        events=("stock.refused", "payment.captured", "payment.declined"),
+        events=(
+            *("stock.refused", "payment.captured", "payment.declined"),
+            "stripe.charge.refunded",  # a webhook
+        ),
         tables=(ORDERS, CUSTOMERS),
     ),
     ConsumerProps(

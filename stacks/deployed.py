@@ -10,6 +10,7 @@ from pathlib import Path
 from once.cdk import DeployedNames, SynthError
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
+from stacks.webhooks import WEBHOOKS
 
 DEPLOYED = ROOT / "stacks" / "deployed.json"
 
@@ -27,7 +28,7 @@ def record(outputs: Path, file: Path = DEPLOYED) -> list[str]:
         SynthError: the file of deployed names is missing or malformed.
     """
     stacks = json.loads(outputs.read_text())
-    names = DeployedNames.of(CONSUMERS)
+    names = DeployedNames.of(CONSUMERS, WEBHOOKS)
     services = [s.removesuffix(_SERVICE_STACK) for s in stacks if s.endswith(_SERVICE_STACK)]
     return [new for service in services for new in names.record(file, service)]
 

@@ -9,14 +9,19 @@ from once.cdk import (
     DeployedNames,
     DeploymentConfig,
     SynthError,
+    WebhookProps,
     consumer_set_faults,
     deployment_faults,
     missing_name_faults,
 )
 from stacks.deployed import DEPLOYED
 from stacks.folders import FUNCTIONS, handler_folder
+from stacks.webhooks import WEBHOOKS
 
 REGISTRY = "stacks/consumers.py"
+ENDPOINTS = "stacks/webhooks.py"
+
+Line = ConsumerProps | WebhookProps
 
 
 def registry_faults(
@@ -24,29 +29,39 @@ def registry_faults(
     config: DeploymentConfig,
     functions: Path = FUNCTIONS,
     deployed: Path = DEPLOYED,
+    webhooks: WebhookProps | None = WEBHOOKS,
 ) -> list[str]:
     """Return every fault of the deployment and of the registry; an empty list if there is none."""
-    placed = [each for each in consumers if _has_place(each)]
+    lines: list[Line] = list(consumers)
+    lines += [] if webhooks is None else [webhooks]
+    placed = [each for each in lines if _has_place(each)]
     located = [
         replace(each, folder=handler_folder(each, functions)) if each in placed else each
         for each in consumers
     ]
     return [
         *(f"{fault} (cdk.json, or -c)" for fault in deployment_faults(config)),
-        *(f"{fault} ({REGISTRY})" for fault in consumer_set_faults(located, config)),
-        *_lost_names(consumers, config, deployed),
+        *(f"{f} ({_file_of(f)})" for f in consumer_set_faults(located, config, webhooks)),
+        *_lost_names(consumers, webhooks, config, deployed),
         *_lines_without_folder(placed, functions),
         *_folders_without_line(placed, functions),
     ]
 
 
-def _has_place(consumer: ConsumerProps) -> bool:
+def _file_of(fault: str) -> str:
+    return ENDPOINTS if fault.startswith("webhook ingress") else REGISTRY
+
+
+def _has_place(consumer: Line) -> bool:
     """Return whether name and folder have the right types; otherwise the library reports them."""
     return isinstance(consumer.name, str) and isinstance(consumer.folder, Path | None)
 
 
 def _lost_names(
-    consumers: Sequence[ConsumerProps], config: DeploymentConfig, deployed: Path
+    consumers: Sequence[ConsumerProps],
+    webhooks: WebhookProps | None,
+    config: DeploymentConfig,
+    deployed: Path,
 ) -> list[str]:
     if config.local:  # an embedded AWS begins empty, and its end deletes everything
         return []
@@ -54,21 +69,30 @@ def _lost_names(
         names = DeployedNames.read(deployed, config.service)
     except SynthError as error:
         return list(error.faults)
-    return [f"{fault} ({deployed.name})" for fault in missing_name_faults(names, consumers)]
+    faults = missing_name_faults(names, consumers, webhooks)
+    return [f"{fault} ({deployed.name})" for fault in faults]
 
 
-def _lines_without_folder(consumers: Sequence[ConsumerProps], functions: Path) -> Iterator[str]:
-    for consumer in consumers:
-        folder = handler_folder(consumer, functions)
+def _lines_without_folder(lines: Sequence[Line], functions: Path) -> Iterator[str]:
+    for line in lines:
+        folder = handler_folder(line, functions)
         if not (folder / "handler.py").is_file():
+            kind, file = _origin(line)
             yield (
-                f"consumer {consumer.name!r}: its line has no folder; add "
-                f"{folder.parent.name}/{folder.name}/handler.py, or delete the line ({REGISTRY})"
+                f"{kind} {line.name!r}: its line has no folder; add "
+                f"{folder.parent.name}/{folder.name}/handler.py, or delete the line ({file})"
             )
 
 
-def _folders_without_line(consumers: Sequence[ConsumerProps], functions: Path) -> Iterator[str]:
-    places = {handler_folder(consumer, functions) for consumer in consumers}
+def _origin(line: Line) -> tuple[str, str]:
+    """Return how messages name a line, and the file that holds it."""
+    if isinstance(line, WebhookProps):
+        return "webhook ingress", ENDPOINTS
+    return "consumer", REGISTRY
+
+
+def _folders_without_line(lines: Sequence[Line], functions: Path) -> Iterator[str]:
+    places = {handler_folder(line, functions) for line in lines}
     for handler in sorted(functions.glob("*/handler.py")):
         if handler.parent not in places:
             yield (

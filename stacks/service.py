@@ -16,6 +16,8 @@ from once.cdk import (
     StackOutput,
     Topics,
     UnroutedEvents,
+    WebhookIngress,
+    WebhookProps,
     add_table_alarms,
     event_sources,
     event_types_output,
@@ -37,6 +39,7 @@ class ServiceStack(Stack):
         consumers: the lines of the registry.
         config: the deployment.
         state: the stack that holds their tables and secrets.
+        webhooks: the webhook ingress, if there is one.
 
     Raises:
         SynthError: a function's package cannot be built.
@@ -50,16 +53,19 @@ class ServiceStack(Stack):
         *,
         config: DeploymentConfig,
         state: StateStack,
+        webhooks: WebhookProps | None = None,
     ) -> None:
         super().__init__(scope, name, description="Once: topics, queues and functions")
         registry = list(consumers)
         self.topics = Topics.make(self, config=config, consumers=registry)
-        self.unrouted = UnroutedEvents(self, config=config, topics=self.topics, consumers=registry)
+        self.unrouted = UnroutedEvents(
+            self, config=config, topics=self.topics, consumers=registry, webhooks=webhooks
+        )
         self.relay = OutboxRelay(
             self,
             config=config,
             topics=self.topics,
-            publishes=published_types(registry),
+            publishes=published_types(registry, webhooks),
             dedup_table=state.dedup_table,
             failures=state.relay_failures,
         )
@@ -72,7 +78,7 @@ class ServiceStack(Stack):
                 topics=self.topics,
                 unrouted=self.unrouted.queue,
                 relay=self.relay,
-                sources=event_sources(props, registry),
+                sources=event_sources(props, registry, webhooks),
                 dedup_table=state.dedup_table,
                 tables=state.tables_of(props),
                 secrets=state.secrets_of(props),
@@ -82,6 +88,7 @@ class ServiceStack(Stack):
         ]
         for consumer in self.consumers:
             self._add_outputs(consumer)
+        self.webhooks = None if webhooks is None else self._make_ingress(webhooks, config, state)
         CfnOutput(self, StackOutput.RELAY_FUNCTION, value=self.relay.function.function_name)
         CfnOutput(self, StackOutput.RELAY_DEAD_LETTERS, value=self.relay.dead_letters.queue_url)
         CfnOutput(self, StackOutput.UNROUTED_QUEUE, value=self.unrouted.queue.queue_url)
@@ -104,6 +111,25 @@ class ServiceStack(Stack):
         }
         for prefix, value in outputs.items():
             CfnOutput(self, f"{prefix}{output_key(consumer.props.name)}", value=value)
+
+    def _make_ingress(
+        self, props: WebhookProps, config: DeploymentConfig, state: StateStack
+    ) -> WebhookIngress:
+        assert state.captures is not None  # noqa: S101 - both stacks are given the same ingress
+        ingress = WebhookIngress(
+            self,
+            props,
+            config=config,
+            relay=self.relay,
+            dedup_table=state.dedup_table,
+            captures=state.captures,
+            secrets=state.endpoint_secrets,
+            claims=state.claims,
+        )
+        CfnOutput(self, StackOutput.WEBHOOK_URL, value=ingress.url)
+        CfnOutput(self, StackOutput.WEBHOOK_FUNCTION, value=ingress.function.function_name)
+        CfnOutput(self, StackOutput.WEBHOOK_ENDPOINTS, value=ingress.endpoints_output)
+        return ingress
 
     def _add_alarm_topic(self) -> None:
         topic = make_alarm_topic(self)
@@ -130,6 +156,7 @@ class ServiceStack(Stack):
     def _add_dashboard(self, name: str, tables: Mapping[str, dynamodb.ITable]) -> None:
         rows = [
             *(consumer.dashboard_row() for consumer in self.consumers),
+            *([] if self.webhooks is None else [self.webhooks.dashboard_row()]),
             self.relay.dashboard_row(),
             self.unrouted.dashboard_row(),
             tables_row(tables),

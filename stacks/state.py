@@ -11,6 +11,7 @@ from aws_cdk import aws_ses as ses
 from constructs import Construct
 
 from once.cdk import (
+    CaptureTable,
     ClaimBucket,
     ConsumerProps,
     DedupTable,
@@ -19,11 +20,15 @@ from once.cdk import (
     RelayFailures,
     RetainedTable,
     StackOutput,
+    WebhookProps,
     acknowledge_finding,
     output_key,
 )
 
 T = TypeVar("T")
+
+CAPTURES = "captures"
+"""Construct id of the table of captures."""
 
 DEDUP = "dedup-records"
 """Construct id of the dedup table. Logical ids are made of it and of the tables' names: if one is
@@ -33,15 +38,18 @@ renamed, CloudFormation replaces the table by an empty one."""
 class StateStack(Stack):
     """The dedup table, the operator log, and the registry's tables, secrets and sender of e-mail.
 
+    `captures` is the table of captured webhooks, None without an ingress.
+
     `relay_failures` is the bucket for failed batches of the relay. `operator_log` is the
-    log group of the changes that operators make. `claims` is the claim-check bucket, None if no
-    consumer has one.
+    log group of the changes that operators make. `claims` is the claim-check bucket, None if
+    neither a consumer nor the ingress needs one.
 
     Args:
         scope: the app.
         name: the stack's name.
         consumers: the lines of the registry.
         config: the deployment.
+        webhooks: the webhook ingress, if there is one.
     """
 
     def __init__(
@@ -50,6 +58,7 @@ class StateStack(Stack):
         name: str,
         consumers: Sequence[ConsumerProps],
         config: DeploymentConfig,
+        webhooks: WebhookProps | None = None,
     ) -> None:
         super().__init__(scope, name, description="Once: dedup records, business tables, secrets")
         self.dedup_table = DedupTable(self, DEDUP, config.warm(config.dedup_warm_throughput))
@@ -65,13 +74,20 @@ class StateStack(Stack):
         for table_name, table in self._tables.items():
             CfnOutput(self, f"{StackOutput.TABLE}{output_key(table_name)}", value=table.table_name)
         self._secrets = {
-            secret: self._make_secret(secret)
+            secret: self._make_secret(secret, f"Secret{output_key(secret)}")
             for secret in _union(consumer.secrets for consumer in consumers)
+        }
+        self.captures = None if webhooks is None else self._make_captures()
+        self._endpoint_secrets = {
+            endpoint.name: self._make_secret(
+                f"endpoint-{endpoint.name}", f"{StackOutput.ENDPOINT_SECRET}{_key(endpoint.name)}"
+            )
+            for endpoint in (() if webhooks is None else webhooks.endpoints)
         }
         self.operator_log = OperatorLog(self, "operator-log")
         self.relay_failures = RelayFailures(self, "relay-failures")
         CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
-        self.claims = self._make_claims(consumers, config)
+        self.claims = self._make_claims(consumers, config, webhooks)
         sends = any(consumer.sends_email for consumer in consumers)
         if sends and config.create_email_identity:
             self._make_sender(config.email_sender)
@@ -89,7 +105,17 @@ class StateStack(Stack):
         """Return the ARNs of the secrets that this consumer reads, by the name its line uses."""
         return {name: self._secrets[name] for name in consumer.secrets}
 
-    def _make_secret(self, name: str) -> str:
+    @property
+    def endpoint_secrets(self) -> Mapping[str, str]:
+        """The ARN of the secret of each endpoint of the ingress, by the endpoint's name."""
+        return self._endpoint_secrets
+
+    def _make_captures(self) -> CaptureTable:
+        table = CaptureTable(self, CAPTURES)
+        CfnOutput(self, StackOutput.CAPTURES, value=table.table_name)
+        return table
+
+    def _make_secret(self, name: str, output: str) -> str:
         secret = secretsmanager.Secret(
             self,
             f"secret-{name}",
@@ -104,15 +130,19 @@ class StateStack(Stack):
         )
         # `Id` is the ARN on the embedded AWS too, where a `Ref` is the name.
         arn = cast(secretsmanager.CfnSecret, secret.node.default_child).attr_id
-        CfnOutput(self, f"Secret{output_key(name)}", value=arn)
+        CfnOutput(self, output, value=arn)
         return arn
 
     def _make_claims(
-        self, consumers: Sequence[ConsumerProps], config: DeploymentConfig
+        self,
+        consumers: Sequence[ConsumerProps],
+        config: DeploymentConfig,
+        webhooks: WebhookProps | None,
     ) -> ClaimBucket | None:
-        if not any(consumer.claim_check_mb for consumer in consumers):
+        ingress = webhooks if webhooks is not None and webhooks.needs_claims else None
+        if ingress is None and not any(consumer.claim_check_mb for consumer in consumers):
             return None
-        bucket = ClaimBucket(self, "claims", config)
+        bucket = ClaimBucket(self, "claims", config, ingress)
         CfnOutput(self, StackOutput.CLAIM_BUCKET, value=bucket.bucket_name)
         return bucket
 
@@ -120,6 +150,11 @@ class StateStack(Stack):
         # A person verifies the address once; a new identity would have to be verified again.
         identity = ses.EmailIdentity(self, "sender", identity=ses.Identity.email(address))
         identity.apply_removal_policy(RemovalPolicy.RETAIN)
+
+
+def _key(endpoint: str) -> str:
+    """Return an endpoint's name as part of the key of an output: `stripe-eu` → `StripeEu`."""
+    return output_key(endpoint.replace("-", "_"))
 
 
 def _union(parts: Iterable[Iterable[T]]) -> list[T]:

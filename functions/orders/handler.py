@@ -39,6 +39,33 @@ class OrderEnded(Struct, frozen=True):
     order_id: str
 
 
+class ChargeMetadata(Struct, frozen=True):
+    """What the shop told the provider with the charge."""
+
+    order_id: str
+
+
+class RefundedCharge(Struct, frozen=True):
+    """A charge of Stripe. `amount_refunded` is the sum of its refunds so far, in minor units."""
+
+    amount_refunded: Annotated[int, Meta(ge=1)]
+    refunded: bool
+    """Whether the whole amount is refunded."""
+    metadata: ChargeMetadata
+
+
+class ChargeData(Struct, frozen=True):
+    """The part of Stripe's webhook that holds the charge."""
+
+    object: RefundedCharge
+
+
+class ChargeRefunded(Struct, frozen=True):
+    """A person has refunded a charge, or a part of it, at Stripe."""
+
+    data: ChargeData
+
+
 @consumer.handles("order.placed", OrderPlaced)
 def store(event: OrderPlaced, tx: Transaction) -> None:
     """Store the order, and count it for its customer.
@@ -85,11 +112,32 @@ def refused(event: OrderEnded, tx: Transaction) -> None:
     _end(event, "refused", tx)
 
 
+@consumer.handles("stripe.charge.refunded", ChargeRefunded)
+def refunded(event: ChargeRefunded, tx: Transaction) -> None:
+    """Note the amount that was refunded. A full refund is the last status of an order."""
+    charge = event.data.object
+    key = {"order_id": charge.metadata.order_id}
+    known = (tx.get(ORDERS, key) or {}).get("amount_refunded", 0)
+    if charge.amount_refunded <= known:  # a later refund has overtaken this one
+        return
+    amount = {":amount": charge.amount_refunded}
+    if charge.refunded:
+        tx.update(
+            ORDERS,
+            key,
+            "SET amount_refunded = :amount, #status = :status, final_status = :status",
+            {**amount, ":status": "refunded"},
+            names={"#status": "status"},
+        )
+    else:
+        tx.update(ORDERS, key, "SET amount_refunded = :amount", amount)
+
+
 def _end(event: OrderEnded, status: str, tx: Transaction) -> None:
     tx.update(
         ORDERS,
         {"order_id": event.order_id},
-        "SET #status = :status",
+        "SET #status = if_not_exists(final_status, :status)",  # a refund may have overtaken it
         {":status": status},
         names={"#status": "status"},
     )

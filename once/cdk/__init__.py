@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from once.cdk.deployed_names import DeployedNames
     from once.cdk.deployment_config import DeploymentConfig
     from once.cdk.errors import SynthError
+    from once.cdk.event_types import event_sources, published_types
     from once.cdk.idempotent_consumer import IdempotentConsumer
     from once.cdk.monitoring.alarm_topic import make_alarm_topic, notify
     from once.cdk.monitoring.alarms import add_table_alarms
@@ -29,22 +30,26 @@ if TYPE_CHECKING:
     from once.cdk.operator_log import OperatorLog
     from once.cdk.operators import OperatorPolicies
     from once.cdk.outbox_relay import OutboxRelay, RelayFailures
-    from once.cdk.props import (
-        ConsumerProps,
-        Rollout,
-        Source,
-        TableProps,
-        event_sources,
-        output_key,
-        published_types,
-    )
+    from once.cdk.props import ConsumerProps, Rollout, Source, TableProps, output_key
     from once.cdk.scaling import Pollers, WarmThroughput
     from once.cdk.tables import DedupTable, RetainedTable
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
+    from once.cdk.webhooks.capture_table import CaptureTable
+    from once.cdk.webhooks.ingress import WebhookIngress
+    from once.cdk.webhooks.props import WebhookProps
     from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps
+    from once.webhooks.endpoint import Endpoint
+    from once.webhooks.hmac_profile import hmac_profile
+    from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE
 
 __all__ = [
+    "GITHUB",
+    "SHOPIFY",
+    "SLACK",
+    "STANDARD",
+    "STRIPE",
+    "CaptureTable",
     "ClaimBucket",
     "ConsumerProps",
     "Dedup",
@@ -52,6 +57,7 @@ __all__ = [
     "DeployedNames",
     "DeploymentConfig",
     "DurableFunctionProps",
+    "Endpoint",
     "IdempotentConsumer",
     "OperatorLog",
     "OperatorPolicies",
@@ -68,12 +74,15 @@ __all__ = [
     "Topics",
     "UnroutedEvents",
     "WarmThroughput",
+    "WebhookIngress",
+    "WebhookProps",
     "acknowledge_finding",
     "add_table_alarms",
     "consumer_set_faults",
     "deployment_faults",
     "event_sources",
     "event_types_output",
+    "hmac_profile",
     "make_alarm_topic",
     "missing_name_faults",
     "notify",
@@ -85,45 +94,55 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ClaimBucket": "claim_bucket",
-    "ConsumerProps": "props",
-    "DedupTable": "tables",
-    "DeployedNames": "deployed_names",
-    "DeploymentConfig": "deployment_config",
-    "DurableFunctionProps": "workflow_props",
-    "IdempotentConsumer": "idempotent_consumer",
-    "OperatorLog": "operator_log",
-    "OperatorPolicies": "operators",
-    "OutboxRelay": "outbox_relay",
-    "Pollers": "scaling",
-    "RelayFailures": "outbox_relay",
-    "RetainedTable": "tables",
-    "Rollout": "props",
-    "Source": "props",
-    "StateMachineProps": "workflow_props",
-    "SynthError": "errors",
-    "TableProps": "props",
-    "Topics": "topics",
-    "UnroutedEvents": "unrouted_events",
-    "WarmThroughput": "scaling",
-    "acknowledge_finding": "nag",
-    "add_table_alarms": "monitoring.alarms",
-    "consumer_set_faults": "checks.consumer_set",
-    "deployment_faults": "checks.consumer_set",
-    "event_sources": "props",
-    "event_types_output": "checks.handlers",
-    "make_alarm_topic": "monitoring.alarm_topic",
-    "missing_name_faults": "checks.missing_names",
-    "notify": "monitoring.alarm_topic",
-    "output_key": "props",
-    "published_types": "props",
-    "stack_size_faults": "checks.stack_size",
-    "tables_row": "monitoring.dashboard",
-    "unmanaged_mapping_faults": "checks.unmanaged_mappings",
+    "GITHUB": "once.webhooks.profile",
+    "SHOPIFY": "once.webhooks.profile",
+    "SLACK": "once.webhooks.profile",
+    "STANDARD": "once.webhooks.profile",
+    "STRIPE": "once.webhooks.profile",
+    "CaptureTable": "once.cdk.webhooks.capture_table",
+    "ClaimBucket": "once.cdk.claim_bucket",
+    "ConsumerProps": "once.cdk.props",
+    "DedupTable": "once.cdk.tables",
+    "DeployedNames": "once.cdk.deployed_names",
+    "DeploymentConfig": "once.cdk.deployment_config",
+    "DurableFunctionProps": "once.cdk.workflow_props",
+    "Endpoint": "once.webhooks.endpoint",
+    "IdempotentConsumer": "once.cdk.idempotent_consumer",
+    "OperatorLog": "once.cdk.operator_log",
+    "OperatorPolicies": "once.cdk.operators",
+    "OutboxRelay": "once.cdk.outbox_relay",
+    "Pollers": "once.cdk.scaling",
+    "RelayFailures": "once.cdk.outbox_relay",
+    "RetainedTable": "once.cdk.tables",
+    "Rollout": "once.cdk.props",
+    "Source": "once.cdk.props",
+    "StateMachineProps": "once.cdk.workflow_props",
+    "SynthError": "once.cdk.errors",
+    "TableProps": "once.cdk.props",
+    "Topics": "once.cdk.topics",
+    "UnroutedEvents": "once.cdk.unrouted_events",
+    "WarmThroughput": "once.cdk.scaling",
+    "WebhookIngress": "once.cdk.webhooks.ingress",
+    "WebhookProps": "once.cdk.webhooks.props",
+    "acknowledge_finding": "once.cdk.nag",
+    "add_table_alarms": "once.cdk.monitoring.alarms",
+    "consumer_set_faults": "once.cdk.checks.consumer_set",
+    "deployment_faults": "once.cdk.checks.consumer_set",
+    "event_sources": "once.cdk.event_types",
+    "event_types_output": "once.cdk.checks.handlers",
+    "hmac_profile": "once.webhooks.hmac_profile",
+    "make_alarm_topic": "once.cdk.monitoring.alarm_topic",
+    "missing_name_faults": "once.cdk.checks.missing_names",
+    "notify": "once.cdk.monitoring.alarm_topic",
+    "output_key": "once.cdk.props",
+    "published_types": "once.cdk.event_types",
+    "stack_size_faults": "once.cdk.checks.stack_size",
+    "tables_row": "once.cdk.monitoring.dashboard",
+    "unmanaged_mapping_faults": "once.cdk.checks.unmanaged_mappings",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'once.cdk' has no attribute {name!r}")
-    return getattr(import_module(f"once.cdk.{_MODULES[name]}"), name)
+    return getattr(import_module(_MODULES[name]), name)

@@ -83,7 +83,7 @@ def consumer_role(
     if claims is not None:
         statements += [*claims.read_statements(), *claims.write_statements()]
     statements += workflow_statements(scope, consumer.starts)
-    role = _role(scope, "Consumer", statements)
+    role = make_role(scope, "Consumer", statements)
     acknowledge_executions(role, consumer.starts)
     if claims is not None:
         claims.acknowledge(role)
@@ -123,7 +123,7 @@ def relay_role(
         allow("KeepFailures", keep, failures.bucket_arn, objects, conditions=ours),
         allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
-    role = _role(scope, "Relay", statements)
+    role = make_role(scope, "Relay", statements)
     acknowledge_finding(
         role,
         f"AwsSolutions-IAM5[Resource::{arn_in_findings(scope, failures)}/*]",
@@ -141,7 +141,7 @@ def sweep_role(
         allow("KeepUnrouted", ["sqs:SendMessage"], unrouted.queue_arn),
         allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
-    return _role(scope, "Sweep", statements)
+    return make_role(scope, "Sweep", statements)
 
 
 def _send_email(scope: Construct, sender: str, *, local: bool) -> iam.PolicyStatement:
@@ -166,7 +166,8 @@ def arn_in_findings(scope: Construct, bucket: s3.IBucket) -> str:
             return str(arn)
 
 
-def _role(scope: Construct, policy: str, statements: Sequence[iam.PolicyStatement]) -> iam.Role:
+def make_role(scope: Construct, policy: str, statements: Sequence[iam.PolicyStatement]) -> iam.Role:
+    """Return a role of a function with these statements in one inline policy, and tracing."""
     every = [*statements, allow("Trace", TRACE_ACTIONS, "*")]
     role = iam.Role(
         scope,

@@ -37,15 +37,16 @@ def state_statements(
     """Return the statements on the dedup table and on the business tables, given by their ARNs."""
     if consumer.dedup is Dedup.ITEM:
         return _item_statements(consumer, tables, local=local)
-    records = _record_statements(consumer, dedup_table, local=local)
+    writes = [PUT, *([UPDATE] if consumer.has_effects else [])]
+    records = record_statements(consumer.identity, dedup_table, writes, local=local)
     return [*records, *_table_statements(tables)]
 
 
-def _record_statements(
-    consumer: ConsumerProps, arn: str, *, local: bool
+def record_statements(
+    identity: str, arn: str, writes: Sequence[str] = (PUT,), *, local: bool
 ) -> list[iam.PolicyStatement]:
-    own = _own_records(consumer.identity, local=local)
-    writes = [PUT, *([UPDATE] if consumer.has_effects else [])]
+    """Return the statements on the dedup records of an identity; `arn` is that of their table."""
+    own = _own_records(identity, local=local)
     conditions = {**ONLY_IN_TRANSACTIONS, **own}
     return [
         allow("WriteOwnRecordsInTransactions", writes, arn, conditions=conditions),

@@ -14,8 +14,10 @@ from once.cdk._table_permissions import allow
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import ConsumerProps
+from once.cdk.webhooks.props import WebhookProps
 from once.schema import SOURCE_PREFIX
 from once.settings import PRODUCER_OBJECTS, consumer_objects
+from once.webhooks.settings import OBJECTS
 
 WINDOWS = 2
 """Dedup windows for which an object is kept: an event may be published again until its record
@@ -25,29 +27,39 @@ expires, and its message then stays in queues for less than one more window."""
 class ClaimBucket(s3.Bucket):
     """The bucket for large data of events: retained, encrypted, for TLS only, closed to the public.
 
-    Objects expire after twice the dedup window.
+    Objects expire after twice the dedup window, and the bodies of captures with the captures.
 
     Args:
         scope: the stack.
         construct_id: makes the logical id. Under another id CloudFormation creates an empty bucket.
         config: the deployment; by default that of the CDK context.
+        webhooks: the webhook ingress that stores large bodies here, if there is one.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, config: DeploymentConfig | None = None
+        self,
+        scope: Construct,
+        construct_id: str,
+        config: DeploymentConfig | None = None,
+        webhooks: WebhookProps | None = None,
     ) -> None:
         config = config or DeploymentConfig.from_context(scope.node)
-        expired = s3.LifecycleRule(
-            expiration=Duration.days(WINDOWS * config.dedup_window_days),
-            abort_incomplete_multipart_upload_after=Duration.days(1),
-        )
+        rules = [
+            s3.LifecycleRule(
+                expiration=Duration.days(WINDOWS * config.dedup_window_days),
+                abort_incomplete_multipart_upload_after=Duration.days(1),
+            )
+        ]
+        if webhooks is not None:  # of two rules, S3 follows the one that expires an object first
+            kept = Duration.days(webhooks.capture_days)
+            rules.append(s3.LifecycleRule(prefix=OBJECTS, expiration=kept))
         super().__init__(
             scope,
             construct_id,
             encryption=s3.BucketEncryption.S3_MANAGED,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             enforce_ssl=True,
-            lifecycle_rules=[expired],
+            lifecycle_rules=rules,
             removal_policy=RemovalPolicy.RETAIN,
         )
         acknowledge_finding(

@@ -1,7 +1,8 @@
 """The names of a deployment that hold data, and the file that records them.
 
 A name that was deployed and is missing from the registry later is a renamed or removed consumer,
-table or secret: its messages or its data would be left behind. The file is committed.
+table, secret or endpoint of webhooks: its messages or its data would be left behind. The file is
+committed.
 """
 
 import json
@@ -13,6 +14,7 @@ import msgspec
 
 from once.cdk.errors import SynthError
 from once.cdk.props import ConsumerProps
+from once.cdk.webhooks.props import WebhookProps
 
 
 class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,22 +25,25 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         fifo: names of the consumers with a FIFO queue.
         tables: names of business tables.
         secrets: names of secrets.
+        endpoints: names of the endpoints of each webhook ingress, by the ingress's name.
     """
 
     consumers: dict[str, str] = {}
     fifo: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    endpoints: dict[str, tuple[str, ...]] = {}
 
     @classmethod
-    def of(cls, consumers: Iterable[ConsumerProps]) -> Self:
-        """Return the names of a registry."""
+    def of(cls, consumers: Iterable[ConsumerProps], webhooks: WebhookProps | None = None) -> Self:
+        """Return the names of a registry, and of its webhook ingress if it has one."""
         registry = list(consumers)
         return cls(
             consumers={each.name: each.identity for each in registry},
             fifo=_sorted(each.name for each in registry if each.fifo),
             tables=_sorted(table.name for each in registry for table in each.tables),
             secrets=_sorted(secret for each in registry for secret in each.secrets),
+            endpoints={} if webhooks is None else _endpoints(webhooks),
         )
 
     @classmethod
@@ -69,12 +74,22 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             fifo=_sorted((*known.fifo, *self.fifo)),
             tables=_sorted((*known.tables, *self.tables)),
             secrets=_sorted((*known.secrets, *self.secrets)),
+            endpoints={
+                name: _sorted((*known.endpoints.get(name, ()), *self.endpoints.get(name, ())))
+                for name in (*known.endpoints, *self.endpoints)
+            },
         )
         file.write_text(json.dumps(msgspec.to_builtins(every), indent=2, sort_keys=True) + "\n")
         return [
             *sorted(self.consumers.keys() - known.consumers.keys()),
             *sorted({*self.tables} - {*known.tables}),
             *sorted({*self.secrets} - {*known.secrets}),
+            *(
+                f"{name}/{endpoint}"
+                for name, endpoints in self.endpoints.items()
+                for endpoint in endpoints
+                if endpoint not in known.endpoints.get(name, ())
+            ),
         ]
 
 
@@ -87,6 +102,10 @@ def _read(file: Path) -> dict[str, DeployedNames]:
             "nothing was ever deployed"
         )
         raise SynthError("the deployed names are not known", [fault]) from None
+
+
+def _endpoints(webhooks: WebhookProps) -> dict[str, tuple[str, ...]]:
+    return {webhooks.name: _sorted(each.name for each in webhooks.endpoints)}
 
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:

@@ -1,9 +1,6 @@
 """Configuration of a deployment, read from the CDK context."""
 
-import json
-import re
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +8,7 @@ from typing import Any, Self
 from aws_cdk import aws_lambda as lambda_
 from constructs import Node
 
+from once.cdk.context_values import READ, text_of, this_python
 from once.cdk.props import ConsumerProps, Rollout
 from once.cdk.scaling import WarmThroughput
 from once.schema import CLOCK_MARGIN_SECONDS
@@ -18,21 +16,6 @@ from once.settings import TIME_MARGIN_MS
 
 DAY_SECONDS = 24 * 60 * 60
 RUNTIME_LOCK = Path(__file__).resolve().parent / "packaging" / "requirements.txt"
-OLDEST_PYTHON = 11
-"""The oldest supported minor version: the library uses syntax and typing of Python 3.11."""
-
-KNOWN_PYTHONS = tuple(
-    sorted(
-        int(found[1])
-        for name in dir(lambda_.Runtime)
-        if (found := re.fullmatch(r"PYTHON_3_(\d+)", name)) and int(found[1]) >= OLDEST_PYTHON
-    )
-)
-"""Minor versions that both this library and the installed CDK know as a Lambda runtime."""
-
-
-def _this_python() -> str:
-    return f"3.{min(sys.version_info.minor, KNOWN_PYTHONS[-1])}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +42,8 @@ class DeploymentConfig:
             those of a new table.
         ingress_publishers: who may publish to the ingress topic beside principals of this account:
             ids of other accounts, and `s3` or `events`, the services S3 and EventBridge.
+        webhook_concurrency: the most requests that run at once in a webhook ingress, in place of
+            its own `reserved_concurrency`; 0 to reserve none, as a new account has too little.
         runtime_lock: lock file, with hashes, of the library's own dependencies in the functions'
             packages; by default the one that comes with the library.
         parameters: further values that consumers ask for, by name.
@@ -75,9 +60,10 @@ class DeploymentConfig:
     gradual_rollout: bool = True
     email_sender: str = "orders@example.com"
     create_email_identity: bool = True
-    python_runtime: str = _this_python()
+    python_runtime: str = this_python()
     dedup_warm_throughput: WarmThroughput | None = None
     ingress_publishers: tuple[str, ...] = ()
+    webhook_concurrency: int | None = None
     runtime_lock: Path = RUNTIME_LOCK
     parameters: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
@@ -93,7 +79,7 @@ class DeploymentConfig:
         context: Mapping[str, Any] = node.get_all_context()
         values: dict[str, Any] = {}
         faults: list[str] = []
-        for name, read in _READ.items():
+        for name, read in READ.items():
             given = context.get(name)
             if given is None:
                 continue
@@ -101,7 +87,7 @@ class DeploymentConfig:
                 values[name] = read(str(given))
             except ValueError as error:
                 faults.append(f"context {name}={given!r}: {error} (CDK context)")
-        told = {name: _text(context.get(name)) for name in parameters}
+        told = {name: text_of(context.get(name)) for name in parameters}
         values["parameters"] = {name: text for name, text in told.items() if text.strip()}
         return cls(**values, faults=tuple(faults))
 
@@ -166,6 +152,17 @@ class DeploymentConfig:
             reserved_concurrency=None,
         )
 
+    def webhook_reservation(self, declared: int | None) -> int | None:
+        """Return an ingress's reserved concurrency here; None on the embedded AWS.
+
+        Args:
+            declared: the one in its properties.
+        """
+        if self.local:
+            return None
+        given = self.webhook_concurrency
+        return declared if given is None else given or None
+
     def warm(self, throughput: WarmThroughput | None) -> WarmThroughput | None:
         """Return a table's warm throughput here: the embedded AWS has none."""
         return None if self.local else throughput
@@ -173,72 +170,3 @@ class DeploymentConfig:
 
 def _attribute(version: str) -> str:
     return f"PYTHON_{version.replace('.', '_')}"
-
-
-def _service(value: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", value):
-        raise ValueError("use at most 20 lower-case letters, digits and hyphens, a letter first")
-    return value
-
-
-def _flag(value: str) -> bool:
-    if value.lower() not in {"true", "false"}:
-        raise ValueError("say true or false")
-    return value.lower() == "true"
-
-
-def _count(value: str) -> int:
-    if not value.isdecimal():
-        raise ValueError("give a whole number, 0 or more")
-    return int(value)
-
-
-def _level(value: str) -> str:
-    levels = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-    if value not in levels:
-        raise ValueError(f"use one of {', '.join(levels)}")
-    return value
-
-
-def _address(value: str) -> str:
-    if not re.fullmatch(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", value):
-        raise ValueError("give an e-mail address, such as orders@example.com")
-    return value
-
-
-def _text(value: Any) -> str:
-    """Return a value as text, as `-c` would give it: a context file may also hold numbers."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    return json.dumps(value)
-
-
-def _python(value: str) -> str:
-    known = [f"3.{minor}" for minor in KNOWN_PYTHONS]
-    if value not in known:
-        raise ValueError(f"use one of {', '.join(known)}")
-    return value
-
-
-def _publishers(value: str) -> tuple[str, ...]:
-    given = tuple(filter(None, re.split(r"[,\s]+", value)))
-    if not all(re.fullmatch(r"s3|events|\d{12}", each) for each in given):
-        raise ValueError("give ids of accounts, s3 and events, with commas between them")
-    return tuple(dict.fromkeys(given))
-
-
-_READ: dict[str, Callable[[str], Any]] = {
-    "service": _service,
-    "local": _flag,
-    "dedup_window_days": _count,
-    "redrives": _count,
-    "provider_retry_days": _count,
-    "log_level": _level,
-    "group_commit": _flag,
-    "gradual_rollout": _flag,
-    "email_sender": _address,
-    "create_email_identity": _flag,
-    "python_runtime": _python,
-    "dedup_warm_throughput": WarmThroughput.read,
-    "ingress_publishers": _publishers,
-}

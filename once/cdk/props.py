@@ -1,6 +1,5 @@
 """Properties of consumers and of the tables that they write."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -12,7 +11,7 @@ from once.cdk.scaling import (
     WarmThroughput,
 )
 from once.cdk.workflow_props import WorkflowProps
-from once.schema import Limits, source_of
+from once.schema import Limits
 from once.settings import Dedup
 from once.source import Source as Source
 
@@ -205,35 +204,6 @@ class ConsumerProps:
         if self.visibility_seconds is None:
             return self.least_visibility_seconds
         return self.visibility_seconds
-
-
-def event_sources(
-    consumer: ConsumerProps, consumers: Iterable[ConsumerProps]
-) -> dict[str, tuple[str, ...]]:
-    """Return the CloudEvents sources that each of the consumer's `events` may come from.
-
-    Args:
-        consumer: the consumer that takes the events.
-        consumers: every consumer that may publish them.
-    """
-    publishers = published_types(consumers)
-    return {
-        event: tuple(source_of(name) for name, types in publishers.items() if event in types)
-        for event in consumer.events
-    }
-
-
-def published_types(consumers: Iterable[ConsumerProps]) -> dict[str, tuple[str, ...]]:
-    """Return the event types that each identity may publish; without those that publish none.
-
-    The lines of a consumer that is being renamed have one identity.
-    """
-    found: dict[str, tuple[str, ...]] = {}
-    for each in consumers:
-        if each.publishes:
-            types = (*found.get(each.identity, ()), *each.publishes)
-            found[each.identity] = tuple(dict.fromkeys(types))
-    return found
 
 
 def output_key(name: str) -> str:

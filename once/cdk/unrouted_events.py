@@ -21,6 +21,7 @@ from once.cdk.monitoring.alarms import add_unrouted_alarms
 from once.cdk.monitoring.dashboard import Row, unrouted_row
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import Topics
+from once.cdk.webhooks.props import WebhookProps
 from once.schema import EVENT_TYPE_ATTRIBUTE, UNROUTED, Limits
 from once.settings import SweepSettings
 
@@ -47,6 +48,7 @@ class UnroutedEvents(Construct):
         scope: the stack.
         topics: the topics whose events are checked.
         consumers: every consumer of the deployment.
+        webhooks: the webhook ingress of the deployment, if there is one.
         config: the deployment; by default that of the CDK context.
 
     Raises:
@@ -59,6 +61,7 @@ class UnroutedEvents(Construct):
         *,
         topics: Topics,
         consumers: Collection[ConsumerProps],
+        webhooks: WebhookProps | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
         super().__init__(scope, UNROUTED)
@@ -92,7 +95,7 @@ class UnroutedEvents(Construct):
             else:
                 self._subscribe(topic, but=types, after=[topics.subscribed])
         retain_messages(self, self._config)
-        for warning in route_warnings(consumers):
+        for warning in route_warnings(consumers, webhooks):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
         add_unrouted_alarms(
             self,

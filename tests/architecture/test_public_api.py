@@ -10,7 +10,7 @@ import pytest
 import once
 import once.cdk
 import once.testing
-from once.cdk import ConsumerProps, DeploymentConfig, TableProps
+from once.cdk import ConsumerProps, DeploymentConfig, Endpoint, TableProps, WebhookProps
 from stacks.folders import ROOT
 
 NAMES = {
@@ -28,6 +28,8 @@ NAMES = {
         *("output_key", "tables_row", "unmanaged_mapping_faults"),
         *("ClaimBucket", "Dedup", "DeployedNames", "missing_name_faults", "published_types"),
         *("Pollers", "WarmThroughput", "DurableFunctionProps", "StateMachineProps"),
+        *("WebhookIngress", "WebhookProps", "CaptureTable", "Endpoint", "hmac_profile"),
+        *("GITHUB", "SHOPIFY", "SLACK", "STANDARD", "STRIPE"),
     },
     "once.testing": {
         *("FakeAws", "FakeContext", "Fault", "answer_lost", "cancelled", "cloud_event", "inject"),
@@ -39,14 +41,17 @@ SIGNATURES = {
     "IdempotentConsumer": "scope, props, *, dedup_table, tables=None, secrets=None, queue=None, "
     "topics=None, unrouted=None, relay=None, sources=None, bucket=None, claims=None, config=None",
     "OutboxRelay": "scope, *, topics, publishes, dedup_table, failures=None, config=None",
-    "UnroutedEvents": "scope, *, topics, consumers, config=None",
+    "UnroutedEvents": "scope, *, topics, consumers, webhooks=None, config=None",
     "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, "
     "operator_log, claims=None, config=None",
+    "WebhookIngress": "scope, props, *, dedup_table, captures, secrets, relay=None, claims=None, "
+    "config=None",
+    "CaptureTable": "scope, construct_id, **extra",
     "DedupTable": "scope, construct_id, warm_throughput=None",
     "OperatorLog": "scope, construct_id",
     "RetainedTable": "scope, construct_id, props, **extra",
     "RelayFailures": "scope, construct_id",
-    "ClaimBucket": "scope, construct_id, config=None",
+    "ClaimBucket": "scope, construct_id, config=None, webhooks=None",
     "Topics": "ingress, events, ordered_ingress=None, ordered_events=None, groups=<factory>",
     "SynthError": "heading, faults",
 }
@@ -58,9 +63,12 @@ FIELDS = {
     "claim_check_mb mapping_metrics max_receive_count effect_timeout_seconds starts secrets "
     "parameters sends_email group_size commit_threads memory_mb rollout "
     "renamed_from fifo ordered_by blocks_group fair_by dedup retiring folder source",
+    WebhookProps: "endpoints name folder capture_days http_api reserved_concurrency memory_mb "
+    "timeout_seconds",
+    Endpoint: "name profile types prefix body_bytes trusts_id",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
-    "dedup_warm_throughput ingress_publishers runtime_lock parameters faults",
+    "dedup_warm_throughput ingress_publishers webhook_concurrency runtime_lock parameters faults",
 }
 
 

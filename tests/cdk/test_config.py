@@ -8,8 +8,10 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from once.cdk.deployment_config import KNOWN_PYTHONS, DeploymentConfig
-from once.cdk.props import ConsumerProps, TableProps, event_sources, output_key
+from once.cdk.context_values import KNOWN_PYTHONS
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.event_types import event_sources
+from once.cdk.props import ConsumerProps, TableProps, output_key
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
 
@@ -27,7 +29,7 @@ def test_cdk_json_shows_the_defaults() -> None:
     parameters = {name for line in CONSUMERS for name in line.parameters}
     defaults = asdict(DeploymentConfig())
     hidden = {"python_runtime", "runtime_lock", "parameters", "faults"}
-    hidden |= {"dedup_warm_throughput", "ingress_publishers"}
+    hidden |= {"dedup_warm_throughput", "ingress_publishers", "webhook_concurrency"}
     ours = {n: v for n, v in shown.items() if n not in parameters and not n.startswith("@aws-cdk")}
     assert ours == {name: value for name, value in defaults.items() if name not in hidden}
 

@@ -22,10 +22,9 @@ REFUSED = {
     "consumer 'refunds': 2 consumers have this name; rename all but one": [GOOD, GOOD],
     "table 'refunds' has the keys ('order_id',) and ('order_id', 'line'); declare it once and "
     "share it": [GOOD, replace(RETURNS, tables=(TableProps("refunds", ("order_id", "line")),))],
-    "consumer 'refunds': events has 'parcel.checked', which no consumer publishes; declare it "
-    "external= if producers publish it, or add it to publishes= of its publisher": [
-        replace(GOOD, events=(CHECKED,))
-    ],
+    "consumer 'refunds': events has 'parcel.checked', which no consumer and no endpoint "
+    "publishes; declare it external= if producers publish it, or add it to publishes= or to the "
+    "endpoint's types=": [replace(GOOD, events=(CHECKED,))],
     "consumer 'refunds': external has 'order.refunded', which returns publishes, so that a "
     "producer could forge it; move it to events, or have producers publish another type": [
         *(GOOD, replace(RETURNS, publishes=GOOD.external))

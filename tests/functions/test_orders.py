@@ -34,6 +34,19 @@ def ended(event_type: str = "payment.captured", order: str = "o-1") -> dict[str,
     return cloud_event(event_type, {"order_id": order, "more": "is ignored"})
 
 
+def refund(amount: int, *, full: bool, order: str = "o-1") -> dict[str, Any]:
+    charge = {"amount_refunded": amount, "refunded": full, "metadata": {"order_id": order}}
+    return cloud_event(
+        "stripe.charge.refunded",
+        {"id": "evt_1", "type": "charge.refunded", "data": {"object": charge}},
+    )
+
+
+def refunds(aws: FakeAws) -> tuple[str, int]:
+    [order] = aws.items("orders")
+    return order.get("status", ""), int(order["amount_refunded"])
+
+
 def statuses(aws: FakeAws) -> dict[str, str]:
     return {item["order_id"]: item["status"] for item in aws.items("orders")}
 
@@ -132,3 +145,24 @@ def test_an_end_changes_its_own_order_only(aws: FakeAws) -> None:
     aws.deliver(placed("o-1"), ended("payment.declined", "o-2"), placed("o-2"), placed("o-3"))
     aws.deliver(ended("stock.refused", "o-3"))
     assert statuses(aws) == {"o-1": "placed", "o-2": "declined", "o-3": "refused"}
+
+
+def test_a_full_refund_is_the_last_status(aws: FakeAws) -> None:
+    aws.deliver(placed(), ended())
+    aws.deliver(refund(700, full=False))
+    assert refunds(aws) == ("paid", 700)
+    aws.deliver(refund(1900, full=True))
+    assert refunds(aws) == ("refunded", 1900)
+
+
+def test_a_refund_may_overtake_all_other_events(aws: FakeAws) -> None:
+    for event in (refund(1900, full=True), refund(700, full=False), ended(), placed()):
+        aws.deliver(event)
+    assert refunds(aws) == ("refunded", 1900)
+
+
+def test_a_refund_of_a_charge_without_an_order_is_quarantined(aws: FakeAws) -> None:
+    event = refund(700, full=True)
+    event["data"]["data"]["object"]["metadata"] = {}
+    aws.deliver(event)
+    assert reasons(aws) == ["invalid-data"]

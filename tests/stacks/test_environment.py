@@ -2,7 +2,8 @@
 
 import pytest
 
-from once.cdk.props import ConsumerProps, event_sources
+from once.cdk.event_types import event_sources
+from once.cdk.props import ConsumerProps
 from once.settings import Settings
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import CONTEXT, STATE, Cloud, environment

@@ -10,8 +10,10 @@ from once.cdk.checks._message_groups import group_set_faults
 from once.cdk.checks._scaling import deployment_throughput_faults, shared_throughput_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.property_types import property_type_faults
+from once.cdk.checks.webhook_set import webhook_set_faults
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
+from once.cdk.webhooks.props import WebhookProps
 
 
 def deployment_faults(config: DeploymentConfig) -> list[str]:
@@ -20,13 +22,19 @@ def deployment_faults(config: DeploymentConfig) -> list[str]:
     return [*config.faults, *dedup_window_faults(config), *warm]
 
 
-def consumer_set_faults(consumers: Sequence[ConsumerProps], config: DeploymentConfig) -> list[str]:
+def consumer_set_faults(
+    consumers: Sequence[ConsumerProps],
+    config: DeploymentConfig,
+    webhooks: WebhookProps | None = None,
+) -> list[str]:
     """Return every fault of a set of consumers; an empty list if it can be built.
 
     Args:
         consumers: every consumer of the deployment.
         config: the deployment; its own faults are those of `deployment_faults`.
+        webhooks: the webhook ingress of the deployment, if there is one.
     """
+    ingress = None if webhooks is None or any(property_type_faults(webhooks)) else webhooks
     typed = [each for each in consumers if not any(property_type_faults(each))]
     return [
         *(
@@ -37,13 +45,14 @@ def consumer_set_faults(consumers: Sequence[ConsumerProps], config: DeploymentCo
         *_duplicate_names(typed),
         *_second_renames(typed),
         *_shared_identities(typed),
-        *_types_without_publisher(typed),
-        *_forgeable_types(typed),
+        *_types_without_publisher(typed, ingress),
+        *_forgeable_types(typed, ingress),
         *_tables_with_two_keys(typed),
         *shared_item_tables(typed),
         *group_set_faults(typed),
         *unread_claim_faults(typed),
         *shared_throughput_faults([table for each in typed for table in each.tables]),
+        *webhook_set_faults(webhooks, typed, config),
     ]
 
 
@@ -87,20 +96,24 @@ def _taken(consumer: ConsumerProps) -> tuple[object, ...]:
     return frozenset(consumer.external), frozenset(consumer.events), consumer.source
 
 
-def _types_without_publisher(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
-    publishers = _publishers(consumers)
+def _types_without_publisher(
+    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
+) -> Iterator[str]:
+    publishers = _publishers(consumers, webhooks)
     for consumer in consumers:
         for event in dict.fromkeys(consumer.events):
             if event not in publishers:
                 yield (
-                    f"{named(consumer)}: events has {event!r}, which no consumer publishes; "
-                    "declare it external= if producers publish it, or add it to publishes= of its "
-                    "publisher"
+                    f"{named(consumer)}: events has {event!r}, which no consumer and no "
+                    "endpoint publishes; declare it external= if producers publish it, or add it "
+                    "to publishes= or to the endpoint's types="
                 )
 
 
-def _forgeable_types(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
-    publishers = _publishers(consumers)
+def _forgeable_types(
+    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
+) -> Iterator[str]:
+    publishers = _publishers(consumers, webhooks)
     for consumer in consumers:
         for event in dict.fromkeys(consumer.external):
             if event in publishers:
@@ -111,12 +124,17 @@ def _forgeable_types(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
                 )
 
 
-def _publishers(consumers: Sequence[ConsumerProps]) -> dict[str, list[str]]:
-    """Return the names of the consumers that publish each event type."""
+def _publishers(
+    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
+) -> dict[str, list[str]]:
+    """Return the names of the consumers, or of the ingress, that publish each event type."""
     publishers: dict[str, list[str]] = defaultdict(list)
     for consumer in consumers:
         for event in dict.fromkeys(consumer.publishes):
             publishers[event].append(consumer.name)
+    if webhooks is not None:
+        for event in webhooks.event_types:
+            publishers[event].append(webhooks.name)
     return publishers
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from once.cdk.checks.handlers import caused_events
 from once.cdk.props import ConsumerProps
+from once.cdk.webhooks.props import WebhookProps
 
 
 class RouteWarning(NamedTuple):
@@ -23,17 +24,22 @@ class _Route(NamedTuple):
     event: str
 
 
-def route_warnings(consumers: Collection[ConsumerProps]) -> Iterator[RouteWarning]:
+def route_warnings(
+    consumers: Collection[ConsumerProps], webhooks: WebhookProps | None = None
+) -> Iterator[RouteWarning]:
     """Yield a warning for each published type without a subscriber, and for each loop.
 
     Args:
         consumers: every consumer of the deployment.
+        webhooks: the webhook ingress, if there is one.
     """
-    yield from _without_subscriber(consumers)
+    yield from _without_subscriber(consumers, webhooks)
     yield from _loops(_routes(consumers))
 
 
-def _without_subscriber(consumers: Collection[ConsumerProps]) -> Iterator[RouteWarning]:
+def _without_subscriber(
+    consumers: Collection[ConsumerProps], webhooks: WebhookProps | None
+) -> Iterator[RouteWarning]:
     subscribed = [each for each in consumers if not each.retiring]
     taken = {event for consumer in subscribed for event in consumer.events}
     for consumer in consumers:
@@ -44,6 +50,15 @@ def _without_subscriber(consumers: Collection[ConsumerProps]) -> Iterator[RouteW
                     f"consumer {consumer.name!r} publishes {event!r}, which no consumer takes, so "
                     "each such event goes into the unrouted queue; add the type to events= of a "
                     "consumer, take it out of publishes=, or acknowledge this warning",
+                )
+    for endpoint in () if webhooks is None else webhooks.endpoints:
+        for event in endpoint.event_types:
+            if event not in taken:
+                yield RouteWarning(
+                    f"once:no-subscriber:{event}",
+                    f"endpoint {endpoint.name!r} hands on {event!r}, which no consumer takes, so "
+                    "each such event goes into the unrouted queue; add the type to events= of a "
+                    "consumer, take it out of types=, or acknowledge this warning",
                 )
 
 

@@ -9,12 +9,16 @@ from collections.abc import Collection, Iterable, Iterator
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployed_names import DeployedNames
 from once.cdk.props import ConsumerProps
+from once.cdk.webhooks.props import WebhookProps
 
 STEPS = "docs/runbook.md#rename-or-remove-a-consumer"
+ENDPOINT_STEPS = "docs/runbook.md#remove-an-endpoint"
 
 
 def missing_name_faults(
-    deployed: DeployedNames, consumers: Collection[ConsumerProps]
+    deployed: DeployedNames,
+    consumers: Collection[ConsumerProps],
+    webhooks: WebhookProps | None = None,
 ) -> Iterator[str]:
     """Yield a fault for each deployed name that a registry has lost or gives another identity.
 
@@ -22,8 +26,11 @@ def missing_name_faults(
         deployed: the names that are recorded as deployed.
         consumers: the registry. With a property of a wrong type, which is a fault of its own, it
             is not compared.
+        webhooks: the webhook ingress, if there is one; compared under the same condition.
     """
     if any(any(property_type_faults(each)) for each in consumers):
+        return
+    if webhooks is not None and any(property_type_faults(webhooks)):
         return
     lines = {consumer.name: consumer for consumer in consumers}
     for name, identity in deployed.consumers.items():
@@ -34,9 +41,10 @@ def missing_name_faults(
         elif lines[name].fifo != (name in deployed.fifo):
             yield _other_queue(lines[name])
     yield from _early_retirements(deployed, consumers)
-    registered = DeployedNames.of(consumers)
+    registered = DeployedNames.of(consumers, webhooks)
     yield from _missing("table", deployed.tables, registered.tables)
     yield from _missing("secret", deployed.secrets, registered.secrets)
+    yield from _missing_endpoints(deployed, registered)
 
 
 def _missing_consumer(name: str, identity: str, new: Iterable[str]) -> str:
@@ -98,3 +106,17 @@ def _missing(kind: str, deployed: Iterable[str], registered: Collection[str]) ->
                 "its value, and a new name would begin empty; put it back, or delete the recorded "
                 "name once its data is moved or no longer needed"
             )
+
+
+def _missing_endpoints(deployed: DeployedNames, registered: DeployedNames) -> Iterator[str]:
+    for ingress, endpoints in deployed.endpoints.items():
+        found = registered.endpoints.get(ingress, ())
+        for name in endpoints:
+            if name not in found:
+                yield (
+                    f"endpoint {name!r} of the webhook ingress {ingress!r} was deployed and is "
+                    "missing: its provider would still send there, and under another name or "
+                    "ingress a webhook that is sent again would be handed on again; put it back, "
+                    "or delete the recorded name once the provider sends no more to it "
+                    f"({ENDPOINT_STEPS})"
+                )

@@ -1,4 +1,4 @@
-"""Checks of the types of one consumer's properties. The other checks require correct types."""
+"""Checks of the types of properties. The other checks require correct types."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -7,9 +7,12 @@ from typing import Any
 
 from once.cdk.props import ConsumerProps, Rollout, TableProps
 from once.cdk.scaling import Pollers, WarmThroughput
+from once.cdk.webhooks.props import WebhookProps
 from once.cdk.workflow_props import WorkflowProps
 from once.settings import Dedup
 from once.source import Source
+from once.webhooks.endpoint import Endpoint
+from once.webhooks.profile import Encoding, Form, Profile
 
 _A_TYPE = "a tuple of types, such as ('order.placed',)"
 _TEXTS = {
@@ -22,10 +25,10 @@ _TEXTS = {
 """The remedy of each property that is a tuple of texts."""
 
 
-def property_type_faults(consumer: ConsumerProps) -> Iterator[str]:
+def property_type_faults(props: ConsumerProps | WebhookProps) -> Iterator[str]:
     """Yield a fault for each property of another type than its annotation, with the remedy."""
-    for field in fields(consumer):
-        value = getattr(consumer, field.name)
+    for field in fields(props):
+        value = getattr(props, field.name)
         is_right, remedy = _RULES[field.type]
         if not is_right(value):
             yield f"{field.name}={value!r}; give {_TEXTS.get(field.name, remedy)}"
@@ -77,6 +80,20 @@ def _is_workflow(value: object) -> bool:
     return _is_text(value.name) and _is_text(value.arn) and _is_number(days)
 
 
+def _are_endpoints(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(_has_types(each, Endpoint) for each in value)
+
+
+def _has_types(value: object, kind: type[Endpoint] | type[Profile]) -> bool:
+    if not isinstance(value, kind):
+        return False
+    return all(_RULES[field.type][0](getattr(value, field.name)) for field in fields(value))
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(map(_is_text, value))
+
+
 _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
     str: (_is_text, "a text"),
     int: (_is_number, "a whole number"),
@@ -99,6 +116,11 @@ _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
         _are_tables,
         "a tuple of tables, such as (TableProps('stock', 'sku'),)",
     ),
+    tuple[Endpoint, ...]: (_are_endpoints, "a tuple such as (Endpoint('stripe', STRIPE),)"),
+    Profile: (lambda value: _has_types(value, Profile), "a profile, such as STRIPE"),
+    Form: (lambda value: isinstance(value, Form), "a member of Form"),
+    Encoding: (lambda value: isinstance(value, Encoding), "a member of Encoding"),
+    tuple[str, str] | None: (lambda value: value is None or _is_pair(value), "a pair, or None"),
     tuple[WorkflowProps, ...]: (
         _are_workflows,
         "a tuple of StateMachineProps(name, arn) and DurableFunctionProps(name, arn)",

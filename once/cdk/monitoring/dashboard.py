@@ -1,4 +1,4 @@
-"""The dashboard: a row for each consumer, one each for relay, unrouted events and tables."""
+"""The dashboard: a row for each consumer; for webhooks, relay, unrouted events, and tables."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -90,6 +90,33 @@ def relay_row(
             f"{name}: left over",
             _dead(dead_letters),
             failed_batches(mapping.event_source_mapping_id, PERIOD, "failed batches"),
+        ),
+        _function(name, function),
+    ]
+
+
+def ingress_row(name: str, service: str, function: lambda_.IFunction) -> Row:
+    """Return the row of a webhook ingress: webhooks, those not handed on, time, function."""
+    ours = partial(once_metric, service, period=PERIOD)
+    return [
+        _graph(
+            f"{name}: webhooks",
+            ours(Metric.WEBHOOKS_TAKEN, label="taken"),
+            ours(Metric.WEBHOOK_DUPLICATES, label="sent again"),
+            ours(Metric.WEBHOOK_CONFLICTS, label="conflicts"),
+            ours(Metric.WEBHOOKS_UNREADABLE, label="unreadable"),
+        ),
+        _graph(
+            f"{name}: refused",
+            ours(Metric.WEBHOOKS_FORGED, label="forged"),
+            ours(Metric.WEBHOOKS_STALE, label="stale"),
+            ours(Metric.WEBHOOKS_TOO_LARGE, label="too large"),
+            ours(Metric.WEBHOOKS_FAILED, label="failed"),
+        ),
+        _graph(
+            f"{name}: answer, ms",
+            function.metric_duration(statistic="p50", label="p50"),
+            function.metric_duration(statistic="p99", label="p99"),
         ),
         _function(name, function),
     ]

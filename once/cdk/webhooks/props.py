@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from once.schema import Limits
 from once.webhooks.endpoint import Endpoint
+
+INLINE_BYTES = Limits.TOPIC_MESSAGE_BYTES - 16 * 1024
+"""The largest body that fits into a message, beside the envelope of its event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +39,13 @@ class WebhookProps:
     def event_types(self) -> tuple[str, ...]:
         """The types of the events that it hands on."""
         return tuple(dict.fromkeys(t for each in self.endpoints for t in each.event_types))
+
+    @property
+    def largest_body(self) -> int:
+        """The largest body that one of its endpoints reads, in bytes."""
+        return max((each.limit for each in self.endpoints), default=0)
+
+    @property
+    def needs_claims(self) -> bool:
+        """Whether it needs the claim-check bucket, for bodies that are too large for a message."""
+        return self.largest_body > INLINE_BYTES

@@ -1,0 +1,1 @@
+"""The shop's webhooks: verified, captured, and handed on as events."""

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from once.cdk.webhooks.props import WebhookProps
     from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps
     from once.webhooks.endpoint import Endpoint
-    from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, hmac_profile
+    from once.webhooks.hmac_profile import hmac_profile
+    from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE
 
 __all__ = [
     "GITHUB",
@@ -129,7 +130,7 @@ _MODULES = {
     "deployment_faults": "once.cdk.checks.consumer_set",
     "event_sources": "once.cdk.event_types",
     "event_types_output": "once.cdk.checks.handlers",
-    "hmac_profile": "once.webhooks.profile",
+    "hmac_profile": "once.webhooks.hmac_profile",
     "make_alarm_topic": "once.cdk.monitoring.alarm_topic",
     "missing_name_faults": "once.cdk.checks.missing_names",
     "notify": "once.cdk.monitoring.alarm_topic",

@@ -14,6 +14,7 @@ try:
     from once.ops.plugins import plugin_commands
     from once.ops.terminal.console import command_group
     from once.ops.trace import command as trace
+    from once.ops.webhooks import command as webhooks
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in {"rich", "typer"}:
         raise
@@ -29,6 +30,7 @@ app.add_typer(trace.app)
 app.add_typer(outbox.app, name="outbox")
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(effects.app, name="effects")
+app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(send.app)
 for name, commands in plugin_commands():
     app.add_typer(commands, name=name)

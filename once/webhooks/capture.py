@@ -52,7 +52,7 @@ class CaptureAttribute:
 
 
 class Standing(StrEnum):
-    """What became of a webhook."""
+    """Standing of a webhook: how the ingress settled it."""
 
     HANDED_ON = "handed-on"
     """One event was published for it."""

@@ -1,13 +1,13 @@
 """Signatures: whether a request comes from the provider, and when it was signed."""
 
 import base64
-import binascii
 import hmac
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import sha256
 
+from once.webhooks import _standard_webhooks
+from once.webhooks._signed_request import SignedRequest
 from once.webhooks.http import Request
 from once.webhooks.profile import Encoding, Form, Profile
 
@@ -22,77 +22,81 @@ class Verdict(StrEnum):
     """Its signature is right, and its time is too long ago or too far ahead."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Signed:
-    """What a request claims: its signatures, and the time at which they were made."""
-
-    signatures: tuple[bytes, ...]
-    timestamp: str
-
-
 def verify(profile: Profile, secrets: Sequence[str], request: Request, now: float) -> Verdict:
-    """Return whether the provider signed a request, comparing in constant time.
+    """Return whether the provider signed a request.
+
+    Every secret is tried against every signature, each in constant time. Whatever a sender wrote,
+    nothing is raised. A secret that cannot be used, such as an empty one, verifies nothing.
 
     Args:
         profile: the provider's rules.
-        secrets: the secrets that are valid now: the current one and the previous one.
+        secrets: the secrets that are valid now, the previous ones among them.
         request: the request, whose size was checked.
         now: the time, in seconds since the epoch.
+
+    Raises:
+        ModuleNotFoundError: a secret of Standard Webhooks, and its package is not installed.
     """
-    claimed = _claimed(profile, request)
-    if not any([_matches(profile, secret, request, claimed) for secret in secrets]):  # noqa: C419
+    signed = SignedRequest.of(profile, request)
+    if True not in [_is_signed(profile, secret, signed) for secret in secrets]:
         return Verdict.FORGED
-    return Verdict.GENUINE if _is_timely(profile, claimed, now) else Verdict.STALE
+    return Verdict.GENUINE if _is_timely(profile, signed, now) else Verdict.STALE
 
 
-def _claimed(profile: Profile, request: Request) -> _Signed:
-    header = request.headers.get(profile.signature_header, "")
-    timestamp = request.headers.get(profile.timestamp_header, "")
-    if profile.form is Form.PAIRS:
-        pairs = [part.strip().partition("=") for part in header.split(",")]
-        timestamp = next((value for name, _, value in pairs if name == "t"), "")
-        texts = [value for name, _, value in pairs if name == profile.prefix]
-    elif profile.form is Form.STANDARD:
-        texts = [part.partition(",")[2] for part in header.split(" ") if part.startswith("v1,")]
-    else:
-        texts = [header.removeprefix(profile.prefix)] if header.startswith(profile.prefix) else []
-    return _Signed(tuple(_decoded(texts, profile.encoding)), timestamp)
+def sign(
+    profile: Profile, secret: str, body: bytes, *, webhook_id: str, now: float
+) -> dict[str, str]:
+    """Return the headers with which the provider would sign a body, by their names in lower case.
+
+    They are the signature, the time if one is signed, and the id if a header holds it.
+
+    Args:
+        profile: the provider's rules.
+        secret: the secret; for a signature by public key, the secret key `whsk_…`.
+        body: the body, with its id and type where the profile has them in the body.
+        webhook_id: the id, for profiles that have it in a header.
+        now: the time of the signature, in seconds since the epoch.
+
+    Raises:
+        ValueError: the secret cannot sign, or not this body; the text says why, without either.
+    """
+    signed = SignedRequest(id=webhook_id, timestamp=str(int(now)), body=body)
+    headers = {profile.signature_header: _header(profile, secret, signed)}
+    if profile.timestamp_header:
+        headers[profile.timestamp_header] = signed.timestamp
+    if profile.id.startswith("header:"):
+        headers[profile.id.removeprefix("header:")] = webhook_id
+    return headers
 
 
-def _decoded(texts: Sequence[str], encoding: Encoding) -> Iterator[bytes]:
-    for text in texts:
-        try:
-            if encoding is Encoding.HEX:
-                yield bytes.fromhex(text)
-            else:
-                yield base64.b64decode(text, validate=True)
-        except (ValueError, binascii.Error):
-            continue
-
-
-def _matches(profile: Profile, secret: str, request: Request, claimed: _Signed) -> bool:
-    key = secret.encode()
+def _header(profile: Profile, secret: str, signed: SignedRequest) -> str:
+    if not secret:
+        raise ValueError("the secret is empty")
     if profile.form is Form.STANDARD:
-        key = base64.b64decode(secret.removeprefix("whsec_") + "==")
-    expected = hmac.new(key, _content(profile, request, claimed), sha256).digest()
-    found = [hmac.compare_digest(expected, each) for each in claimed.signatures]
-    return any(found)
+        return _standard_webhooks.signature_of(secret, signed)
+    digest = _hmac(profile, secret, signed)
+    hexadecimal = profile.encoding is Encoding.HEX
+    text = digest.hex() if hexadecimal else base64.b64encode(digest).decode()
+    if profile.form is Form.PAIRS:
+        return f"t={signed.timestamp},{profile.prefix}={text}"
+    return f"{profile.prefix}{text}"
 
 
-def _content(profile: Profile, request: Request, claimed: _Signed) -> bytes:
-    before, _, after = profile.signed.partition("{body}")
-    given = {"timestamp": claimed.timestamp, "id": _header_id(profile, request)}
-    return before.format(**given).encode() + request.body + after.format(**given).encode()
+def _is_signed(profile: Profile, secret: str, signed: SignedRequest) -> bool:
+    if not secret:  # an HMAC with an empty key can be made by anybody
+        return False
+    if profile.form is Form.STANDARD:
+        return _standard_webhooks.is_signed(secret, signed)
+    expected = _hmac(profile, secret, signed)
+    return True in [hmac.compare_digest(expected, each) for each in signed.signatures]
 
 
-def _header_id(profile: Profile, request: Request) -> str:
-    kind, _, name = profile.id.partition(":")
-    return request.headers.get(name, "") if kind == "header" else ""
+def _hmac(profile: Profile, secret: str, signed: SignedRequest) -> bytes:
+    return hmac.new(secret.encode(), signed.content(profile.signed), sha256).digest()
 
 
-def _is_timely(profile: Profile, claimed: _Signed, now: float) -> bool:
+def _is_timely(profile: Profile, signed: SignedRequest, now: float) -> bool:
     if not profile.tolerance_seconds:
         return True
-    if not (claimed.timestamp.isascii() and claimed.timestamp.isdigit()):
-        return False
-    return abs(int(claimed.timestamp) - now) <= profile.tolerance_seconds
+    at = signed.seconds
+    return at is not None and abs(at - now) <= profile.tolerance_seconds

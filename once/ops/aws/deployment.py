@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from once.ops.aws._stack_outputs import stack_outputs
+from once.ops.aws.deployed_webhooks import DeployedWebhooks
 from once.ops.errors import OpsError
 from once.schema import StackOutput
 from once.source import Source
@@ -81,7 +82,8 @@ class Deployment:
     """Resources of a deployment; consumers and tables by their logical names.
 
     `ordered_ingress_topic_arn` is the FIFO topic of the producers; None without ordered types.
-    `claim_bucket` is the claim-check bucket; None if no consumer has one.
+    `claim_bucket` is the claim-check bucket; None if no consumer has one. `webhooks` is the webhook
+    ingress, if there is one.
     """
 
     service: str
@@ -97,6 +99,7 @@ class Deployment:
     consumers: Mapping[str, DeployedConsumer]
     ordered_ingress_topic_arn: str | None = None
     claim_bucket: str | None = None
+    webhooks: DeployedWebhooks | None = None
 
     @classmethod
     def find(cls, service: str = "once") -> Self:
@@ -133,6 +136,7 @@ class Deployment:
                 consumers=_consumers(outputs, service),
                 ordered_ingress_topic_arn=outputs.get(StackOutput.ORDERED_INGRESS_TOPIC),
                 claim_bucket=outputs.get(StackOutput.CLAIM_BUCKET),
+                webhooks=DeployedWebhooks.of(service, outputs),
             )
         except KeyError as error:
             raise OpsError(

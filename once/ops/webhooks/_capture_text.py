@@ -1,0 +1,142 @@
+"""Text of captures: a table of them, and one capture with its headers and its body."""
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from rich.table import Table
+from rich.text import Text
+
+from once.errors import OnceError
+from once.events.dedup_key import consumer_of, key_hash
+from once.events.outgoing import event_id_of
+from once.events.strict_json import parse
+from once.ops.terminal.formatting import (
+    UNKNOWN,
+    escape_controls,
+    format_age,
+    format_time,
+    single_line,
+)
+from once.schema import source_of
+from once.webhooks.capture import Capture, Standing
+
+STANDINGS = {
+    Standing.HANDED_ON: "handed on",
+    Standing.CAPTURED: "captured only: its endpoint does not hand its type on",
+    Standing.UNREADABLE: "captured only: its body is not strict JSON",
+    Standing.UNPUBLISHABLE: "captured only: no topic or consumer could take its event",
+    Standing.CONFLICT: "captured only: other content came with its id before",
+}
+
+MOST_CHARACTERS = 20_000
+"""Most of a body that is shown."""
+
+_HASH_CHARACTERS = 12
+_NAME_WIDTH = 12
+_HEX_BYTES = 32
+
+
+def name_of(capture: Capture) -> str:
+    """Return the id that an operator may give: the provider's, or the start of the hash."""
+    return capture.webhook_id or capture.body_sha256[:_HASH_CHARACTERS]
+
+
+def standing_text(capture: Capture) -> str:
+    """Return in words what became of a webhook."""
+    return STANDINGS.get(capture.standing, capture.standing)
+
+
+def received_at(capture: Capture) -> datetime:
+    """Return the time of receipt."""
+    return datetime.fromtimestamp(capture.received_at / 1000, UTC)
+
+
+def expires_at(capture: Capture) -> datetime:
+    """Return the time from which DynamoDB deletes the capture."""
+    return datetime.fromtimestamp(capture.expires_at, UTC)
+
+
+def event_name(capture: Capture) -> tuple[str, str]:
+    """Return source and id of the event of a webhook, whether it was published or not."""
+    return source_of(consumer_of(capture.pk)), event_id_of(key_hash(capture.pk), 0)
+
+
+def captures_table(captures: Iterable[Capture]) -> Table:
+    """Return a table of captures, in their order."""
+    table = Table("received", "endpoint", "type", "became")
+    table.add_column("bytes", justify="right")
+    table.add_column("id", overflow="fold")
+    for capture in captures:
+        table.add_row(
+            format_time(received_at(capture)),
+            single_line(capture.endpoint),
+            single_line(capture.webhook_type) or UNKNOWN,
+            standing_text(capture).partition(":")[0],
+            str(capture.body_bytes),
+            single_line(name_of(capture)),
+        )
+    return table
+
+
+def capture_line(capture: Capture) -> str:
+    """Return a capture in one line: its endpoint, type and id."""
+    parts = (capture.endpoint, capture.webhook_type or UNKNOWN, name_of(capture))
+    return single_line("  ".join(parts))
+
+
+def capture_lines(capture: Capture, now: datetime) -> Iterator[Text]:
+    """Yield the lines of a capture without its body, to be printed with `soft_wrap`."""
+    for name, value in (*_rows(capture, now), *_header_rows(capture)):
+        yield Text.assemble((f"{name:<{_NAME_WIDTH}}  ", "dim"), escape_controls(value))
+
+
+def body_text(body: bytes) -> str:
+    """Return a body as text, JSON indented; in hexadecimal if it is not UTF-8."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        rows = (body[n : n + _HEX_BYTES] for n in range(0, len(body), _HEX_BYTES))
+        return _shortened("\n".join(row.hex(" ") for row in rows))
+    try:
+        tree = parse(text, max_bytes=len(body))
+    except OnceError:
+        return _shortened(text)
+    return _shortened(json.dumps(tree, indent=2, ensure_ascii=False))
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    more = len(text) - MOST_CHARACTERS
+    return f"{text[:MOST_CHARACTERS]}\n… and {more} characters more: --body-to writes all bytes"
+
+
+def _rows(capture: Capture, now: datetime) -> Iterator[tuple[str, str]]:
+    yield "endpoint", single_line(f"{capture.endpoint}, profile {capture.profile}")
+    yield "type", single_line(capture.webhook_type) or "none given"
+    yield "id", single_line(capture.webhook_id) or "none given"
+    yield "became", standing_text(capture)
+    if capture.event_type:
+        source, event_id = event_name(capture)
+        yield "event", single_line(f"{capture.event_type}, id {event_id}, source {source}")
+    yield "received", _moment(received_at(capture), now)
+    yield "kept until", format_time(expires_at(capture))
+    yield "signature", f"genuine, by the {capture.verified} version of the secret"
+    yield "request", single_line(f"{capture.method} {capture.path}")
+    yield "body", f"{capture.body_bytes} bytes, SHA-256 {single_line(capture.body_sha256)}"
+    if capture.body_object:
+        yield "", single_line(f"in S3: {capture.body_object}")
+    yield "dedup key", single_line(capture.pk)
+    yield "", f"SHA-256 {key_hash(capture.pk)}"
+
+
+def _header_rows(capture: Capture) -> Iterator[tuple[str, str]]:
+    name = "headers"
+    for header, value in capture.headers.items():
+        yield name, single_line(f"{header}: {value}")
+        name = ""
+
+
+def _moment(moment: datetime, now: datetime) -> str:
+    return f"{format_time(moment)} ({format_age(now - moment)} ago)"

@@ -1,0 +1,30 @@
+"""Fixtures of the `webhooks` commands."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.ops.cloud import Cloud
+from tests.ops.webhooks.ingress import Webhooks
+from tests.ops.webhooks.receiver import Receiver, receiver
+
+
+@pytest.fixture
+def webhooks(cloud: Cloud) -> Webhooks:
+    """A deployment with a webhook ingress."""
+    return Webhooks(cloud)
+
+
+@pytest.fixture
+def server() -> Iterator[Receiver]:
+    """A server on this machine."""
+    with receiver() as running:
+        yield running
+
+
+@pytest.fixture
+def gateway(server: Receiver, monkeypatch: pytest.MonkeyPatch) -> Receiver:
+    """A server in place of the embedded AWS, for the URLs of functions alone."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    return server

@@ -1,0 +1,178 @@
+"""`once webhooks list` and `show`: captures by time and by id, and no text that is a command."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from once.events.dedup_key import key_hash
+from once.ops.webhooks import _capture_index
+from once.ops.webhooks._capture_text import STANDINGS
+from once.schema import StackOutput
+from once.webhooks.capture import Standing
+from once.webhooks.settings import CAPTURES
+from tests.ops.cloud import Cloud
+from tests.ops.output import rows, stderr_of, stdout_of
+from tests.ops.webhooks.ingress import BUCKET, Webhooks, stripe
+
+DAY = 86400
+HOSTILE = "\x1b]0;owned\x07\x9b31m\u202e\u2066\x7f\r\n[bold]:smile:"
+LARGE = stripe("evt_large", text="x" * 120_000)  # Stripe's profile takes 128 KB
+
+
+def listed(*options: object) -> list[str]:
+    found = json.loads(stdout_of("webhooks", "list", "--json", *options))
+    return [one["webhook_id"] for one in found["webhooks"]]
+
+
+def shown(*arguments: object) -> Any:
+    return json.loads(stdout_of("webhooks", "show", *arguments, "--json"))
+
+
+@pytest.fixture
+def several(webhooks: Webhooks) -> Webhooks:
+    """Webhooks of three days, and one of each standing."""
+    for number, age in enumerate((3 * DAY + 10, 2 * DAY + 10, 3000, 2000, 1000)):
+        webhooks.age = age
+        webhooks.receive(stripe(f"evt_{number}", "charge.refunded" if number % 2 else "other"))
+    webhooks.age = 500
+    webhooks.receive(b'{"a": 1}', "github", webhook_id="g-1", x_github_event="push")
+    webhooks.age = 400
+    webhooks.receive(stripe("evt_3", amount=2))
+    webhooks.age = 300
+    webhooks.receive(b"\xff\x00", "custom")
+    return webhooks
+
+
+SELECTIONS: dict[tuple[object, ...], list[str | None]] = {
+    (): [None, "evt_3", "g-1", "evt_4", "evt_3", "evt_2"],
+    ("--limit", 2): [None, "evt_3"],
+    ("--since", "40m"): [None, "evt_3", "g-1", "evt_4", "evt_3"],
+    ("--since", "4d", "--until", "1d"): ["evt_1", "evt_0"],
+    ("--until", "25m"): ["evt_3", "evt_2"],
+    ("--type", "charge.refunded"): ["evt_3", "evt_3"],
+    ("--type", "github.push"): ["g-1"],
+    ("--endpoint", "github"): ["g-1"],
+    ("--standing", "unreadable"): [None],
+    ("--standing", "conflict"): ["evt_3"],
+    ("--standing", "captured", "--since", "4d"): ["evt_4", "evt_2", "evt_0"],
+}
+
+
+def test_list_selects_the_newest_first(several: Webhooks) -> None:
+    assert {options: listed(*options) for options in SELECTIONS} == SELECTIONS
+    became = {row[3] for row in rows(stdout_of("webhooks", "list"))}
+    assert became == {"captured only", "handed on"}
+
+
+def test_list_reads_every_page(webhooks: Webhooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_capture_index, "_PAGE", 2)
+    for number in range(20):
+        webhooks.age = number
+        webhooks.receive(stripe(f"evt_{number}"))
+    assert listed() == [f"evt_{number}" for number in range(20)]
+
+
+def test_show_tells_everything_of_a_webhook(webhooks: Webhooks) -> None:
+    capture = webhooks.receive(stripe(), content_type="application/json")
+    output = stdout_of("webhooks", "show", "evt_1")
+    event_id = f"{key_hash(capture.pk)}.0"
+    for text in (
+        *("endpoint      stripe, profile stripe", "became        handed on"),
+        f"stripe.charge.refunded, id {event_id}, source /once/webhooks",
+        *("content-type: application/json", "stripe-signature: t=", '"id": "evt_1"'),
+        *(capture.pk, capture.body_sha256, f"once trace {event_id} --source /once/webhooks"),
+    ):
+        assert text in output
+
+
+def test_show_finds_a_webhook_by_each_of_its_names(webhooks: Webhooks) -> None:
+    capture = webhooks.receive(stripe())
+    webhooks.receive(stripe("evt_2"))
+    for name in ("evt_1", capture.pk, capture.body_sha256, capture.body_sha256[:8]):
+        assert shown(name)["dedup_key"] == capture.pk
+    assert "2 webhooks match" in stderr_of("webhooks", "show", capture.pk[:-1])
+
+
+def test_an_id_that_is_no_part_of_the_key_is_found_by_time(webhooks: Webhooks) -> None:
+    webhooks.age = 20 * DAY
+    webhooks.receive(b'{"a": 1}', "github", webhook_id="g-1", x_github_event="push")
+    assert shown("g-1")["type"] == "push"
+    assert "no webhook 'g-1' was captured since" in stderr_of(
+        "webhooks", "show", "g-1", "--since", "19d"
+    )
+
+
+def test_a_body_is_written_byte_by_byte(webhooks: Webhooks, tmp_path: Path) -> None:
+    for number, body in enumerate((stripe(), LARGE, b"\xff\x00\x1b[31m", b"")):
+        capture, file = webhooks.receive(body, "custom"), tmp_path / str(number)
+        show = ("webhooks", "show", capture.body_sha256, "--body-to", file)
+        assert f"its body is in {file}" in stdout_of(*show)
+        assert file.read_bytes() == body
+        assert "name a new file" in stderr_of(*show, code=2)
+
+
+def test_a_large_body_comes_from_s3(webhooks: Webhooks) -> None:
+    body = json.dumps({"ref": "x" * 300_000}).encode()
+    webhooks.receive(body, "github", webhook_id="g-1", x_github_event="ping")
+    assert shown("g-1")["body"] == body.decode()
+    [stored] = webhooks.s3.list_objects_v2(Bucket=BUCKET)["Contents"]
+    webhooks.s3.put_object(Bucket=BUCKET, Key=stored["Key"], Body=b"{}")
+    assert "its body was changed" in stderr_of("webhooks", "show", "g-1")
+    webhooks.s3.delete_object(Bucket=BUCKET, Key=stored["Key"])
+    assert "ask the provider to send the webhook again" in stderr_of("webhooks", "show", "g-1")
+
+
+def test_no_text_of_a_webhook_reaches_the_terminal_as_it_is(webhooks: Webhooks) -> None:
+    body = json.dumps({"id": HOSTILE, "type": HOSTILE}, ensure_ascii=False).encode()
+    capture = webhooks.put(
+        body,
+        pk=f"webhooks#event#/webhooks/stripe#{HOSTILE}",
+        webhook_id=HOSTILE,
+        webhook_type=HOSTILE,
+        event_type=f"stripe.{HOSTILE}",
+        path=f"/stripe?{HOSTILE}",
+        method=HOSTILE,
+        headers={f"x-{HOSTILE}": HOSTILE},
+    )
+    webhooks.put(HOSTILE.encode(), webhook_type=HOSTILE)
+    commands = (("list",), ("show", capture.pk), ("show", capture.body_sha256[:10]))
+    for command in commands:
+        for options in ((), ("--json",)):
+            output = stdout_of("webhooks", *command, *options)
+            assert all(c.isprintable() or c == "\n" for c in output)
+            assert "[bold]:smile:" in output  # markup is text as well
+    assert "\\x1b" in stderr_of("webhooks", "show", HOSTILE[:4], "--endpoint", f"x{HOSTILE}")
+
+
+def test_a_capture_of_another_version_is_left_out_and_named(webhooks: Webhooks) -> None:
+    capture = webhooks.put()
+    webhooks.receive(stripe())
+    table = boto3.resource("dynamodb").Table(CAPTURES)
+    table.put_item(Item=capture.item() | {"standing": "new-standing"})
+    assert listed() == ["evt_1"]
+    assert "use the version" in stderr_of("webhooks", "show", capture.pk)
+
+
+def test_a_deployment_without_an_ingress_is_told_so(cloud: Cloud) -> None:
+    assert "has no webhook ingress" in stderr_of("webhooks", "list")
+
+
+def test_errors_say_what_is_wrong(webhooks: Webhooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = stderr_of("webhooks", "list", "--endpoint", "strip")
+    assert "choose one of stripe, github" in error
+    assert "is no point in time" in stderr_of("webhooks", "list", "--since", "1w", code=2)
+    assert "is not before --until" in stderr_of(
+        "webhooks", "list", "--since", "1d", "--until", "2d", code=2
+    )
+    webhooks.receive(stripe())
+    monkeypatch.setattr(_capture_index, "MOST_READ", 0)
+    assert "narrow the search" in stderr_of("webhooks", "list")
+    webhooks.cloud.service[StackOutput.WEBHOOK_ENDPOINTS] = '[{"name": "a"}]'
+    assert "deploy" in stderr_of("webhooks", "list")
+
+
+def test_every_standing_has_its_words() -> None:
+    assert set(STANDINGS) == {*Standing}

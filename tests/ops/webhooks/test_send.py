@@ -1,0 +1,127 @@
+"""`once webhooks send`: a signed test webhook of each provider, and the meaning of each answer."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from once.webhooks.capture import Standing
+from tests.ops.output import stderr_of, stdout_of
+from tests.ops.webhooks.ingress import SECRET, Webhooks
+from tests.ops.webhooks.receiver import Received, Receiver
+
+
+def taken(webhooks: Webhooks, request: Received) -> int:
+    """Let the ingress answer a request that the gateway received."""
+    return webhooks.post(request.path, request.body, request.headers)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "kind"),
+    [
+        ("stripe", "charge.refunded"),
+        ("github", "push"),
+        ("shopify", "orders/create"),
+        ("slack", "app_mention"),
+        ("standard", "invoice.paid"),
+        ("custom", "done"),
+    ],
+)
+def test_a_webhook_of_each_provider_is_genuine(
+    webhooks: Webhooks, gateway: Receiver, endpoint: str, kind: str
+) -> None:
+    output = stdout_of("webhooks", "send", endpoint, "--type", kind, "--id", "i-1")
+    [request] = gateway.requests
+    assert request.path == f"/{endpoint}"
+    assert request.headers["host"] == "abc.lambda-url.us-east-1.on.aws"
+    assert taken(webhooks, request) == 200
+    [capture] = webhooks.captures()
+    assert (capture.standing, capture.webhook_type) == (Standing.HANDED_ON, kind)
+    assert f"handed on as {capture.event_type}" in output
+    assert "once webhooks show i-1" in output
+    entries = webhooks.cloud.logged()
+    assert [entry["phase"] for entry in entries] == ["intent", "outcome"]
+    assert SECRET not in output + json.dumps(entries)
+
+
+def test_sent_again_it_is_a_duplicate(webhooks: Webhooks, gateway: Receiver) -> None:
+    for endpoint in ("stripe", "github", "custom"):
+        stdout_of("webhooks", "send", endpoint, "--id", "i-1", "--duplicate", 2)
+        stdout_of("webhooks", "send", endpoint, "--id", "i-1")
+        stdout_of("webhooks", "send", endpoint)
+    assert len(gateway.requests) == 15
+    assert {taken(webhooks, request) for request in gateway.requests} == {200}
+    assert [each.standing for each in webhooks.captures()] == [Standing.HANDED_ON] * 6
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (401, "the secret in Secrets Manager differs"),
+        (404, "deploy again"),
+        (429, "reserved concurrency"),
+        (503, "nothing durable was written"),
+        (307, "see the log of the function"),
+    ],
+)
+def test_an_answer_is_explained(
+    webhooks: Webhooks, gateway: Receiver, status: int, text: str
+) -> None:
+    gateway.status, gateway.location = lambda request: status, gateway.url
+    assert text in stderr_of("webhooks", "send", "stripe")
+    assert len(gateway.requests) == 1  # a redirect is not followed
+    assert webhooks.cloud.logged()[-1]["counts"] == {"sent": 1, "accepted": 0}
+
+
+def test_without_an_answer_the_id_to_send_again_is_named(
+    webhooks: Webhooks, gateway: Receiver
+) -> None:
+    gateway.status = lambda request: 0
+    error = stderr_of("webhooks", "send", "stripe", "--id", "i-1")
+    assert "perhaps it was captured: send it again with --id i-1" in error
+
+
+def test_a_given_body_has_its_id_and_type(
+    webhooks: Webhooks, gateway: Receiver, tmp_path: Path
+) -> None:
+    file = tmp_path / "body.json"
+    file.write_text('{"event": {"type": "x", "user": "u"}}')
+    send = ("webhooks", "send", "slack", "--type", "other", "--id", "i-1", "--json", "--data")
+    assert json.loads(stdout_of(*send, f"@{file}")) == {
+        "endpoint": "slack",
+        "id": "i-1",
+        "type": "other",
+        "event_type": None,
+        "statuses": [200],
+    }
+    body: Any = json.loads(gateway.requests[0].body)
+    assert body == {"event": {"type": "other", "user": "u"}, "event_id": "i-1"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("stripes",), 1, "choose one of stripe, github"),
+        (("stripe", "--data", "[1]"), 1, "it must be a JSON object"),
+        (("stripe", "--data", '{"a": 1, "a": 2}'), 1, "is not the body of a webhook"),
+        (("stripe", "--data", "@missing.json"), 2, "missing.json cannot be read"),
+        (("stripe", "--data", json.dumps({"a": "x" * 200_000})), 1, "at most 131072"),
+    ],
+)
+def test_a_webhook_that_cannot_be_sent_is_not(
+    webhooks: Webhooks, gateway: Receiver, arguments: tuple[str, ...], code: int, text: str
+) -> None:
+    assert text in stderr_of("webhooks", "send", *arguments, code=code)
+    assert gateway.requests == []
+
+
+@pytest.mark.parametrize(("secret", "text"), [("\n \n", "is empty"), ("whsec_%", "cannot sign")])
+def test_a_secret_that_cannot_sign_is_told(
+    webhooks: Webhooks, gateway: Receiver, secret: str, text: str
+) -> None:
+    webhooks.secretsmanager.put_secret_value(SecretId="standard", SecretString=secret)
+    error = stderr_of("webhooks", "send", "standard")
+    assert text in error
+    assert "whsec_%" not in error
+    assert gateway.requests == []

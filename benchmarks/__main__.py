@@ -12,15 +12,19 @@ from benchmarks import chart, page, report
 from benchmarks.checks import Wrong
 from benchmarks.embedded import measure_embedded
 from benchmarks.goals import goals_of
+from benchmarks.latency import Delay
 from benchmarks.matrix import Setting, contenders_in, full, quick
 from benchmarks.measure import samples_of
 from benchmarks.rows import Row, rows_of
 from benchmarks.running import bench_server
+from benchmarks.webhooks.measure import DELAYS, PAIRS, webhook_samples
+from benchmarks.webhooks.rows import webhook_rows
 from emulator.embedded_aws import ROOT
 from once.ops.terminal.line_progress import step
 
 REPEATS, IMPORT_REPEATS = 5, 3
 EMBEDDED_REPEATS, EMBEDDED_MESSAGES = 3, 800
+QUICK_PAIRS = 10
 REPORT = ROOT / "reports" / "bench.json"
 QUICK_REPORT = ROOT / "reports" / "bench-quick.json"
 PAGE = ROOT / "docs" / "performance.md"
@@ -59,8 +63,10 @@ def bench(
 def _measure(rows: list[Row], imports: list[Row], *, in_short: bool) -> None:
     if in_short:
         _through_the_server(rows, list(quick()), repeats=1)
+        _webhooks(rows, DELAYS[:1], QUICK_PAIRS)
         return
     _through_the_server(rows, list(full()), REPEATS)
+    _webhooks(rows, DELAYS, PAIRS)
     # Imported late: it loads the CDK, whose process would disturb the samples above.
     from benchmarks import cold_start
 
@@ -77,6 +83,13 @@ def _through_the_server(rows: list[Row], settings: Sequence[Setting], repeats: i
             began = time.monotonic()
             rows += rows_of(setting, samples_of(server, setting, repeats, shown.advance))
             console.print(f"{time.monotonic() - began:5.1f} s  {setting}")
+
+
+def _webhooks(rows: list[Row], delays: Sequence[Delay], pairs: int) -> None:
+    with bench_server() as server:
+        for delay_ms in delays:
+            console.print(f"webhooks, answers: {delay_ms}")
+            rows += webhook_rows(list(webhook_samples(server, delay_ms, pairs)))
 
 
 if __name__ == "__main__":

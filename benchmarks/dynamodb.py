@@ -17,8 +17,8 @@ Item = dict[str, Any]
 Answer = tuple[int, dict[str, Any]]
 """HTTP status and body."""
 
-DEDUP, IDEMPOTENCY, ORDERS = "dedup", "idempotency", "orders"
-KEYS = {DEDUP: "pk", IDEMPOTENCY: "id", ORDERS: "order_id"}
+DEDUP, IDEMPOTENCY, ORDERS, CAPTURES = "dedup", "idempotency", "orders", "captures"
+KEYS = {DEDUP: "pk", IDEMPOTENCY: "id", ORDERS: "order_id", CAPTURES: "pk"}
 """Primary key by table; all keys are text."""
 
 OK, REFUSED = 200, 400

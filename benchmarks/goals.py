@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.contenders import GROUPED, GROUPED_THREADS, ITEM, ITEM_GROUPED, UNGROUPED
-from benchmarks.latency import MODEL
+from benchmarks.latency import MODEL, Delay
 from benchmarks.rows import EMBEDDED, Row, select
+from benchmarks.webhooks.functions import INGRESS
+from benchmarks.webhooks.requests import Kind
+from benchmarks.webhooks.rows import webhooks_in
 from stacks.consumers import CONSUMERS
 from stacks.folders import handler_folder
 
@@ -41,6 +44,7 @@ def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
         *_never_worse(rows),
         *_end_to_end(rows),
         *_item_dedup(rows),
+        *_webhooks(rows),
         *_imports(imports),
     ]
 
@@ -127,6 +131,25 @@ def _item_dedup(rows: Sequence[Row]) -> Iterator[Goal]:
         yield Goal(f"{contender}, most write units", 2.97, max(units, default=None))
     grouped = (ITEM_GROUPED,)
     yield Goal(f"{ITEM_GROUPED}, wall / raw", 0.13, figure(rows, grouped, "vs_raw"))
+
+
+def _webhooks(rows: Sequence[Row]) -> Iterator[Goal]:
+    """Yield goals for the ingress: beside verify and put, and for its other requests."""
+    for title, delay, field, goal in (
+        ("0 ms, wall", 0, "vs_put", 1.50),
+        ("5 ms, wall", 5, "vs_put", 1.10),
+        ("5 ms, CPU", 5, "cpu_vs_put", 1.50),
+    ):
+        seen = _webhook(rows, Kind.GENUINE, delay, field)
+        yield Goal(f"{INGRESS}, {title} / verify, then put", goal, seen)
+    for kind, goal in ((Kind.DUPLICATE, 1.15), (Kind.FORGED, 0.05)):
+        seen = _webhook(rows, kind, 5, "cpu_vs_genuine")
+        yield Goal(f"{INGRESS}, {kind}, CPU / genuine", goal, seen)
+
+
+def _webhook(rows: Sequence[Row], kind: Kind, delay_ms: Delay, field: str) -> float | None:
+    found = webhooks_in(rows, contender=INGRESS, request=kind, delay_ms=delay_ms)
+    return next((row[field] for row in found), None)
 
 
 def _imports(imports: Sequence[Row]) -> Iterator[Goal]:

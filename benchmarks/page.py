@@ -11,6 +11,7 @@ from benchmarks.goals import Goal, figure
 from benchmarks.latency import MODEL
 from benchmarks.report import number, units
 from benchmarks.rows import EMBEDDED, Row, select
+from benchmarks.webhooks.rows import webhooks_in
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
@@ -30,6 +31,13 @@ _FAULTS: dict[str, _Where] = {
     "known duplicates": {"duplicates": 1.0, "redelivered": True},
     "1 % conflicts": {"conflicts": 0.01},
     "5 % conflicts": {"conflicts": 0.05},
+}
+
+_WEBHOOK_WALLS = {"0 ms": 0, "5 ms": 5, "model": MODEL, "embedded": EMBEDDED}
+_WEBHOOK_COSTS = {
+    "CPU": "cpu_vs_put",
+    "CPU / genuine": "cpu_vs_genuine",
+    "write units": "write_units",
 }
 
 _END_TO_END = {
@@ -65,6 +73,9 @@ def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -
     yield "Through the embedded AWS: rate (a function that only reads the batch = 1), and"
     yield "microseconds of a message on the clock and of CPU, by process:"
     yield from _table(["", "rate", *_END_TO_END], _end_to_end(rows))
+    yield "Wall time of a webhook, by the time of an answer; a function that only verifies it and"
+    yield "puts the item = 1. The other columns are at 5 ms, times in microseconds:"
+    yield from _table(["", *_WEBHOOK_WALLS, "p50, 5 ms", "p99", *_WEBHOOK_COSTS], _webhooks(rows))
     yield "CPU time of a cold start's imports from the package; boto3 with one client = 1:"
     yield ", ".join(_imported(imports)) + "."
     yield ""
@@ -91,6 +102,18 @@ def _end_to_end(rows: Sequence[Row]) -> Iterator[list[str]]:
     for row in select(rows, delay_ms=EMBEDDED):
         figures = (f"{row[field]:,.0f}" for field in _END_TO_END.values())
         yield [row["contender"], number(1 / row["vs_nothing"]), *figures]
+
+
+def _webhooks(rows: Sequence[Row]) -> Iterator[list[str]]:
+    for shown in webhooks_in(rows, delay_ms=5):
+        same = {name: shown[name] for name in ("contender", "request")}
+        walls = [
+            number(next((row["vs_put"] for row in webhooks_in(rows, **same, delay_ms=delay)), None))
+            for delay in _WEBHOOK_WALLS.values()
+        ]
+        times = [f"{shown[name]:,.0f}" for name in ("wall_us", "p99_us")]
+        costs = [number(shown[name]) for name in _WEBHOOK_COSTS.values()]
+        yield [f"{shown['contender']}, {shown['request']}", *walls, *times, *costs]
 
 
 def _cell(rows: Sequence[Row], name: str, where: _Where) -> str:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from benchmarks.goals import Goal
 from benchmarks.rows import Row, title_of
+from benchmarks.webhooks.rows import webhook_title, webhooks_in
 
 _NONE = "–"
 
@@ -24,7 +25,9 @@ def show(
     rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal], console: Console
 ) -> None:
     """Print the results, the imports and the goals."""
-    console.print(_results(rows))
+    console.print(_results([row for row in rows if "request" not in row]))
+    if webhooks := list(webhooks_in(rows)):
+        console.print(_webhooks(webhooks))
     if imports:
         console.print(_imports(imports))
     console.print(_goals(goals))
@@ -66,6 +69,30 @@ def _results(rows: Sequence[Row]) -> Table:
         table.add_row("[bold]" + setting.replace("ms, ", "ms,\n").replace("model, ", "model,\n"))
         for row in group:
             table.add_row(row["contender"], *(cell(row) for cell in _COLUMNS.values()))
+    return table
+
+
+_WEBHOOK_COLUMNS: dict[str, Callable[[Row], str]] = {
+    "p50\nµs": lambda row: f"{row['wall_us']:,.0f}",
+    "p99\nµs": lambda row: f"{row['p99_us']:,.0f}",
+    "wall\n/ put": lambda row: number(row["vs_put"]),
+    "CPU\nµs": _COLUMNS["CPU\nµs"],
+    "CPU\n/ put": lambda row: number(row["cpu_vs_put"]),
+    "CPU /\ngenuine": lambda row: number(row["cpu_vs_genuine"]),
+    "write\nunits": lambda row: number(row["write_units"]),
+}
+
+
+def _webhooks(rows: Sequence[Row]) -> Table:
+    title = "One webhook: medians of all requests. Ratios are taken within one pair."
+    table = Table("", title=title, box=None, padding=(0, 1, 0, 0))
+    for name in _WEBHOOK_COLUMNS:
+        table.add_column(name, justify="right", no_wrap=True)
+    for setting, group in groupby(rows, webhook_title):
+        table.add_row("")
+        table.add_row("[bold]" + setting)
+        for row in group:
+            table.add_row(row["contender"], *(cell(row) for cell in _WEBHOOK_COLUMNS.values()))
     return table
 
 

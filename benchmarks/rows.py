@@ -11,6 +11,12 @@ from benchmarks.measure import Sample, Samples
 EMBEDDED = "embedded"
 """The `delay_ms` of end-to-end rows."""
 
+NOT_COMPARED = (
+    *("vs_raw", "vs_powertools"),
+    *("cpu_vs_raw", "requests_vs_raw", "write_units_vs_raw"),
+)
+"""Keys of the ratios to other ways to handle a batch, which rows of webhooks do not have."""
+
 _USUAL: dict[str, Any] = {
     "records": 10,
     "delay_ms": 5,

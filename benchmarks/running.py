@@ -28,10 +28,11 @@ START_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The server's counts, and the number of puts of each order since the last reset."""
+    """The server's counts, and the puts of each order and each capture since the last reset."""
 
     counts: Counts
     orders: Counter[str]
+    captures: Counter[str]
 
 
 class BenchServer:
@@ -70,7 +71,8 @@ class BenchServer:
     def seen(self) -> Seen:
         """Return the counts."""
         answer = self._control("seen")
-        return Seen(Counts(**answer["counts"]), Counter(answer["orders"]))
+        puts = Counter(answer["orders"]), Counter(answer["captures"])
+        return Seen(Counts(**answer["counts"]), *puts)
 
     def _control(self, command: str, **request: Any) -> dict[str, Any]:
         return _ask(self._port, command, request)

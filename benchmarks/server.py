@@ -12,7 +12,7 @@ import sys
 from dataclasses import asdict
 from typing import Any, cast
 
-from benchmarks.dynamodb import ORDERS, Counts, Tables
+from benchmarks.dynamodb import CAPTURES, ORDERS, Counts, Tables
 from benchmarks.latency import Delay, seconds
 
 CONTROL = "/_bench/"
@@ -56,7 +56,12 @@ class Service:
                 self.tables.chance = random.Random(request["seed"])
             case "count":
                 self.tables.counts = Counts()
-        return {"counts": asdict(self.tables.counts), "orders": self.tables.written[ORDERS]}
+        written = self.tables.written
+        return {
+            "counts": asdict(self.tables.counts),
+            "orders": written[ORDERS],
+            "captures": written[CAPTURES],
+        }
 
 
 class Connection(asyncio.Protocol):

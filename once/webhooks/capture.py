@@ -52,7 +52,7 @@ class CaptureAttribute:
 
 
 class Standing(StrEnum):
-    """What became of a webhook."""
+    """Standing of a webhook: how the ingress settled it."""
 
     HANDED_ON = "handed-on"
     """One event was published for it."""
@@ -146,4 +146,4 @@ def day_parts(endpoint: str, day: int) -> list[str]:
 
 
 def _day(endpoint: str, at: int) -> str:
-    return f"{endpoint}#{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d}"
+    return f"{endpoint}#{datetime.fromtimestamp(at / 1000, UTC).date()}"

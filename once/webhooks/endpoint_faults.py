@@ -37,40 +37,40 @@ def profile_faults(profile: Profile) -> list[str]:
 def _own_faults(endpoint: Endpoint) -> Iterator[str]:
     if not ENDPOINT_NAME.fullmatch(endpoint.name):
         yield (
-            f"{endpoint.name!r} is no name of an endpoint, which is its path: take up to 40 "
-            "lower-case letters, digits and hyphens, and begin with a letter"
+            f"{endpoint.name!r} is not a valid name, which is also the endpoint's path: use up to "
+            "40 lower-case letters, digits and hyphens, beginning with a letter"
         )
     if not 0 <= endpoint.body_bytes <= MAX_REQUEST_BYTES:
         yield _too_large(endpoint.body_bytes)
     if endpoint.trusts_id and (not endpoint.profile.id or endpoint.profile.has_signed_id):
-        yield "trusts_id changes nothing unless there is an id that is not signed: leave it out"
+        yield "`trusts_id` has no effect without an id that is not signed: leave it out"
     yield from _type_faults(endpoint)
 
 
 def _type_faults(endpoint: Endpoint) -> Iterator[str]:
     if endpoint.types and not endpoint.profile.type:
-        yield "its profile says no place of the type, so that no webhook has one: set `type` there"
+        yield "its profile names no place for the type, so its webhooks have none: set `type` there"
     for kind in sorted({each for each in endpoint.types if endpoint.types.count(each) > 1}):
-        yield f"it hands {kind!r} on twice: list each type once"
+        yield f"the type {kind!r} is listed twice: list each type once"
     for kind in endpoint.types:
         event_type = endpoint.event_type(kind)
         if not (EVENT_TYPE.fullmatch(kind) and EVENT_TYPE.fullmatch(event_type)):
             yield (
-                f"{event_type!r} is no event type: a queue selects types literally, without "
-                "commas, asterisks, or spaces at the ends"
+                f"{event_type!r} is not a valid event type: a queue selects types literally, "
+                "without commas, asterisks, or spaces at the ends"
             )
 
 
 def _name_faults(profile: Profile) -> Iterator[str]:
     if not ENDPOINT_NAME.fullmatch(profile.name):
         yield (
-            "its name begins the types of its events: take up to 40 lower-case letters, digits "
-            "and hyphens, and begin with a letter"
+            "its name is the first part of its event types: use up to 40 lower-case letters, "
+            "digits and hyphens, beginning with a letter"
         )
     headers = (profile.signature_header, *filter(None, [profile.timestamp_header]))
     for header in headers:
         if not _HEADER.fullmatch(header):
-            yield f"{header!r} is no name of a header: write it in lower case, without a colon"
+            yield f"{header!r} is not a header name: write it in lower case, without a colon"
 
 
 def _place_faults(profile: Profile) -> Iterator[str]:
@@ -78,11 +78,11 @@ def _place_faults(profile: Profile) -> Iterator[str]:
         found = _PLACE.fullmatch(place)
         if not found or (found["header"] and not _HEADER.fullmatch(found["header"])):
             yield (
-                f"{place!r} is no place: write `header:<name in lower case>`, or `body:<path>` "
+                f"{place!r} is not a place: write `header:<name in lower case>`, or `body:<path>` "
                 "with dots for nesting"
             )
     if "" in profile.type:
-        yield "an empty text is no place of the type: leave it out"
+        yield "an empty text is not a place for the type: leave it out"
 
 
 def _signed_faults(profile: Profile) -> Iterator[str]:
@@ -96,40 +96,40 @@ def _signed_faults(profile: Profile) -> Iterator[str]:
     if "id" in fields and not profile.id.startswith("header:"):
         yield "`signed` has {id}, which is the value of a header: set `id` to `header:<name>`"
     if re.search(r"\}\{id\}|\{id\}\{", profile.signed):
-        yield "`signed` joins {id} to another field: where it ends must be told by a text between"
+        yield "`signed` joins {id} to another field: put a separator between them"
 
 
 def _time_faults(profile: Profile) -> Iterator[str]:
     is_signed = "{timestamp}" in profile.signed
     in_pairs = profile.form is Form.PAIRS
     if profile.tolerance_seconds < 0:
-        yield "`tolerance_seconds` is a difference in either direction: it cannot be negative"
+        yield "`tolerance_seconds` counts in both directions: it cannot be negative"
     if profile.tolerance_seconds and not is_signed:
         yield "`tolerance_seconds` without {timestamp} in `signed`: anybody could change that time"
     if is_signed and not profile.tolerance_seconds:
         yield "`signed` has {timestamp} without a tolerance: set `tolerance_seconds`, such as 300"
     if is_signed and not in_pairs and not profile.timestamp_header:
-        yield "`signed` has {timestamp}, and no place for it: set `timestamp_header`"
+        yield "`signed` has {timestamp}, but no header contains it: set `timestamp_header`"
     if profile.timestamp_header and (in_pairs or not is_signed):
         yield "`timestamp_header` is not read: the time is in the pairs, or not in `signed`"
 
 
 def _form_faults(profile: Profile) -> Iterator[str]:
     if profile.form is Form.PAIRS and not profile.prefix:
-        yield "pairs need the name of the signatures' pair: set `prefix`, such as v1"
+        yield "the form `pairs` needs the name of the signature: set `prefix`, such as v1"
     if profile.form is Form.STANDARD and (
         profile.signed != _STANDARD or profile.encoding is not Encoding.BASE64
     ):
-        yield f"the form `standard` signs {_STANDARD} in base64: take another form otherwise"
+        yield f"the form `standard` signs {_STANDARD} in base64: use another form for other schemes"
     if profile.challenge is not None and not all(profile.challenge):
         yield "`challenge` needs the value of the body's `type`, and the field to return"
 
 
 def _size_faults(profile: Profile) -> Iterator[str]:
     if profile.retry_seconds <= 0:
-        yield "`retry_seconds` is the time over which a webhook can come again: set the provider's"
+        yield "`retry_seconds` must be positive: set the time for which the provider repeats"
     if profile.answer_seconds <= 0:
-        yield "`answer_seconds` is the time that the provider waits: set the provider's"
+        yield "`answer_seconds` must be positive: set the time that the provider waits"
     if not 0 < profile.body_bytes <= MAX_REQUEST_BYTES:
         yield _too_large(profile.body_bytes)
 

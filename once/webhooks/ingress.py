@@ -26,7 +26,7 @@ from once.webhooks.capture import INLINE_BYTES, Verified
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.http import LambdaAnswer, Request, RequestLine, answer, body_bytes
 from once.webhooks.identity import Webhook
-from once.webhooks.secrets import SecretCache, SecretsClient
+from once.webhooks.secrets import SecretCache, Secrets, SecretsClient
 from once.webhooks.settings import WebhookSettings
 from once.webhooks.signature import Verdict, verify
 
@@ -129,12 +129,13 @@ class WebhookIngress:
         return endpoint.limit if has_bucket else min(endpoint.limit, INLINE_BYTES)
 
     def _verdict(self, endpoint: Endpoint, request: Request) -> tuple[Verdict, Verified]:
-        now = self._clock()
-        verdict = verify(endpoint.profile, self._secrets.of(endpoint.name), request, now)
-        if verdict is Verdict.FORGED:  # the secret may have been rotated
-            known = self._secrets.of(endpoint.name, refreshed=True)
-            verdict = verify(endpoint.profile, known, request, now)
-        return verdict, Verified.CURRENT
+        now, name = self._clock(), endpoint.name
+        known = self._secrets.of(name)
+        found = _verdict_by(known, endpoint, request, now)
+        if found[0] is not Verdict.FORGED:
+            return found
+        fresh = self._secrets.of(name, refreshed=True)  # the secret may have been rotated
+        return found if fresh == known else _verdict_by(fresh, endpoint, request, now)
 
     def _taken(self, webhook: Webhook, verified: Verified, deadline: Deadline) -> Outcome:
         challenge = challenge_of(webhook)
@@ -155,3 +156,14 @@ class WebhookIngress:
             return min(of_function, int((ends - self._clock()) * 1000))
 
         return Deadline(remaining_ms, 0, self._sleep)
+
+
+def _verdict_by(
+    secrets: Secrets, endpoint: Endpoint, request: Request, now: float
+) -> tuple[Verdict, Verified]:
+    """Return the verdict, and the version of the secret that gives it."""
+    for version, values in zip(Verified, secrets, strict=True):
+        verdict = verify(endpoint.profile, values, request, now)
+        if verdict is not Verdict.FORGED:
+            return verdict, version
+    return Verdict.FORGED, Verified.CURRENT

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -27,9 +27,16 @@ class SecretsClient(Protocol):
         """Return one version of a secret."""
 
 
+class Secrets(NamedTuple):
+    """The secrets of an endpoint, by the version that they are in."""
+
+    current: tuple[str, ...]
+    previous: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class _Kept:
-    values: tuple[str, ...]
+    values: Secrets
     at: float
 
 
@@ -50,8 +57,8 @@ class SecretCache:
         self._clock = clock
         self._kept: dict[str, _Kept] = {}
 
-    def of(self, endpoint: str, *, refreshed: bool = False) -> tuple[str, ...]:
-        """Return an endpoint's secrets, the current ones first.
+    def of(self, endpoint: str, *, refreshed: bool = False) -> Secrets:
+        """Return an endpoint's secrets.
 
         Args:
             endpoint: the endpoint's name.
@@ -68,10 +75,8 @@ class SecretCache:
         self._kept[endpoint] = _Kept(values, self._clock())
         return values
 
-    def _read(self, arn: str) -> tuple[str, ...]:
-        found = [self._version(arn, stage) for stage in _STAGES]
-        lines = [line.strip() for text in found for line in text.splitlines()]
-        return tuple(dict.fromkeys(filter(None, lines)))
+    def _read(self, arn: str) -> Secrets:
+        return Secrets(*(_lines(self._version(arn, stage)) for stage in _STAGES))
 
     def _version(self, arn: str, stage: str) -> str:
         try:
@@ -84,3 +89,7 @@ class SecretCache:
         except BotoCoreError as error:
             raise SecretsUnavailable(summary_of(error)) from None
         return str(answer.get("SecretString", ""))
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, text.splitlines())))

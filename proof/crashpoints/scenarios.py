@@ -9,6 +9,7 @@ from proof.ordered.traffic import Entries
 from proof.replays import repeat
 from proof.shop.replay import NO_TRAFFIC, Replay, RunResult
 from proof.shop.traffic import Order, Traffic
+from proof.webhooks.traffic import Story
 from proof.world.faults import Fault
 from proof.world.plan import Action, PlatformFault
 
@@ -22,6 +23,8 @@ _HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 
 _PUBLISH = "once.outbox._sns_publisher.Publisher._attempt"
 _SEND = "once.commit.committer.Committer._send"
+_VERSION = "once.webhooks.secrets.SecretCache._version"
+_STORE = "once.claim_check.store.ClaimStore"
 _COMMIT = f"{_SEND} dynamodb.TransactWriteItems"
 _WRITE_ITEM = "once.commit._item_store._write"
 _CHARGE = f"{_CHARGE_FUNCTION} payments.POST /v1/payment_intents"
@@ -60,6 +63,10 @@ class Scenario:
 def _one(**changed: Any) -> Traffic:
     """Return traffic of one order, of one apple unless changed."""
     return Traffic((replace(Order(0, "c-1", "apple", 1, False, 1, 0), **changed),))
+
+
+def _webhooks(*stories: Story) -> Traffic:
+    return Traffic((), webhooks=stories)
 
 
 def _at(place: str, numbers: Iterable[int], what: str) -> tuple[Action, ...]:
@@ -185,5 +192,32 @@ SCENARIOS = (
         reaches=(_SEND,),
         in_pairs=False,
         item_group_size=10,
+    ),
+    Scenario(
+        "a webhook is verified, captured, and handed on",
+        _webhooks(Story("refund")),
+        reaches=(_VERSION, _SEND, _PUBLISH),
+    ),
+    Scenario(
+        "a webhook comes twice at a time, and with a new secret",
+        _webhooks(Story("contact", copies=2, rotated=True)),
+        reaches=(_VERSION, _SEND),
+    ),
+    Scenario(
+        "a webhook is larger than an item",
+        _webhooks(Story("large")),
+        reaches=(f"{_STORE}.write", f"{_STORE}._content"),
+        in_pairs=False,
+    ),
+    Scenario(
+        "a webhook comes again with other content",
+        _webhooks(Story("conflict")),
+        reaches=(_SEND,),
+    ),
+    Scenario(
+        "a webhook's answer is lost, and it comes again under another id",
+        _webhooks(Story("push", attack="renamed")),
+        _at(_COMMIT, (1,), Fault.LOST),
+        reaches=("once.commit.committer.Committer._unanswered",),
     ),
 )

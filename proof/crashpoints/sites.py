@@ -13,6 +13,8 @@ EXPLORED = (
     "functions.payments.provider.find_charge payments.GET /v1/charges",
     "once.batch.isolation.Isolation._delete sqs.DeleteMessageBatch",
     "once.batch.isolation.Isolation._sent sqs.SendMessageBatch",
+    "once.claim_check.store.ClaimStore._content s3.GetObject",
+    "once.claim_check.store.ClaimStore.write s3.PutObject",
     "once.commit._item_store._write dynamodb.PutItem",
     "once.commit._item_store._write dynamodb.UpdateItem",
     "once.commit._record_lookup.read_items dynamodb.BatchGetItem",
@@ -29,12 +31,14 @@ EXPLORED = (
     "once.ops.dedup_records.outbox_scan.scan_outboxes dynamodb.Scan",
     "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
+    "once.webhooks.secrets.SecretCache._version secretsmanager.GetSecretValue",
 )
 """The sites at which every kind of fault is tried."""
 
 _SENT_BY_A_PERSON = "a producer: after a lost answer it names the id with which to send again"
 _WORKFLOW = "the shop starts no workflow; each death and lost answer: tests/once/workflows"
 _OPERATOR_LOG = "before a change, and without it nothing is changed; tests/ops/test_operator_log.py"
+_CAPTURES = "`webhooks` only reads captures, before anything else"
 LEFT_OUT = {
     "demo.traffic.publisher.to_queue.<locals>.call sqs.SendMessageBatch": (
         "`send` is a producer: what it sends twice, or not, is traffic like any other"
@@ -43,12 +47,6 @@ LEFT_OUT = {
         "`orders` is a producer: what it sends twice, or not, is traffic like any other"
     ),
     "demo.traffic.stock._put_new dynamodb.PutItem": "stocks the shop before its first order",
-    "once.claim_check.store.ClaimStore._content s3.GetObject": (
-        "only reads, before the handler; what fails: tests/once/claim_check"
-    ),
-    "once.claim_check.store.ClaimStore.write s3.PutObject": (
-        "the shop stores no data; each fault before the commit: tests/once/claim_check"
-    ),
     "once.ops.aws._stack_outputs._stack cloudformation.DescribeStacks": (
         "only reads, before anything else"
     ),
@@ -85,6 +83,12 @@ LEFT_OUT = {
     "once.ops.send._publish sns.Publish": _SENT_BY_A_PERSON,
     "once.ops.send._send sqs.SendMessage": _SENT_BY_A_PERSON,
     "once.ops.trace._log_entries.ConsumerLogs.entries logs.FilterLogEvents": "`trace` only reads",
+    "once.ops.webhooks._capture_index.CaptureIndex._part dynamodb.Query": _CAPTURES,
+    "once.ops.webhooks._capture_store.CaptureStore._get dynamodb.GetItem": _CAPTURES,
+    "once.ops.webhooks._capture_store.CaptureStore._object s3.GetObject": _CAPTURES,
+    "once.ops.webhooks._send._secret secretsmanager.GetSecretValue": (
+        "only reads, before a test webhook is sent"
+    ),
     "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"

@@ -51,11 +51,16 @@ def run(draw: Draw, traffic: Traffic, seed: int) -> RunResult:
 
 
 def _run_of(plan: Plan, traffic: Traffic, seed: int) -> "Run":
-    if traffic.entries is None:
-        return Run(plan, traffic, seed)
-    from proof.ordered.run import OrderedRun  # it extends `Run`
+    # Both extend `Run`.
+    if traffic.entries is not None:
+        from proof.ordered.run import OrderedRun
 
-    return OrderedRun(plan, traffic.entries, seed)
+        return OrderedRun(plan, traffic.entries, seed)
+    if traffic.webhooks:
+        from proof.webhooks.run import WebhookRun
+
+        return WebhookRun(plan, traffic.webhooks, seed)
+    return Run(plan, traffic, seed)
 
 
 class Run:

@@ -190,12 +190,15 @@ class Service:
             service="once",
             topic_arn=EVENTS,
             dead_letter_url=url(self.relay_dead_letters),
-            publishes={line.name: line.publishes for line in self._lines},
+            publishes=self._publishes(),
             groups=self._groups.fields,
             ordered_types=tuple(self._groups.ordered),
             ordered_topic_arn=ORDERED_EVENTS,
         )
         return Relay(settings=settings, sns=clients().sns, **self._of(self.relay)).handle
+
+    def _publishes(self) -> dict[str, tuple[str, ...]]:
+        return {line.name: line.publishes for line in self._lines}
 
     def _of(self, function: ConsumerProps | Function) -> dict[str, Any]:
         """Return what a new process of any function is given; its clock may be skewed."""

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from proof.ordered.traffic import Entries
+from proof.webhooks.traffic import Story
 
 STOCK = {"apple": 7, "pear": 3}
 """Initial stock: so little that a few orders take all of it."""
@@ -67,12 +68,14 @@ class Traffic:
         nonsense: number of unreadable messages in the queue of `orders`.
         unreadable: number of dedup records with an unreadable outbox.
         entries: the traffic of the FIFO consumers, which then run in place of the shop.
+        webhooks: the traffic of the webhook ingress, which then runs in place of the shop.
     """
 
     orders: tuple[Order, ...]
     nonsense: int = 0
     unreadable: int = 0
     entries: Entries | None = None
+    webhooks: tuple[Story, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the traffic in the form that `read` takes."""
@@ -88,6 +91,7 @@ class Traffic:
             content["nonsense"],
             content.get("unreadable", 0),
             None if entries is None else Entries.read(entries),
+            tuple(Story(**story) for story in content.get("webhooks", ())),
         )
 
 

@@ -11,10 +11,12 @@ from proof.explore.campaign import Campaign, explore_part, parts
 from proof.item_dedup.search import item_mutant_caught, run_item_seed
 from proof.mutants import IN_ORDER, MUTANTS
 from proof.mutants.items import ITEM_MUTANTS
+from proof.mutants.webhooks import WEBHOOK_MUTANTS
 from proof.ordered import traffic as entries
 from proof.shop.replay import RunResult
 from proof.shop.run import run
 from proof.shop.traffic import Traffic, drawn
+from proof.webhooks.search import run_webhook_seed, webhook_mutant_caught
 from proof.workers import workers
 from proof.world.plan import chance
 
@@ -26,7 +28,8 @@ CHUNK = 50
 MUTANT_SEEDS = 2000
 _FAULT_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
 _PLATFORM_RATE = 0.1
-_IN_ORDER = 4
+_IN_ORDER, _WEBHOOKS = 4, 2
+"""Of how many seeds one also runs the FIFO consumers, and one the webhook ingress."""
 
 
 @dataclass(slots=True)
@@ -84,6 +87,10 @@ def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Ev
             f"{name}, on items": pool.submit(item_mutant_caught, name, MUTANT_SEEDS)
             for name in ITEM_MUTANTS
         }
+        by_seeds |= {
+            f"{name}, at the ingress": pool.submit(webhook_mutant_caught, name, MUTANT_SEEDS)
+            for name in WEBHOOK_MUTANTS
+        }
         every: list[Future[Any]] = [*scopes, *in_scopes.values(), *chunks, *by_seeds.values()]
         for part in every:
             part.add_done_callback(lambda _: advance(1))
@@ -98,8 +105,8 @@ def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Ev
 
 def count_parts(seeds: range) -> int:
     """Return the number of parts of the work: scopes, chunks of seeds, and broken protocols."""
-    mutants = len(broken.CAUGHT_IN) + len(MUTANTS) + len(IN_ORDER) + len(ITEM_MUTANTS)
-    return len(parts()) + mutants + len(_chunks(seeds))
+    by_seeds = sum(map(len, (MUTANTS, IN_ORDER, ITEM_MUTANTS, WEBHOOK_MUTANTS)))
+    return len(parts()) + len(broken.CAUGHT_IN) + by_seeds + len(_chunks(seeds))
 
 
 def _chunks(seeds: range) -> list[range]:
@@ -119,9 +126,11 @@ def run_in_order(seed: int) -> RunResult:
 
 
 def run_each(seed: int) -> Iterator[RunResult]:
-    """Run the shop and the consumer with item dedup, by every fourth seed the FIFO ones as well."""
+    """Run the shop and the consumer with item dedup, and by some seeds the other models as well."""
     yield run_seed(seed)
     yield run_item_seed(seed)
+    if seed % _WEBHOOKS == 0:
+        yield run_webhook_seed(seed)
     if seed % _IN_ORDER == 0:
         yield run_in_order(seed)
 

@@ -37,6 +37,9 @@ def _smaller(replay: Replay) -> Iterator[Replay]:
 def _less(traffic: Traffic) -> Iterator[Traffic]:
     if traffic.entries is not None:
         yield from (replace(traffic, entries=less) for less in traffic.entries.less())
+    if len(traffic.webhooks) > 1:
+        for story in traffic.webhooks:
+            yield replace(traffic, webhooks=tuple(s for s in traffic.webhooks if s is not story))
     if traffic.nonsense:
         yield replace(traffic, nonsense=0)
     for number, order in enumerate(traffic.orders):

@@ -4,6 +4,7 @@ The SDK's own retries are real. Serialization is left out: it was more than a th
 a run, and the tests on the embedded AWS cover it.
 """
 
+import base64
 import io
 import json
 import sys
@@ -42,7 +43,7 @@ class Call:
     """One attempt of a call.
 
     Attributes:
-        service: `dynamodb`, `sqs`, `sns`, `email`, `secretsmanager` or `payments`.
+        service: `dynamodb`, `sqs`, `sns`, `email`, `secretsmanager`, `s3` or `payments`.
         operation: the service's name for it.
         request: its parameters; for `payments` the HTTP request.
         name: shared by all attempts that the SDK makes of one call; empty outside of the SDK.
@@ -157,6 +158,8 @@ class _AwsCall:
         if error := answer.get("Error"):
             kind = self._client.exceptions.from_code(error["Code"])
             raise cast(ClientError, kind(answer, self._model.name))
+        if self._model.name == "GetObject":
+            return {**answer, "Body": io.BytesIO(base64.b64decode(answer["Body"]))}
         return answer
 
 

@@ -54,6 +54,7 @@ _ERRORS = {
         "sns": ("InternalError", 500),
         "email": ("LimitExceededException", 400),
         "secretsmanager": ("AccessDeniedException", 400),
+        "s3": ("AccessDenied", 403),
     },
     Fault.THROTTLE: {
         "dynamodb": ("ThrottlingException", 400),
@@ -61,6 +62,7 @@ _ERRORS = {
         "sns": ("Throttled", 400),
         "email": ("TooManyRequestsException", 429),
         "secretsmanager": ("ThrottlingException", 400),
+        "s3": ("SlowDown", 503),
     },
 }
 

@@ -32,6 +32,8 @@ class PlatformFault(StrEnum):
     """The stream loses a batch before the relay reads it, as after an outage of over 24 h."""
     SKEWED = "skewed clock"
     """A function's clock is slow or fast while its process is warm."""
+    UNANSWERED = "unanswered"
+    """The function answers an HTTP request, and the sender gets no answer."""
 
 
 Kinds = frozenset[Fault] | frozenset[PlatformFault]

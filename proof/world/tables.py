@@ -31,7 +31,7 @@ class Tables:
     """
 
     def __init__(self, keys: Mapping[str, str], streamed: str, clock: Callable[[], float]) -> None:
-        self._keys = keys
+        self._keys = dict(keys)
         self._streamed = streamed
         self._clock = clock
         self.tokens: dict[str, tuple[float, str]] = {}
@@ -60,6 +60,10 @@ class Tables:
                 return self._scan(request)
         # No role of the service allows another operation.
         raise ServiceError("AccessDeniedException")
+
+    def create(self, table: str, key: str) -> None:
+        """Create a table with a key attribute."""
+        self._keys[table], self.items[table] = key, {}
 
     def remove(self, table: str, key: str) -> None:
         """Remove an item, as TTL does."""

@@ -10,9 +10,11 @@ from unittest.mock import patch
 from proof.world.calls import PROVIDER, Call, NoAnswer, connected, new_owners
 from proof.world.errors import ServiceError
 from proof.world.faults import SAVED, Fault, refusal
+from proof.world.objects import Objects
 from proof.world.plan import Action, Plan
 from proof.world.provider import SECRET, Mail, Provider
 from proof.world.queues import Queue, Queues
+from proof.world.secrets import Secrets
 from proof.world.tables import Tables
 from proof.world.tasks import START, Killed, Pool, Process, Tasks
 from proof.world.topics import Subscribers, Topics
@@ -59,6 +61,8 @@ class World:
         self.topics = Topics(self.queues, subscribers, self.tasks.clock)
         self.provider = Provider(self.tasks.clock)
         self.mail = Mail()
+        self.secrets = Secrets(self.tasks.clock, SECRET)
+        self.objects = Objects()
         self.log: list[str] = []
         self.owners: dict[str, Process] = {}
         self._seed = seed
@@ -115,7 +119,9 @@ class World:
             case "email":
                 return self.mail.answer(call.request)
             case "secretsmanager":
-                return {"SecretString": SECRET}
+                return self.secrets.answer(call.request)
+            case "s3":
+                return self.objects.answer(call.operation, call.request)
         return self.provider.answer(call.request)
 
     def _planned(self, call: Call) -> Action | None:

@@ -18,10 +18,15 @@ from benchmarks.contenders import (
     RAW,
     UNGROUPED,
 )
+from benchmarks.dynamodb import Counts
 from benchmarks.goals import Goal, goals_of
 from benchmarks.matrix import Setting
 from benchmarks.measure import Sample
 from benchmarks.rows import EMBEDDED, Row, rows_of
+from benchmarks.webhooks.functions import INGRESS, PUT
+from benchmarks.webhooks.measure import Timing, WebhookSample
+from benchmarks.webhooks.requests import Kind
+from benchmarks.webhooks.rows import webhook_rows
 
 KEYS = {
     *("contender", "records", "delay_ms", "duplicates", "conflicts"),
@@ -65,7 +70,19 @@ def rows(grouped_wall: float = 40, grouped_units: float = 4) -> list[Row]:
     samples[ITEM_GROUPED] = [taken(40, units=2, requests=0.1)]
     found = [row for setting in SETTINGS for row in rows_of(setting, samples)]
     end_to_end = {"delay_ms": EMBEDDED, **dict.fromkeys(NOT_IN_EMBEDDED), **IN_EMBEDDED}
-    return [*found, {**found[3], **end_to_end}, {**found[0], **end_to_end, **GROUPED_EMBEDDED}]
+    embedded = [{**found[3], **end_to_end}, {**found[0], **end_to_end, **GROUPED_EMBEDDED}]
+    return [*found, *(row for delay in (0, 5) for row in webhooks(delay)), *embedded]
+
+
+def webhooks(delay_ms: float, *, wall: float = 1.05, forged_cpu: float = 10) -> list[Row]:
+    """Return the rows of webhooks with one delay; the ingress takes `wall` times the wall time."""
+    cpus = {Kind.GENUINE: 1000.0, Kind.DUPLICATE: 1000.0, Kind.FORGED: forged_cpu}
+    samples = [
+        WebhookSample(name, kind, delay_ms, [Timing(5000 * factor, cpu)] * 3, Counts(1, 4, 4))
+        for name, factor in ((PUT, 1.0), (INGRESS, wall))
+        for kind, cpu in cpus.items()
+    ]
+    return webhook_rows(samples)
 
 
 def printed(found: list[Row], imports: list[Row], width: int = 80) -> str:
@@ -149,6 +166,18 @@ def test_a_missed_goal_is_shown_as_missed() -> None:
             "grouped, 100 records, wall / raw",
             id="threads count for some goals",
         ),
+        pytest.param(
+            with_figures("vs_put", 1.9, contender=INGRESS, request="genuine", delay_ms=0),
+            {"webhook ingress, 0 ms, wall / verify, then put"},
+            "webhook ingress, 5 ms, wall / verify, then put",
+            id="a slow ingress is detected at each delay",
+        ),
+        pytest.param(
+            with_figures("cpu_vs_genuine", 0.9, contender=INGRESS, request="forged"),
+            {"webhook ingress, forged, CPU / genuine"},
+            "webhook ingress, duplicate, CPU / genuine",
+            id="a forged webhook costs less than a genuine one",
+        ),
     ],
 )
 def test_worse_figures_miss_their_goals(found: list[Row], missing: set[str], holding: str) -> None:
@@ -170,7 +199,10 @@ def test_a_slow_import_misses_its_goal(slow: int, kind: str) -> None:
 def test_the_tables_fit_into_a_terminal_of_80_columns() -> None:
     text = printed(rows(grouped_units=4.4), IMPORTS)
     assert "…" not in text
-    for wanted in ("raw transaction", "4.00–4.40", "10 % duplicates", "10 records, embedded"):
+    for wanted in (
+        *("raw transaction", "4.00–4.40", "10 % duplicates", "10 records, embedded"),
+        *("webhook ingress", "duplicate, 5 ms"),
+    ):
         assert wanted in text
 
 
@@ -219,7 +251,8 @@ def test_the_page_gets_the_figures_of_the_run_and_keeps_its_text() -> None:
         "| raw transaction | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 |",
         "| Once, 4 threads | 0.91 | 1,000 | 100 | 2,000 | 1,000 |",
         "boto3 and a client 1.00, orders 1.30, payments 1.40.",
-        "Of 23 goals (`benchmarks/goals.py`) 23 hold.",
+        "| webhook ingress, forged | 1.05 | 1.05 | – | – | 5,250 | 5,250 | 1.00 | 0.010 | 4.00 |",
+        "Of 28 goals (`benchmarks/goals.py`) 28 hold.",
     ):
         assert line in new
     assert page.rewritten(new, rows(), IMPORTS, goals_of(rows(), IMPORTS)) == new

@@ -11,12 +11,12 @@ from demo.audit.evidence import Item
 from demo.console import console, print_failure, step
 from demo.deployed_shop import collect_evidence, subscribers
 from demo.payment_sandbox import PaymentSandbox
+from demo.periodic_kills import kill_periodically
 from demo.quiescence import wait_until_quiescent
 from demo.report import has_enough_faults
 from demo.scenarios.fifo.app import LINES
 from demo.scenarios.fifo.movements import MovementPlan
 from demo.scenarios.fifo.order_audit import Applied, count_order, inversions
-from demo.scenarios.fifo.periodic_kills import kill_periodically
 from demo.scenarios.fifo.publisher import publish
 from demo.scenarios.fifo.report import report_order
 from emulator.embedded_aws import EmbeddedAws
@@ -29,6 +29,9 @@ _VISIBILITY_SECONDS = 10
 """Instead of 36 s: the messages of a killed function come again sooner, in the same way."""
 _TIMEOUT_SECONDS = 300.0
 _MOST_SHOWN = 20
+_KILL_SECONDS = 1.5
+_MOST_KILLS = 12
+"""Each kill lets the message groups of a batch wait for a visibility timeout."""
 _MINIMUM = {"resent": 100, "failed_once": 20, "functions_killed": 8}
 
 
@@ -46,7 +49,8 @@ def fifo(
     plan = MovementPlan.draw(Random(seed))
     evidence = collect_evidence(aws, deployment, sandbox.url)
     names = [deployment.consumers[line.name].function_name for line in LINES]
-    with kill_periodically(aws, [*names, f"{deployment.service}-{RELAY}"]) as kills:
+    functions = [*names, f"{deployment.service}-{RELAY}"]
+    with kill_periodically(aws, functions, period=_KILL_SECONDS, most=_MOST_KILLS) as kills:
         with step(f"sending {len(plan.messages)} messages (seed {seed})"):
             topic = deployment.ordered_ingress_topic_arn or ""  # the lines of this app make one
             publish(aws.client("sns"), topic, plan.messages)

@@ -6,13 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
+from io import StringIO
 from typing import Any
+from uuid import uuid4
 
 import boto3
 from aws_lambda_powertools import Logger
 
 from once.commit.request_encoding import write_bodies
 from once.events.outgoing import OutgoingEvent, events_in
+from once.metric_names import Metric
 from once.metrics_log import MetricsLog
 from once.schema import Record
 from once.sdk import SDK
@@ -21,7 +24,7 @@ from once.testing.events import FakeContext
 from once.webhooks.capture import Capture, CaptureAttribute
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.profile import GITHUB, STRIPE
+from once.webhooks.profile import GITHUB, SLACK, STRIPE
 from once.webhooks.secrets import SecretCache
 from once.webhooks.settings import CAPTURES, WebhookSettings
 
@@ -30,6 +33,7 @@ NOW = 1_800_000_000.0
 ENDPOINTS = (
     Endpoint("stripe", STRIPE, types=("charge.refunded",)),
     Endpoint("github", GITHUB, types=("push",)),
+    Endpoint("slack", SLACK, types=("app_mention",)),
 )
 
 
@@ -38,8 +42,11 @@ class Service:
 
     def __init__(self, endpoints: tuple[Endpoint, ...] = ENDPOINTS, **settings: Any) -> None:
         self.now = NOW
+        self.paused = 0
         self.dynamodb = boto3.client("dynamodb", "us-east-1")
+        self.s3 = boto3.client("s3", "us-east-1")
         self.lines: list[str] = []
+        self.log = StringIO()
         for table in ("dedup", CAPTURES):
             self.dynamodb.create_table(
                 TableName=table,
@@ -65,14 +72,14 @@ class Service:
             ),
             **settings,
         )
-        sender = boto3.client("dynamodb", "us-east-1", config=SDK)
-        write_bodies(sender)
+        self.sender = boto3.client("dynamodb", "us-east-1", config=SDK)
+        write_bodies(self.sender)
         self.ingress = WebhookIngress(
             settings=self.settings,
-            dynamodb=sender,
+            dynamodb=self.sender,
             secrets=SecretCache(self.secretsmanager, arns, lambda: self.now),
-            logger=Logger(service="webhooks"),
-            s3=boto3.client("s3", "us-east-1"),
+            logger=Logger(service=uuid4().hex, stream=self.log),
+            s3=self.s3,
             metrics=MetricsLog(service="webhooks", write=self.lines.append),
             clock=lambda: self.now,
             sleep=self._sleep,
@@ -80,11 +87,21 @@ class Service:
 
     def _sleep(self, seconds: float) -> None:
         self.now += seconds
+        self.paused += 1
         assert self.now < NOW + 86400, "the ingress never stops trying"
 
-    def post(self, event: Mapping[str, Any]) -> int:
+    def post(self, event: Mapping[str, Any], *, remaining_ms: int = 30_000) -> int:
         """Let the ingress answer one event of Lambda; return the status."""
-        return self.ingress.handle(event, FakeContext())["statusCode"]
+        return self.ingress.handle(event, FakeContext(remaining_ms))["statusCode"]
+
+    def counted(self) -> list[set[str]]:
+        """Return the metrics in each line that was printed, without the latency."""
+        found = [json.loads(line)["_aws"]["CloudWatchMetrics"][0]["Metrics"] for line in self.lines]
+        return [{each["Name"] for each in metrics} - {Metric.WEBHOOK_MS} for metrics in found]
+
+    def properties(self) -> list[dict[str, Any]]:
+        """Return the fields of each line that was printed."""
+        return [json.loads(line) for line in self.lines]
 
     def captures(self) -> list[Capture]:
         table = boto3.resource("dynamodb", "us-east-1").Table(CAPTURES)
@@ -115,6 +132,13 @@ def github_request(
     signed = {"x-hub-signature-256": f"sha256={signature}"}
     named = {"x-github-delivery": delivery, "x-github-event": event}
     return request("/github", body, {**signed, **named, **headers})
+
+
+def slack_request(body: bytes, *, at: float = NOW) -> dict[str, Any]:
+    """Return Lambda's event for a webhook of Slack."""
+    signature = hmac.new(SECRET.encode(), f"v0:{int(at)}:".encode() + body, sha256).hexdigest()
+    signed = {"x-slack-signature": f"v0={signature}", "x-slack-request-timestamp": str(int(at))}
+    return request("/slack", body, {"content-type": "application/json", **signed})
 
 
 def request(

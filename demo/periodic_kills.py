@@ -9,37 +9,39 @@ from threading import Event, Thread
 from demo.process_kills import kill
 from emulator.embedded_aws import EmbeddedAws
 
-_PERIOD_SECONDS = 1.5
-_MOST = 12
-"""Each kill lets the message groups of a batch wait for a visibility timeout."""
-
 
 @dataclass
 class PeriodicKills:
-    """Kills every 1.5 seconds, twelve times at most.
+    """Kills the processes of one function after the other.
 
     Attributes:
         aws: the AWS that the functions run on.
         functions: their names.
+        period: the time between two kills, in seconds.
+        most: the number of processes after which it ends.
         count: the number of processes that were killed.
     """
 
     aws: EmbeddedAws
     functions: Sequence[str]
+    period: float
+    most: int
     count: int = 0
     over: Event = field(default_factory=Event)
 
     def run(self) -> None:
         """Kill until there were enough, or until `over` is set."""
         turns = cycle(self.functions)
-        while self.count < _MOST and not self.over.wait(_PERIOD_SECONDS):
+        while self.count < self.most and not self.over.wait(self.period):
             self.count += sum(map(kill, self.aws.function_processes(next(turns))))
 
 
 @contextmanager
-def kill_periodically(aws: EmbeddedAws, functions: Sequence[str]) -> Iterator[PeriodicKills]:
-    """Kill the functions' processes by turns until the context ends."""
-    kills = PeriodicKills(aws, functions)
+def kill_periodically(
+    aws: EmbeddedAws, functions: Sequence[str], *, period: float, most: int
+) -> Iterator[PeriodicKills]:
+    """Kill the functions' processes by turns until the context ends; see `PeriodicKills`."""
+    kills = PeriodicKills(aws, functions, period, most)
     thread = Thread(target=kills.run, name="periodic kills", daemon=True)
     thread.start()
     try:

@@ -1,0 +1,1 @@
+"""The webhook ingress under random schedules and faults, with providers and attackers."""

@@ -1,0 +1,210 @@
+"""The independent ledger of webhooks: oracles over answers, captures, objects and events.
+
+It knows what the providers have sent, and uses nothing of the library but names.
+"""
+
+import base64
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from once.schema import Record
+from once.webhooks.capture import CaptureAttribute, Standing
+from once.webhooks.settings import CAPTURES
+from proof.shop.ledger import Violation
+from proof.shop.service import DEDUP
+from proof.webhooks import receiver
+from proof.webhooks.service import PROPS, SECRETS, WebhookService
+from proof.webhooks.webhook import Delivery, Webhook, signature_of
+from proof.world.expressions import Item
+from proof.world.messages import Message
+from proof.world.queues import Queue
+
+_KNOWN_SECONDS = 20.0
+"""After this time, every function has read a new secret that a request needs."""
+
+
+class WebhookLedger:
+    """Checks an ingress against the webhooks that were sent.
+
+    Attributes:
+        quiet_from: the time from which no fault takes effect any more.
+    """
+
+    def __init__(self, service: WebhookService, webhooks: Sequence[Webhook]) -> None:
+        self._service = service
+        self._world = service.world
+        self._webhooks = webhooks
+        self._place = service.places[receiver.NAME]
+        self._checked: object = None
+        self.quiet_from = math.inf
+        self._numbers: dict[str, int] = {}
+
+    def check_answer(self, delivery: Delivery, status: int, began: float) -> None:
+        """Check the answer to a request.
+
+        Raises:
+            Violation: what must be refused was accepted, or the other way round, or success was
+                answered and nothing is durable.
+        """
+        webhook, is_success = delivery.webhook, status // 100 == 2
+        if webhook is None:
+            if is_success:
+                raise Violation("accepted a forgery", f"{delivery.endpoint}: {delivery.headers}")
+        elif is_success:
+            webhook.accepted = True
+            self._check_durable(webhook)
+        elif status // 100 == 5 and began > self.quiet_from:
+            raise Violation("failed without a fault", f"{webhook.number}: {status}")
+        elif status // 100 != 5 and self._is_known(delivery, began):
+            raise Violation("refused", f"{webhook.number}: {status}")
+
+    def check_acknowledgement(self, consumer: str, queue: Queue, message: Message) -> None:
+        """Check that the consumer has counted an acknowledged event, or has kept its message.
+
+        Raises:
+            Violation: it has not.
+        """
+        copies = [*self._place.dead_letters.ever]
+        if self._place.isolation is not None and self._place.isolation is not queue:
+            copies += self._place.isolation.ever
+        if any(copy.body == message.body for copy in copies):
+            return
+        if not self._counted(self._number(message.body)):
+            raise Violation("acknowledged without effect", f"{consumer}: {message.body[:300]}")
+
+    def check_state(self) -> None:
+        """Check that each webhook has one event at most, and that nothing else left a trace.
+
+        Raises:
+            Violation: an oracle is violated.
+        """
+        now = (
+            self._world.tables.transactions,
+            len(self._world.objects.content),
+            len(self._place.queue.ever),
+        )
+        if now == self._checked:
+            return
+        self._checked = now
+        self._check_events()
+        self._check_traces()
+
+    def check_rest(self) -> None:
+        """Check that each webhook was accepted, captured, and counted once if it is an event.
+
+        Raises:
+            Violation: an oracle is violated.
+        """
+        self.check_state()
+        if unheard := [webhook.number for webhook in self._webhooks if not webhook.heard]:
+            raise Violation("never accepted", str(unheard))
+        for webhook in self._webhooks:
+            self._check_durable(webhook)
+            self._check_conflict(webhook)
+            same = (webhook, *webhook.rivals)
+            times = sum(self._counted(each.number) for each in same)
+            if times != webhook.handed_on:
+                raise Violation("lost or doubled", f"{webhook.number} was counted {times} times")
+        if len(self._captures) != len(self._webhooks):
+            raise Violation("captures", f"{len(self._captures)} of {len(self._webhooks)}")
+
+    @property
+    def _captures(self) -> list[Item]:
+        return [*self._world.tables.items[CAPTURES].values()]
+
+    def _is_known(self, delivery: Delivery, began: float) -> bool:
+        since = self._world.secrets.valid_since(SECRETS[delivery.endpoint], delivery.secret)
+        return since is not None and since + _KNOWN_SECONDS <= began
+
+    def _check_durable(self, webhook: Webhook) -> None:
+        if self._capture_of(webhook) is None:
+            raise Violation("accepted and not captured", str(webhook.number))
+        same = (webhook, *webhook.rivals)
+        if webhook.handed_on and not any(self._events()[each.number] for each in same):
+            raise Violation("accepted without an event", str(webhook.number))
+
+    def _check_conflict(self, webhook: Webhook) -> None:
+        captures = [self._capture_of(each) for each in (webhook, *webhook.rivals)]
+        standings = [c[CaptureAttribute.STANDING]["S"] for c in captures if c is not None]
+        if webhook.rivals and sorted(standings) != [Standing.CONFLICT, Standing.HANDED_ON]:
+            raise Violation("conflict", f"{webhook.number}: {standings}")
+
+    def _capture_of(self, webhook: Webhook) -> Item | None:
+        return next((c for c in self._captures if self._body(c) in webhook.sent), None)
+
+    def _body(self, capture: Item) -> bytes:
+        if CaptureAttribute.BODY in capture:
+            return base64.b64decode(capture[CaptureAttribute.BODY]["B"])
+        return self._world.objects.content.get(capture[CaptureAttribute.BODY_OBJECT]["S"], b"")
+
+    def _check_traces(self) -> None:
+        for capture in self._captures:
+            body = self._body(capture)
+            headers = json.loads(capture[CaptureAttribute.HEADERS]["S"])
+            path = capture[CaptureAttribute.PATH]["S"]
+            if not self._was_sent(path, body, signature_of(headers)):
+                raise Violation("captured what was not sent", f"{path}: {body[:200]!r}")
+        if strange := {*self._events()} - {webhook.number for webhook in self._webhooks}:
+            raise Violation("an event of nothing that was sent", str(strange))
+        records = [pk for pk in self._world.tables.items[DEDUP] if pk.startswith(PROPS.name)]
+        if len(records) > len(self._webhooks):
+            raise Violation("more records than webhooks", str(records))
+        bodies = {body for webhook in self._webhooks for body in webhook.sent}
+        for key, content in self._world.objects.content.items():
+            if content not in bodies and self._number_in(content) not in self._handed_on:
+                raise Violation("stored what was not sent", key)
+
+    @property
+    def _handed_on(self) -> set[int]:
+        return {webhook.number for webhook in self._webhooks if webhook.handed_on}
+
+    def _was_sent(self, path: str, body: bytes, signature: str) -> bool:
+        return any(
+            path == f"/{webhook.endpoint}" and signature in webhook.sent.get(body, ())
+            for webhook in self._webhooks
+        )
+
+    def _check_events(self) -> None:
+        events = self._events()
+        for webhook in self._webhooks:
+            ids = {i for each in (webhook, *webhook.rivals) for i in events[each.number]}
+            if len(ids) > webhook.handed_on:
+                raise Violation("more than one event", f"{webhook.number}: {sorted(ids)}")
+
+    def _events(self) -> defaultdict[int, set[str]]:
+        """Return the ids of all events, committed or published, by the webhook's number."""
+        found: defaultdict[int, set[str]] = defaultdict(set)
+        for body in self._event_bodies():
+            found[self._number(body)].add(json.loads(body)["id"])
+        return found
+
+    def _event_bodies(self) -> Iterator[str]:
+        yield from {message.body: None for message in self._place.queue.ever}
+        for pk, item in self._world.tables.items[DEDUP].items():
+            if pk.startswith(PROPS.name) and Record.OUTBOX in item:
+                yield from map(json.dumps, json.loads(item[Record.OUTBOX]["S"]))
+
+    def _number(self, body: str) -> int:
+        """Return the number in an event's data, which may be in S3."""
+        if body not in self._numbers:
+            event: Mapping[str, Any] = json.loads(body)
+            if "data" in event:
+                self._numbers[body] = event["data"].get("n", 0)
+            else:
+                key = event["dataref"].removeprefix("s3://").partition("/")[2]
+                if key not in self._world.objects.content:
+                    raise Violation("an event without its data", key)
+                self._numbers[body] = self._number_in(self._world.objects.content[key])
+        return self._numbers[body]
+
+    @staticmethod
+    def _number_in(content: bytes) -> int:
+        number: int = json.loads(content).get("n", 0)
+        return number
+
+    def _counted(self, number: int) -> int:
+        item = self._world.tables.items[receiver.TABLE].get(str(number), {})
+        return int(item["times"]["N"]) if item else 0

@@ -1,0 +1,110 @@
+"""Both webhook functions do their work under the same requests, and a broken one is detected."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from benchmarks.checks import Wrong
+from benchmarks.contenders.base import Connect
+from benchmarks.webhooks import measure
+from benchmarks.webhooks.deployed.verify_then_put import Handle
+from benchmarks.webhooks.functions import FUNCTIONS, INGRESS, PUT
+from benchmarks.webhooks.measure import Timing, WebhookSample, webhook_samples
+from benchmarks.webhooks.requests import BODY_BYTES, Kind, body
+from benchmarks.webhooks.rows import webhook_rows
+from tests.benchmarks.bench import MemoryServer
+from tests.benchmarks.test_report import KEYS
+
+COSTS = {  # requests and write units of one webhook of 2 KB
+    (PUT, Kind.GENUINE): (1, 3),
+    (PUT, Kind.DUPLICATE): (1, 3),
+    (PUT, Kind.FORGED): (0, 0),
+    (INGRESS, Kind.GENUINE): (1, 14),
+    (INGRESS, Kind.DUPLICATE): (1, 14),
+    (INGRESS, Kind.FORGED): (0, 0),
+}
+
+
+def samples(server: MemoryServer | None = None) -> list[WebhookSample]:
+    return list(webhook_samples(server or MemoryServer(), 0, pairs=4))
+
+
+def test_both_functions_answer_the_same_requests_at_their_costs() -> None:
+    found = samples()
+    counts = {(each.function, each.kind): each.counts for each in found}
+    assert {
+        which: (count.requests, count.write_units)
+        for which, count in counts.items()
+        if count is not None
+    } == COSTS
+    assert {len(each.timings) for each in found} == {4}
+
+
+def test_the_functions_take_turns_in_being_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    def noting(name: str) -> Handle:
+        def handle(*_: object) -> dict[str, Any]:
+            order.append(name)
+            return {"statusCode": 200}
+
+        return handle
+
+    measure.pairs_of({name: noting(name) for name in "ab"}, [{}] * 3, Kind.GENUINE)
+    assert "".join(order) == "abbaab"
+
+
+def accepting(connect: Connect) -> Handle:
+    """Answer everything, and store nothing."""
+    return lambda *_: {"statusCode": 200}
+
+
+def capturing_again(connect: Connect) -> Handle:
+    """The plain function, but it stores duplicates as well."""
+    client = connect("dynamodb")
+
+    class Unconditional:
+        def put_item(self, *, ConditionExpression: str, **put: Any) -> Any:  # noqa: N803
+            return client.put_item(**put)
+
+    return FUNCTIONS[0].prepare(lambda _: Unconditional())
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (accepting, "a forged webhook was answered with 200 instead of 401"),
+        (capturing_again, r"48 captures were expected; 48 were put, \d+ times"),
+    ],
+)
+def test_a_broken_function_is_detected(
+    broken: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    functions = (replace(FUNCTIONS[0], prepare=broken), FUNCTIONS[1])
+    monkeypatch.setattr(measure, "FUNCTIONS", functions)
+    with pytest.raises(Wrong, match=message):
+        samples()
+
+
+def test_a_row_has_the_keys_of_the_report_and_ratios_within_a_pair() -> None:
+    walls: dict[str, list[float]] = {PUT: [100, 1000, 200], INGRESS: [150, 1100, 600]}
+    taken = [
+        WebhookSample(name, kind, 5, [Timing(wall, 2 * wall) for wall in own])
+        for name, own in walls.items()
+        for kind in Kind
+    ]
+    put, ingress = (row for row in webhook_rows(taken) if row["request"] == "duplicate")
+    assert put.keys() >= KEYS
+    assert (ingress["vs_put"], ingress["cpu_vs_put"], put["vs_put"]) == (1.5, 1.5, 1.0)
+    assert (ingress["wall_us"], ingress["p99_us"], ingress["cpu_us"]) == (600, 1090, 1200)
+
+
+def test_an_end_to_end_row_has_no_cpu_time() -> None:
+    taken = [WebhookSample(PUT, kind, "embedded", [Timing(5.0)] * 2) for kind in Kind]
+    row = webhook_rows(taken)[0]
+    assert (row["vs_put"], row["cpu_us"], row["cpu_vs_put"]) == (1.0, None, None)
+
+
+def test_a_webhook_has_the_size_of_a_refund() -> None:
+    assert {len(body(number)) for number in (0, 1, 99_999_999)} == {BODY_BYTES}

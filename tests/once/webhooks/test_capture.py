@@ -1,0 +1,142 @@
+"""Captures: everything that is kept of a webhook, and how it is read back."""
+
+from decimal import Decimal
+from hashlib import sha256
+
+import boto3
+import pytest
+
+from once.claim_check.errors import ClaimMissing, InvalidClaim
+from once.webhooks.capture import Capture, Standing, Verified, day_part, day_parts
+from once.webhooks.capture_body import read_body
+from once.webhooks.settings import OBJECTS
+from tests.once.webhooks.service import (
+    NOW,
+    SECRET,
+    Service,
+    github_request,
+    stripe_body,
+    stripe_request,
+)
+
+SECOND = int(NOW)
+LARGE = b"\x00\xff" * 150_000
+
+
+@pytest.fixture
+def service() -> Service:
+    boto3.client("s3", "us-east-1").create_bucket(Bucket="claims")
+    return Service(claim_bucket="claims", max_body_bytes=4 * 1024 * 1024)
+
+
+def test_a_capture_has_the_whole_webhook(service: Service) -> None:
+    body = stripe_body("évt")
+    event = stripe_request(body) | {"rawQueryString": "a=1&b=%20"}
+    event["headers"] |= {"User-Agent": "Stripe/1.0", "x-other": "x", "cookie": "c"}
+    assert service.post(event) == 200
+    assert service.captures() == [
+        Capture(
+            pk="webhooks#event#/webhooks/stripe#évt",
+            received_at=SECOND * 1000,
+            endpoint="stripe",
+            profile="stripe",
+            webhook_id="évt",
+            webhook_type="charge.refunded",
+            event_type="stripe.charge.refunded",
+            standing=Standing.HANDED_ON,
+            verified=Verified.CURRENT,
+            method="POST",
+            path="/stripe?a=1&b=%20",
+            headers={
+                "stripe-signature": event["headers"]["stripe-signature"],
+                "content-type": "application/json",
+                "user-agent": "Stripe/1.0",
+            },
+            body=body,
+            body_object=None,
+            body_bytes=len(body),
+            body_sha256=sha256(body).hexdigest(),
+            expires_at=SECOND + 30 * 86400,
+        )
+    ]
+
+
+def test_the_headers_that_a_provider_documents_are_kept(service: Service) -> None:
+    documented = {"x-github-hook-id": "7", "x-github-hook-installation-target-type": "repository"}
+    assert service.post(github_request(b"{}", **documented, cookie="c")) == 200
+    [capture] = service.captures()
+    assert capture.headers.items() >= documented.items()
+    assert {"x-github-event", "x-github-delivery", "x-hub-signature-256"} <= capture.headers.keys()
+    assert "cookie" not in capture.headers
+
+
+def test_headers_that_do_not_fit_are_left_out(service: Service) -> None:
+    odd = {"user-agent": "é" * 20_000, "x-github-hook-id": "\ud800", "content-type": "a" * 30_000}
+    assert service.post(github_request(b"{}", **odd)) == 200
+    [capture] = service.captures()
+    assert capture.headers["content-type"] == odd["content-type"]
+    assert capture.headers["x-github-hook-id"] == "?"
+    assert "user-agent" not in capture.headers
+
+
+def test_a_capture_names_the_version_of_the_secret(service: Service) -> None:
+    service.secretsmanager.put_secret_value(SecretId="stripe", SecretString="new\nnewer")
+    for number, secret in enumerate(("newer", SECRET)):
+        assert service.post(stripe_request(stripe_body(f"e{number}"), secret=secret)) == 200
+    found = {each.webhook_id: each.verified for each in service.captures()}
+    assert found == {"e0": Verified.CURRENT, "e1": Verified.PREVIOUS}
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00\xff", LARGE], ids=["empty", "small", "large"])
+def test_a_body_is_read_back_byte_for_byte(service: Service, body: bytes) -> None:
+    assert service.post(github_request(body)) == 200
+    [capture] = service.captures()
+    digest = sha256(body).hexdigest()
+    assert capture.body_object == (f"{OBJECTS}github/{digest}" if body is LARGE else None)
+    assert (capture.body_bytes, capture.body_sha256) == (len(body), digest)
+    assert read_body(capture, service.s3, "claims") == body
+
+
+def test_a_body_that_is_not_what_was_received_is_refused(service: Service) -> None:
+    assert service.post(github_request(LARGE)) == 200
+    [capture] = service.captures()
+    with pytest.raises(ClaimMissing, match="no claim-check bucket"):
+        read_body(capture, service.s3, None)
+    service.s3.put_object(Bucket="claims", Key=capture.body_object, Body=b"other")
+    with pytest.raises(InvalidClaim, match="was changed"):
+        read_body(capture, service.s3, "claims")
+    service.s3.delete_object(Bucket="claims", Key=capture.body_object)
+    with pytest.raises(ClaimMissing, match="does not exist"):
+        read_body(capture, service.s3, "claims")
+
+
+def test_the_largest_capture_fits_an_item(service: Service) -> None:
+    full = {"user-agent": "u" * 31_000}
+    event = github_request(b"x" * 262_144, **full) | {"rawQueryString": "é" * 10_000}
+    assert service.post(event) == 200
+    [capture] = service.captures()
+    assert capture.body is not None
+    assert capture.headers["user-agent"] == full["user-agent"]
+
+
+def test_an_item_is_read_from_either_form_of_numbers(service: Service) -> None:
+    assert service.post(stripe_request(stripe_body())) == 200
+    [capture] = service.captures()
+    item = capture.item()
+    numbers = {name: Decimal(item[name]) for name in ("received_at", "body_bytes", "expires_at")}
+    assert Capture.read(item) == Capture.read(item | numbers) == capture
+
+
+@pytest.mark.parametrize("change", [{"standing": "lost"}, {"headers": "{"}, {"received_at": "x"}])
+def test_an_item_of_another_form_is_refused(service: Service, change: dict[str, str]) -> None:
+    assert service.post(stripe_request(stripe_body())) == 200
+    [capture] = service.captures()
+    with pytest.raises(ValueError, match=r"."):
+        Capture.read(capture.item() | change)
+
+
+def test_a_capture_is_in_one_part_of_its_day() -> None:
+    digests = [sha256(bytes([n])).hexdigest() for n in range(32)]
+    found = {day_part("stripe", SECOND * 1000, digest) for digest in digests}
+    assert found == {*day_parts("stripe", SECOND * 1000)}
+    assert {part.rpartition("#")[0] for part in found} == {"stripe#2027-01-15"}

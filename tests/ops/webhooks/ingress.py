@@ -142,7 +142,7 @@ class Webhooks:
         table = boto3.resource("dynamodb").Table(CAPTURES)
         return [Capture.read(item) for item in table.scan()["Items"]]
 
-    def put(self, body: bytes = b"{}", **facts: Any) -> Capture:
+    def put(self, body: bytes = b"{}", /, **facts: Any) -> Capture:
         """Write a capture as it could be in the table, whatever wrote it."""
         received = int(self.clock() * 1000)
         digest = sha256(body).hexdigest()

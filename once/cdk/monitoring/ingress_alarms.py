@@ -15,6 +15,13 @@ _COUNTED = (
     ("FailedAlarm", Metric.WEBHOOKS_FAILED, ERRORS, "webhooks-failed", "webhooks are not captured"),
     ("ConflictsAlarm", Metric.WEBHOOK_CONFLICTS, 1, "webhook-conflicts", "one id, two contents"),
     ("UnreadableAlarm", Metric.WEBHOOKS_UNREADABLE, 1, "webhooks-unreadable", "not handed on"),
+    (
+        "UnpublishableAlarm",
+        Metric.WEBHOOKS_UNPUBLISHABLE,
+        1,
+        "webhooks-unreadable",
+        "no event could be made",
+    ),
     ("TooLargeAlarm", Metric.WEBHOOKS_TOO_LARGE, 1, "webhooks-too-large", "webhooks are refused"),
 )
 _REJECTED = (

@@ -40,9 +40,9 @@ CAUGHT_BY = {
     "a forgery is captured, and refused": "captured what was not sent",
     "a conflict is dropped": UNCAPTURED,
     "a duplicate is refused": "failed without a fault",
-    "a body that may not be stored": "an event without its data",
+    "a body that may not be stored": f"an event without its data|{UNCAPTURED}",
 }
-"""The oracle that catches each broken form first."""
+"""The oracle that catches each broken form first; of two objects, the one that is not stored."""
 
 
 TAKEN = next(s for s in SCENARIOS if s.name == "a webhook is verified, captured, and handed on")
@@ -82,7 +82,7 @@ def test_a_broken_ingress_is_caught(mutant: str) -> None:
     result = webhook_mutant_caught(mutant, MAX_SEEDS)
     assert result is not None
     assert result.violation is not None
-    assert result.violation.oracle == CAUGHT_BY[mutant]
+    assert result.violation.oracle in CAUGHT_BY[mutant].split("|")
 
 
 def test_w5_no_fault_at_any_call_loses_a_webhook_that_was_accepted() -> None:

@@ -60,6 +60,7 @@ class WaveRun:
         left = self._post([*left, *last])
         for _ in range(_LAST_ROUNDS):
             left = self._post(left)
+        self._sender.close()
 
     def _pass_hours(self, hours: int) -> None:
         if hours:

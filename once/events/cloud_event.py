@@ -57,7 +57,15 @@ def read_event(body: str, *, max_bytes: int) -> CloudEvent:
         InvalidEvent: another required attribute is missing or of another type, or the data is not
             JSON. Attributes that Once does not use are not checked.
     """
-    tree = parse(body, max_bytes=max_bytes)
+    return event_of(parse(body, max_bytes=max_bytes))
+
+
+def event_of(tree: Any) -> CloudEvent:
+    """Return the event of a parsed body.
+
+    Raises:
+        NoKey, InvalidEvent: see `read_event`.
+    """
     if not isinstance(tree, dict):
         raise InvalidEvent(f"the body is a JSON {type(tree).__name__}, and an event is an object")
     _check_identity(tree)

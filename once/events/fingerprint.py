@@ -62,7 +62,7 @@ def _rfc8785(value: Any) -> bytes:
     Two parts differ: floats, and the order of keys with characters beyond U+FFFF, which RFC 8785
     sorts as UTF-16.
     """
-    if _has_no_float([value]):
+    if has_no_float([value]):
         form = _SORTED.encode(value)
         if form.isascii() or not _BEYOND_U_FFFF.search(form):
             return form
@@ -72,12 +72,15 @@ def _rfc8785(value: Any) -> bytes:
     return rfc8785.dumps(value)
 
 
-def _has_no_float(values: Iterable[Any]) -> bool:
-    """Return whether there is no float, nor anything else that msgspec writes differently."""
+def has_no_float(values: Iterable[Any]) -> bool:
+    """Return whether msgspec writes values as RFC 8785 does: there is no float, no large integer.
+
+    Each text counts; see `_rfc8785` for the order of keys.
+    """
     for value in values:
         kind = type(value)
         if kind in _CONTAINERS:
-            if not _has_no_float(value.values() if kind is dict else value):
+            if not has_no_float(value.values() if kind is dict else value):
                 return False
         elif kind is int:
             if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:

@@ -158,6 +158,8 @@ def _value(value: Any) -> Any:
         return {"S": value}
     if kind is int and -_LARGEST_INTEGER <= value <= _LARGEST_INTEGER:
         return {"N": str(value)}
+    if kind is bytes:
+        return {"B": value}
     if isinstance(value, list | tuple):
         return {"L": [_value(member) for member in value]}
     if kind is dict or isinstance(value, Mapping):

@@ -146,4 +146,4 @@ def day_parts(endpoint: str, day: int) -> list[str]:
 
 
 def _day(endpoint: str, at: int) -> str:
-    return f"{endpoint}#{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d}"
+    return f"{endpoint}#{datetime.fromtimestamp(at / 1000, UTC).date()}"

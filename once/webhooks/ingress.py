@@ -130,10 +130,12 @@ class WebhookIngress:
 
     def _verdict(self, endpoint: Endpoint, request: Request) -> tuple[Verdict, Verified]:
         now, name = self._clock(), endpoint.name
-        found = _verdict_by(self._secrets.of(name), endpoint, request, now)
-        if found[0] is Verdict.FORGED:  # the secret may have been rotated
-            found = _verdict_by(self._secrets.of(name, refreshed=True), endpoint, request, now)
-        return found
+        known = self._secrets.of(name)
+        found = _verdict_by(known, endpoint, request, now)
+        if found[0] is not Verdict.FORGED:
+            return found
+        fresh = self._secrets.of(name, refreshed=True)  # the secret may have been rotated
+        return found if fresh == known else _verdict_by(fresh, endpoint, request, now)
 
     def _taken(self, webhook: Webhook, verified: Verified, deadline: Deadline) -> Outcome:
         challenge = challenge_of(webhook)

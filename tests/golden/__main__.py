@@ -1,8 +1,8 @@
 """`python -m tests.golden`: adds the golden data of new consumers; what is there stays as it is.
 
-A case for every event type without one, with sample data made from the handler's model, and the
-logical ids of new queues and tables. With arguments, one case with data of your own:
-`python -m tests.golden CONSUMER TYPE DATA`.
+A case for every event type without one, with sample data made from the handler's model; one for
+every webhook of `capture_cases`; and the logical ids of new queues and tables. With arguments, one
+case with data of your own: `python -m tests.golden CONSUMER TYPE DATA`.
 """
 
 import json
@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from once.schema import SCHEMA_VERSION
+from tests.golden import capture_cases
 from tests.golden.consumer_cases import handler_of, missing, new_case
 from tests.golden.sample_data import NoSample, sample_data
 from tests.golden.versions import FOLDER, golden
@@ -22,6 +23,7 @@ from tests.stacks import logical_ids
 from tests.stacks.cloud import Cloud
 
 CASES = FOLDER / f"v{SCHEMA_VERSION}" / "consumers.json"
+CAPTURES = CASES.with_name("captures.json")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -32,6 +34,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     for consumer, event_type in list(missing()):
         add_case(consumer, event_type, _sample(consumer, event_type))
+    _add_captures()
     _add_logical_ids()
 
 
@@ -65,6 +68,14 @@ def _give_data(consumer: str, event_type: str, error: Exception) -> str:
         f"{consumer}: {event_type}: no case with this data ({error!r}); give data that the handler "
         f"accepts: python -m tests.golden {consumer} {event_type} '{{…}}'"
     )
+
+
+def _add_captures() -> None:
+    kept = golden(SCHEMA_VERSION, "captures") if CAPTURES.exists() else {}
+    for name in sorted(capture_cases.MADE.keys() - kept.keys()):
+        kept[name] = capture_cases.new_case(name)
+        typer.echo(f"{name}: added to {CAPTURES}")
+    _write(CAPTURES, {name: kept[name] for name in sorted(kept)})
 
 
 def _add_logical_ids() -> None:

@@ -9,7 +9,7 @@ from once.schema import SCHEMA_VERSION
 from tests.golden.versions import FOLDER, VERSIONS, Item, cases, golden, reader
 
 FILES = (
-    *("changes", "consumers", "events", "item_records", "items", "keys", "letters"),
+    *("captures", "changes", "consumers", "events", "item_records", "items", "keys", "letters"),
     *("purged", "records"),
 )
 

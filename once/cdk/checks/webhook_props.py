@@ -6,7 +6,6 @@ from math import ceil
 
 from once.cdk._message_groups import MessageGroups
 from once.cdk.checks.consumer_props import (
-    EVENT_TYPE_RULE,
     FUNCTION_SECONDS,
     MARGIN_SECONDS,
     MEMORY_MB,
@@ -16,8 +15,9 @@ from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_config import DAY_SECONDS, DeploymentConfig
 from once.cdk.webhooks.function_settings import ingress_settings
 from once.cdk.webhooks.props import WebhookProps
-from once.schema import CONSUMER_NAME, EVENT_TYPE, RELAY, UNROUTED, Limits
+from once.schema import CONSUMER_NAME, RELAY, UNROUTED, Limits
 from once.webhooks.endpoint import Endpoint
+from once.webhooks.endpoint_faults import endpoint_faults
 
 API_SECONDS = 30
 """The longest time for which an HTTP API waits for the function."""
@@ -34,7 +34,8 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
     yield from _name_faults(props)
     yield from _endpoint_set_faults(props)
     for endpoint in props.endpoints:
-        yield from (f"endpoint {endpoint.name!r}: {f}" for f in _endpoint_faults(endpoint, config))
+        faults = [*endpoint_faults(endpoint), *_deployment_faults(endpoint, config)]
+        yield from (f"endpoint {endpoint.name!r}: {fault}" for fault in faults)
     yield from _time_faults(props, config)
     yield from _capacity_faults(props)
     if props.endpoints:
@@ -60,10 +61,7 @@ def _endpoint_set_faults(props: WebhookProps) -> Iterator[str]:
             yield f"the endpoints {shown} have one name, or differ in hyphens only; rename one"
 
 
-def _endpoint_faults(endpoint: Endpoint, config: DeploymentConfig) -> Iterator[str]:
-    for event in endpoint.event_types:
-        if not EVENT_TYPE.fullmatch(event):
-            yield f"types makes {event!r}, which selects no event; {EVENT_TYPE_RULE}"
+def _deployment_faults(endpoint: Endpoint, config: DeploymentConfig) -> Iterator[str]:
     retry = endpoint.profile.retry_seconds
     if retry > config.dedup_window_seconds:
         days = ceil(retry / DAY_SECONDS)

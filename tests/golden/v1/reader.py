@@ -93,6 +93,27 @@ def letter(message: Item) -> dict[str, Any]:
     return {**found, **_original(message["Body"], attributes)}
 
 
+def capture(item: Item) -> dict[str, Any]:
+    """Read a capture of a webhook; its body as base64."""
+    texts = ("pk", "endpoint", "profile", "standing", "verified", "method", "path", "body_sha256")
+    numbers = ("received_at", "body_bytes", "expires_at")
+    named = {name: _attribute(item, name, "S") for name in texts}
+    given = {n: _attribute(item, n, "S") for n in ("event_type", "body_object") if n in item}
+    found = {n: _attribute(item, n, "S") for n in ("webhook_id", "webhook_type") if n in item}
+    return {
+        **named,
+        **{name: _number(item, name) for name in numbers},
+        "webhook_id": "",
+        "webhook_type": "",
+        **found,
+        "event_type": None,
+        "body_object": None,
+        **given,
+        "headers": json.loads(_attribute(item, "headers", "S")),
+        "body": _attribute(item, "body", "B") if "body" in item else None,
+    }
+
+
 def _intent(item: Item) -> dict[str, Any]:
     standing = _attribute(item, "standing", "S")
     if standing not in _STANDINGS:

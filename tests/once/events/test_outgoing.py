@@ -1,10 +1,11 @@
 """The outbox: events written into a record, which consumers can read, and their trace context."""
 
+import json
 import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from once.errors import InvalidWrite, TooLarge
@@ -62,6 +63,15 @@ def test_an_event_says_where_it_comes_from_and_when_its_cause_was_committed() ->
 def test_an_event_is_written_without_spaces() -> None:
     [event] = read(outbox({"name": "a", "amounts": [1, 2]}))
     assert event.body.endswith('"data":{"name":"a","amounts":[1,2]}}')
+
+
+@quick
+@given(JSON | st.lists(st.text(st.characters(max_codepoint=127))))
+@example("\x7f")
+@example("é")
+def test_an_event_is_written_as_json_dumps_writes_it(data: Any) -> None:
+    [event] = read(outbox(data))
+    assert event.body == json.dumps(json.loads(event.body), separators=(",", ":"))
 
 
 NEAREST = {

@@ -129,8 +129,6 @@ class ServiceStack(Stack):
         CfnOutput(self, StackOutput.WEBHOOK_URL, value=ingress.url)
         CfnOutput(self, StackOutput.WEBHOOK_FUNCTION, value=ingress.function.function_name)
         CfnOutput(self, StackOutput.WEBHOOK_ENDPOINTS, value=ingress.endpoints_output)
-        secrets = self.to_json_string({**ingress.settings.secrets})
-        CfnOutput(self, StackOutput.WEBHOOK_SECRETS, value=secrets)
         return ingress
 
     def _add_alarm_topic(self) -> None:

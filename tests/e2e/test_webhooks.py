@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from demo.deployed_ingress import DeployedIngress
 from demo.quiescence import wait_until
 from demo.scenarios.webhooks.deliveries import Forged, Genuine, HttpRequest, Trick
 from demo.scenarios.webhooks.sample_webhook import Provider, SampleWebhook
@@ -27,8 +26,11 @@ class Provided:
 
     def __init__(self, service: Deployment) -> None:
         self.service = service
-        self.ingress = DeployedIngress.find(service.aws, service.parts.service)
-        self.ingress.put_secrets(service.aws.client("secretsmanager"), SECRETS)
+        assert service.parts.webhooks is not None
+        self.ingress = service.parts.webhooks
+        manager = service.aws.client("secretsmanager")
+        for name, arn in self.ingress.secrets.items():
+            manager.put_secret_value(SecretId=arn, SecretString=SECRETS[name])
 
     def post(self, request: HttpRequest, fault: str = "") -> tuple[int, str]:
         headers = {**request.headers, **({"x-fault": fault} if fault else {})}

@@ -11,7 +11,7 @@ import typer
 from demo.console import console, print_failure, step
 from demo.deployed_shop import deploy_service
 from demo.payment_sandbox import PaymentSandbox, payment_sandbox
-from demo.scenarios import change, fifo, hostile
+from demo.scenarios import change, fifo, hostile, webhooks
 from demo.scenarios.faults import faults
 from demo.scenarios.outage import outage
 from emulator.child_processes import ProcessFailed
@@ -38,6 +38,8 @@ class Scenario(StrEnum):
     """A rename, a faulty version and a removed consumer under traffic."""
     FIFO = "fifo"
     """Two FIFO consumers, one behind the other, with failing messages and killed functions."""
+    WEBHOOKS = "webhooks"
+    """Webhooks of four providers, sent again over days, forged ones, and killed functions."""
 
 
 _FUNCTIONS: dict[Scenario, ScenarioFunction] = {
@@ -46,8 +48,14 @@ _FUNCTIONS: dict[Scenario, ScenarioFunction] = {
     Scenario.HOSTILE: hostile.hostile,
     Scenario.CHANGE: change.change,
     Scenario.FIFO: fifo.fifo,
+    Scenario.WEBHOOKS: webhooks.webhooks,
 }
-_APPS = {Scenario.HOSTILE: hostile.APP, Scenario.CHANGE: change.APP, Scenario.FIFO: fifo.APP}
+_APPS = {
+    Scenario.HOSTILE: hostile.APP,
+    Scenario.CHANGE: change.APP,
+    Scenario.FIFO: fifo.APP,
+    Scenario.WEBHOOKS: webhooks.APP,
+}
 """The CDK apps of scenarios that deploy more than the shop."""
 
 

@@ -146,6 +146,8 @@ class ServiceStack(Stack):
             unrouted=self.unrouted,
             operator_log=state.operator_log,
             claims=state.claims,
+            captures=state.captures,
+            endpoint_secrets=[*state.endpoint_secrets.values()],
             config=config,
         )
         made = {"OperatorReads": operators.read_only, "OperatorChanges": operators.changes}

@@ -1,6 +1,6 @@
 """IAM policies for the operators of a deployment, who use the command `once`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -19,6 +19,7 @@ from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.settings import ITEM_RECORD_PREFIX
+from once.webhooks.capture import BY_TIME
 
 CONSUMERS_A_POLICY = 8
 """A managed policy holds 6,144 characters: four ARNs of a consumer have up to 120 each."""
@@ -41,13 +42,16 @@ _WILDCARDS = {
 class OperatorPolicies(Construct):
     """Managed policies for operators.
 
-    `read_only` allows `once status`, `trace`, `dlq list` and `dlq show`. A look at a dead letter
-    receives and hides it for a minute, so it includes these actions. `changes` allows what the
-    other commands need besides: to redrive, purge, import, settle and republish. Attach both to the
-    role of an operator who may change data. There is one of each for every eight consumers.
+    `read_only` allows `once status`, `trace`, `dlq list`, `dlq show`, and `once webhooks list`,
+    `show` and `listen`. A look at a dead letter receives and hides it for a minute, so it includes
+    these actions. `changes` allows what the other commands need besides: to redrive, purge, import,
+    settle, republish and replay, and to send test webhooks. Attach both to the role of an operator
+    who may change data. There is one of each for every eight consumers.
 
     No action reads or writes a business table. Changes of dedup records are restricted to
-    transactions.
+    transactions. With a webhook ingress, each has one more, at its end: to read captured webhooks,
+    which are customers' data; and to read the secrets of the endpoints for test webhooks, with
+    which any webhook can be signed.
 
     Args:
         scope: the stack.
@@ -58,6 +62,8 @@ class OperatorPolicies(Construct):
         unrouted: the unrouted events.
         operator_log: the log group of the operators' changes.
         claims: the claim-check bucket, if there is one.
+        captures: the table of captured webhooks, if there is a webhook ingress.
+        endpoint_secrets: the ARNs of the secrets of its endpoints.
         config: the deployment; by default that of the CDK context.
     """
 
@@ -72,6 +78,8 @@ class OperatorPolicies(Construct):
         unrouted: UnroutedEvents,
         operator_log: logs.ILogGroup,
         claims: s3.IBucket | None = None,
+        captures: dynamodb.ITable | None = None,
+        endpoint_secrets: Collection[str] = (),
         config: DeploymentConfig | None = None,
     ) -> None:
         super().__init__(scope, "Operators")
@@ -79,9 +87,12 @@ class OperatorPolicies(Construct):
         self._dedup_table, self._topics = dedup_table, topics
         self._relay, self._unrouted = relay, unrouted
         self._operator_log = operator_log
+        self._captures, self._endpoint_secrets = captures, endpoint_secrets
         self._claims = None if claims is None else ClaimAccess.of_operators(claims)
-        self.read_only = self._make("ReadOnly", consumers, self._common_reads, _reads)
-        self.changes = self._make("Changes", consumers, self._common_changes, _changes)
+        reads = self._make("ReadOnly", consumers, self._common_reads, _reads)
+        self.read_only = (*reads, *self._optional("ReadWebhooks", self._webhook_reads()))
+        changes = self._make("Changes", consumers, self._common_changes, _changes)
+        self.changes = (*changes, *self._optional("SignWebhooks", self._signing()))
 
     def _make(
         self,
@@ -111,6 +122,22 @@ class OperatorPolicies(Construct):
         if self._claims is not None:
             self._claims.acknowledge(policy)
         return policy
+
+    def _optional(
+        self, name: str, statements: Iterator[iam.PolicyStatement]
+    ) -> tuple[iam.ManagedPolicy, ...]:
+        given = [*statements]
+        return (self._policy(name, given),) if given else ()
+
+    def _webhook_reads(self) -> Iterator[iam.PolicyStatement]:
+        if self._captures is not None:
+            table = self._captures.table_arn
+            yield allow("ReadCaptures", ["dynamodb:GetItem"], table)
+            yield allow("ListCaptures", ["dynamodb:Query"], f"{table}/index/{BY_TIME}")
+
+    def _signing(self) -> Iterator[iam.PolicyStatement]:
+        if self._endpoint_secrets:  # `once webhooks send` signs as a provider does
+            yield allow("Sign", ["secretsmanager:GetSecretValue"], *self._endpoint_secrets)
 
     def _common_reads(self) -> Iterator[iam.PolicyStatement]:
         stacks = [

@@ -16,6 +16,7 @@ from once.errors import (
     OnceError,
     OutcomeUnknown,
     PermanentError,
+    RequestRefused,
     Unexpected,
 )
 from once.handlers.transaction import Identity
@@ -92,8 +93,19 @@ class CaptureCommitter:
             request = CommitRequest.of(made.transaction, self.settings, now)
         except PermanentError as error:
             return failed(error)
-        self._store(made)
+        if made.claims:
+            if known := self._known(request):
+                return known
+            self._store(made)
         return self._send(request, deadline)
+
+    def _known(self, request: CommitRequest) -> CommitResult | None:
+        """Return the result of a webhook that was captured before: it needs no object again."""
+        try:
+            [result] = self.committer.look_up([request.transaction])
+        except OutcomeUnknown:  # the commit finds out
+            return None
+        return result
 
     def _send(self, request: CommitRequest, deadline: Deadline) -> CommitResult:
         attempt = 0
@@ -106,8 +118,8 @@ class CaptureCommitter:
     def _store(self, made: CaptureTransaction) -> None:
         """Store what is too large for an item, before the commit refers to it."""
         bucket = self.settings.claim_bucket
-        if not made.claims or bucket is None or self.s3 is None:
-            return
+        if bucket is None or self.s3 is None:
+            raise RequestRefused("there is no client of S3 to store an object")
         # Loaded late: each module costs time at a cold start.
         from once.claim_check.store import ClaimStore
 

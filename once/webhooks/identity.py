@@ -1,4 +1,9 @@
-"""Identity of a webhook: its id, its type, its content, and the key that it is deduplicated by."""
+"""Identity of a webhook: its id, its type, its content, and the key that it is deduplicated by.
+
+The provider's id is the key if the signature covers it. Anybody who has seen a request can send it
+again under another id otherwise, and the signature still holds: such an id counts for nothing, and
+the key is the hash of the body. Nothing here raises on what a verified request says.
+"""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -14,6 +19,12 @@ from once.handlers.transaction import Identity
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.http import Request
 
+MAX_ID_BYTES = 512
+"""The longest id that stays as it is. A dedup key has at most 2,048 bytes, and escaping and Unicode
+normalisation make an id up to three times as long. Providers' ids have some 40 bytes."""
+
+_MAX_FORM_FIELDS = 64
+_FORM = "application/x-www-form-urlencoded"
 _BY_EVENT = Key.event()
 
 
@@ -24,9 +35,12 @@ class Webhook:
     Attributes:
         endpoint: its endpoint.
         request: the request.
-        id: the provider's id; empty if it gives none.
-        type: the provider's type; empty if it gives none.
+        id: the provider's id, whole numbers as their digits; empty if it gives none. One of more
+            than `MAX_ID_BYTES` is replaced by its hash.
+        type: the provider's type; empty if it gives none, or one that is longer than an id may be.
         data: the JSON of the body; None if it is not strict JSON.
+        content: the hash of what may not differ between two deliveries: of the canonical form of
+            the data without the fields that change, or of the body if it is not strict JSON.
         sha256: the SHA-256 of the body, in hexadecimal.
     """
 
@@ -35,21 +49,26 @@ class Webhook:
     id: str
     type: str
     data: Any
+    content: str
     sha256: str
 
     @classmethod
     def of(cls, endpoint: Endpoint, request: Request) -> "Webhook":
         """Read a request whose signature was verified."""
-        data = _data(endpoint, request)
-        profile = endpoint.profile
-        types = (_at(place, request, data) for place in profile.type)
+        raw = sha256(request.body).hexdigest()
+        try:
+            data = _data(endpoint, request)
+            content = digest(_without(data, endpoint.profile.volatile))
+        except (OnceError, ValueError, KeyError):
+            data, content = None, raw
         return cls(
             endpoint,
             request,
-            id=_at(profile.id, request, data),
-            type=next(filter(None, types), ""),
+            id=_id(_at(endpoint.profile.id, request, data)),
+            type=_type(endpoint, request, data),
             data=data,
-            sha256=sha256(request.body).hexdigest(),
+            content=content,
+            sha256=raw,
         )
 
     @property
@@ -66,9 +85,8 @@ class Webhook:
 
     def identity(self, consumer: str) -> Identity:
         """Return its dedup key and its fingerprint."""
-        fingerprint = self._content
-        pk = _BY_EVENT.of(self.event, fingerprint=fingerprint, consumer=consumer)
-        return Identity(pk, fingerprint)
+        pk = _BY_EVENT.of(self.event, fingerprint=self.content, consumer=consumer)
+        return Identity(pk, self.content)
 
     @property
     def _key(self) -> str:
@@ -76,32 +94,48 @@ class Webhook:
             return self.id
         if self.id and self.endpoint.trusts_id:
             return f"{self.id}:{self.sha256}"
-        return f"sha256:{self.sha256 if self.endpoint.profile.id else self._content}"
-
-    @property
-    def _content(self) -> str:
-        """The hash of what may not differ between two deliveries."""
-        if self.data is None:
-            return self.sha256
-        volatile = self.endpoint.profile.volatile
-        data = self.data
-        if volatile and isinstance(data, dict):
-            data = {name: value for name, value in data.items() if name not in volatile}
-        return digest(data)
+        return f"sha256:{self.sha256 if self.endpoint.profile.id else self.content}"
 
 
 def _data(endpoint: Endpoint, request: Request) -> Any:
-    """Return the JSON of a body; None if it is not strict JSON."""
-    try:
-        text = request.body.decode()
-        if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-            [text] = parse_qs(text, strict_parsing=True)[endpoint.profile.form_field]
-        return parse(text, max_bytes=endpoint.limit)
-    except (OnceError, ValueError, KeyError):
-        return None
+    """Return the JSON of a body.
+
+    Raises:
+        OnceError, ValueError, KeyError: it is not strict JSON, nor a form with one such field.
+    """
+    text = request.body.decode()
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() == _FORM:
+        fields = parse_qs(
+            text, strict_parsing=True, errors="strict", max_num_fields=_MAX_FORM_FIELDS
+        )
+        [text] = fields[endpoint.profile.form_field]
+    return parse(text, max_bytes=endpoint.limit)
 
 
-def _at(place: str, request: Request, data: Any) -> str:
+def _without(data: Any, names: tuple[str, ...]) -> Any:
+    if names and isinstance(data, dict):
+        return {name: value for name, value in data.items() if name not in names}
+    return data
+
+
+def _id(value: Any) -> str:
+    text = str(value) if type(value) is int else value
+    if not isinstance(text, str) or not text.strip():
+        return ""
+    encoded = text.encode("utf-8", "surrogatepass")  # Lambda's JSON can hold lone surrogates
+    if len(encoded) > MAX_ID_BYTES or text != encoded.decode("utf-8", "replace"):
+        return f"sha256:{sha256(encoded).hexdigest()}"
+    return text
+
+
+def _type(endpoint: Endpoint, request: Request, data: Any) -> str:
+    for place in endpoint.profile.type:
+        value = _at(place, request, data)
+        if isinstance(value, str) and value and value == _id(value):
+            return value
+    return ""
+
+
+def _at(place: str, request: Request, data: Any) -> Any:
     kind, _, name = place.partition(":")
-    value = request.headers.get(name) if kind == "header" else value_at(data, name)
-    return value if isinstance(value, str) else ""
+    return request.headers.get(name) if kind == "header" else value_at(data, name)

@@ -197,13 +197,11 @@ SCENARIOS = (
         "a webhook is verified, captured, and handed on",
         _webhooks(Story("refund")),
         reaches=(_VERSION, _SEND, _PUBLISH),
-        in_pairs=False,
     ),
     Scenario(
         "a webhook comes twice at a time, and with a new secret",
         _webhooks(Story("contact", copies=2, rotated=True)),
         reaches=(_VERSION, _SEND),
-        in_pairs=False,
     ),
     Scenario(
         "a webhook is larger than an item",
@@ -215,13 +213,11 @@ SCENARIOS = (
         "a webhook comes again with other content",
         _webhooks(Story("conflict")),
         reaches=(_SEND,),
-        in_pairs=False,
     ),
     Scenario(
         "a webhook's answer is lost, and it comes again under another id",
         _webhooks(Story("push", attack="renamed")),
         _at(_COMMIT, (1,), Fault.LOST),
         reaches=("once.commit.committer.Committer._unanswered",),
-        in_pairs=False,
     ),
 )

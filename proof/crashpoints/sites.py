@@ -38,6 +38,7 @@ EXPLORED = (
 _SENT_BY_A_PERSON = "a producer: after a lost answer it names the id with which to send again"
 _WORKFLOW = "the shop starts no workflow; each death and lost answer: tests/once/workflows"
 _OPERATOR_LOG = "before a change, and without it nothing is changed; tests/ops/test_operator_log.py"
+_CAPTURES = "`webhooks` only reads captures, before anything else"
 LEFT_OUT = {
     "demo.traffic.publisher.to_queue.<locals>.call sqs.SendMessageBatch": (
         "`send` is a producer: what it sends twice, or not, is traffic like any other"
@@ -82,6 +83,12 @@ LEFT_OUT = {
     "once.ops.send._publish sns.Publish": _SENT_BY_A_PERSON,
     "once.ops.send._send sqs.SendMessage": _SENT_BY_A_PERSON,
     "once.ops.trace._log_entries.ConsumerLogs.entries logs.FilterLogEvents": "`trace` only reads",
+    "once.ops.webhooks._capture_index.CaptureIndex._part dynamodb.Query": _CAPTURES,
+    "once.ops.webhooks._capture_store.CaptureStore._get dynamodb.GetItem": _CAPTURES,
+    "once.ops.webhooks._capture_store.CaptureStore._object s3.GetObject": _CAPTURES,
+    "once.ops.webhooks._send._secret secretsmanager.GetSecretValue": (
+        "only reads, before a test webhook is sent"
+    ),
     "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"

@@ -1,15 +1,20 @@
 """Broken webhook ingresses: each must be caught by the runs of `proof.webhooks`."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 from unittest.mock import PropertyMock, patch
+
+import msgspec
 
 from once.claim_check.store import ClaimStore
 from once.commit.committer import Committer
 from once.commit.request import CommitRequest
 from once.commit.result import COMMITTED, DUPLICATE, CommitOutcome, CommitResult, failed
 from once.errors import KeyConflict, OnceError, RequestRefused
+from once.schema import Record
+from once.webhooks.capture import Capture, CaptureAttribute
 from once.webhooks.http import Request
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.profile import Profile
@@ -19,12 +24,8 @@ from proof.mutants import commits
 
 _INGRESS = "once.webhooks.ingress"
 _FOR_EVER = 1e12
-_commit, _handle, _write, _of = (
-    Committer.commit,
-    WebhookIngress.handle,
-    ClaimStore.write,
-    SecretCache.of,
-)
+_commit, _handle, _item = Committer.commit, WebhookIngress.handle, Capture.item
+_write, _of = ClaimStore.write, SecretCache.of
 
 
 def _ingress_with(change: Callable[[CommitResult], CommitResult]) -> AbstractContextManager[Any]:
@@ -41,8 +42,8 @@ def _is_webhook(requests: Sequence[CommitRequest]) -> bool:
     return requests[0].transaction.identity.pk.startswith("webhooks#")
 
 
-def _in_two(broken: Callable[..., list[CommitResult]]) -> AbstractContextManager[Any]:
-    """Commit what the ingress writes in two transactions."""
+def _committed_by(broken: Callable[..., list[CommitResult]]) -> AbstractContextManager[Any]:
+    """Commit what the ingress writes, and no consumer, in a broken way."""
 
     def commit(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:
         return (broken if _is_webhook(requests) else _commit)(self, requests)
@@ -74,6 +75,38 @@ def _duplicate_refused(result: CommitResult) -> CommitResult:
     return failed(RequestRefused("known")) if is_duplicate else result
 
 
+def _without_outbox(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:
+    [request] = requests
+    record, *others = map(msgspec.json.decode, request.entries)
+    record["Put"]["Item"].pop(Record.OUTBOX, None)
+    return _commit(self, [msgspec.structs.replace(request, entries=[record, *others])])
+
+
+def _written_anew(self: Capture) -> dict[str, Any]:
+    item = _item(self)
+    with suppress(KeyError, ValueError):
+        text = json.dumps(json.loads(item[CaptureAttribute.BODY]), sort_keys=True)
+        item[CaptureAttribute.BODY] = text.encode()
+    return item
+
+
+@contextmanager
+def _captured_and_refused() -> Iterator[None]:
+    refused: set[bytes] = set()
+
+    def noted(profile: Profile, secrets: Sequence[str], request: Request, now: float) -> Verdict:
+        if verify(profile, secrets, request, now) is not Verdict.GENUINE:
+            refused.add(request.body)
+        return Verdict.GENUINE
+
+    def handle(self: WebhookIngress, event: Any, context: Any) -> Any:
+        answer = _handle(self, event, context)
+        return {**answer, "statusCode": 401} if Request.of(event).body in refused else answer
+
+    with patch(f"{_INGRESS}.verify", noted), patch.object(WebhookIngress, "handle", handle):
+        yield
+
+
 def _never_refreshed(self: SecretCache, endpoint: str, *, refreshed: bool = False) -> Any:  # noqa: ARG001
     return _of(self, endpoint)
 
@@ -101,8 +134,11 @@ WEBHOOK_MUTANTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
         WebhookIngress, "handle", _answered_first
     ),
     "success before the commit is sure": lambda: _ingress_with(lambda _: COMMITTED),
-    "the dedup record before the capture": lambda: _in_two(commits.claim_then_effect),
-    "the capture before the dedup record": lambda: _in_two(commits.effect_then_mark),
+    "the dedup record before the capture": lambda: _committed_by(commits.claim_then_effect),
+    "the capture before the dedup record": lambda: _committed_by(commits.effect_then_mark),
+    "a record without its event": lambda: _committed_by(_without_outbox),
+    "a capture that is written anew": lambda: patch.object(Capture, "item", _written_anew),
+    "a forgery is captured, and refused": _captured_and_refused,
     "a conflict is dropped": lambda: _ingress_with(_conflict_dropped),
     "a duplicate is refused": lambda: _ingress_with(_duplicate_refused),
     "a body that may not be stored": lambda: patch.object(ClaimStore, "write", _ignored_failure),

@@ -89,8 +89,8 @@ class WebhookLedger:
         if now == self._checked:
             return
         self._checked = now
-        self._check_traces()
         self._check_events()
+        self._check_traces()
 
     def check_rest(self) -> None:
         """Check that each webhook was accepted, captured, and counted once if it is an event.
@@ -195,6 +195,8 @@ class WebhookLedger:
                 self._numbers[body] = event["data"].get("n", 0)
             else:
                 key = event["dataref"].removeprefix("s3://").partition("/")[2]
+                if key not in self._world.objects.content:
+                    raise Violation("an event without its data", key)
                 self._numbers[body] = self._number_in(self._world.objects.content[key])
         return self._numbers[body]
 

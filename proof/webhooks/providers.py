@@ -13,7 +13,7 @@ from proof.world.world import World
 
 Cast = Sequence[tuple[Story, tuple[Webhook, ...]]]
 _OK = 200
-_STARTS = (0, 0.01, 1, 40, 7200)
+_STARTS = (0, 0.01, 1, 40, 100, 150, 7200)
 _APART = (0, 0, 0.01, 20)
 _RETRIES = (5, 60, 600, 3600, 6 * 3600, 12 * 3600)
 """The delays after each failed attempt, of less than a day together."""
@@ -22,7 +22,7 @@ _AGAIN = (0.01, 1, 3600, 2 * 86400)
 _REPEATED = 0.4
 _WITHDRAWN = 400.0
 """When a secret that is no longer in Secrets Manager is refused everywhere."""
-_ROTATIONS = (0.5, 90, 3700, 9000)
+_ROTATIONS = (0.5, 30, 3700, 9000)
 _SWITCHES = (-30, 0, 60, 3600)
 """When a provider uses a new secret, after it is in Secrets Manager."""
 

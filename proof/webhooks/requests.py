@@ -7,6 +7,7 @@ from typing import Protocol
 from proof.shop.invocations import Invocations
 from proof.shop.ledger import Violation
 from proof.shop.service import Context
+from proof.webhooks import receiver
 from proof.webhooks.service import WebhookService
 from proof.webhooks.webhook import Delivery
 from proof.world.plan import PlatformFault
@@ -15,6 +16,8 @@ from proof.world.tasks import Killed, Process
 Answered = Callable[[int | None], None]
 """Called with the status; None if the sender gets no answer."""
 _TOO_MANY = 429
+_PATIENCE = {each.name: each.profile.answer_seconds for each in receiver.ENDPOINTS}
+"""The time for which a sender waits for an answer, in seconds."""
 
 
 class AnswerOracles(Protocol):
@@ -60,7 +63,7 @@ class Requests:
             context = Context(process, self._world.tasks.clock)
             status = handle(delivery.event(), context)["statusCode"]
             self._ledger.check_answer(delivery, status, began)
-            if self._world.plan.platform(PlatformFault.UNANSWERED, self._service.ingress.name):
+            if self._is_unheard(delivery, began):
                 status = None
         except Killed:
             raise
@@ -72,3 +75,10 @@ class Requests:
             if not process.dead:
                 self._service.ingress.idle.append(handle)
             answered(status)
+
+    def _is_unheard(self, delivery: Delivery, began: float) -> bool:
+        """Tell whether the sender has given up waiting, or the answer is lost on its way."""
+        if self._world.tasks.now - began > _PATIENCE[delivery.endpoint]:
+            return True
+        lost = self._world.plan.platform(PlatformFault.UNANSWERED, self._service.ingress.name)
+        return lost is not None

@@ -10,7 +10,7 @@ ATTACKS = ("replayed", "renamed", "stale", "tampered", "forged", "unsigned", "fu
 _RARE = {"large": 0.2}
 """Kinds that take long."""
 _MOST = 4
-_ATTACKED, _ROTATED = 0.5, 0.3
+_ATTACKED, _ROTATED = 0.5, 0.4
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ SIGNATURES = {
     "OutboxRelay": "scope, *, topics, publishes, dedup_table, failures=None, config=None",
     "UnroutedEvents": "scope, *, topics, consumers, webhooks=None, config=None",
     "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, "
-    "operator_log, claims=None, config=None",
+    "operator_log, claims=None, captures=None, endpoint_secrets=(), config=None",
     "WebhookIngress": "scope, props, *, dedup_table, captures, secrets, relay=None, claims=None, "
     "config=None",
     "CaptureTable": "scope, construct_id, **extra",

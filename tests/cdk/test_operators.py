@@ -10,12 +10,20 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
-from once.cdk import ClaimBucket, DeploymentConfig, OperatorLog, OperatorPolicies, Topics
+from once.cdk import (
+    CaptureTable,
+    ClaimBucket,
+    DeploymentConfig,
+    OperatorLog,
+    OperatorPolicies,
+    Topics,
+)
 from tests.stacks.cloud import flat, listed
 
 CHARACTERS = 6144
 """Of a managed policy, without white space."""
 ACCOUNT = "ap-southeast-2:111122223333"
+SECRET = f"arn:aws-us-gov:secretsmanager:{ACCOUNT}:secret:"
 PSEUDO = {"<AWS::Partition>": "aws-us-gov", "<AWS::Region>": "ap-southeast-2"}
 
 
@@ -73,11 +81,13 @@ def test_policies_for_many_consumers_are_split() -> None:
         unrouted=unrouted,
         operator_log=OperatorLog(stack, "operator-log"),
         claims=ClaimBucket(stack, "claims"),
+        captures=CaptureTable(stack, "captures"),
+        endpoint_secrets=[f"{SECRET}{number:a>40}-AbCdEf" for number in range(20)],
         config=DeploymentConfig(),
     )
     policies = Template.from_stack(stack).find_resources("AWS::IAM::ManagedPolicy").values()
     documents = [policy["Properties"]["PolicyDocument"] for policy in policies]
-    assert len(documents) == 6
+    assert len(documents) == 8
     assert max(map(size, documents)) < CHARACTERS
     granted = str(documents)
     assert all(granted.count(f"{number:c>40}-dead-letters") == 2 for number in range(17))

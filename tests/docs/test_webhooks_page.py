@@ -13,15 +13,13 @@ import pytest
 from once.commit.item_size import item_bytes
 from once.testing import FakeAws
 from once.webhooks.capture import Standing
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.profile import PROFILES, SLACK, STRIPE, Profile
+from once.webhooks.profile import PROFILES, STRIPE, Profile
 from once.webhooks.secrets import KEPT_SECONDS, REFRESH_SECONDS
 from once.webhooks.settings import CAPTURES
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
 from tests.docs.test_guarantees import table
 from tests.once.webhooks.service import (
-    ENDPOINTS,
     NOW,
     SECRET,
     Service,
@@ -40,7 +38,7 @@ def rows(title: str) -> list[list[str]]:
 
 @pytest.fixture
 def service() -> Service:
-    return Service((*ENDPOINTS, Endpoint("slack", SLACK)))
+    return Service()
 
 
 def test_the_example_takes_a_refund_that_was_sent_twice_once() -> None:

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -107,7 +107,9 @@ def new_case(name: str) -> Item:
 
     request = Request("POST", f"/{case.endpoint.name}?a=1", case.headers, case.body)
     receipt = Receipt(Webhook.of(case.endpoint, request), case.verified, RECEIVED_AT)
-    ports: Any = SimpleNamespace(commit=commit, put_object=lambda **_: None)
+    ports: Any = SimpleNamespace(
+        commit=commit, look_up=lambda _: [None], put_object=lambda **_: None
+    )
     committer = CaptureCommitter(ports, settings_of(case.endpoint), ports)
     committer.commit(receipt, Deadline(lambda: 0, 0))
     record, item = (json.loads(bytes(entry))["Put"]["Item"] for entry in sent[-1].entries)
@@ -121,5 +123,5 @@ def new_case(name: str) -> Item:
 
 def plain(item: Item) -> Item:
     """Return an item in plain Python values, as boto3's resources return it."""
-    kinds = {"S": str, "N": int, "B": base64.b64decode}
+    kinds: dict[str, Callable[[str], Any]] = {"S": str, "N": int, "B": base64.b64decode}
     return {name: kinds[kind](v) for name, value in item.items() for kind, v in value.items()}

@@ -4,18 +4,22 @@ from collections import Counter
 
 import pytest
 
+from proof.crashpoints.campaign import KINDS
+from proof.crashpoints.exploration import Tally, explore, parts, singles
+from proof.crashpoints.scenarios import SCENARIOS, Scenario
 from proof.mutants.webhooks import WEBHOOK_MUTANTS
 from proof.replays import repeat
 from proof.shop.replay import Replay
+from proof.shop.run import run
 from proof.shop.traffic import Traffic
 from proof.sim.search import SeedFigures, run_seeds
 from proof.sim.shrink import shrunk
 from proof.webhooks.search import run_webhook_seed, webhook_mutant_caught
 from proof.webhooks.traffic import ATTACKS, WEBHOOKS, Story, drawn
 from proof.world.faults import Fault
-from proof.world.plan import PlatformFault
+from proof.world.plan import PlatformFault, script
 
-SEEDS = range(80)
+SEEDS = range(50)
 MAX_SEEDS = 100
 NOT_POSSIBLE = {Fault.HALF, Fault.SAVED_DONE, Fault.SAVED_NOT_DONE}
 UNCAPTURED = "accepted and not captured"
@@ -26,16 +30,31 @@ CAUGHT_BY = {
     "secrets that are never read again": "refused",
     "secrets that are kept for ever": "accepted a forgery",
     "the current secret alone": "refused",
-    "an id that nobody signed is the key": "more records than webhooks",
+    "an id that nobody signed is the key": "more than one event",
     "success whatever the ingress did": UNCAPTURED,
     "success before the commit is sure": UNCAPTURED,
     "the dedup record before the capture": UNCAPTURED,
     "the capture before the dedup record": UNCAPTURED,
+    "a record without its event": "accepted without an event",
+    "a capture that is written anew": UNCAPTURED,
+    "a forgery is captured, and refused": "captured what was not sent",
     "a conflict is dropped": UNCAPTURED,
     "a duplicate is refused": "failed without a fault",
-    "a body that may not be stored": UNCAPTURED,
+    "a body that may not be stored": "an event without its data",
 }
 """The oracle that catches each broken form first."""
+
+
+TAKEN = next(s for s in SCENARIOS if s.name == "a webhook is verified, captured, and handed on")
+COPIES = ("replayed", "renamed", "stale")
+
+
+def points_of(scenario: Scenario) -> Tally:
+    """Try every single fault at every call of a scenario."""
+    tally = Tally()
+    for part in parts([scenario], pairs=False):
+        tally.add(explore(part))
+    return tally
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +83,25 @@ def test_a_broken_ingress_is_caught(mutant: str) -> None:
     assert result is not None
     assert result.violation is not None
     assert result.violation.oracle == CAUGHT_BY[mutant]
+
+
+def test_w5_no_fault_at_any_call_loses_a_webhook_that_was_accepted() -> None:
+    tally = points_of(TAKEN)
+    assert [str(result.violation) for _, result in tally.broken] == []
+    assert (tally.points[1], tally.in_vain) == (len(singles(TAKEN, TAKEN.run())), 0)
+    assert tally.kinds.keys() >= {str(kind) for kind in KINDS}
+
+
+def test_w5_success_before_the_commit_is_caught_by_one_fault() -> None:
+    with WEBHOOK_MUTANTS["success before the commit is sure"]():
+        broken = points_of(TAKEN).broken
+    assert UNCAPTURED in {r.violation.oracle for _, r in broken if r.violation is not None}
+
+
+def test_w2_no_copy_makes_a_second_event_however_it_comes() -> None:
+    stories = [Story(w, attack, copies=3) for w in ("refund", "push") for attack in COPIES]
+    results = [run(script(()), Traffic((), webhooks=(story,)), seed=1) for story in stories]
+    assert [str(result.violation) for result in results if result.violation] == []
 
 
 @pytest.mark.parametrize("seed", [6, 7])

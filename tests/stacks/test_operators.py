@@ -12,6 +12,7 @@ from botocore import xform_name
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
+from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, Json, flat, listed
 from tests.stacks.policies import Request, allows
 
@@ -26,9 +27,11 @@ ACTIONS = {
     "TransactWriteItems": ["UpdateItem"],  # each write in it is authorized like a plain one
 }
 """IAM's actions for the operations that have another name there."""
+READS, CHANGING = ("ReadOnly", "ReadWebhooks"), ("Changes", "SignWebhooks")
+POLICIES = (*READS, *CHANGING)
 CHANGES = {
     *("SendMessage", "DeleteMessage", "Publish", "InvokeFunction", "UpdateItem"),
-    *("CreateLogStream", "PutLogEvents"),
+    *("CreateLogStream", "PutLogEvents", "GetSecretValue"),
 }
 
 
@@ -88,11 +91,11 @@ def test_the_calls_of_the_commands_are_found() -> None:
 
 @pytest.mark.parametrize("action", CALLED)
 def test_every_call_of_the_commands_is_allowed(cloud: Cloud, action: str) -> None:
-    assert action in actions(granted(cloud, "ReadOnly", "Changes"))
+    assert action in actions(granted(cloud, *POLICIES))
 
 
 def test_read_only_changes_nothing_but_the_visibility_of_letters(cloud: Cloud) -> None:
-    reads, changes = (actions(granted(cloud, each)) for each in ("ReadOnly", "Changes"))
+    reads, changes = (actions(granted(cloud, *each)) for each in (READS, CHANGING))
     assert {action.partition(":")[2] for action in reads}.isdisjoint(CHANGES)
     assert {action.partition(":")[2] for action in changes} == CHANGES
 
@@ -101,7 +104,7 @@ def reachable(cloud: Cloud, action: str) -> set[str]:
     """Return the resources on which operators may do something."""
     return {
         cloud.resolved(resource)
-        for statement in granted(cloud, "ReadOnly", "Changes")
+        for statement in granted(cloud, *POLICIES)
         if action in listed(statement["Action"])
         for resource in listed(statement["Resource"])
     }
@@ -131,9 +134,16 @@ def test_each_action_is_allowed_on_the_resources_that_it_needs_only(cloud: Cloud
     }
     for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
         assert reachable(cloud, action) == {cloud.text(STATE, "operator-log", attribute="Arn")}
-    for action in actions(granted(cloud, "ReadOnly", "Changes")):
-        if action.startswith("dynamodb:"):
-            assert reachable(cloud, action) == dedup
+    captures = cloud.text(STATE, "captures", attribute="Arn")
+    more = {"GetItem": {captures}, "Query": {f"{captures}/index/by_time"}}
+    for action in actions(granted(cloud, *POLICIES)):
+        service, _, name = action.partition(":")
+        if service == "dynamodb":
+            assert reachable(cloud, action) == dedup | more.get(name, set())
+    assert reachable(cloud, "secretsmanager:GetSecretValue") == {
+        cloud.text(STATE, f"secret-endpoint-{each.name}", attribute="Id")
+        for each in WEBHOOKS.endpoints
+    }
 
 
 @pytest.mark.parametrize(("operation", "allowed"), [("TransactWriteItems", True), (None, False)])
@@ -142,7 +152,7 @@ def test_a_dedup_record_is_changed_in_a_transaction_only(
 ) -> None:
     statements = [
         statement | {"Resource": [cloud.resolved(each) for each in listed(statement["Resource"])]}
-        for statement in granted(cloud, "ReadOnly", "Changes")
+        for statement in granted(cloud, *POLICIES)
     ]
     table = cloud.text(STATE, "dedup-records", attribute="Arn")
     context = {"dynamodb:EnclosingOperation": [operation]} if operation else {}
@@ -151,5 +161,6 @@ def test_a_dedup_record_is_changed_in_a_transaction_only(
 
 def test_the_outputs_name_the_policies(cloud: Cloud) -> None:
     outputs = {name: flat(output["Value"]) for name, output in cloud.service["Outputs"].items()}
-    assert outputs["OperatorReads"] == cloud.text("Operators", "ReadOnly")
-    assert outputs["OperatorChanges"] == cloud.text("Operators", "Changes")
+    made = {"OperatorReads": READS, "OperatorChanges": CHANGING}
+    for output, names in made.items():
+        assert outputs[output] == ",".join(cloud.text("Operators", name) for name in names)

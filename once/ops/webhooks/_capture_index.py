@@ -21,9 +21,9 @@ MOST_READ = 100_000
 
 _PAGE = 100
 _plain = TypeDeserializer().deserialize
-_PERIOD = (
-    f"{CaptureAttribute.DAY} = :day AND {CaptureAttribute.RECEIVED_AT} BETWEEN :since AND :until"
-)
+_PERIOD = f"#day = :day AND {CaptureAttribute.RECEIVED_AT} BETWEEN :since AND :until"
+_NAMES = {"#day": CaptureAttribute.DAY}
+"""`day` is a reserved word of DynamoDB's expressions."""
 
 
 @dataclass(slots=True)
@@ -68,6 +68,7 @@ class CaptureIndex:
                 TableName=self.table,
                 IndexName=BY_TIME,
                 KeyConditionExpression=_PERIOD,
+                ExpressionAttributeNames=_NAMES,
                 ExpressionAttributeValues=values,
                 ScanIndexForward=False,
                 Limit=_PAGE,

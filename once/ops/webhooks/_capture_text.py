@@ -23,10 +23,10 @@ from once.webhooks.capture import Capture, Standing
 
 STANDINGS = {
     Standing.HANDED_ON: "handed on",
-    Standing.CAPTURED: "captured only: its endpoint does not hand its type on",
-    Standing.UNREADABLE: "captured only: its body is not strict JSON",
-    Standing.UNPUBLISHABLE: "captured only: no topic or consumer could take its event",
-    Standing.CONFLICT: "captured only: other content came with its id before",
+    Standing.CAPTURED: "captured: its endpoint does not hand its type on",
+    Standing.UNREADABLE: "unreadable: its body is not strict JSON",
+    Standing.UNPUBLISHABLE: "unpublishable: no topic or consumer could take its event",
+    Standing.CONFLICT: "conflict: a webhook with its id and other content came before",
 }
 
 MOST_CHARACTERS = 20_000
@@ -38,12 +38,16 @@ _HEX_BYTES = 32
 
 
 def name_of(capture: Capture) -> str:
-    """Return the id that an operator may give: the provider's, or the start of the hash."""
-    return capture.webhook_id or capture.body_sha256[:_HASH_CHARACTERS]
+    """Return the id that an operator may give: the provider's, or the start of the hash.
+
+    The provider's id of a conflict names the webhook that came before.
+    """
+    has_own_id = capture.webhook_id and capture.standing is not Standing.CONFLICT
+    return capture.webhook_id if has_own_id else capture.body_sha256[:_HASH_CHARACTERS]
 
 
 def standing_text(capture: Capture) -> str:
-    """Return in words what became of a webhook."""
+    """Return the standing of a webhook, and its reason if it was not handed on."""
     return STANDINGS.get(capture.standing, capture.standing)
 
 
@@ -64,7 +68,9 @@ def event_name(capture: Capture) -> tuple[str, str]:
 
 def captures_table(captures: Iterable[Capture]) -> Table:
     """Return a table of captures, in their order."""
-    table = Table("received", "endpoint", "type", "became")
+    table = Table("received", "endpoint")
+    table.add_column("type", overflow="fold")
+    table.add_column("standing", no_wrap=True)
     table.add_column("bytes", justify="right")
     table.add_column("id", overflow="fold")
     for capture in captures:
@@ -116,7 +122,7 @@ def _rows(capture: Capture, now: datetime) -> Iterator[tuple[str, str]]:
     yield "endpoint", single_line(f"{capture.endpoint}, profile {capture.profile}")
     yield "type", single_line(capture.webhook_type) or "none given"
     yield "id", single_line(capture.webhook_id) or "none given"
-    yield "became", standing_text(capture)
+    yield "standing", standing_text(capture)
     if capture.event_type:
         source, event_id = event_name(capture)
         yield "event", single_line(f"{capture.event_type}, id {event_id}, source {source}")

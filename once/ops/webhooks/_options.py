@@ -32,7 +32,7 @@ TypeOption = Annotated[
     Option("--type", help="Only webhooks of this type: the provider's, or that of the event."),
 ]
 StandingOption = Annotated[
-    Standing | None, Option("--standing", help="Only webhooks of which this became.")
+    Standing | None, Option("--standing", help="Only webhooks with this standing.")
 ]
 SinceOption = Annotated[
     str | None,
@@ -52,7 +52,7 @@ class CaptureFilter:
         until: received before this time.
         endpoint: the endpoint.
         type: the provider's type, or the event's.
-        standing: what became of the webhook.
+        standing: the standing of the capture.
     """
 
     since: datetime

@@ -111,9 +111,7 @@ def _text(data: str) -> str:
 
 def _secret(webhooks: DeployedWebhooks, endpoint: Endpoint) -> str:
     """Return the first secret of an endpoint's current version."""
-    arn = webhooks.secrets.get(endpoint.name)
-    if arn is None:
-        raise OpsError(f"the outputs name no secret of {endpoint.name!r}: deploy again")
+    arn = webhooks.secrets[endpoint.name]
     answer = client("secretsmanager").get_secret_value(SecretId=arn, VersionStage="AWSCURRENT")
     lines = map(str.strip, str(answer.get("SecretString", "")).splitlines())
     secret = next(filter(None, lines), None)

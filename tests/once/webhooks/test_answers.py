@@ -72,6 +72,10 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
         request("/stripe", b"", {}) | {"body": "é" * 65_537, "isBase64Encoded": False},
         *(413, Metric.WEBHOOKS_TOO_LARGE),
     ),
+    "too large, before it is decoded": (
+        request("/stripe", b"", {}) | {"body": "!" * 200_000},
+        *(413, Metric.WEBHOOKS_TOO_LARGE),
+    ),
     "over what an item holds": (
         github_request(b"x" * 262_145),
         *(413, Metric.WEBHOOKS_TOO_LARGE),

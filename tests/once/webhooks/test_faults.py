@@ -179,6 +179,15 @@ class TestLargeBodies:
         assert service.post(github_request(self.BODY)) == 200
         assert service.counted() == [{Metric.WEBHOOKS_FAILED}, {Metric.WEBHOOKS_TAKEN}]
 
-    def test_a_duplicate_is_recognised(self, service: Service) -> None:
-        assert [service.post(github_request(self.BODY)) for _ in range(2)] == [200, 200]
+    def test_a_duplicate_stores_nothing(self, service: Service) -> None:
+        assert service.post(github_request(self.BODY)) == 200
+        with inject(service.s3, "PutObject", *[never_sent()] * ALWAYS) as left:
+            assert service.post(github_request(self.BODY)) == 200
+        assert len(left) == ALWAYS
         assert service.counted()[1] == {Metric.WEBHOOK_DUPLICATES}
+
+    def test_a_webhook_is_taken_although_it_cannot_be_looked_up(self, service: Service) -> None:
+        with inject(service.sender, LOOK_UP, never_sent()) as left:
+            assert service.post(github_request(self.BODY)) == 200
+        assert left == []
+        assert service.counted() == [{Metric.WEBHOOKS_TAKEN}]

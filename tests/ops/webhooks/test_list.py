@@ -63,8 +63,8 @@ SELECTIONS: dict[tuple[object, ...], list[str | None]] = {
 
 def test_list_selects_the_newest_first(several: Webhooks) -> None:
     assert {options: listed(*options) for options in SELECTIONS} == SELECTIONS
-    became = {row[3] for row in rows(stdout_of("webhooks", "list"))}
-    assert became == {"captured only", "handed on"}
+    standings = {row[3] for row in rows(stdout_of("webhooks", "list"))}
+    assert standings == {"captured", "unreadable", "conflict", "handed on"}
 
 
 def test_list_reads_every_page(webhooks: Webhooks, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_show_tells_everything_of_a_webhook(webhooks: Webhooks) -> None:
     output = stdout_of("webhooks", "show", "evt_1")
     event_id = f"{key_hash(capture.pk)}.0"
     for text in (
-        *("endpoint      stripe, profile stripe", "became        handed on"),
+        *("endpoint      stripe, profile stripe", "standing      handed on"),
         f"stripe.charge.refunded, id {event_id}, source /once/webhooks",
         *("content-type: application/json", "stripe-signature: t=", '"id": "evt_1"'),
         *(capture.pk, capture.body_sha256, f"once trace {event_id} --source /once/webhooks"),

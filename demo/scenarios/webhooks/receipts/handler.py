@@ -15,7 +15,7 @@ class Received(Struct, frozen=True):
     amount: int
 
 
-@consumer.handles("stripe.invoice.paid", Received, volatile=("pending_webhooks",))
+@consumer.handles("stripe.invoice.paid", Received)
 @consumer.handles("github.push", Received)
 @consumer.handles("shopify.orders/paid", Received)
 @consumer.handles("standard.ticket.opened", Received)

@@ -74,9 +74,8 @@ class CaptureCommitter:
             result = self._attempt(receipt, identity, standing, deadline)
         if result.outcome not in _DURABLE:
             raise result.cause or Contention("others kept writing the record until the time was up")
-        return Captured(
-            identity.pk, standing if result.outcome is CommitOutcome.COMMITTED else None
-        )
+        is_new = result.outcome is CommitOutcome.COMMITTED
+        return Captured(identity.pk, standing if is_new else None)
 
     def _attempt(
         self, receipt: Receipt, identity: Identity, standing: Standing, deadline: Deadline

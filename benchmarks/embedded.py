@@ -17,6 +17,8 @@ from benchmarks.deployed.names import NAMES, NOTHING, ORDERS
 from benchmarks.orders import body
 from benchmarks.process_times import ProcessTimes
 from benchmarks.rows import EMBEDDED, Row
+from benchmarks.webhooks.embedded import PAIRS, embedded_webhook_samples
+from benchmarks.webhooks.rows import webhook_rows
 from demo.deployed_shop import deploy_service
 from demo.quiescence import wait_until_empty
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
@@ -24,6 +26,7 @@ from once.ops.aws.deployment import Deployment
 
 NOOP = "nothing but the batch"
 LABELS = dict(zip(NAMES, (NOOP, RAW, POWERTOOLS, UNGROUPED, GROUPED_THREADS), strict=True))
+SERVICE = "once"
 BATCH, WARM = 10, 100
 REST_SECONDS = 120.0
 _NO_PROVIDER = "http://127.0.0.1:9"
@@ -62,7 +65,9 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) ->
             first = repeat % len(NAMES)
             for name in (*NAMES[first:], *NAMES[:first]):
                 samples[name].append(bench.process(name, messages))
-    return [row(name, samples) for name in NAMES]
+        say("webhooks, through the embedded AWS")
+        webhooks = webhook_rows(embedded_webhook_samples(aws, SERVICE, PAIRS))
+    return [*(row(name, samples) for name in NAMES), *webhooks]
 
 
 class Bench:

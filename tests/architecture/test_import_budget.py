@@ -14,6 +14,7 @@ import pytest
 from once.cdk.packaging.function_package import package
 from once.schema import RELAY, UNROUTED
 from stacks.folders import ROOT
+from stacks.webhooks import WEBHOOKS
 from tests.cdk.packages import EVERY, HERE, Function
 from tests.stacks.cloud import Cloud, environment
 
@@ -53,6 +54,7 @@ ALONE = {
     "once.outbox._sns_publisher": RELAY,
     "once.outbox.stream_relay": RELAY,
     "once.outbox.unrouted": UNROUTED,
+    "once.webhooks.ingress": WEBHOOKS.name,
 }
 """Modules that only one function may import."""
 
@@ -129,9 +131,10 @@ def test_a_cold_start_imports_its_own_modules_and_those_of_no_other(start: Start
     assert found_in(start.modules, [*NEVER, *ALONE]) == owned
 
 
-def test_a_cold_start_makes_one_client_at_most(start: Start) -> None:
+def test_a_cold_start_makes_the_clients_of_every_invocation_only(start: Start) -> None:
     # The client for dead letters and delays is made with the first of them.
-    clients = {RELAY: ["sns"], UNROUTED: []}
+    ingress = ["dynamodb", "secretsmanager"]
+    clients = {RELAY: ["sns"], UNROUTED: [], WEBHOOKS.name: ingress}
     assert start.clients == clients.get(start.function, ["dynamodb"])
 
 

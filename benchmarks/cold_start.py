@@ -12,11 +12,15 @@ from statistics import median
 from typing import Any
 
 from once.cdk import ConsumerProps, DeploymentConfig, event_sources, functions
+from once.cdk.deployment_config import DAY_SECONDS
 from once.cdk.packaging.function_package import package
 from once.schema import RELAY
 from once.settings import RelaySettings, Settings, TableSettings
+from once.webhooks.capture import CaptureAttribute
+from once.webhooks.settings import CAPTURES, WebhookSettings
 from stacks.consumers import CONSUMERS
 from stacks.folders import handler_folder
+from stacks.webhooks import WEBHOOKS
 
 BOTO3 = "boto3 and a client"
 
@@ -82,9 +86,14 @@ def measure(repeats: int = 7) -> list[dict[str, Any]]:
 def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
     sources = {
         **{line.name: handler_folder(line) for line in CONSUMERS},
+        WEBHOOKS.name: handler_folder(WEBHOOKS),
         RELAY: functions.FOLDER / RELAY,
     }
-    settings = {**{line.name: _settings(line) for line in CONSUMERS}, RELAY: _RELAY}
+    settings = {
+        **{line.name: _settings(line) for line in CONSUMERS},
+        WEBHOOKS.name: _webhook_settings(),
+        RELAY: _RELAY,
+    }
     for number, (name, source) in enumerate(sources.items()):
         folder = package(name, source, DeploymentConfig(local=True))
         if not bytecode:
@@ -109,6 +118,20 @@ def _settings(line: ConsumerProps) -> Settings:
         dedup_window_seconds=DeploymentConfig().dedup_window_seconds,
         publishes=line.publishes,
         effect_timeout_seconds=line.effect_timeout_seconds,
+    )
+
+
+def _webhook_settings() -> WebhookSettings:
+    """Return the settings of the deployed ingress, with names of resources that do not exist."""
+    return WebhookSettings(
+        consumer=WEBHOOKS.name,
+        dedup_table="dedup",
+        tables={CAPTURES: TableSettings(CAPTURES, (CaptureAttribute.PK,))},
+        dedup_window_seconds=DeploymentConfig().dedup_window_seconds,
+        publishes=WEBHOOKS.event_types,
+        endpoints=WEBHOOKS.endpoints,
+        secrets={each.name: each.name for each in WEBHOOKS.endpoints},
+        capture_seconds=WEBHOOKS.capture_days * DAY_SECONDS,
     )
 
 

@@ -17,6 +17,8 @@ from benchmarks.deployed.names import NAMES, NOTHING, ORDERS
 from benchmarks.orders import body
 from benchmarks.process_times import ProcessTimes
 from benchmarks.rows import EMBEDDED, Row
+from benchmarks.webhooks.embedded import PAIRS, embedded_webhook_samples
+from benchmarks.webhooks.rows import webhook_rows
 from demo.deployed_shop import deploy_service
 from demo.quiescence import wait_until_empty
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
@@ -53,7 +55,9 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) ->
     with embedded_aws() as aws:
         say("deploying into the embedded AWS")
         app = "python3 -m benchmarks.app"
-        bench = Bench(aws, deploy_service(aws, _NO_PROVIDER, app=app))
+        deployment = deploy_service(aws, _NO_PROVIDER, app=app)
+        assert deployment.webhooks is not None  # noqa: S101 - the shop has an ingress
+        bench = Bench(aws, deployment)
         for name in NAMES:
             bench.process(name, WARM)
         samples: dict[str, list[EmbeddedSample]] = {name: [] for name in NAMES}
@@ -62,7 +66,9 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) ->
             first = repeat % len(NAMES)
             for name in (*NAMES[first:], *NAMES[:first]):
                 samples[name].append(bench.process(name, messages))
-    return [row(name, samples) for name in NAMES]
+        say("webhooks, through the embedded AWS")
+        webhooks = webhook_rows(embedded_webhook_samples(aws, deployment.webhooks, PAIRS))
+    return [*(row(name, samples) for name in NAMES), *webhooks]
 
 
 class Bench:

@@ -12,6 +12,7 @@ from benchmarks.webhooks.requests import Kind
 from benchmarks.webhooks.rows import webhooks_in
 from stacks.consumers import CONSUMERS
 from stacks.folders import handler_folder
+from stacks.webhooks import WEBHOOKS
 
 LIBRARY = (UNGROUPED, GROUPED, GROUPED_THREADS, ITEM, ITEM_GROUPED)
 _BEST_GROUPED = (GROUPED, GROUPED_THREADS)
@@ -139,6 +140,7 @@ def _webhooks(rows: Sequence[Row]) -> Iterator[Goal]:
         ("0 ms, wall", 0, "vs_put", 1.50),
         ("5 ms, wall", 5, "vs_put", 1.10),
         ("5 ms, CPU", 5, "cpu_vs_put", 1.50),
+        ("embedded, wall", EMBEDDED, "vs_put", 1.60),
     ):
         seen = _webhook(rows, Kind.GENUINE, delay, field)
         yield Goal(f"{INGRESS}, {title} / verify, then put", goal, seen)
@@ -147,16 +149,20 @@ def _webhooks(rows: Sequence[Row]) -> Iterator[Goal]:
         yield Goal(f"{INGRESS}, {kind}, CPU / genuine", goal, seen)
 
 
-def _webhook(rows: Sequence[Row], kind: Kind, delay_ms: Delay, field: str) -> float | None:
+def _webhook(rows: Sequence[Row], kind: Kind, delay_ms: Delay | str, field: str) -> float | None:
     found = webhooks_in(rows, contender=INGRESS, request=kind, delay_ms=delay_ms)
     return next((row[field] for row in found), None)
 
 
 def _imports(imports: Sequence[Row]) -> Iterator[Goal]:
-    """Yield goals for the slowest import of consumers with and without their own libraries."""
+    """Yield goals for the ingress, and for the slowest consumer with and without own libraries."""
     own = {line.name for line in CONSUMERS if (handler_folder(line) / "requirements.txt").exists()}
     plain = {line.name for line in CONSUMERS} - own
-    for names, which in ((plain, "a consumer"), (own, "a consumer with libraries of its own")):
+    for names, which in (
+        (plain, "a consumer"),
+        (own, "a consumer with libraries of its own"),
+        ({WEBHOOKS.name}, "the webhook ingress"),
+    ):
         found = (row for row in imports if row["contender"] in names and row["bytecode"])
         seen = max((row["vs_boto3"] for row in found), default=None)
         yield Goal(f"import of {which}, CPU / boto3", 1.5, seen)

@@ -67,7 +67,7 @@ def webhook_samples(server: BenchServer, delay_ms: Delay, pairs: int) -> Iterato
     costs = {(kind, name): _cost(server, handles[name], kind) for kind in Kind for name in handles}
     for number in range(1, WARM):
         for handle in handles.values():
-            _answer(handle, lambda_event(number, Kind.GENUINE), Kind.GENUINE)
+            answered(handle, lambda_event(number, Kind.GENUINE), Kind.GENUINE)
     server.faults(delay_ms, conflicts=0, seed=0)
     for kind in Kind:
         events = [lambda_event(WARM + n, kind) for n in range(pairs)]
@@ -89,7 +89,7 @@ def pairs_of(
     for number, event in enumerate(events):
         for name in [*handles][:: -1 if number % 2 else 1]:
             wall, cpu = time.perf_counter(), time.process_time()
-            _answer(handles[name], event, kind)
+            answered(handles[name], event, kind)
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             timings[name].append(Timing(wall * 1e6, cpu * 1e6))
     return timings
@@ -98,11 +98,16 @@ def pairs_of(
 def _cost(server: BenchServer, handle: Handle, kind: Kind) -> Counts:
     """Return the requests and units of one request; the first one opens the connection."""
     server.count()
-    _answer(handle, lambda_event(0, kind), kind)
+    answered(handle, lambda_event(0, kind), kind)
     return server.seen().counts
 
 
-def _answer(handle: Handle, event: dict[str, Any], kind: Kind) -> None:
+def answered(handle: Handle, event: dict[str, Any], kind: Kind) -> None:
+    """Let a function answer a request of this kind.
+
+    Raises:
+        Wrong: the answer has the wrong status.
+    """
     status = handle(event, _CONTEXT)["statusCode"]
     if status != kind.status:
         raise Wrong(f"a {kind} webhook was answered with {status} instead of {kind.status}")

@@ -1,18 +1,21 @@
 """Both webhook functions do their work under the same requests, and a broken one is detected."""
 
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchmarks.checks import Wrong
 from benchmarks.contenders.base import Connect
-from benchmarks.webhooks import measure
+from benchmarks.webhooks import embedded, measure
 from benchmarks.webhooks.deployed.verify_then_put import Handle
 from benchmarks.webhooks.functions import FUNCTIONS, INGRESS, PUT
 from benchmarks.webhooks.measure import Timing, WebhookSample, webhook_samples
-from benchmarks.webhooks.requests import BODY_BYTES, Kind, body
+from benchmarks.webhooks.requests import BODY_BYTES, ENDPOINT, Kind, body
 from benchmarks.webhooks.rows import webhook_rows
+from once.sdk import SDK
 from tests.benchmarks.bench import MemoryServer
 from tests.benchmarks.test_report import KEYS
 
@@ -104,6 +107,45 @@ def test_an_end_to_end_row_has_no_cpu_time() -> None:
     taken = [WebhookSample(PUT, kind, "embedded", [Timing(5.0)] * 2) for kind in Kind]
     row = webhook_rows(taken)[0]
     assert (row["vs_put"], row["cpu_us"], row["cpu_vs_put"]) == (1.0, None, None)
+
+
+class Aws:
+    """An embedded AWS with both functions in memory, whose tables miss `lost` captures."""
+
+    def __init__(self, lost: int = 0) -> None:
+        self.bench = MemoryServer()
+        self._lost = lost
+
+    def client(self, service: str) -> Any:
+        return self
+
+    def get_function_url_config(self, **_: Any) -> Any:
+        return {"FunctionUrl": PUT}
+
+    def put_secret_value(self, **_: Any) -> None:
+        pass
+
+    def get_paginator(self, operation: str) -> Any:
+        found = len(self.bench.seen().captures) // 2 - self._lost
+        return SimpleNamespace(paginate=lambda **_: [{"Count": found}])
+
+    def poster(self, _: Any, url: str) -> Handle:
+        [function] = [each for each in FUNCTIONS if each.name == url]
+        return function.prepare(lambda service: self.bench.client(service, SDK))
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_deployed_functions_are_measured_and_checked(
+    lost: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws: Any = Aws(lost)
+    ingress: Any = SimpleNamespace(secrets={ENDPOINT: "arn"}, url=INGRESS, captures="captures")
+    monkeypatch.setattr(embedded, "poster", aws.poster)
+    refusal = pytest.raises(Wrong, match="23 webhooks were sent, 22 are stored")
+    with refusal if lost else nullcontext():
+        found = embedded.embedded_webhook_samples(aws, ingress, pairs=3)
+        assert {(each.function, each.kind) for each in found} == {*COSTS}
+        assert {timing.cpu_us for each in found for timing in each.timings} == {None}
 
 
 def test_a_webhook_has_the_size_of_a_refund() -> None:

@@ -29,7 +29,8 @@ def verify_then_put(client: Any, *, table: str, secret: str) -> Handle:
     """
 
     def handle(event: dict[str, Any], _: Any) -> dict[str, Any]:
-        body = base64.b64decode(event["body"])
+        text = event["body"]
+        body = base64.b64decode(text) if event["isBase64Encoded"] else text.encode()
         if not _is_genuine(event["headers"].get("stripe-signature", ""), body, secret):
             return _answer(401)
         try:

@@ -3,7 +3,7 @@
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from once.cdk.monitoring.alarm_set import ERRORS, HOUR, WHILE, Alarms
+from once.cdk.monitoring._alarm_set import ERRORS, HOUR, WHILE, Alarms
 from once.cdk.monitoring.metrics import once_metric
 from once.metric_names import Metric
 

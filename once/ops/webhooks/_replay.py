@@ -139,8 +139,7 @@ def replay(
     if not yes:
         _run(run, chosen, as_json=as_json)
         return
-    told = {"endpoint": endpoint, "type": webhook_type, "since": since, "until": until}
-    told |= {"standing": standing, "ids": _hashes(names or []), **given.for_log(run.target)}
+    told = {**conditions.for_log(), "ids": _hashes(names or []), **given.for_log(run.target)}
     with logged_change(deployment, "webhooks replay", told, why) as change:
         _run_logged(run, chosen, change, as_json=as_json)
     _raise_if_left(run)

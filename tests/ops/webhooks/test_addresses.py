@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from once.ops.errors import OpsError
-from once.ops.webhooks import _http_post
 from once.ops.webhooks._addresses import is_loopback, is_public
 from once.ops.webhooks._destination import Destination
 from once.ops.webhooks._http_post import NotSent, Unsendable, send_request
@@ -81,7 +80,7 @@ def test_the_address_that_was_checked_is_connected_to(monkeypatch: pytest.Monkey
         tried.append(address)
         raise TimeoutError("no answer")
 
-    monkeypatch.setattr(_http_post.socket, "create_connection", connect)
+    monkeypatch.setattr(socket, "create_connection", connect)
     found = destination("http://example.com:8080/hook")
     with pytest.raises(NotSent, match=r"no connection to example\.com"):
         send_request(found, "POST", {}, b"")

@@ -48,6 +48,15 @@ def decoder(**hooks: Any) -> json.JSONDecoder:
     return json.JSONDecoder(**strict | hooks)
 
 
+def timely_before(_: Any, signed: Any, now: float) -> bool:
+    return signed.seconds is None or now - signed.seconds <= 300
+
+
+def formatted(signed: Any, template: str) -> bytes:
+    given = {"id": signed.id, "timestamp": signed.timestamp, "body": signed.body.decode("latin-1")}
+    return template.format(**given).format(**given).encode("latin-1")
+
+
 def inflated(packed: bytes) -> bytes:
     return zlib.decompress(packed, 31)
 
@@ -179,6 +188,15 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "no quarantine": (f"{_HANDLER}._quarantined", lambda *_: True),
         "no commit": ("commit.committer.Committer.commit", all_committed),
     },
+    ("webhooks", "once.webhooks"): {
+        "any signature counts": ("signature._is_signed", lambda *_: True),
+        "no tolerance": ("signature._is_timely", lambda *_: True),
+        "tolerance of the past only": ("signature._is_timely", timely_before),
+        "an id as a template": ("_signed_request.SignedRequest.content", formatted),
+        "errors of a package escape": ("_standard_webhooks._hmac", error),
+        "every digit counts": ("_signed_request._SECONDS", re.compile(r"\d+")),
+        "ids of any length": ("identity.MAX_ID_BYTES", 10**9),
+    },
 }
 """By parser and module: titles, names in the module, and replacements for them."""
 
@@ -193,6 +211,8 @@ FOUND = {
     "every cancellation is a duplicate": "a duplicate is shown by the record",
     "bomb decompressed and refused": "a compression bomb is not decompressed",
     "no commit": "an acknowledged message is committed",
+    "no tolerance": "a signed time is timely on both sides",
+    "tolerance of the past only": "a signed time is timely on both sides",
 }
 """The property that fails first, for those broken parsers that always fail it first."""
 

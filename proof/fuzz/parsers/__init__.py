@@ -1,12 +1,13 @@
 """The parsers under test: their shares of the inputs in percent, their generators and checks."""
 
 from proof.fuzz import items, messages
-from proof.fuzz.parsers import batch, bodies, commit, envelopes, identity, intake, stream
+from proof.fuzz.parsers import batch, bodies, commit, envelopes, identity, intake, stream, webhooks
 from proof.fuzz.target import Target
 
 PARSERS = (
     Target("strict_json", 16, messages.json_text, bodies.check_json),
-    Target("events", 16, messages.body, bodies.check_event),
+    Target("events", 12, messages.body, bodies.check_event),
+    Target("webhooks", 4, webhooks.draw, webhooks.check),
     Target("envelopes", 4, envelopes.draw, envelopes.check),
     Target("originals", 8, intake.draw_original, intake.check_original),
     Target("intake", 12, intake.draw_message, intake.check_message),

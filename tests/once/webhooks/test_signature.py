@@ -2,6 +2,8 @@
 
 import base64
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -219,3 +221,15 @@ def test_a_prefix_of_a_signature_is_forged() -> None:
     [header] = [v for n, v in signed_by(plain, SECRET, BODY).items() if "signature" in n]
     for text in (header[:-2], header + "00", "", header[:32]):
         assert check(plain, {plain.signature_header: text}) is FORGED
+
+
+def test_the_packages_of_standard_webhooks_are_imported_by_its_secrets_only() -> None:
+    code = (
+        "import sys, once.webhooks.ingress, once.webhooks.signature as s;"
+        "import once.webhooks.profile as p;"
+        "s.sign(p.STRIPE, 'a', b'', webhook_id='', now=0);"
+        "assert not {'nacl', 'standardwebhooks'} & {*sys.modules};"
+        f"s.sign(p.STANDARD, '{SECRET}', b'', webhook_id='a', now=0);"
+        "assert 'nacl' not in sys.modules and 'standardwebhooks' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

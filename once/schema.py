@@ -182,6 +182,8 @@ class StackOutput:
     WEBHOOK_FUNCTION = "WebhookFunction"
     WEBHOOK_ENDPOINTS = "WebhookEndpoints"
     """The endpoints, as `once.webhooks.endpoint` writes them."""
+    WEBHOOK_SECRETS = "WebhookSecrets"
+    """The ARN of each endpoint's secret, as a JSON object by the endpoint's name."""
     CAPTURES = "Captures"
     """The table of captures."""
 
@@ -193,8 +195,6 @@ class StackOutput:
     EVENT_TYPES = "Takes"
     IDENTITY = "Identity"
     TABLE = "Table"
-    ENDPOINT_SECRET = "EndpointSecret"  # noqa: S105 - the name of an output
-    """Of an endpoint of webhooks: the ARN of its secret."""
 
 
 class Limits:

@@ -74,16 +74,19 @@ class StateStack(Stack):
         for table_name, table in self._tables.items():
             CfnOutput(self, f"{StackOutput.TABLE}{output_key(table_name)}", value=table.table_name)
         self._secrets = {
-            secret: self._make_secret(secret, f"Secret{output_key(secret)}")
+            secret: self._make_secret(secret)
             for secret in _union(consumer.secrets for consumer in consumers)
         }
+        for secret, arn in self._secrets.items():
+            CfnOutput(self, f"Secret{output_key(secret)}", value=arn)
         self.captures = None if webhooks is None else self._make_captures()
         self._endpoint_secrets = {
-            endpoint.name: self._make_secret(
-                f"endpoint-{endpoint.name}", f"{StackOutput.ENDPOINT_SECRET}{_key(endpoint.name)}"
-            )
+            endpoint.name: self._make_secret(f"endpoint-{endpoint.name}")
             for endpoint in (() if webhooks is None else webhooks.endpoints)
         }
+        if webhooks is not None:
+            secrets = self.to_json_string(self._endpoint_secrets)
+            CfnOutput(self, StackOutput.WEBHOOK_SECRETS, value=secrets)
         self.operator_log = OperatorLog(self, "operator-log")
         self.relay_failures = RelayFailures(self, "relay-failures")
         CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
@@ -115,7 +118,7 @@ class StateStack(Stack):
         CfnOutput(self, StackOutput.CAPTURES, value=table.table_name)
         return table
 
-    def _make_secret(self, name: str, output: str) -> str:
+    def _make_secret(self, name: str) -> str:
         secret = secretsmanager.Secret(
             self,
             f"secret-{name}",
@@ -129,9 +132,7 @@ class StateStack(Stack):
             "Its value is a provider's key, which only the owner of that account can rotate.",
         )
         # `Id` is the ARN on the embedded AWS too, where a `Ref` is the name.
-        arn = cast(secretsmanager.CfnSecret, secret.node.default_child).attr_id
-        CfnOutput(self, output, value=arn)
-        return arn
+        return cast(secretsmanager.CfnSecret, secret.node.default_child).attr_id
 
     def _make_claims(
         self,
@@ -150,11 +151,6 @@ class StateStack(Stack):
         # A person verifies the address once; a new identity would have to be verified again.
         identity = ses.EmailIdentity(self, "sender", identity=ses.Identity.email(address))
         identity.apply_removal_policy(RemovalPolicy.RETAIN)
-
-
-def _key(endpoint: str) -> str:
-    """Return an endpoint's name as part of the key of an output: `stripe-eu` → `StripeEu`."""
-    return output_key(endpoint.replace("-", "_"))
 
 
 def _union(parts: Iterable[Iterable[T]]) -> list[T]:

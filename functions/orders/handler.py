@@ -40,7 +40,7 @@ class OrderEnded(Struct, frozen=True):
 
 
 class ChargeMetadata(Struct, frozen=True):
-    """What the shop told the provider with the charge."""
+    """Metadata that the shop gave the charge."""
 
     order_id: str
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 from aws_cdk import aws_lambda as lambda_
 from constructs import Node
 
-from once.cdk.context_values import READ, text_of, this_python
+from once.cdk._context_values import READ, text_of, this_python
 from once.cdk.props import ConsumerProps, Rollout
 from once.cdk.scaling import WarmThroughput
 from once.schema import CLOCK_MARGIN_SECONDS

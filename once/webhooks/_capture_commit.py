@@ -21,7 +21,7 @@ from once.errors import (
 )
 from once.handlers.transaction import Identity
 from once.sdk import S3Client
-from once.webhooks._capture_identity import body_identity, conflict_identity, given_identity
+from once.webhooks._capture_identity import conflict_identity
 from once.webhooks._capture_transaction import CaptureTransaction
 from once.webhooks._new_capture import Receipt
 from once.webhooks.capture import Standing
@@ -63,7 +63,8 @@ class CaptureCommitter:
         Raises:
             OnceError: it is not known to be captured.
         """
-        identity, standing = self._first(receipt.webhook)
+        identity = receipt.webhook.identity(self.settings.consumer)
+        standing = _standing(receipt.webhook)
         result = self._attempt(receipt, identity, standing, deadline)
         while instead := _instead(standing, result.cause):
             standing = instead
@@ -73,16 +74,8 @@ class CaptureCommitter:
             result = self._attempt(receipt, identity, standing, deadline)
         if result.outcome not in _DURABLE:
             raise result.cause or Contention("others kept writing the record until the time was up")
-        return Captured(
-            identity.pk, standing if result.outcome is CommitOutcome.COMMITTED else None
-        )
-
-    def _first(self, webhook: Webhook) -> tuple[Identity, Standing]:
-        own = given_identity(webhook, self.settings.consumer)
-        if own is not None:
-            return own, _standing(webhook, Standing.HANDED_ON)
-        by_body = body_identity(webhook, self.settings.consumer)
-        return by_body, _standing(webhook, Standing.UNPUBLISHABLE)
+        is_new = result.outcome is CommitOutcome.COMMITTED
+        return Captured(identity.pk, standing if is_new else None)
 
     def _attempt(
         self, receipt: Receipt, identity: Identity, standing: Standing, deadline: Deadline
@@ -126,9 +119,9 @@ class CaptureCommitter:
         ClaimStore(self.s3, bucket, self.settings.max_body_bytes).write(made.claims)
 
 
-def _standing(webhook: Webhook, with_type: Standing) -> Standing:
+def _standing(webhook: Webhook) -> Standing:
     if webhook.event_type is not None:
-        return with_type
+        return Standing.HANDED_ON
     return Standing.UNREADABLE if webhook.data is None else Standing.CAPTURED
 
 

@@ -37,7 +37,7 @@ class Webhook:
         request: the request.
         id: the provider's id, whole numbers as their digits; empty if it gives none. One of more
             than `MAX_ID_BYTES` is replaced by its hash.
-        type: the provider's type; empty if it gives none, or one that is longer than an id may be.
+        type: the provider's type; empty if it gives none.
         data: the JSON of the body; None if it is not strict JSON.
         content: the hash of what may not differ between two deliveries: of the canonical form of
             the data without the fields that change, or of the body if it is not strict JSON.
@@ -122,8 +122,8 @@ def _id(value: Any) -> str:
     text = str(value) if type(value) is int else value
     if not isinstance(text, str) or not text.strip():
         return ""
-    encoded = text.encode("utf-8", "surrogatepass")  # Lambda's JSON can hold lone surrogates
-    if len(encoded) > MAX_ID_BYTES or text != encoded.decode("utf-8", "replace"):
+    encoded = text.encode("utf-8", "surrogatepass")
+    if len(encoded) > MAX_ID_BYTES or _has_surrogates(text):
         return f"sha256:{sha256(encoded).hexdigest()}"
     return text
 
@@ -131,9 +131,14 @@ def _id(value: Any) -> str:
 def _type(endpoint: Endpoint, request: Request, data: Any) -> str:
     for place in endpoint.profile.type:
         value = _at(place, request, data)
-        if isinstance(value, str) and value and value == _id(value):
+        if isinstance(value, str) and value and not _has_surrogates(value):
             return value
     return ""
+
+
+def _has_surrogates(text: str) -> bool:
+    """Return whether a text has lone surrogates, which a header in Lambda's JSON can have."""
+    return text != text.encode("utf-8", "replace").decode()
 
 
 def _at(place: str, request: Request, data: Any) -> Any:

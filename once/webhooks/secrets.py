@@ -7,17 +7,26 @@ from typing import Any, NamedTuple, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.error_text import summary_of
+from once.errors import RetryableError
 
 KEPT_SECONDS = 300
 """Time for which secrets stay in memory: a secret that was withdrawn is refused after that."""
 REFRESH_SECONDS = 5
-"""Shortest time between two readings of one secret: forged requests cause no more of them."""
+"""Shortest time between two readings of one secret, failed ones included: neither forged requests
+nor an outage cause more of them."""
+OUTAGE_SECONDS = 60 * 60
+"""Time after `KEPT_SECONDS` for which secrets in memory count while they cannot be read again."""
 
-_STAGES = ("AWSCURRENT", "AWSPREVIOUS")
+_CURRENT, _PREVIOUS = "AWSCURRENT", "AWSPREVIOUS"
 
 
-class SecretsUnavailable(Exception):
-    """Secrets Manager refused a request or did not answer, and no secrets are in memory."""
+class SecretsUnavailable(RetryableError):
+    """No secret can be used that decides about a request. The text has no part of a secret."""
+
+    @property
+    def summary(self) -> str:
+        """The class and the text, for logs."""
+        return f"{type(self).__name__}: {self}"
 
 
 class SecretsClient(Protocol):
@@ -33,11 +42,21 @@ class Secrets(NamedTuple):
     current: tuple[str, ...]
     previous: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Secrets(<{len(self.current)}>, <{len(self.previous)}>)"
+
 
 @dataclass(slots=True)
 class _Kept:
-    values: Secrets
-    at: float
+    """The last reading that succeeded, and the last one at all; times as the clock's.
+
+    `fault` says why the last one failed; it is empty if it succeeded.
+    """
+
+    values: Secrets | None
+    read_at: float
+    tried_at: float
+    fault: str
 
 
 class SecretCache:
@@ -60,31 +79,52 @@ class SecretCache:
     def of(self, endpoint: str, *, refreshed: bool = False) -> Secrets:
         """Return an endpoint's secrets.
 
+        If they cannot be read again, those in memory count for another `OUTAGE_SECONDS`. They prove
+        that a request is genuine, but not that it is forged: the secret may have been rotated.
+
         Args:
             endpoint: the endpoint's name.
             refreshed: whether those in memory did not verify a request, and may be outdated.
 
         Raises:
-            SecretsUnavailable: they cannot be read, and none are in memory.
+            SecretsUnavailable: they cannot be read, and those in memory are too old, do not verify
+                the request, or do not exist.
         """
-        kept = self._kept.get(endpoint)
-        age = REFRESH_SECONDS if refreshed else KEPT_SECONDS
-        if kept is not None and self._clock() - kept.at < age:
-            return kept.values
-        values = self._read(self._arns[endpoint])
-        self._kept[endpoint] = _Kept(values, self._clock())
-        return values
+        now = self._clock()
+        kept = self._kept.get(endpoint) or _Kept(None, now, now - REFRESH_SECONDS, "not read yet")
+        hurried = refreshed or kept.fault
+        if now - kept.tried_at >= (REFRESH_SECONDS if hurried else KEPT_SECONDS):
+            kept = self._kept[endpoint] = self._read(endpoint, kept)
+        is_recent = now - kept.read_at < KEPT_SECONDS + OUTAGE_SECONDS
+        if kept.values is None or (kept.fault and (refreshed or not is_recent)):
+            raise SecretsUnavailable(kept.fault)
+        return kept.values
 
-    def _read(self, arn: str) -> Secrets:
-        return Secrets(*(_lines(self._version(arn, stage)) for stage in _STAGES))
+    def _read(self, endpoint: str, before: _Kept) -> _Kept:
+        now = self._clock()
+        try:
+            return _Kept(self._versions(endpoint), now, now, "")
+        except SecretsUnavailable as error:
+            return _Kept(before.values, before.read_at, now, str(error))
+
+    def _versions(self, endpoint: str) -> Secrets:
+        arn = self._arns.get(endpoint)
+        if arn is None:
+            raise SecretsUnavailable(f"the settings have no secret for endpoint {endpoint!r}")
+        current = _lines(self._version(arn, _CURRENT))
+        if not current:
+            raise SecretsUnavailable(
+                f"the secret of endpoint {endpoint!r} has no signing secret: put it as plain text, "
+                "one secret a line, and not as JSON or binary"
+            )
+        return Secrets(current, _lines(self._version(arn, _PREVIOUS)))
 
     def _version(self, arn: str, stage: str) -> str:
         try:
             answer = self._client.get_secret_value(SecretId=arn, VersionStage=stage)
         except ClientError as error:
-            missing = error.response["Error"]["Code"] == "ResourceNotFoundException"
-            if missing and stage != _STAGES[0]:  # a secret that was never rotated
-                return ""
+            if error.response["Error"]["Code"] == "ResourceNotFoundException":
+                return ""  # never written, or never rotated
             raise SecretsUnavailable(summary_of(error)) from None
         except BotoCoreError as error:
             raise SecretsUnavailable(summary_of(error)) from None
@@ -92,4 +132,6 @@ class SecretCache:
 
 
 def _lines(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, map(str.strip, text.splitlines())))
+    """Return the secrets in a version; none of JSON, which the console suggests."""
+    lines = filter(None, map(str.strip, text.splitlines()))
+    return () if text.lstrip().startswith("{") else tuple(dict.fromkeys(lines))

@@ -18,7 +18,7 @@ from once.webhooks.capture import Capture, CaptureAttribute
 from once.webhooks.http import Request
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.profile import Profile
-from once.webhooks.secrets import SecretCache
+from once.webhooks.secrets import SecretCache, Secrets
 from once.webhooks.signature import Verdict, verify
 from proof.mutants import commits
 
@@ -111,6 +111,10 @@ def _never_refreshed(self: SecretCache, endpoint: str, *, refreshed: bool = Fals
     return _of(self, endpoint)
 
 
+def _current_alone(self: SecretCache, endpoint: str, *, refreshed: bool = False) -> Secrets:
+    return Secrets(_of(self, endpoint, refreshed=refreshed).current)
+
+
 def _ignored_failure(self: ClaimStore, claims: Any) -> None:
     with suppress(OnceError):
         _write(self, claims)
@@ -126,7 +130,7 @@ WEBHOOK_MUTANTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "secrets that are kept for ever": lambda: patch(
         "once.webhooks.secrets.KEPT_SECONDS", _FOR_EVER
     ),
-    "the current secret alone": lambda: patch("once.webhooks.secrets._STAGES", ("AWSCURRENT",)),
+    "the current secret alone": lambda: patch.object(SecretCache, "of", _current_alone),
     "an id that nobody signed is the key": lambda: patch.object(
         Profile, "has_signed_id", PropertyMock(return_value=True)
     ),

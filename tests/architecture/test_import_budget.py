@@ -18,7 +18,7 @@ from tests.cdk.packages import EVERY, HERE, Function
 from tests.stacks.cloud import Cloud, environment
 
 CONSUMER = 158
-OTHERS = {"payments": 335, RELAY: 95, UNROUTED: 80}
+OTHERS = {"payments": 335, "webhooks": 110, RELAY: 95, UNROUTED: 80}
 """Modules beside those of boto3 with one client. Stripe's library and requests are a hundred."""
 
 PACKAGES = {
@@ -50,6 +50,7 @@ ALONE = {
     "aws_lambda_powertools.utilities.parameters": "payments",
     "requests": "payments",
     "stripe": "payments",
+    "once.webhooks.ingress": "webhooks",
     "once.outbox._sns_publisher": RELAY,
     "once.outbox.stream_relay": RELAY,
     "once.outbox.unrouted": UNROUTED,
@@ -129,9 +130,9 @@ def test_a_cold_start_imports_its_own_modules_and_those_of_no_other(start: Start
     assert found_in(start.modules, [*NEVER, *ALONE]) == owned
 
 
-def test_a_cold_start_makes_one_client_at_most(start: Start) -> None:
-    # The client for dead letters and delays is made with the first of them.
-    clients = {RELAY: ["sns"], UNROUTED: []}
+def test_a_cold_start_makes_the_clients_of_every_request(start: Start) -> None:
+    # The clients for dead letters, delays and large data are made with the first of them.
+    clients = {RELAY: ["sns"], UNROUTED: [], "webhooks": ["dynamodb", "secretsmanager"]}
     assert start.clients == clients.get(start.function, ["dynamodb"])
 
 

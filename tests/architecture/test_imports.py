@@ -11,7 +11,7 @@ from tests.architecture.imports import ROOT, imported, sources, within
 SHARED = (
     *("once.schema", "once.metric_names", "once.settings", "once.source", "once.workflow_names"),
     *("once.webhooks.profile", "once.webhooks.endpoint", "once.webhooks.settings"),
-    "once.webhooks.capture",
+    *("once.webhooks.capture", "once.webhooks.endpoint_faults", "once.webhooks.hmac_profile"),
 )
 MAY_IMPORT = {
     "once.cdk.functions": ("once",),  # runs in Lambda: the constructs package it

@@ -8,6 +8,7 @@ from once.cdk.deployment_config import RUNTIME_LOCK, DeploymentConfig
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.folders import handler_folder
+from stacks.webhooks import WEBHOOKS
 
 LOCK = RUNTIME_LOCK
 HERE = DeploymentConfig(local=True)
@@ -21,7 +22,7 @@ class Function(NamedTuple):
 
 
 EVERY = [
-    *(Function(line.name, handler_folder(line)) for line in CONSUMERS),
+    *(Function(line.name, handler_folder(line)) for line in (*CONSUMERS, WEBHOOKS)),
     Function(RELAY, functions.FOLDER / RELAY),
     Function(UNROUTED, functions.FOLDER / UNROUTED),
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from once.cdk.context_values import KNOWN_PYTHONS
+from once.cdk._context_values import KNOWN_PYTHONS
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.event_types import event_sources
 from once.cdk.props import ConsumerProps, TableProps, output_key

@@ -1,6 +1,7 @@
 """The webhook page: its example runs, and its tables say what profiles and ingress do."""
 
 import hmac
+import json
 import math
 import re
 from collections.abc import Callable
@@ -133,8 +134,8 @@ SENT: dict[str, Send] = {
     "genuine, known id, other content": after(signed(), genuine(stripe_body(amount=7))),
     "genuine, of another type": genuine(b'{"id": "evt_2", "type": "charge.updated"}'),
     "genuine, body is not strict JSON": genuine(b'{"id": "evt_3", "id": "evt_4"}'),
-    "genuine, and no event can be made of it: an id of 2 KB, data too large for consumers": genuine(
-        stripe_body("e" * 2048)
+    "genuine, and no event can be made of it: nested too deep, too large for consumers": genuine(
+        stripe_body(a=json.loads("[" * 63 + "]" * 63))
     ),
     "handshake of the provider, genuine": handshake,
     "signature wrong or missing": signed(secret="another"),

@@ -1,13 +1,25 @@
 """The shop's app with more consumers: faults, order, workflows, other services, large data."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import aws_cdk as cdk
 
-from once.cdk import ConsumerProps, Dedup, Source, StateMachineProps, SynthError, TableProps
+from once.cdk import (
+    GITHUB,
+    ConsumerProps,
+    Dedup,
+    Endpoint,
+    Source,
+    StateMachineProps,
+    SynthError,
+    TableProps,
+)
 from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
+from stacks.folders import handler_folder
+from stacks.webhooks import WEBHOOKS
 
 FUNCTIONS = Path(__file__).resolve().parent / "functions"
 CONTROLS = TableProps("controls", "id")
@@ -104,12 +116,27 @@ HOLDERS = ConsumerProps(
     folder=FUNCTIONS / "holders",
 )
 
+GITHUB_PUSH = Endpoint("github", GITHUB, types=("push",))
+INGRESS = replace(
+    WEBHOOKS, endpoints=(*WEBHOOKS.endpoints, GITHUB_PUSH), folder=FUNCTIONS / "webhooks"
+)
+PUSHES = ConsumerProps(
+    "pushes",
+    events=GITHUB_PUSH.event_types,
+    tables=(COUNTERS,),
+    claim_check_mb=5,
+    folder=FUNCTIONS / "pushes",
+)
+NO_FOLDERS = FUNCTIONS / "none"
+"""In place of `functions/`: the folder of the shop's ingress is not used here."""
+
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        sources = (INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS, SCANNER, ARCHIVE)
+        sources = (INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS, SCANNER, ARCHIVE, PUSHES)
         more = (PROBE, ROGUE, LEDGER, LAUNCH, BALANCES, HOLDERS, *sources)
-        assemble(app, (*CONSUMERS, *more))
+        lines = [replace(line, folder=handler_folder(line)) for line in (*CONSUMERS, *more)]
+        assemble(app, lines, NO_FOLDERS, webhooks=INGRESS)
         synthesize(app)
     except SynthError as error:
         sys.exit(f"\n{error}\n")

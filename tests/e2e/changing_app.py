@@ -23,7 +23,7 @@ PHASES: Mapping[str, Sequence[ConsumerProps]] = {
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        assemble(app, PHASES[app.node.get_context("phase")], FUNCTIONS / "none")
+        assemble(app, PHASES[app.node.get_context("phase")], FUNCTIONS / "none", webhooks=None)
         synthesize(app)
     except SynthError as error:
         sys.exit(f"\n{error}\n")

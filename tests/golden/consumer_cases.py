@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from once.cdk import ConsumerProps
+from once.cdk import ConsumerProps, published_types
 from once.consumer import Consumer
 from once.effects.ledger import EffectLedger
 from once.events.cloud_event import CloudEvent, read_event
@@ -20,6 +20,7 @@ from once.schema import SCHEMA_VERSION, source_of
 from once.settings import TableSettings
 from stacks.consumers import CONSUMERS
 from stacks.folders import handler_folder
+from stacks.webhooks import WEBHOOKS
 from tests.golden.versions import Item, golden
 
 EXTERNAL_SOURCE = "/producer"
@@ -108,5 +109,6 @@ def _line(case: Item) -> ConsumerProps:
 
 
 def _source(event_type: str) -> str:
-    publishers = (line.identity for line in CONSUMERS if event_type in line.publishes)
+    published = published_types(CONSUMERS, WEBHOOKS).items()
+    publishers = (identity for identity, types in published if event_type in types)
     return next(map(source_of, publishers), EXTERNAL_SOURCE)

@@ -17,9 +17,9 @@ from proof.sim.shrink import shrunk
 from proof.webhooks.search import run_webhook_seed, webhook_mutant_caught
 from proof.webhooks.traffic import ATTACKS, WEBHOOKS, Story, drawn
 from proof.world.faults import Fault
-from proof.world.plan import PlatformFault, script
+from proof.world.plan import Action, PlatformFault, script
 
-SEEDS = range(50)
+SEEDS = range(40)
 MAX_SEEDS = 100
 NOT_POSSIBLE = {Fault.HALF, Fault.SAVED_DONE, Fault.SAVED_NOT_DONE}
 UNCAPTURED = "accepted and not captured"
@@ -40,9 +40,9 @@ CAUGHT_BY = {
     "a forgery is captured, and refused": "captured what was not sent",
     "a conflict is dropped": UNCAPTURED,
     "a duplicate is refused": "failed without a fault",
-    "a body that may not be stored": "an event without its data",
+    "a body that may not be stored": f"an event without its data|{UNCAPTURED}",
 }
-"""The oracle that catches each broken form first."""
+"""The oracle that catches each broken form first; of two objects, the one that is not stored."""
 
 
 TAKEN = next(s for s in SCENARIOS if s.name == "a webhook is verified, captured, and handed on")
@@ -82,7 +82,7 @@ def test_a_broken_ingress_is_caught(mutant: str) -> None:
     result = webhook_mutant_caught(mutant, MAX_SEEDS)
     assert result is not None
     assert result.violation is not None
-    assert result.violation.oracle == CAUGHT_BY[mutant]
+    assert result.violation.oracle in CAUGHT_BY[mutant].split("|")
 
 
 def test_w5_no_fault_at_any_call_loses_a_webhook_that_was_accepted() -> None:
@@ -93,9 +93,11 @@ def test_w5_no_fault_at_any_call_loses_a_webhook_that_was_accepted() -> None:
 
 
 def test_w5_success_before_the_commit_is_caught_by_one_fault() -> None:
+    place = "once.commit.committer.Committer._send dynamodb.TransactWriteItems"
     with WEBHOOK_MUTANTS["success before the commit is sure"]():
-        broken = points_of(TAKEN).broken
-    assert UNCAPTURED in {r.violation.oracle for _, r in broken if r.violation is not None}
+        violation = TAKEN.run([Action(place, 1, Fault.REFUSED)]).violation
+    assert violation is not None
+    assert violation.oracle == UNCAPTURED
 
 
 def test_w2_no_copy_makes_a_second_event_however_it_comes() -> None:

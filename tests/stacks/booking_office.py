@@ -72,6 +72,6 @@ def booking_office(folder: Path, *, local: bool = False) -> Iterator[Cloud]:
         patch.setattr(wheels_module, "SITES", folder / "site")
         patch.setattr(wheels_module, "_fill", lambda site, *_: (site / "six.py").touch())
         app = new_app(folder / "out", local=local, email_sender="office@theatre.de")
-        assemble(app, lines, folder / "functions", folder / "deployed.json")
+        assemble(app, lines, folder / "functions", folder / "deployed.json", None)
         app.synth()
         yield Cloud(folder / "out", local)

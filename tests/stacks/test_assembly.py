@@ -18,6 +18,7 @@ from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
 from stacks.folders import FUNCTIONS, ROOT, handler_folder
 from stacks.registry_checks import registry_faults
+from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import CONTEXT, new_app
 
 STRAY = "a function reads a queue past IdempotentConsumer, without deduplication; make an"
@@ -77,7 +78,7 @@ def test_a_type_that_differs_between_line_and_handlers_is_refused(app: cdk.App) 
     typo = replace(orders, external=("order.plcaed",))
     assert assemble(app, (typo, *others)) == []
     handled, taken = faults(app)
-    assert "orders/handler.py:42 handles 'order.placed', which its queue never gets" in handled
+    assert "orders/handler.py:69 handles 'order.placed', which its queue never gets" in handled
     assert "external has 'order.plcaed', and its folder has no handler for it (did you" in taken
 
 
@@ -151,7 +152,7 @@ def test_the_entry_point_is_short_and_calls_no_aws() -> None:
 def test_each_line_of_the_registry_has_a_folder_and_each_folder_a_line() -> None:
     assert registry_faults(CONSUMERS, DeploymentConfig(parameters=CONTEXT)) == []
     folders = {path.parent.name for path in FUNCTIONS.glob("*/handler.py")}
-    assert folders == {handler_folder(line).name for line in CONSUMERS}
+    assert folders == {handler_folder(line).name for line in (*CONSUMERS, WEBHOOKS)}
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_a_fault_of_the_registry_names_the_file_to_change(
     (folder / "handler.py").touch()
     deployed = tmp_path / "deployed.json"
     deployed.write_text("{}")
-    assert registry_faults(lines, DeploymentConfig(), folder.parent, deployed) == expected
+    assert registry_faults(lines, DeploymentConfig(), folder.parent, deployed, None) == expected
 
 
 def test_a_line_may_name_a_folder_of_another_name(tmp_path: Path) -> None:
@@ -196,10 +197,13 @@ def test_a_line_may_name_a_folder_of_another_name(tmp_path: Path) -> None:
     (folder / "handler.py").touch()
     line = replace(GOOD, folder=folder)
     config = DeploymentConfig(local=True)
-    assert registry_faults([line], config, folder.parent) == []
+    assert registry_faults([line], config, folder.parent, webhooks=None) == []
 
 
 def test_a_fault_of_the_context_names_its_file() -> None:
     config = DeploymentConfig(dedup_window_days=27, parameters=CONTEXT)
-    (fault,) = registry_faults(CONSUMERS, config)
+    fault, capture = registry_faults(CONSUMERS, config)
+    assert capture.endswith(
+        "a replay of an older capture would change state again (stacks/webhooks.py)"
+    )
     assert fault.endswith("raise it to 30, or lower redrives (cdk.json, or -c)")

@@ -8,9 +8,10 @@ from once.cdk.props import ConsumerProps
 from once.metric_names import Metric
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
+from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, Json, flat
 
-OWNERS = [*(line.name for line in CONSUMERS), RELAY, UNROUTED, "tables"]
+OWNERS = [*(line.name for line in CONSUMERS), WEBHOOKS.name, RELAY, UNROUTED, "tables"]
 COLUMNS, HEIGHT = 24, 6
 VISIBLE, AGE = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
 MESSAGES: dict[str, str] = {

@@ -6,6 +6,7 @@ from once.cdk.event_types import event_sources
 from once.cdk.props import ConsumerProps
 from once.settings import Settings
 from stacks.consumers import CONSUMERS
+from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import CONTEXT, STATE, Cloud, environment
 
 DAY = 24 * 60 * 60
@@ -26,7 +27,7 @@ def test_settings_have_the_values_of_the_registry(
     for name in same:
         assert getattr(settings, name) == getattr(consumer, name)
     assert settings.consumer == consumer.identity
-    assert settings.sources == event_sources(consumer, CONSUMERS)
+    assert settings.sources == event_sources(consumer, CONSUMERS, WEBHOOKS)
     assert settings.dedup_window_seconds == 45 * DAY
 
 

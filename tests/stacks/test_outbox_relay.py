@@ -7,6 +7,7 @@ import pytest
 from once.schema import RELAY
 from once.settings import RelaySettings
 from stacks.consumers import CONSUMERS
+from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, Json, environment
 
 HOUR = 60 * 60
@@ -52,7 +53,10 @@ def test_settings_go_back_through_the_environment(cloud: Cloud) -> None:
         service="once",
         topic_arn=cloud.text("Events"),
         dead_letter_url=cloud.text(RELAY, "DeadLetters"),
-        publishes={line.identity: line.publishes for line in CONSUMERS if line.publishes},
+        publishes={
+            **{line.identity: line.publishes for line in CONSUMERS if line.publishes},
+            WEBHOOKS.name: WEBHOOKS.event_types,
+        },
     )
 
 

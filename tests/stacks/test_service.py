@@ -11,10 +11,13 @@ from once.cdk.props import ConsumerProps, output_key
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.folders import handler_folder
+from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import Cloud, Json, denies_plain_http, flat
 
 DAY = 24 * 60 * 60
-FUNCTIONS = [*(consumer.name for consumer in CONSUMERS), RELAY, UNROUTED]
+READERS = [*(consumer.name for consumer in CONSUMERS), RELAY]
+FUNCTIONS = [*READERS, UNROUTED, WEBHOOKS.name]
+URL = "FunctionUrl"
 ISOLATING = [consumer.name for consumer in CONSUMERS if consumer.batch_size > 1]
 
 
@@ -23,7 +26,7 @@ def test_queue_retention_is_four_days_and_that_of_dead_letters_fourteen(cloud: C
     assert {queue["QueueName"]: queue["MessageRetentionPeriod"] for queue in queues} == {
         **{f"once-{consumer.name}": 4 * DAY for consumer in CONSUMERS},
         **{f"once-{name}-isolation": 4 * DAY for name in ISOLATING},
-        **{f"once-{name}-dead-letters": 14 * DAY for name in FUNCTIONS if name != UNROUTED},
+        **{f"once-{name}-dead-letters": 14 * DAY for name in READERS},
         "once-unrouted": 14 * DAY,
         "once-unrouted-sweep": 4 * DAY,
     }
@@ -75,6 +78,9 @@ def test_outputs_name_every_part_that_an_operator_needs(cloud: Cloud) -> None:
         "RelayDeadLetters": cloud.ref(RELAY, "DeadLetters"),
         "UnroutedQueue": cloud.ref(UNROUTED, "Queue"),
         "SweepQueue": cloud.ref(UNROUTED, "Sweep"),
+        "WebhookUrl": {"Fn::GetAtt": [cloud.id_of(WEBHOOKS.name, "Live", "FunctionUrl"), URL]},
+        "WebhookFunction": cloud.ref(WEBHOOKS.name, "Function"),
+        "WebhookEndpoints": '[{"name":"stripe","profile":"stripe","types":["charge.refunded"]}]',
         "OperatorReads": cloud.ref("Operators", "ReadOnly"),
         "OperatorChanges": cloud.ref("Operators", "Changes"),
     }
@@ -85,7 +91,10 @@ def test_outputs_name_every_part_that_an_operator_needs(cloud: Cloud) -> None:
     assert found == expected
     takes = json.loads(found["TakesOrders"])
     assert takes["external"] == ["order.placed"]
-    assert takes["events"] == ["stock.refused", "payment.captured", "payment.declined"]
+    assert takes["events"] == [
+        *("stock.refused", "payment.captured", "payment.declined"),
+        "stripe.charge.refunded",
+    ]
     assert takes["keys"]["order.placed"] == ["event"]
 
 

@@ -7,19 +7,22 @@ import pytest
 
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import TableProps, output_key
+from once.webhooks.capture import BY_TIME, CaptureAttribute
 from stacks.consumers import CONSUMERS
-from stacks.state import DEDUP, StateStack
+from stacks.state import CAPTURES, DEDUP, StateStack
+from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, denies_plain_http, new_app, types
 
 TABLES = tuple({table: None for line in CONSUMERS for table in line.tables})
+CAPTURE_ATTRIBUTES = [value for name, value in vars(CaptureAttribute).items() if name.isupper()]
 SECRETS = tuple({name: None for line in CONSUMERS for name in line.secrets})
 
 
 def test_state_stack_holds_all_data_and_nothing_else(cloud: Cloud) -> None:
     kinds = Counter(resource["Type"] for resource in cloud.state["Resources"].values())
     assert kinds == {
-        "AWS::DynamoDB::Table": len(TABLES) + 1,
-        "AWS::SecretsManager::Secret": len(SECRETS),
+        "AWS::DynamoDB::Table": len(TABLES) + 2,
+        "AWS::SecretsManager::Secret": len(SECRETS) + len(WEBHOOKS.endpoints),
         "AWS::SES::EmailIdentity": 1,
         "AWS::Logs::LogGroup": 1,
         "AWS::S3::Bucket": 1,
@@ -35,7 +38,7 @@ def test_every_resource_is_retained(cloud: Cloud) -> None:
             assert resource["UpdateReplacePolicy"] == "Retain"
 
 
-@pytest.mark.parametrize("name", [DEDUP, *(table.name for table in TABLES)])
+@pytest.mark.parametrize("name", [DEDUP, CAPTURES, *(table.name for table in TABLES)])
 def test_table_is_protected_recoverable_encrypted_and_on_demand(cloud: Cloud, name: str) -> None:
     expected = {
         "DeletionProtectionEnabled": True,
@@ -76,6 +79,7 @@ def test_operator_log_keeps_its_logical_id(cloud: Cloud) -> None:
 
 def test_outputs_name_tables_secrets_and_bucket(cloud: Cloud) -> None:
     outputs = cloud.state["Outputs"].items()
+    endpoint_secret = {"Fn::GetAtt": [cloud.id_of(STATE, "secret-endpoint-stripe"), "Id"]}
     assert {key: each["Value"] for key, each in outputs if "Export" not in each} == {
         "DedupTable": cloud.ref(STATE, DEDUP),
         **{f"Table{output_key(table.name)}": cloud.ref(STATE, table.name) for table in TABLES},
@@ -85,6 +89,8 @@ def test_outputs_name_tables_secrets_and_bucket(cloud: Cloud) -> None:
             }
             for name in SECRETS
         },
+        "Captures": cloud.ref(STATE, CAPTURES),
+        "WebhookSecrets": {"Fn::Join": ["", ['{"stripe":"', endpoint_secret, '"}']]},
         "OperatorLog": cloud.ref(STATE, "operator-log"),
         "RelayFailures": cloud.ref(STATE, "relay-failures"),
     }
@@ -94,9 +100,28 @@ def test_operator_log_is_kept_for_a_year(cloud: Cloud) -> None:
     assert cloud.of(STATE, "operator-log") == {"RetentionInDays": 365}
 
 
-@pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize("name", [*SECRETS, "endpoint-stripe"])
 def test_no_secrets_value_is_in_the_template(cloud: Cloud, name: str) -> None:
     assert "SecretString" not in cloud.of(STATE, f"secret-{name}")
+
+
+def test_captures_expire_and_are_listed_by_time_without_their_bodies(cloud: Cloud) -> None:
+    found = cloud.of(STATE, CAPTURES)
+    assert found["KeySchema"] == [{"AttributeName": "pk", "KeyType": "HASH"}]
+    assert found["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
+    (index,) = found["GlobalSecondaryIndexes"]
+    assert (index["IndexName"], index["KeySchema"]) == (
+        BY_TIME,
+        [
+            {"AttributeName": "day", "KeyType": "HASH"},
+            {"AttributeName": "received_at", "KeyType": "RANGE"},
+        ],
+    )
+    kinds = {each["AttributeName"]: each["AttributeType"] for each in found["AttributeDefinitions"]}
+    assert kinds == {"pk": "S", "day": "S", "received_at": "N"}
+    # A capture can be read from the index, but for its body.
+    every = {*CAPTURE_ATTRIBUTES} - {"pk", "day", "received_at", "body"}
+    assert {*index["Projection"]["NonKeyAttributes"]} == every
 
 
 def test_email_comes_from_the_address_of_the_context(cloud: Cloud) -> None:

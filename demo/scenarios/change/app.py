@@ -46,7 +46,7 @@ if __name__ == "__main__":
     try:
         phase = PHASES[app.node.try_get_context("phase") or "before"]
         lines = [replace(line, folder=handler_folder(line)) for line in phase]
-        assemble(app, lines, _NO_FOLDERS)
+        assemble(app, lines, _NO_FOLDERS, webhooks=None)
         synthesize(app)
     except SynthError as error:
         sys.exit(f"\n{error}\n")

@@ -13,7 +13,6 @@ from random import Random
 from demo.audit import Evidence
 from demo.audit.webhooks import MUST_BE_ZERO, audit_webhooks
 from demo.console import console, print_failure, step
-from demo.deployed_ingress import DeployedIngress
 from demo.deployed_shop import collect_evidence, subscribers
 from demo.payment_sandbox import PaymentSandbox
 from demo.quiescence import wait_until_quiescent
@@ -25,6 +24,7 @@ from demo.scenarios.webhooks.tap import Tap
 from demo.scenarios.webhooks.wave_run import WaveRun
 from demo.scenarios.webhooks.webhook_plan import HANDSHAKES, WebhookPlan
 from emulator.embedded_aws import EmbeddedAws
+from once.ops.aws.deployed_webhooks import DeployedWebhooks
 from once.ops.aws.deployment import Deployment
 from once.schema import RELAY
 
@@ -45,7 +45,7 @@ def webhooks(
         Whether each became one event, no forged one was accepted, and enough faults occurred.
     """
     started = time.monotonic()
-    ingress = DeployedIngress.find(aws, deployment.service)
+    ingress = _ingress(deployment)
     tap = Tap.subscribe(aws, deployment.events_topic_arn, RECEIPTS.events)
     _shorten_visibility(aws, deployment)
     seed = secrets.randbits(32)
@@ -66,6 +66,11 @@ def webhooks(
     return good and has_enough_faults(figures, _MINIMUM, console)
 
 
+def _ingress(deployment: Deployment) -> DeployedWebhooks:
+    assert deployment.webhooks is not None  # noqa: S101 - the app of this scenario has one
+    return deployment.webhooks
+
+
 def _shorten_visibility(aws: EmbeddedAws, deployment: Deployment) -> None:
     shorter = {"VisibilityTimeout": str(_VISIBILITY_SECONDS)}
     for url in deployment.consumer(RECEIPTS.name).queue_urls:
@@ -75,12 +80,13 @@ def _shorten_visibility(aws: EmbeddedAws, deployment: Deployment) -> None:
 def _send(
     aws: EmbeddedAws,
     deployment: Deployment,
-    ingress: DeployedIngress,
+    ingress: DeployedWebhooks,
     plan: WebhookPlan,
     seed: int,
 ) -> WaveRun:
     others = (deployment.consumer(RECEIPTS.name).function_name, f"{deployment.service}-{RELAY}")
-    turns = [each for other in others for each in (ingress.function_name, other)]
+    function = f"{deployment.service}-{ingress.identity}"
+    turns = [each for other in others for each in (function, other)]
     run = WaveRun(aws, ingress, deployment.dedup_table, turns, Random(seed))
     with step(f"sending {sum(map(len, plan.waves))} requests (seed {seed})"):
         run.send(plan.waves)
@@ -88,7 +94,7 @@ def _send(
 
 
 def _evidence(
-    aws: EmbeddedAws, deployment: Deployment, ingress: DeployedIngress, sandbox: PaymentSandbox
+    aws: EmbeddedAws, deployment: Deployment, ingress: DeployedWebhooks, sandbox: PaymentSandbox
 ) -> Evidence:
     evidence = collect_evidence(aws, deployment, sandbox.url)
     tables = {**evidence.tables, _CAPTURES: ingress.captures}

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
-from threading import local
 from urllib.parse import urlsplit
 
 from demo.scenarios.webhooks.deliveries import Delivery, HttpRequest
@@ -57,7 +56,7 @@ class Sender:
         self._host = urlsplit(url).netloc
         self._trust = ssl.create_default_context(cafile=str(aws.certificate))
         self._secrets = secrets
-        self._mine = local()
+        self._idle: list[http.client.HTTPSConnection] = []
 
     def send(
         self, deliveries: Sequence[Delivery], midway: Callable[[], object] | None = None
@@ -84,24 +83,33 @@ class Sender:
         """Send one delivery, signed now."""
         request = delivery.request(self._secrets, time.time())
         started = time.perf_counter()
-        status, text = self._post(request)
+        status, text = self.post(request)
         return Answered(delivery, request.body, status, text, time.perf_counter() - started)
 
-    def _post(self, request: HttpRequest) -> tuple[int, str]:
+    def post(self, request: HttpRequest) -> tuple[int, str]:
+        """Send a request; return status and body of the answer, 0 and nothing if there is none."""
         connection = self._connection()
         headers = {**request.headers, "host": self._host}
         try:
             connection.request("POST", request.path, request.body, headers)
             answer = connection.getresponse()
-            return answer.status, answer.read().decode(errors="replace")
+            found = answer.status, answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException):
-            connection.close()  # the next request opens it again
+            connection.close()
             return 0, ""
+        self._idle.append(connection)
+        return found
+
+    def close(self) -> None:
+        """Close its connections."""
+        while self._idle:
+            self._idle.pop().close()
 
     def _connection(self) -> http.client.HTTPSConnection:
-        if not hasattr(self._mine, "connection"):
-            self._mine.connection = http.client.HTTPSConnection(
+        """Return a connection that no other thread uses."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return http.client.HTTPSConnection(
                 self._address, self._port, timeout=_TIMEOUT_SECONDS, context=self._trust
             )
-        connection: http.client.HTTPSConnection = self._mine.connection
-        return connection

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from demo.deployed_ingress import DeployedIngress
 from demo.periodic_kills import kill_periodically
 from demo.scenarios.webhooks.deliveries import Delivery
 from demo.scenarios.webhooks.sender import Answered, Sender
 from demo.scenarios.webhooks.simulated_days import move_back
 from demo.scenarios.webhooks.webhook_plan import HOURS_BEFORE
 from emulator.embedded_aws import EmbeddedAws
+from once.ops.aws.deployed_webhooks import DeployedWebhooks
 
 _ROTATED_WAVE = 1
 _KILL_SECONDS = 1.0
@@ -34,7 +34,7 @@ class WaveRun:
     """
 
     aws: EmbeddedAws
-    ingress: DeployedIngress
+    ingress: DeployedWebhooks
     dedup_table: str
     functions: Sequence[str]
     random: Random
@@ -60,6 +60,7 @@ class WaveRun:
         left = self._post([*left, *last])
         for _ in range(_LAST_ROUNDS):
             left = self._post(left)
+        self._sender.close()
 
     def _pass_hours(self, hours: int) -> None:
         if hours:
@@ -84,8 +85,9 @@ class WaveRun:
 
     def _rotate(self) -> None:
         """Store a new secret of each endpoint, with which the providers sign from then on."""
-        secrets = {name: _secret(self.random) for name in self.ingress.secret_arns}
-        self.ingress.put_secrets(self._secretsmanager, secrets)
+        secrets = {name: _secret(self.random) for name in self.ingress.secrets}
+        for name, arn in self.ingress.secrets.items():
+            self._secretsmanager.put_secret_value(SecretId=arn, SecretString=secrets[name])
         self._secrets.update(secrets)
 
 

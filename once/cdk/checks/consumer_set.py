@@ -8,9 +8,9 @@ from once.cdk.checks._dedup_window import dedup_window_faults
 from once.cdk.checks._item_dedup import shared_item_tables
 from once.cdk.checks._message_groups import group_set_faults
 from once.cdk.checks._scaling import deployment_throughput_faults, shared_throughput_faults
+from once.cdk.checks._webhook_set import webhook_set_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.property_types import property_type_faults
-from once.cdk.checks.webhook_set import webhook_set_faults
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
 from once.cdk.webhooks.props import WebhookProps

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from aws_cdk import aws_s3 as s3
 
 from once.cdk.checks.property_types import property_type_faults
-from once.cdk.webhooks.props import INLINE_BYTES, WebhookProps
+from once.cdk.webhooks.props import MESSAGE_BODY_BYTES, WebhookProps
 
 
 def webhook_wiring_faults(
@@ -37,8 +37,8 @@ def webhook_wiring_faults(
     if props.needs_claims and claims is None:
         yield (
             f"its endpoints take bodies of {props.largest_body} bytes, and a message holds "
-            f"{INLINE_BYTES}; give claims= of WebhookIngress a ClaimBucket, or the endpoints a "
-            "smaller body_bytes="
+            f"{MESSAGE_BODY_BYTES}; give claims= of WebhookIngress a ClaimBucket, or the "
+            "endpoints a smaller body_bytes="
         )
 
 

@@ -6,8 +6,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.cdk.monitoring._group_alarms import add_group_alarms
-from once.cdk.monitoring.alarm_set import (
+from once.cdk.monitoring._alarm_set import (
     AGE_ALARM_SECONDS,
     ENOUGH,
     MINUTE,
@@ -16,6 +15,7 @@ from once.cdk.monitoring.alarm_set import (
     WHILE,
     Alarms,
 )
+from once.cdk.monitoring._group_alarms import add_group_alarms
 from once.cdk.monitoring.metrics import (
     MAXIMUM,
     SUM,

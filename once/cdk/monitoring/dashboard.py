@@ -105,6 +105,7 @@ def ingress_row(name: str, service: str, function: lambda_.IFunction) -> Row:
             ours(Metric.WEBHOOK_DUPLICATES, label="sent again"),
             ours(Metric.WEBHOOK_CONFLICTS, label="conflicts"),
             ours(Metric.WEBHOOKS_UNREADABLE, label="unreadable"),
+            ours(Metric.WEBHOOKS_UNPUBLISHABLE, label="unpublishable"),
         ),
         _graph(
             f"{name}: refused",
@@ -115,8 +116,8 @@ def ingress_row(name: str, service: str, function: lambda_.IFunction) -> Row:
         ),
         _graph(
             f"{name}: answer, ms",
-            function.metric_duration(statistic="p50", label="p50"),
-            function.metric_duration(statistic="p99", label="p99"),
+            ours(Metric.WEBHOOK_MS, statistic="p50", label="p50"),
+            ours(Metric.WEBHOOK_MS, statistic="p99", label="p99"),
         ),
         _function(name, function),
     ]

@@ -3,7 +3,7 @@
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from once.cdk.monitoring.alarm_set import ERRORS, HOUR, WHILE, Alarms
+from once.cdk.monitoring._alarm_set import ERRORS, HOUR, WHILE, Alarms
 from once.cdk.monitoring.metrics import once_metric
 from once.metric_names import Metric
 
@@ -15,6 +15,13 @@ _COUNTED = (
     ("FailedAlarm", Metric.WEBHOOKS_FAILED, ERRORS, "webhooks-failed", "webhooks are not captured"),
     ("ConflictsAlarm", Metric.WEBHOOK_CONFLICTS, 1, "webhook-conflicts", "one id, two contents"),
     ("UnreadableAlarm", Metric.WEBHOOKS_UNREADABLE, 1, "webhooks-unreadable", "not handed on"),
+    (
+        "UnpublishableAlarm",
+        Metric.WEBHOOKS_UNPUBLISHABLE,
+        1,
+        "webhooks-unreadable",
+        "no event could be made",
+    ),
     ("TooLargeAlarm", Metric.WEBHOOKS_TOO_LARGE, 1, "webhooks-too-large", "webhooks are refused"),
 )
 _REJECTED = (

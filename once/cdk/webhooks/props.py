@@ -6,7 +6,7 @@ from pathlib import Path
 from once.schema import Limits
 from once.webhooks.endpoint import Endpoint
 
-INLINE_BYTES = Limits.TOPIC_MESSAGE_BYTES - 16 * 1024
+MESSAGE_BODY_BYTES = Limits.TOPIC_MESSAGE_BYTES - 16 * 1024
 """The largest body that fits into a message, beside the envelope of its event."""
 
 
@@ -48,4 +48,4 @@ class WebhookProps:
     @property
     def needs_claims(self) -> bool:
         """Whether it needs the claim-check bucket, for bodies that are too large for a message."""
-        return self.largest_body > INLINE_BYTES
+        return self.largest_body > MESSAGE_BODY_BYTES

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Self
 
-from botocore.exceptions import ClientError
-
+from once.claim_check.errors import ClaimMissing, ClaimUnavailable, InvalidClaim
 from once.events.dedup_key import key_hash
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
@@ -14,11 +13,15 @@ from once.ops.errors import OpsError
 from once.ops.webhooks._capture_index import read_capture
 from once.schema import Limits
 from once.webhooks.capture import Capture, CaptureAttribute
+from once.webhooks.capture_body import read_body
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_GONE = ("NoSuchKey", "404")
+_CHANGED = (
+    "its body was changed: its SHA-256 is not the one that was recorded; find out who may write to "
+    "{}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,20 @@ class CaptureStore:
         Raises:
             OpsError: they are gone, or are not those that were received.
         """
-        body = self._object(capture) if capture.body_object else capture.body or b""
-        if sha256(body).hexdigest() != capture.body_sha256:
+        try:
+            body = read_body(capture, client("s3"), self.bucket)
+        except ClaimMissing:
             raise OpsError(
-                "its body was changed: its SHA-256 is not the one that was recorded; find out who "
-                f"may write to {self.bucket if capture.body_object else self.table}"
-            )
+                f"its body is gone: there is no object {capture.body_object!r} in "
+                f"{self.bucket or 'a claim-check bucket'}; ask the provider to send the webhook "
+                "again"
+            ) from None
+        except InvalidClaim:
+            raise OpsError(_CHANGED.format(self.bucket)) from None
+        except ClaimUnavailable as error:
+            raise OpsError(f"its body cannot be read from {self.bucket}: {error}") from None
+        if sha256(body).hexdigest() != capture.body_sha256:
+            raise OpsError(_CHANGED.format(self.table))
         return body
 
     def _get(self, pk: str) -> Capture | None:
@@ -82,24 +93,6 @@ class CaptureStore:
                 "`once` that is deployed"
             )
         return capture
-
-    def _object(self, capture: Capture) -> bytes:
-        key = capture.body_object or ""
-        if self.bucket is None:
-            raise OpsError(
-                f"its body is the object {key!r} in the claim-check bucket, and the deployment has "
-                "none any more: read it from the bucket that the stack left behind"
-            )
-        try:
-            answer = client("s3").get_object(Bucket=self.bucket, Key=key)
-            return bytes(answer["Body"].read())
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in _GONE:
-                raise
-            raise OpsError(
-                f"its body is gone: there is no object {key!r} in {self.bucket}; ask the provider "
-                "to send the webhook again"
-            ) from None
 
 
 def _is_key(text: str) -> bool:

@@ -10,11 +10,15 @@ from once.ops.webhooks._destination import Destination
 TIMEOUT_SECONDS = 10.0
 """For the connection, and then for each part of the answer."""
 
-_HEADER_BY_HEADER = {"host", "content-length", "connection", "transfer-encoding"}
+_OWN_HEADERS = {"host", "content-length", "connection", "transfer-encoding"}
 
 
 class NotSent(Exception):
-    """Nothing arrived: no connection was made, or a header cannot be sent."""
+    """Nothing was sent: no connection was made."""
+
+
+class Unsendable(NotSent):
+    """A header or the method cannot be sent, whatever is tried."""
 
 
 class Unanswered(Exception):
@@ -33,10 +37,10 @@ def send_request(
         body: the bytes of its body.
 
     Raises:
-        NotSent: it was not sent.
+        NotSent, Unsendable: it was not sent.
         Unanswered: perhaps it was.
     """
-    own = {name: value for name, value in headers.items() if name.lower() not in _HEADER_BY_HEADER}
+    own = {name: value for name, value in headers.items() if name.lower() not in _OWN_HEADERS}
     connection = HTTPConnection(destination.name, destination.port, timeout=TIMEOUT_SECONDS)
     connection.auto_open = 0  # the connection would be made to an address that was not checked
     try:
@@ -47,7 +51,7 @@ def send_request(
         for name, value in own.items():
             connection.putheader(name, _encoded(value))
     except (ValueError, HTTPException) as error:
-        raise NotSent(f"the request cannot be sent as it is: {error}") from None
+        raise Unsendable(f"the request cannot be sent as it is: {error}") from None
     connection.sock = _connected(destination)
     try:
         connection.endheaders(body)

@@ -99,6 +99,11 @@ class CaptureFilter:
             )
         return cls(since=start, until=end, endpoint=endpoint, type=webhook_type, standing=standing)
 
+    def for_log(self) -> dict[str, str | None]:
+        """Return the conditions for the operator log."""
+        times = {"since": self.since.isoformat(), "until": self.until.isoformat()}
+        return {**times, "endpoint": self.endpoint, "type": self.type, "standing": self.standing}
+
     def endpoints(self, webhooks: DeployedWebhooks) -> Sequence[str]:
         """Return the names of the endpoints whose captures are looked at.
 

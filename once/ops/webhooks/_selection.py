@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from once.errors import TooLarge
 from once.ops.aws.deployed_webhooks import DeployedWebhooks
+from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal.formatting import format_time
 from once.ops.webhooks._capture_index import CaptureIndex
@@ -25,6 +27,12 @@ class CaptureSearch:
     webhooks: DeployedWebhooks
     index: CaptureIndex
     store: CaptureStore
+
+    @classmethod
+    def of(cls, deployment: Deployment, webhooks: DeployedWebhooks) -> Self:
+        """Return the search of a deployment's captures."""
+        store = CaptureStore.of(deployment, webhooks.captures)
+        return cls(webhooks, CaptureIndex(store.dynamodb, webhooks.captures), store)
 
     def matching(self, conditions: CaptureFilter) -> Iterator[Capture]:
         """Yield the captures that match, newest first.

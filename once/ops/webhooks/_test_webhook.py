@@ -28,7 +28,7 @@ _SAMPLES: dict[str, dict[str, Any]] = {
                 "amount": 2000,
                 "amount_refunded": 2000,
                 "currency": "eur",
-                "metadata": {},
+                "metadata": {"order_id": "6735"},
                 "payment_intent": "pi_test",
                 "refunded": True,
                 "status": "succeeded",

@@ -8,14 +8,11 @@ from typing import Annotated
 
 from typer import BadParameter, Option
 
-from once.ops.aws.deployed_webhooks import DeployedWebhooks
-from once.ops.aws.deployment import Deployment
 from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
 from once.ops.terminal.formatting import format_time
-from once.ops.webhooks._capture_index import CaptureIndex
 from once.ops.webhooks._capture_json import capture_json, whole_capture_json
-from once.ops.webhooks._capture_store import CaptureStore
 from once.ops.webhooks._capture_text import body_text, capture_lines, captures_table, event_name
+from once.ops.webhooks._listen import listen
 from once.ops.webhooks._options import (
     LIST_PERIOD,
     SEARCH_PERIOD,
@@ -28,6 +25,7 @@ from once.ops.webhooks._options import (
     UntilOption,
     find_webhooks,
 )
+from once.ops.webhooks._replay import replay
 from once.ops.webhooks._selection import CaptureSearch
 from once.ops.webhooks._send import send
 from once.webhooks.capture import Capture
@@ -57,7 +55,7 @@ def list_command(
         webhook_type=webhook_type,
         standing=standing,
     )
-    search = capture_search(*find_webhooks(service))
+    search = CaptureSearch.of(*find_webhooks(service))
     found = search.matching(conditions)
     captures = [*islice(found, limit)]
     more = next(found, None) is not None
@@ -90,7 +88,7 @@ def show(
 ) -> None:
     """Show one captured webhook: its facts, headers and body, and the event it was handed on as."""
     conditions = CaptureFilter.of(since, until, SEARCH_PERIOD, endpoint=endpoint)
-    search = capture_search(*find_webhooks(service))
+    search = CaptureSearch.of(*find_webhooks(service))
     [found] = search.by_ids([name], conditions)
     capture = search.store.get(found.pk)
     body = search.store.body(capture)
@@ -124,10 +122,6 @@ def _write(file: Path, body: bytes) -> None:
         ) from None
 
 
-def capture_search(deployment: Deployment, webhooks: DeployedWebhooks) -> CaptureSearch:
-    """Return the search of a deployment's captures."""
-    store = CaptureStore.of(deployment, webhooks.captures)
-    return CaptureSearch(webhooks, CaptureIndex(store.dynamodb, webhooks.captures), store)
-
-
+app.command()(replay)
 app.command()(send)
+app.command()(listen)

@@ -9,6 +9,8 @@ import pytest
 from once.claim_check.errors import ClaimMissing, InvalidClaim
 from once.webhooks.capture import Capture, Standing, Verified, day_part, day_parts
 from once.webhooks.capture_body import read_body
+from once.webhooks.endpoint import Endpoint
+from once.webhooks.profile import STRIPE
 from once.webhooks.settings import OBJECTS
 from tests.once.webhooks.service import (
     NOW,
@@ -117,6 +119,15 @@ def test_the_largest_capture_fits_an_item(service: Service) -> None:
     [capture] = service.captures()
     assert capture.body is not None
     assert capture.headers["user-agent"] == full["user-agent"]
+
+
+def test_a_type_that_is_larger_than_an_item_is_captured() -> None:
+    stripe = Endpoint("stripe", STRIPE, body_bytes=1024 * 1024)
+    boto3.client("s3", "us-east-1").create_bucket(Bucket="claims")
+    service = Service((stripe,), claim_bucket="claims", max_body_bytes=1024 * 1024)
+    assert service.post(stripe_request(stripe_body(type="t" * 500_000))) == 200
+    [capture] = service.captures()
+    assert capture.standing is Standing.CAPTURED
 
 
 def test_an_item_is_read_from_either_form_of_numbers(service: Service) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from once.events.outgoing import events_in
 from once.webhooks.capture import Standing
 from tests.once.webhooks.service import NOW, Service, stripe_body, stripe_request
 
@@ -42,3 +43,14 @@ def test_an_id_with_other_content_is_captured_as_a_conflict(service: Service) ->
     assert service.post(stripe_request(stripe_body(amount=2))) == 200
     assert sorted(each.standing for each in service.captures()) == ["conflict", "handed-on"]
     assert len(service.events()) == 1
+
+
+def test_an_event_of_an_ordered_type_is_in_the_sequence_of_its_group() -> None:
+    kind = "stripe.charge.refunded"
+    service = Service(groups={kind: "charge"}, ordered_types=(kind,))
+    for number in range(2):
+        assert service.post(stripe_request(stripe_body(f"evt_{number}", charge="ch_1"))) == 200
+    items = service.dynamodb.scan(TableName="dedup")["Items"]
+    [sequence] = (item for item in items if item["pk"]["S"] == "webhooks#sequence#ch_1")
+    assert [event.type for event in events_in(sequence)] == [kind]
+    assert len(service.captures()) == 2

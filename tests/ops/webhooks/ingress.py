@@ -62,10 +62,7 @@ class Webhooks:
             StackOutput.WEBHOOK_URL: "https://abc.lambda-url.us-east-1.on.aws/",
             StackOutput.WEBHOOK_FUNCTION: "once-webhooks",
             StackOutput.WEBHOOK_ENDPOINTS: json.dumps([e.to_builtins() for e in ENDPOINTS]),
-            **{
-                f"{StackOutput.ENDPOINT_SECRET}{name.capitalize()}": arn
-                for name, arn in self.secrets.items()
-            },
+            StackOutput.WEBHOOK_SECRETS: json.dumps(self.secrets),
             StackOutput.CAPTURES: CAPTURES,
         }
         self.ingress = self._ingress()
@@ -142,7 +139,7 @@ class Webhooks:
         table = boto3.resource("dynamodb").Table(CAPTURES)
         return [Capture.read(item) for item in table.scan()["Items"]]
 
-    def put(self, body: bytes = b"{}", **facts: Any) -> Capture:
+    def put(self, body: bytes = b"{}", /, **facts: Any) -> Capture:
         """Write a capture as it could be in the table, whatever wrote it."""
         received = int(self.clock() * 1000)
         digest = sha256(body).hexdigest()

@@ -6,7 +6,7 @@ from once.cdk.checks.property_types import property_type_faults
 from once.cdk.checks.webhook_props import webhook_props_faults
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
-from once.cdk.webhooks.props import INLINE_BYTES, WebhookProps
+from once.cdk.webhooks.props import MESSAGE_BODY_BYTES, WebhookProps
 
 _MIB = 1024 * 1024
 
@@ -41,7 +41,7 @@ def _shared_names(webhooks: WebhookProps, consumers: Sequence[ConsumerProps]) ->
 
 def _unread_bodies(webhooks: WebhookProps, consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     for endpoint in webhooks.endpoints:
-        if endpoint.limit <= INLINE_BYTES:
+        if endpoint.limit <= MESSAGE_BODY_BYTES:
             continue
         need = -(-endpoint.limit // _MIB)
         for taker in consumers:
@@ -50,5 +50,5 @@ def _unread_bodies(webhooks: WebhookProps, consumers: Sequence[ConsumerProps]) -
                 yield (
                     f"consumer {taker.name!r}: it takes {shared[0]!r}, whose data may have "
                     f"{endpoint.limit} bytes in S3; set its claim_check_mb= to {need}, or "
-                    f"body_bytes= of the endpoint {endpoint.name!r} to {INLINE_BYTES} or less"
+                    f"body_bytes= of the endpoint {endpoint.name!r} to {MESSAGE_BODY_BYTES} or less"
                 )

@@ -1,0 +1,192 @@
+"""Checks of a webhook ingress: each fault states the mistake and its remedy."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from once.cdk import (
+    GITHUB,
+    SLACK,
+    STRIPE,
+    ConsumerProps,
+    DeployedNames,
+    DeploymentConfig,
+    Endpoint,
+    WebhookProps,
+    consumer_set_faults,
+    event_sources,
+    hmac_profile,
+    missing_name_faults,
+    published_types,
+)
+from once.cdk._message_groups import MessageGroups
+from once.cdk.checks.event_routes import route_warnings
+from once.cdk.checks.webhook_wiring import webhook_wiring_faults
+from once.cdk.webhooks.function_settings import ingress_settings
+
+STRIPES = Endpoint("stripe", STRIPE, types=("charge.refunded",))
+GOOD = WebhookProps(endpoints=(STRIPES,))
+REFUNDS = ConsumerProps("refunds", events=("stripe.charge.refunded",))
+PUSHES = Endpoint("github", GITHUB, types=("push",))
+BUILDS = ConsumerProps("builds", events=("github.push",), claim_check_mb=4, batch_size=1)
+LATE = hmac_profile("late", signature_header="x-sign", retry_seconds=46 * 86400)
+MANY = tuple(f"charge.very.long.name.of.a.type.{number}" for number in range(60))
+
+FAULTS: dict[str, WebhookProps] = {
+    "endpoint 'Stripe': 'Stripe' is not a valid name": replace(
+        GOOD, endpoints=(Endpoint("Stripe", STRIPE),)
+    ),
+    "it has no endpoint; give endpoints=": replace(GOOD, endpoints=()),
+    "the endpoints 'a-b' and 'ab' have one name, or differ in hyphens only; rename one": replace(
+        GOOD, endpoints=(Endpoint("a-b", STRIPE), Endpoint("ab", STRIPE))
+    ),
+    "endpoint 'late': dedup_window_days=45: late sends a webhook again for 46 days": replace(
+        GOOD, endpoints=(Endpoint("late", LATE),)
+    ),
+    "timeout_seconds=5; choose 6 to 900": replace(GOOD, timeout_seconds=5),
+    "timeout_seconds=60; choose 6 to 30": replace(GOOD, timeout_seconds=60, http_api=True),
+    "capture_days=46; choose 1 to 45, which is dedup_window_days": replace(GOOD, capture_days=46),
+    "memory_mb=64; choose 128 to 10240": replace(GOOD, memory_mb=64),
+    "reserved_concurrency=0 admits no request": replace(GOOD, reserved_concurrency=0),
+    "the name 'web-hooks' cannot be part of dedup keys": replace(GOOD, name="web-hooks"),
+    "the name 'outbox_relay' is that of another function": replace(GOOD, name="outbox_relay"),
+    "bytes of environment variables, and Lambda takes 4096": replace(
+        GOOD, endpoints=(replace(STRIPES, types=MANY),)
+    ),
+}
+
+
+def set_faults(webhooks: WebhookProps, *consumers: ConsumerProps) -> list[str]:
+    return consumer_set_faults(consumers, DeploymentConfig(), webhooks)
+
+
+def test_a_sound_ingress_has_no_fault() -> None:
+    every = WebhookProps(endpoints=(STRIPES, PUSHES, Endpoint("slack-team", SLACK)))
+    assert set_faults(GOOD, REFUNDS) == []
+    assert set_faults(every, REFUNDS, BUILDS) == []
+
+
+@pytest.mark.parametrize("mistake", FAULTS)
+def test_a_fault_names_the_ingress_the_mistake_and_the_remedy(mistake: str) -> None:
+    found = [each for each in set_faults(FAULTS[mistake]) if mistake in each]
+    assert len(found) == 1
+    assert found[0].startswith("webhook ingress ")
+    assert ";" in found[0] or ":" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "remedy"),
+    [
+        ({"endpoints": STRIPES}, "give a tuple such as (Endpoint('stripe', STRIPE),)"),
+        ({"endpoints": (Endpoint("a", "stripe"),)}, "give a tuple such as"),  # type: ignore[arg-type]
+        ({"endpoints": (replace(STRIPES, body_bytes="9"),)}, "give a tuple such as"),  # type: ignore[arg-type]
+        ({"capture_days": "30"}, "give a whole number"),
+        ({"http_api": 1}, "give True or False"),
+        ({"folder": "functions"}, "give a pathlib.Path"),
+    ],
+)
+def test_a_property_of_a_wrong_type_is_the_only_fault(change: dict[str, Any], remedy: str) -> None:
+    (fault,) = set_faults(replace(GOOD, **change))
+    assert remedy in fault
+
+
+def test_several_faults_come_together() -> None:
+    found = set_faults(replace(GOOD, memory_mb=64, capture_days=99, reserved_concurrency=-1))
+    assert len(found) == 3
+
+
+def test_an_ingress_and_a_consumer_share_no_name_and_no_identity() -> None:
+    for consumer in (
+        replace(REFUNDS, name="webhooks"),
+        replace(REFUNDS, renamed_from="webhooks"),
+    ):
+        (fault,) = set_faults(GOOD, consumer)
+        assert "has this name too" in fault
+
+
+def test_consumers_of_large_webhooks_need_a_claim_check() -> None:
+    (fault,) = set_faults(WebhookProps(endpoints=(PUSHES,)), replace(BUILDS, claim_check_mb=3))
+    assert "set its claim_check_mb= to 4" in fault
+    small = replace(PUSHES, body_bytes=240 * 1024)
+    assert set_faults(WebhookProps(endpoints=(small,)), replace(BUILDS, claim_check_mb=0)) == []
+
+
+def test_the_types_of_endpoints_come_from_the_ingress_and_are_not_external() -> None:
+    assert published_types([REFUNDS], GOOD) == {"webhooks": ("stripe.charge.refunded",)}
+    sources = {"stripe.charge.refunded": ("/once/webhooks",)}
+    assert event_sources(REFUNDS, [REFUNDS], GOOD) == sources
+    (unknown,) = consumer_set_faults([REFUNDS], DeploymentConfig())
+    assert "which no consumer and no endpoint publishes" in unknown
+    forgeable = replace(REFUNDS, events=(), external=REFUNDS.events)
+    (fault,) = set_faults(GOOD, forgeable)
+    assert "which webhooks publishes, so that a producer could forge it" in fault
+
+
+def test_a_type_that_no_consumer_takes_is_a_warning() -> None:
+    assert list(route_warnings([REFUNDS], GOOD)) == []
+    (warning,) = route_warnings([], GOOD)
+    assert warning.id == "once:no-subscriber:stripe.charge.refunded"
+    assert "endpoint 'stripe' hands on 'stripe.charge.refunded'" in warning.text
+
+
+def test_the_parts_of_an_ingress_are_checked(tmp_path: Any) -> None:
+    (tmp_path / "handler.py").touch()
+    props = replace(GOOD, folder=tmp_path, endpoints=(STRIPES, PUSHES))
+    published = {"webhooks": props.event_types}
+    arns = {"stripe": "arn:1", "github": "arn:2"}
+    bucket: Any = object()
+    assert list(webhook_wiring_faults(props, arns, published, bucket)) == []
+    for faults, start in (
+        (webhook_wiring_faults(GOOD, arns, published, bucket), "folder=None; give the path"),
+        (webhook_wiring_faults(props, {"stripe": "arn"}, published, bucket), "the secret of"),
+        (webhook_wiring_faults(props, arns, None, bucket), "it hands events on, and they would"),
+        (webhook_wiring_faults(props, arns, {}, bucket), "the relay does not publish github.push"),
+        (webhook_wiring_faults(props, arns, published, None), "its endpoints take bodies of"),
+    ):
+        (fault,) = faults
+        assert fault.startswith(start)
+
+
+def test_a_deployed_endpoint_stays() -> None:
+    deployed = DeployedNames.of([REFUNDS], GOOD)
+    assert list(missing_name_faults(deployed, [REFUNDS], GOOD)) == []
+    for changed in (None, replace(GOOD, name="hooks"), replace(GOOD, endpoints=(PUSHES,))):
+        (fault,) = missing_name_faults(deployed, [REFUNDS], changed)
+        assert "endpoint 'stripe' of the webhook ingress 'webhooks' was deployed" in fault
+
+
+def test_recorded_endpoints_are_added_to_the_known_ones(tmp_path: Any) -> None:
+    file = tmp_path / "deployed.json"
+    file.write_text("{}")
+    assert DeployedNames.of([], GOOD).record(file, "once") == ["webhooks/stripe"]
+    both = DeployedNames.of([], replace(GOOD, endpoints=(PUSHES,)))
+    assert both.record(file, "once") == ["webhooks/github"]
+    assert DeployedNames.read(file, "once").endpoints == {"webhooks": ("github", "stripe")}
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "timeout", "margin"), [("slack", 10, 8000), ("stripe", 10, 5000)]
+)
+def test_the_function_stops_trying_before_the_provider_gives_up(
+    endpoint: str, timeout: int, margin: int
+) -> None:
+    profile = {"slack": SLACK, "stripe": STRIPE}[endpoint]
+    props = WebhookProps(endpoints=(Endpoint(endpoint, profile),), timeout_seconds=timeout)
+    settings = ingress_settings(
+        props,
+        DeploymentConfig(),
+        dedup_table="dedup",
+        captures="captures",
+        secrets={endpoint: "arn"},
+        claims=None,
+        groups=MessageGroups(),
+    )
+    assert settings.time_margin_ms == margin
+
+
+def test_a_deployment_can_reserve_less_or_nothing() -> None:
+    for given, local, expected in ((None, False, 20), (0, False, None), (7, False, 7)):
+        config = DeploymentConfig(webhook_concurrency=given, local=local)
+        assert config.webhook_reservation(20) == expected
+    assert DeploymentConfig(local=True).webhook_reservation(20) is None

@@ -1,0 +1,207 @@
+"""`once webhooks replay`: to the queue of a consumer, and to a URL; first it only tells."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from once.events.outgoing import events_in
+from once.ops.webhooks import _replay_targets
+from once.schema import Record
+from once.webhooks.capture import Standing
+from tests.ops.output import stderr_of, stdout_of
+from tests.ops.support import answer_with, refuse, run
+from tests.ops.webhooks.ingress import ENDPOINTS, Webhooks, stripe
+from tests.ops.webhooks.receiver import Receiver
+
+DAY = 86400
+REFUNDED = "stripe.charge.refunded"
+SINCE = ("webhooks", "replay", "--since", "30d")
+
+
+@pytest.fixture
+def webhooks(webhooks: Webhooks) -> Webhooks:
+    """An ingress whose refunds are taken by the orders."""
+    webhooks.cloud.set_types("orders", events=[REFUNDED])
+    return webhooks
+
+
+def published(webhooks: Webhooks) -> list[str]:
+    records = webhooks.dynamodb.scan(TableName="physical-dedup")["Items"]
+    return [each.body for item in records if Record.OUTBOX in item for each in events_in(item)]
+
+
+def messages(webhooks: Webhooks) -> list[Any]:
+    answer = webhooks.cloud.sqs.receive_message(
+        QueueUrl=webhooks.cloud.queue("orders"),
+        MaxNumberOfMessages=10,
+        MessageAttributeNames=["All"],
+    )
+    return list(answer.get("Messages", []))
+
+
+def outcomes(*arguments: object, code: int = 0) -> list[str]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == code, result.output
+    return [one["outcome"] for one in json.loads(result.stdout)["webhooks"]]
+
+
+def test_a_queue_receives_the_event_as_it_was_published(webhooks: Webhooks) -> None:
+    webhooks.receive(stripe(note="ä"), content_type="application/json")
+    to = ("webhooks", "replay", "evt_1", "--to-queue", "orders")
+    assert "1 webhooks would be sent; nothing was sent" in stdout_of(*to)
+    assert messages(webhooks) == webhooks.cloud.logged() == []
+    assert "1 of 1 webhooks were sent" in stdout_of(*to, "--yes")
+    [message] = messages(webhooks)
+    assert [message["Body"]] == published(webhooks)
+    attributes = {name: one["StringValue"] for name, one in message["MessageAttributes"].items()}
+    assert attributes.pop("replay").startswith("20")
+    assert attributes == {"type": REFUNDED}
+    intent, outcome = webhooks.cloud.logged()
+    assert (outcome["counts"], outcome["message_ids"]) == ({"sent": 1}, [message["MessageId"]])
+    assert "evt_1" not in json.dumps(intent)
+
+
+def test_a_webhook_that_was_captured_only_is_sent_once_its_type_is_handed_on(
+    webhooks: Webhooks,
+) -> None:
+    webhooks.receive(stripe(kind="charge.captured"))
+    replay = (*SINCE, "--to-queue", "orders", "--yes")
+    assert "does not hand its type on" in stderr_of(*replay)
+    known = replace(ENDPOINTS[0], types=("charge.captured",))
+    webhooks.cloud.service["WebhookEndpoints"] = json.dumps([known.to_builtins()])
+    assert "takes no 'stripe.charge.captured'" in stderr_of(*replay)
+    webhooks.cloud.set_types("orders", events=["stripe.charge.captured"])
+    assert outcomes(*replay) == outcomes(*replay) == ["sent"]
+    first, second = (json.loads(message["Body"]) for message in messages(webhooks))
+    assert first == second
+    assert (first["webhookid"], first["webhookendpoint"]) == ("evt_1", "stripe")
+
+
+def test_what_has_no_event_or_may_be_forgotten_stays(webhooks: Webhooks) -> None:
+    replay = (*SINCE, "--to-queue", "orders", "--yes")
+    webhooks.age = 10 * DAY
+    webhooks.receive(stripe("evt_1"))
+    webhooks.age = 100
+    webhooks.receive(b"no JSON", "stripe")
+    webhooks.age = 50
+    webhooks.receive(stripe("evt_1", amount=2))
+    assert outcomes(*replay, code=1) == ["sent", "not-sent", "not-sent"]
+    conflicts = ("--standing", Standing.CONFLICT)
+    assert outcomes(*replay, *conflicts) == ["sent"]
+    webhooks.dynamodb.update_item(
+        TableName="physical-dedup",
+        Key={"pk": {"S": "webhooks#event#/webhooks/stripe#evt_1"}},
+        UpdateExpression="SET expires_at = :soon",
+        ExpressionAttributeValues={":soon": {"N": str(int(webhooks.clock()) + 7 * DAY)}},
+    )
+    named = ("webhooks", "replay", "webhooks#event#/webhooks/stripe#evt_1", "--to-queue", "orders")
+    assert "processed and forgotten it" in stderr_of(*named, "--yes")
+    assert outcomes(*named, "--yes", "--unsafe") == ["sent"]
+
+
+def test_the_queue_of_a_fifo_consumer_has_the_group_of_the_data(webhooks: Webhooks) -> None:
+    webhooks.cloud.make_fifo("orders", "id", external=[])
+    webhooks.cloud.set_types("orders", events=[REFUNDED], grouped_by="id")
+    webhooks.receive(stripe())
+    for _ in range(2):  # SQS drops what has the same deduplication id
+        stdout_of(*SINCE, "--to-queue", "orders", "--yes")
+    answer = webhooks.cloud.sqs.receive_message(
+        QueueUrl=webhooks.cloud.queue("orders"), MaxNumberOfMessages=10, AttributeNames=["All"]
+    )
+    assert [each["Attributes"]["MessageGroupId"] for each in answer["Messages"]] == ["evt_1"] * 2
+
+
+def test_a_url_receives_body_and_headers_as_they_were(webhooks: Webhooks, server: Receiver) -> None:
+    body = b'{ "id":"evt_1",  "type": "other", "text": "\xc3\xa4" }\n'
+    capture = webhooks.receive(body, content_type="application/json; charset=utf-8")
+    url = f"{server.url}/hook?a=b%20c"
+    to = ("webhooks", "replay", "evt_1", "--to-url", url, "--yes")
+    assert "which is no public address: give --allow-private" in stderr_of(*to)
+    assert server.requests == []
+    assert "1 of 1 webhooks were sent" in stdout_of(*to, "--allow-private")
+    [request] = server.requests
+    assert (request.method, request.path, request.body) == ("POST", "/hook?a=b%20c", body)
+    assert request.headers.pop("once-replay").startswith("20")
+    assert request.headers.items() >= capture.headers.items()
+    assert "a=b" not in json.dumps(webhooks.cloud.logged())
+
+
+def test_webhooks_are_sent_the_oldest_first_and_each_answer_counts(
+    webhooks: Webhooks, server: Receiver
+) -> None:
+    for number in range(3):
+        webhooks.age = 300 - number
+        webhooks.receive(stripe(f"evt_{number}"))
+    answers = {"evt_0": 204, "evt_1": 307, "evt_2": 500}
+    server.status = lambda request: answers[json.loads(request.body)["id"]]
+    server.location = f"{server.url}/elsewhere"
+    replay = (*SINCE, "--to-url", server.url, "--allow-private", "--yes")
+    assert outcomes(*replay, code=1) == ["sent", "refused", "refused"]
+    assert [json.loads(each.body)["id"] for each in server.requests] == [*answers]
+    server.requests.clear()
+    server.status = lambda request: 0
+    error = stderr_of(*replay)
+    assert "3 webhooks in a row could not be sent" in error
+    assert outcomes(*replay, "--limit", 3, code=1) == ["perhaps-sent"] * 3
+
+
+def test_ctrl_c_says_what_is_certain(webhooks: Webhooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        webhooks.age = 300 - number
+        webhooks.receive(stripe(f"evt_{number}"))
+    sent: list[int] = []
+
+    def send(*request: Any) -> int:
+        sent.append(1)
+        if len(sent) == 2:
+            raise KeyboardInterrupt
+        return 200
+
+    monkeypatch.setattr(_replay_targets, "send_request", send)
+    replay = (*SINCE, "--to-url", "http://127.0.0.1:1/", "--allow-private", "--yes")
+    error = stderr_of(*replay, code=130)
+    assert "1 certainly sent; in doubt: 1; not tried: 1" in error
+    assert "perhaps sent: stripe charge.refunded evt_1" in error
+    assert webhooks.cloud.logged()[-1]["outcome"] == "stopped"
+
+
+@pytest.mark.parametrize("operation", ["sqs.SendMessage", "lost"])
+def test_a_queue_that_takes_nothing_ends_the_replay(webhooks: Webhooks, operation: str) -> None:
+    from botocore.exceptions import ReadTimeoutError
+
+    def lose(params: Any) -> Any:
+        raise ReadTimeoutError(endpoint_url="sqs")
+
+    for number in range(5):
+        webhooks.receive(stripe(f"evt_{number}"))
+    if operation == "lost":
+        answer_with("sqs.SendMessage", lose)
+    else:
+        refuse(operation)
+    expected = "perhaps-sent" if operation == "lost" else "not-sent"
+    assert outcomes(*SINCE, "--to-queue", "orders", "--yes", code=1) == [expected] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("--since", "1d"), 2, "give --to-queue CONSUMER or --to-url URL"),
+        (("--since", "1d", "--to-queue", "orders", "--to-url", "http://x/"), 2, "and not both"),
+        (("--to-queue", "orders"), 2, "name webhooks by ID, or give --since"),
+        (("--since", "1d", "--to-queue", "order"), 1, "has no consumer 'order'"),
+        (("--since", "1d", "--to-queue", "orders", "--limit", "1"), 1, "narrow the choice"),
+        (("evt_9", "--to-queue", "orders"), 1, "no webhook 'evt_9'"),
+        (("evt_1", "--to-queue", "orders", "--allow-private"), 2, "is for --to-url"),
+        (("evt_1", "--to-url", "http://x/", "--unsafe"), 2, "is for --to-queue"),
+        (("evt_1", "--to-url", "ftp://x/"), 1, "give a URL such as"),
+    ],
+)
+def test_a_replay_that_cannot_be_is_refused(
+    webhooks: Webhooks, arguments: tuple[str, ...], code: int, text: str
+) -> None:
+    webhooks.receive(stripe("evt_1"))
+    webhooks.receive(stripe("evt_2"))
+    assert text in stderr_of("webhooks", "replay", *arguments, "--yes", code=code)
+    assert webhooks.cloud.logged() == []

@@ -26,7 +26,6 @@ from once.ops.aws.deployment import Deployment
 
 NOOP = "nothing but the batch"
 LABELS = dict(zip(NAMES, (NOOP, RAW, POWERTOOLS, UNGROUPED, GROUPED_THREADS), strict=True))
-SERVICE = "once"
 BATCH, WARM = 10, 100
 REST_SECONDS = 120.0
 _NO_PROVIDER = "http://127.0.0.1:9"
@@ -56,7 +55,8 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) ->
     with embedded_aws() as aws:
         say("deploying into the embedded AWS")
         app = "python3 -m benchmarks.app"
-        bench = Bench(aws, deploy_service(aws, _NO_PROVIDER, app=app))
+        parts = deploy_service(aws, _NO_PROVIDER, app=app)
+        bench = Bench(aws, parts)
         for name in NAMES:
             bench.process(name, WARM)
         samples: dict[str, list[EmbeddedSample]] = {name: [] for name in NAMES}
@@ -66,7 +66,8 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) ->
             for name in (*NAMES[first:], *NAMES[:first]):
                 samples[name].append(bench.process(name, messages))
         say("webhooks, through the embedded AWS")
-        webhooks = webhook_rows(embedded_webhook_samples(aws, SERVICE, PAIRS))
+        assert parts.webhooks is not None  # noqa: S101 - the shop has an ingress
+        webhooks = webhook_rows(embedded_webhook_samples(aws, parts.webhooks, PAIRS))
     return [*(row(name, samples) for name in NAMES), *webhooks]
 
 

@@ -17,9 +17,9 @@ from benchmarks.webhooks.deployed.verify_then_put import Handle
 from benchmarks.webhooks.functions import INGRESS, PUT
 from benchmarks.webhooks.measure import WARM, WebhookSample, answered, pairs_of
 from benchmarks.webhooks.requests import ENDPOINT, SECRET, Kind, lambda_event
-from demo.deployed_ingress import DeployedIngress
 from emulator.connection import HOST, Connection
 from emulator.embedded_aws import EmbeddedAws
+from once.ops.aws.deployed_webhooks import DeployedWebhooks
 
 PLAIN_FUNCTION = PLAIN_TABLE = "verify-then-put"
 """Physical names of the plain function and of its table."""
@@ -28,19 +28,21 @@ PAIRS = 100
 _TIMEOUT_SECONDS = 30.0
 
 
-def embedded_webhook_samples(aws: EmbeddedAws, service: str, pairs: int) -> list[WebhookSample]:
+def embedded_webhook_samples(
+    aws: EmbeddedAws, ingress: DeployedWebhooks, pairs: int
+) -> list[WebhookSample]:
     """Return the samples of both deployed functions, of every kind, without CPU time.
 
     Args:
         aws: an AWS with the shop and the plain function.
-        service: the name of the deployment.
+        ingress: the shop's ingress.
         pairs: the number of requests of each kind.
 
     Raises:
         Wrong: an answer has the wrong status, or a webhook is not captured exactly once.
     """
-    ingress = DeployedIngress.find(aws, service)
-    ingress.put_secrets(aws.client("secretsmanager"), {ENDPOINT: SECRET})
+    secret = ingress.secrets[ENDPOINT]
+    aws.client("secretsmanager").put_secret_value(SecretId=secret, SecretString=SECRET)
     plain = aws.client("lambda").get_function_url_config(FunctionName=PLAIN_FUNCTION)
     handles = {PUT: poster(aws, plain["FunctionUrl"]), INGRESS: poster(aws, ingress.url)}
     for number in range(WARM):

@@ -122,7 +122,7 @@ class Aws:
     def get_function_url_config(self, **_: Any) -> Any:
         return {"FunctionUrl": PUT}
 
-    def put_secrets(self, *_: Any) -> None:
+    def put_secret_value(self, **_: Any) -> None:
         pass
 
     def get_paginator(self, operation: str) -> Any:
@@ -139,12 +139,11 @@ def test_deployed_functions_are_measured_and_checked(
     lost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aws: Any = Aws(lost)
-    ingress = SimpleNamespace(put_secrets=aws.put_secrets, url=INGRESS, captures="captures")
-    monkeypatch.setattr(embedded, "DeployedIngress", SimpleNamespace(find=lambda *_: ingress))
+    ingress: Any = SimpleNamespace(secrets={"stripe": "arn"}, url=INGRESS, captures="captures")
     monkeypatch.setattr(embedded, "poster", aws.poster)
     refusal = pytest.raises(Wrong, match="23 webhooks were sent, 22 are stored")
     with refusal if lost else nullcontext():
-        found = embedded.embedded_webhook_samples(aws, "once", pairs=3)
+        found = embedded.embedded_webhook_samples(aws, ingress, pairs=3)
         assert {(each.function, each.kind) for each in found} == {*COSTS}
         assert {timing.cpu_us for each in found for timing in each.timings} == {None}
 

@@ -55,8 +55,9 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) ->
     with embedded_aws() as aws:
         say("deploying into the embedded AWS")
         app = "python3 -m benchmarks.app"
-        parts = deploy_service(aws, _NO_PROVIDER, app=app)
-        bench = Bench(aws, parts)
+        deployment = deploy_service(aws, _NO_PROVIDER, app=app)
+        assert deployment.webhooks is not None  # noqa: S101 - the shop has an ingress
+        bench = Bench(aws, deployment)
         for name in NAMES:
             bench.process(name, WARM)
         samples: dict[str, list[EmbeddedSample]] = {name: [] for name in NAMES}
@@ -66,8 +67,7 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) ->
             for name in (*NAMES[first:], *NAMES[:first]):
                 samples[name].append(bench.process(name, messages))
         say("webhooks, through the embedded AWS")
-        assert parts.webhooks is not None  # noqa: S101 - the shop has an ingress
-        webhooks = webhook_rows(embedded_webhook_samples(aws, parts.webhooks, PAIRS))
+        webhooks = webhook_rows(embedded_webhook_samples(aws, deployment.webhooks, PAIRS))
     return [*(row(name, samples) for name in NAMES), *webhooks]
 
 

@@ -35,14 +35,15 @@ def embedded_webhook_samples(
 
     Args:
         aws: an AWS with the shop and the plain function.
-        ingress: the shop's ingress.
+        ingress: the ingress of the shop.
         pairs: the number of requests of each kind.
 
     Raises:
         Wrong: an answer has the wrong status, or a webhook is not captured exactly once.
     """
-    secret = ingress.secrets[ENDPOINT]
-    aws.client("secretsmanager").put_secret_value(SecretId=secret, SecretString=SECRET)
+    aws.client("secretsmanager").put_secret_value(
+        SecretId=ingress.secrets[ENDPOINT], SecretString=SECRET
+    )
     plain = aws.client("lambda").get_function_url_config(FunctionName=PLAIN_FUNCTION)
     handles = {PUT: poster(aws, plain["FunctionUrl"]), INGRESS: poster(aws, ingress.url)}
     for number in range(WARM):

@@ -13,7 +13,7 @@ from benchmarks.webhooks import embedded, measure
 from benchmarks.webhooks.deployed.verify_then_put import Handle
 from benchmarks.webhooks.functions import FUNCTIONS, INGRESS, PUT
 from benchmarks.webhooks.measure import Timing, WebhookSample, webhook_samples
-from benchmarks.webhooks.requests import BODY_BYTES, Kind, body
+from benchmarks.webhooks.requests import BODY_BYTES, ENDPOINT, Kind, body
 from benchmarks.webhooks.rows import webhook_rows
 from once.sdk import SDK
 from tests.benchmarks.bench import MemoryServer
@@ -139,7 +139,7 @@ def test_deployed_functions_are_measured_and_checked(
     lost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aws: Any = Aws(lost)
-    ingress: Any = SimpleNamespace(secrets={"stripe": "arn"}, url=INGRESS, captures="captures")
+    ingress: Any = SimpleNamespace(secrets={ENDPOINT: "arn"}, url=INGRESS, captures="captures")
     monkeypatch.setattr(embedded, "poster", aws.poster)
     refusal = pytest.raises(Wrong, match="23 webhooks were sent, 22 are stored")
     with refusal if lost else nullcontext():

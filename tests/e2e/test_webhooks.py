@@ -91,7 +91,9 @@ def test_a_refund_at_stripe_reaches_the_order(provided: Provided) -> None:
 
 
 @pytest.mark.parametrize("trick", [Trick.WRONG_SECRET, Trick.UNSIGNED])
-def test_w1_a_forged_webhook_is_refused_and_leaves_nothing(provided: Provided, trick: Trick) -> None:
+def test_w1_a_forged_webhook_is_refused_and_leaves_nothing(
+    provided: Provided, trick: Trick
+) -> None:
     forged = Forged(SampleWebhook.sample(Provider.GITHUB, trick, 1), trick)
     request = forged.request(SECRETS, time.time())
     assert provided.post(request) == (401, "")

@@ -38,7 +38,7 @@ from once.webhooks.capture import Capture, Standing
 
 _MOST_LINES = 50
 _NOT_PUBLIC = (
-    "which is not a public address: give --allow-private if it is to receive customers' data"
+    "which is not a public address: give --allow-private if it may receive customers' data"
 )
 
 _ToQueueOption = Annotated[

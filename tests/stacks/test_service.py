@@ -81,8 +81,8 @@ def test_outputs_name_every_part_that_an_operator_needs(cloud: Cloud) -> None:
         "WebhookUrl": {"Fn::GetAtt": [cloud.id_of(WEBHOOKS.name, "Live", "FunctionUrl"), URL]},
         "WebhookFunction": cloud.ref(WEBHOOKS.name, "Function"),
         "WebhookEndpoints": '[{"name":"stripe","profile":"stripe","types":["charge.refunded"]}]',
-        "OperatorReads": cloud.ref("Operators", "ReadOnly"),
-        "OperatorChanges": cloud.ref("Operators", "Changes"),
+        "OperatorReads": policies(cloud, "ReadOnly", "ReadWebhooks"),
+        "OperatorChanges": policies(cloud, "Changes", "SignWebhooks"),
     }
     for consumer in CONSUMERS:
         expected |= outputs_of(cloud, consumer)
@@ -96,6 +96,11 @@ def test_outputs_name_every_part_that_an_operator_needs(cloud: Cloud) -> None:
         "stripe.charge.refunded",
     ]
     assert takes["keys"]["order.placed"] == ["event"]
+
+
+def policies(cloud: Cloud, *names: str) -> Json:
+    first, second = (cloud.ref("Operators", name) for name in names)
+    return {"Fn::Join": ["", [first, ",", second]]}
 
 
 def outputs_of(cloud: Cloud, consumer: ConsumerProps) -> Json:

@@ -182,8 +182,6 @@ class StackOutput:
     WEBHOOK_FUNCTION = "WebhookFunction"
     WEBHOOK_ENDPOINTS = "WebhookEndpoints"
     """The endpoints, as `once.webhooks.endpoint` writes them."""
-    WEBHOOK_SECRETS = "WebhookSecrets"
-    """The ARN of each endpoint's secret, as a JSON object by the endpoint's name."""
     CAPTURES = "Captures"
     """The table of captures."""
 

@@ -45,7 +45,6 @@ class DeployedWebhooks:
         try:
             known = map(Endpoint.of_builtins, json.loads(outputs[StackOutput.WEBHOOK_ENDPOINTS]))
             endpoints = {each.name: each for each in known}
-            secrets = dict(json.loads(outputs[StackOutput.WEBHOOK_SECRETS]))
         except (TypeError, ValueError) as error:
             raise OpsError(
                 f"the endpoints in the outputs of {service!r} cannot be read ({error}): use the "
@@ -57,7 +56,7 @@ class DeployedWebhooks:
             url=f"{outputs[StackOutput.WEBHOOK_URL].rstrip('/')}/",
             captures=outputs[StackOutput.CAPTURES],
             endpoints=endpoints,
-            secrets=secrets,
+            secrets={name: outputs[_secret_output(name)] for name in endpoints},
         )
 
     def endpoint(self, name: str) -> Endpoint:
@@ -79,3 +78,7 @@ class DeployedWebhooks:
         """
         event = CloudEvent(id=event_id, source=endpoint.source, type="")
         return Key.event().of(event, fingerprint="", consumer=self.identity)
+
+
+def _secret_output(endpoint: str) -> str:
+    return f"{StackOutput.ENDPOINT_SECRET}{''.join(map(str.capitalize, endpoint.split('-')))}"

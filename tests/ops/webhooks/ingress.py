@@ -62,7 +62,10 @@ class Webhooks:
             StackOutput.WEBHOOK_URL: "https://abc.lambda-url.us-east-1.on.aws/",
             StackOutput.WEBHOOK_FUNCTION: "once-webhooks",
             StackOutput.WEBHOOK_ENDPOINTS: json.dumps([e.to_builtins() for e in ENDPOINTS]),
-            StackOutput.WEBHOOK_SECRETS: json.dumps(self.secrets),
+            **{
+                f"{StackOutput.ENDPOINT_SECRET}{name.capitalize()}": arn
+                for name, arn in self.secrets.items()
+            },
             StackOutput.CAPTURES: CAPTURES,
         }
         self.ingress = self._ingress()

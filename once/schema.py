@@ -195,6 +195,8 @@ class StackOutput:
     EVENT_TYPES = "Takes"
     IDENTITY = "Identity"
     TABLE = "Table"
+    ENDPOINT_SECRET = "EndpointSecret"  # noqa: S105 - the name of an output
+    """Of an endpoint of webhooks: the ARN of its secret."""
 
 
 class Limits:

@@ -84,9 +84,9 @@ class StateStack(Stack):
             endpoint.name: self._make_secret(f"endpoint-{endpoint.name}")
             for endpoint in (() if webhooks is None else webhooks.endpoints)
         }
-        if webhooks is not None:
-            secrets = self.to_json_string(self._endpoint_secrets)
-            CfnOutput(self, StackOutput.WEBHOOK_SECRETS, value=secrets)
+        for endpoint, arn in self._endpoint_secrets.items():
+            key = output_key(endpoint.replace("-", "_"))  # `stripe-eu` → `StripeEu`
+            CfnOutput(self, f"{StackOutput.ENDPOINT_SECRET}{key}", value=arn)
         self.operator_log = OperatorLog(self, "operator-log")
         self.relay_failures = RelayFailures(self, "relay-failures")
         CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)

@@ -17,7 +17,7 @@ _FORGED_SECRET = "whsec_forged"  # noqa: S105
 
 
 class Kind(StrEnum):
-    """What a request is to the function that gets it."""
+    """Kind of a request, as the function regards it."""
 
     GENUINE = "genuine"
     DUPLICATE = "duplicate"

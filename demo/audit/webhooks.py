@@ -47,7 +47,7 @@ class ForgedRequest:
 
 @dataclass
 class _Found:
-    """What the systems hold of genuine webhooks by serial, and of forged requests by position."""
+    """Traces in the systems: of genuine webhooks by serial, of forged requests by position."""
 
     captures: Counter[str] = field(default_factory=Counter)
     event_ids: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))

@@ -7,12 +7,15 @@ from typing import Any, Self
 
 from aws_lambda_powertools import Logger
 
-from once.errors import OnceError, Unexpected
+from once.errors import Contention, OnceError, OutcomeUnknown, RequestRefused, Unexpected
 from once.metric_names import Metric
 from once.metrics_log import MetricsLog
 from once.webhooks.capture import Standing
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.http import LambdaAnswer, answer
+
+_OF_AWS = (Contention, OutcomeUnknown, RequestRefused)
+"""Errors whose text names a service and AWS's error code, and no part of a request."""
 
 _BY_STANDING = {
     Standing.UNREADABLE: Metric.WEBHOOKS_UNREADABLE,
@@ -43,7 +46,8 @@ class Outcome:
     def failed(cls, error: Exception) -> Self:
         """Return the outcome of a webhook that the provider has to send again."""
         known = error if isinstance(error, OnceError) else Unexpected(error)
-        return cls(answer(503), Metric.WEBHOOKS_FAILED, error=known.summary)
+        text = f"{known.summary}: {error}" if isinstance(error, _OF_AWS) else known.summary
+        return cls(answer(503), Metric.WEBHOOKS_FAILED, error=text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ _SECONDS = re.compile(r"[0-9]{1,11}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedRequest:
-    """What is signed, and the signatures.
+    """Signed part of a request, and its signatures.
 
     Attributes:
         id: the id in the headers; empty if there is none, or if the profile reads the body's.

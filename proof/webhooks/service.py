@@ -25,7 +25,7 @@ SECRETS = {each.name: f"secret-{each.name}" for each in PROPS.endpoints}
 _BUCKET = "claims-of-the-world"
 _LOGGER = Logger(service=f"world-{PROPS.name}", level="CRITICAL")
 _STEADIER = 5
-"""How much better the clocks of the ingress are: five minutes off, it would refuse all webhooks."""
+"""Factor by which the ingress has better clocks: five minutes off, it would refuse all webhooks."""
 
 
 class WebhookService(Service):

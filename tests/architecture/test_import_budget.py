@@ -14,11 +14,12 @@ import pytest
 from once.cdk.packaging.function_package import package
 from once.schema import RELAY, UNROUTED
 from stacks.folders import ROOT
+from stacks.webhooks import WEBHOOKS
 from tests.cdk.packages import EVERY, HERE, Function
 from tests.stacks.cloud import Cloud, environment
 
 CONSUMER = 158
-OTHERS = {"payments": 335, "webhooks": 110, RELAY: 95, UNROUTED: 80}
+OTHERS = {"payments": 335, WEBHOOKS.name: 110, RELAY: 95, UNROUTED: 80}
 """Modules beside those of boto3 with one client. Stripe's library and requests are a hundred."""
 
 PACKAGES = {
@@ -50,7 +51,7 @@ ALONE = {
     "aws_lambda_powertools.utilities.parameters": "payments",
     "requests": "payments",
     "stripe": "payments",
-    "once.webhooks.ingress": "webhooks",
+    "once.webhooks.ingress": WEBHOOKS.name,
     "once.outbox._sns_publisher": RELAY,
     "once.outbox.stream_relay": RELAY,
     "once.outbox.unrouted": UNROUTED,
@@ -130,9 +131,10 @@ def test_a_cold_start_imports_its_own_modules_and_those_of_no_other(start: Start
     assert found_in(start.modules, [*NEVER, *ALONE]) == owned
 
 
-def test_a_cold_start_makes_the_clients_of_every_request(start: Start) -> None:
+def test_a_cold_start_makes_the_clients_of_every_invocation_only(start: Start) -> None:
     # The clients for dead letters, delays and large data are made with the first of them.
-    clients = {RELAY: ["sns"], UNROUTED: [], "webhooks": ["dynamodb", "secretsmanager"]}
+    ingress = ["dynamodb", "secretsmanager"]
+    clients = {RELAY: ["sns"], UNROUTED: [], WEBHOOKS.name: ingress}
     assert start.clients == clients.get(start.function, ["dynamodb"])
 
 

@@ -68,7 +68,7 @@ def provided(service: Deployment) -> Provided:
     return Provided(service)
 
 
-def test_w1_a_webhook_that_is_sent_twice_is_captured_and_applied_once(provided: Provided) -> None:
+def test_w2_a_webhook_that_is_sent_twice_is_captured_and_applied_once(provided: Provided) -> None:
     request = provided.push("twice")
     assert [provided.post(request)[0] for _ in range(2)] == [200, 200]
     assert provided.counted("twice")["amount"] == "1"
@@ -91,7 +91,9 @@ def test_a_refund_at_stripe_reaches_the_order(provided: Provided) -> None:
 
 
 @pytest.mark.parametrize("trick", [Trick.WRONG_SECRET, Trick.UNSIGNED])
-def test_a_forged_webhook_is_refused_and_leaves_nothing(provided: Provided, trick: Trick) -> None:
+def test_w1_a_forged_webhook_is_refused_and_leaves_nothing(
+    provided: Provided, trick: Trick
+) -> None:
     forged = Forged(SampleWebhook.sample(Provider.GITHUB, trick, 1), trick)
     request = forged.request(SECRETS, time.time())
     assert provided.post(request) == (401, "")
@@ -99,7 +101,7 @@ def test_a_forged_webhook_is_refused_and_leaves_nothing(provided: Provided, tric
 
 
 @pytest.mark.parametrize(("fault", "captures"), [("die-before", 0), ("die-after", 1)])
-def test_a_webhook_whose_function_dies_is_sent_again_and_applied_once(
+def test_w5_a_webhook_whose_function_dies_is_sent_again_and_applied_once(
     provided: Provided, fault: str, captures: int
 ) -> None:
     request = provided.push(fault)

@@ -79,7 +79,6 @@ def test_operator_log_keeps_its_logical_id(cloud: Cloud) -> None:
 
 def test_outputs_name_tables_secrets_and_bucket(cloud: Cloud) -> None:
     outputs = cloud.state["Outputs"].items()
-    endpoint_secret = {"Fn::GetAtt": [cloud.id_of(STATE, "secret-endpoint-stripe"), "Id"]}
     assert {key: each["Value"] for key, each in outputs if "Export" not in each} == {
         "DedupTable": cloud.ref(STATE, DEDUP),
         **{f"Table{output_key(table.name)}": cloud.ref(STATE, table.name) for table in TABLES},
@@ -90,7 +89,9 @@ def test_outputs_name_tables_secrets_and_bucket(cloud: Cloud) -> None:
             for name in SECRETS
         },
         "Captures": cloud.ref(STATE, CAPTURES),
-        "WebhookSecrets": {"Fn::Join": ["", ['{"stripe":"', endpoint_secret, '"}']]},
+        "EndpointSecretStripe": {
+            "Fn::GetAtt": [cloud.id_of(STATE, "secret-endpoint-stripe"), "Id"]
+        },
         "OperatorLog": cloud.ref(STATE, "operator-log"),
         "RelayFailures": cloud.ref(STATE, "relay-failures"),
     }

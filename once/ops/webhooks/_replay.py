@@ -37,7 +37,9 @@ from once.ops.webhooks._selection import CaptureSearch
 from once.webhooks.capture import Capture, Standing
 
 _MOST_LINES = 50
-_NOT_PUBLIC = "which is no public address: give --allow-private if it is to receive customers' data"
+_NOT_PUBLIC = (
+    "which is not a public address: give --allow-private if it may receive customers' data"
+)
 
 _ToQueueOption = Annotated[
     str | None,

@@ -19,7 +19,7 @@ MOST_FAILURES = 3
 
 
 class Outcome(StrEnum):
-    """What became of a webhook in a replay."""
+    """Outcome of a replay for one webhook."""
 
     SENT = "sent"
     WOULD_BE_SENT = "would-be-sent"
@@ -34,7 +34,7 @@ DONE = {Outcome.SENT, Outcome.WOULD_BE_SENT}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one webhook; `detail` is the answer, or why it was not sent.
+    """Result of one webhook; `detail` is the answer, or the reason why it was not sent.
 
     `answered` is false if the target took no request, or gave no answer.
     """

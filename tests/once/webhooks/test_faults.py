@@ -1,5 +1,6 @@
 """Faults of AWS: a request is answered with success only if its webhook is durable."""
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -92,6 +93,17 @@ def test_a_lasting_fault_is_answered_with_503(
     assert [*service.captures(), *service.events()] == []
     assert service.counted() == [{Metric.WEBHOOKS_FAILED}]
     assert '"message":"webhook not captured"' in service.log.getvalue()
+
+
+@pytest.mark.parametrize("fault", [DENIED, NO_TABLE])
+def test_the_log_names_the_service_and_the_code_of_a_refusal(
+    service: Service, faults: ExitStack, fault: Fault
+) -> None:
+    faults.enter_context(inject(service.sender, COMMIT, fault))
+    assert service.post(stripe_request(stripe_body())) == 503
+    code = (fault.error or {})["Error"]["Code"]
+    expected = f"RequestRefused: DynamoDB refused the commit: {code}"
+    assert json.loads(service.log.getvalue())["error"] == expected
 
 
 def test_a_commit_without_an_answer_and_without_a_look_up_is_no_success(

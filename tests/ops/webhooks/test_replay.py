@@ -118,7 +118,7 @@ def test_a_url_receives_body_and_headers_as_they_were(webhooks: Webhooks, server
     capture = webhooks.receive(body, content_type="application/json; charset=utf-8")
     url = f"{server.url}/hook?a=b%20c"
     to = ("webhooks", "replay", "evt_1", "--to-url", url, "--yes")
-    assert "which is no public address: give --allow-private" in stderr_of(*to)
+    assert "which is not a public address: give --allow-private" in stderr_of(*to)
     assert server.requests == []
     assert "1 of 1 webhooks were sent" in stdout_of(*to, "--allow-private")
     [request] = server.requests

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from once.schema import Limits
@@ -15,6 +15,7 @@ from once.webhooks.hmac_profile import hmac_profile
 from once.webhooks.http import Request
 from once.webhooks.identity import Webhook
 from once.webhooks.profile import GITHUB, PROFILES, SHOPIFY, SLACK, STANDARD, STRIPE, Profile
+from tests.once.support import quick
 
 FORM = {"content-type": "Application/X-WWW-Form-Urlencoded; charset=utf-8"}
 NO_ID = hmac_profile("acme", signature_header="x-s", retry_seconds=60, volatile=("attempt",))
@@ -153,7 +154,7 @@ def test_every_id_makes_a_key_that_a_table_takes(profile: Profile, webhook_id: s
     assert pk != key(profile, {"a": 1}, other, trusts_id=found.endpoint.trusts_id)
 
 
-@settings(max_examples=200, deadline=None)
+@quick
 @given(
     st.sampled_from([*PROFILES.values(), NO_ID, BODY_ID]),
     st.binary(max_size=80) | st.text(max_size=80).map(lambda text: text.encode("utf-8", "replace")),

@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.hmac import HMAC
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from once.webhooks.http import Request
 from once.webhooks.profile import GITHUB, SLACK, STANDARD, STRIPE, Profile
 from once.webhooks.signature import sign, verify
+from tests.once.support import quick
 from tests.once.webhooks.signing import (
     ALL,
     BODY,
@@ -182,7 +183,7 @@ HEADERS = st.text() | st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@quick
 @given(st.sampled_from(ALL), HEADERS, HEADERS, HEADERS, st.binary(max_size=64))
 def test_no_header_makes_a_forged_request_genuine(
     profile: Profile, signature: str, timestamp: str, webhook_id: str, body: bytes

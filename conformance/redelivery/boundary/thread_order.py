@@ -1,5 +1,6 @@
 """The order in which the handler's own threads make calls: it does not depend on their speed."""
 
+import gc
 import sys
 import threading
 import time
@@ -20,6 +21,9 @@ started: WeakSet[threading.Thread] = WeakSet()
 """The threads that handlers have started, those of earlier invocations included."""
 
 _waiting: dict[threading.Thread, str] = {}
+
+_frames = threading.Lock()
+"""One thread at a time looks at the frames of all."""
 
 
 class ThreadOrder:
@@ -63,7 +67,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def is_blocked(thread: threading.Thread) -> bool:
     """Whether a thread has ended, or waits for another thread, a task or a socket."""
-    frame = sys._current_frames().get(thread.ident or 0)
+    frame = _frame_of(thread)
     if frame is None:
         return thread.ident is not None
     code = frame.f_code
@@ -73,6 +77,19 @@ def is_blocked(thread: threading.Thread) -> bool:
     if code.co_filename.endswith("threading.py"):
         return code.co_name in _WAITS and not _begins_a_thread(frame)
     return code.co_filename.endswith("selectors.py")
+
+
+def _frame_of(thread: threading.Thread) -> FrameType | None:
+    # A collection inside the call may run Python code and so let another thread make the same call:
+    # CPython 3.11 then hangs, each thread with the lock that the other needs (its issue 106883).
+    with _frames:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return sys._current_frames().get(thread.ident or 0)
+        finally:
+            if collects:
+                gc.enable()
 
 
 def _begins_a_thread(frame: FrameType | None) -> bool:

@@ -69,9 +69,9 @@ def provided(service: Deployment) -> Provided:
 
 
 def test_w2_a_webhook_that_is_sent_twice_is_captured_and_applied_once(provided: Provided) -> None:
-    request = provided.push("twice")
+    request = provided.push("sent-twice")
     assert [provided.post(request)[0] for _ in range(2)] == [200, 200]
-    assert provided.counted("twice")["amount"] == "1"
+    assert provided.counted("sent-twice")["amount"] == "1"
     [capture] = provided.captures(request.body)
     assert capture["body"]["B"] == request.body
 

@@ -18,7 +18,7 @@ from tests.once.support import SETTINGS, Note, amounts, consumer_of, count, fail
 
 
 def with_settings(**changes: Any) -> Settings:
-    return Settings(**{n: getattr(SETTINGS, n) for n in Settings.__slots__} | changes)
+    return replace(SETTINGS, **changes)
 
 
 @pytest.fixture

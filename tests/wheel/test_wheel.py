@@ -41,7 +41,7 @@ def test_the_wheel_is_the_whole_library_and_nothing_else(files: list[str]) -> No
 
 def test_its_metadata_names_python_and_extras(metadata: Message) -> None:
     assert (metadata["Name"], metadata["Requires-Python"]) == ("once-consumer", ">=3.11")
-    assert metadata.get_all("Provides-Extra") == ["cdk", "ops", "testing"]
+    assert metadata.get_all("Provides-Extra") == ["cdk", "ops", "testing", "webhooks"]
     required = [text for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text]
     names = [re.split("[<>]", text)[0] for text in required]
     assert names == ["aws-lambda-powertools", "boto3", "msgspec", "rfc8785"]

@@ -10,6 +10,7 @@ import pytest
 from once.events.dedup_key import key_hash
 from once.ops.webhooks import _capture_index
 from once.ops.webhooks._capture_text import STANDINGS
+from once.ops.webhooks._options import SEARCH_PERIOD
 from once.schema import StackOutput
 from once.webhooks.capture import Standing
 from once.webhooks.settings import CAPTURES
@@ -96,7 +97,10 @@ def test_show_finds_a_webhook_by_each_of_its_names(webhooks: Webhooks) -> None:
     assert "2 webhooks match" in stderr_of("webhooks", "show", capture.pk[:-1])
 
 
-def test_an_id_that_is_no_part_of_the_key_is_found_by_time(webhooks: Webhooks) -> None:
+def test_an_id_that_is_no_part_of_the_key_is_found_by_time(
+    webhooks: Webhooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("once.ops.webhooks.command.SEARCH_PERIOD", SEARCH_PERIOD)
     webhooks.age = 20 * DAY
     webhooks.receive(b'{"a": 1}', "github", webhook_id="g-1", x_github_event="push")
     assert shown("g-1")["type"] == "push"

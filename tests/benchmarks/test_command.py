@@ -11,7 +11,7 @@ from benchmarks import __main__ as command
 from benchmarks.checks import Wrong
 from benchmarks.page import BEGIN, END
 from benchmarks.rows import Row
-from tests.benchmarks.test_report import IMPORTS, rows
+from tests.benchmarks.sample_rows import IMPORTS, rows
 
 
 @pytest.fixture(autouse=True)

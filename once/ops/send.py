@@ -2,9 +2,7 @@
 
 import difflib
 import json
-import sys
 from collections.abc import Collection
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
@@ -21,6 +19,7 @@ from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.message_grouping import grouping
 from once.ops.terminal.console import ServiceOption, command_group, console, print_json
+from once.ops.terminal.data_option import data_text
 from once.schema import EVENT_TYPE_ATTRIBUTE
 from once.source import Source
 
@@ -101,22 +100,11 @@ def _body(
     event = {"specversion": "1.0", "id": event_id, "source": source, "type": event_type}
     event |= {"subject": subject} if subject is not None else {}
     try:
-        parsed = parse(_text(data), max_bytes=MOST_BYTES)
+        parsed = parse(data_text(data), max_bytes=MOST_BYTES)
         body = json.dumps({**event, "data": parsed})
         return body, read_event(body, max_bytes=MOST_BYTES)
     except OnceError as error:
         raise BadParameter(f"no consumer could read this event: {error}") from None
-
-
-def _text(data: str) -> str:
-    if data == "-":
-        return sys.stdin.read()
-    if not data.startswith("@"):
-        return data
-    try:
-        return Path(data[1:]).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadParameter(f"{data[1:]} cannot be read: {error}", param_hint="--data") from None
 
 
 def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[str]:

@@ -1,8 +1,6 @@
 """The command `webhooks send`: sends a signed test webhook, as the endpoint's provider would."""
 
-import sys
 import time
-from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, BadParameter, Option
@@ -12,6 +10,7 @@ from once.ops.aws.deployed_webhooks import DeployedWebhooks
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
 from once.ops.terminal.console import JsonOption, ServiceOption, console, print_json
+from once.ops.terminal.data_option import data_text
 from once.ops.webhooks._destination import Destination
 from once.ops.webhooks._http_post import NotSent, Unanswered, send_request
 from once.ops.webhooks._options import find_webhooks
@@ -72,7 +71,7 @@ def send(
     deployment, webhooks = find_webhooks(service)
     chosen = webhooks.endpoint(endpoint)
     kind = _type(chosen, webhook_type)
-    webhook = make_webhook(chosen, kind, webhook_id, data and _text(data))
+    webhook = make_webhook(chosen, kind, webhook_id, data and data_text(data))
     destination = Destination.of_function(f"{webhooks.url}{chosen.name}")
     told = {"endpoint": endpoint, "type": kind, "duplicate": duplicate}
     with logged_change(deployment, "webhooks send", told, why) as change:
@@ -96,17 +95,6 @@ def _type(endpoint: Endpoint, given: str | None) -> str:
     if not endpoint.types:
         raise BadParameter(f"{endpoint.name!r} hands no type on: name one", param_hint="--type")
     return endpoint.types[0]
-
-
-def _text(data: str) -> str:
-    if data == "-":
-        return sys.stdin.read()
-    if not data.startswith("@"):
-        return data
-    try:
-        return Path(data[1:]).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadParameter(f"{data[1:]} cannot be read: {error}", param_hint="--data") from None
 
 
 def _secret(webhooks: DeployedWebhooks, endpoint: Endpoint) -> str:

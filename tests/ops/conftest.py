@@ -45,7 +45,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A deployment of both consumers. AWS in memory is for one thread only."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    for module in (publish, republish, stock, timeline):
+    for module in (publish, republish, stock, timeline, walk):
         monkeypatch.setattr(module, "THREADS", 1)
     monkeypatch.setattr(walk, "WAIT_SECONDS", 0)
     with mock_aws():

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Event, Lock, Thread
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.ops.aws.batch_calls import BATCH_ENTRIES, batches
+from once.ops.aws.clients import THREADS
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ class QueueWalk:
 
     def __init__(self, sqs: "SQSClient", queues: Iterable[DeadLetterQueue], limit: int) -> None:
         self._sqs = sqs
-        self._queues = queues
+        self._queues = [*queues]
         self._left = limit
         self._held: dict[str, _Hold] = {}
         self._lock = Lock()  # a command's thread and `renewing` change the holds
@@ -93,13 +95,27 @@ class QueueWalk:
         Raises:
             botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
         """
-        for queue in self._queues:
-            while self._left and (found := self._receive(queue)):
+        for queue, found in self._first_letters():
+            while found:
                 page = [letter for letter in found if letter.message_id not in self._seen]
                 self._seen |= {letter.message_id for letter in page}
                 self._left -= len(page)
                 yield page
+                found = self._receive(queue) if self._left else []
         self.complete = self._left > 0
+
+    def _first_letters(self) -> Iterator[tuple[DeadLetterQueue, list[Letter]]]:
+        """Yield the first letters of each queue.
+
+        They are received in parallel: to find a queue empty takes `WAIT_SECONDS`.
+        """
+        if self._left < BATCH_ENTRIES * len(self._queues):
+            for queue in self._queues:
+                yield queue, self._receive(queue) if self._left else []
+            return
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = [*pool.map(self._receive, self._queues)]
+        yield from zip(self._queues, found, strict=True)
 
     def forget(self, letters: Iterable[Letter]) -> None:
         """Note that letters were deleted, or are visible again."""

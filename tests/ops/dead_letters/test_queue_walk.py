@@ -1,7 +1,9 @@
 """A queue walk yields every dead letter once, and leaves all of them in their queues."""
 
 import time
-from threading import Event
+from threading import Barrier, Event
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -68,6 +70,20 @@ def test_letter_that_is_received_twice_counts_once(full: Shop) -> None:
         letters = [*first, *(letter for page in pages for letter in page)]
     assert bodies(letters) == BODIES
     assert full.hidden() == 0
+
+
+def test_queues_are_read_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk, "THREADS", 2)
+    both = Barrier(2, timeout=10)  # an error, if one queue is read after the other
+
+    def receive_message(**_: Any) -> dict[str, Any]:
+        both.wait()
+        return {}
+
+    queues = [DeadLetterQueue(name, f"https://sqs/{name}", None) for name in ("a", "b")]
+    sqs: Any = SimpleNamespace(receive_message=receive_message)
+    with QueueWalk(sqs, queues, 1000) as found:
+        assert all_of(found) == []
 
 
 @pytest.mark.parametrize("limit", [1, 10, 15])

@@ -8,6 +8,7 @@ try:
     import typer
 
     from once.ops import send, status
+    from once.ops.console import command as console
     from once.ops.dlq import command as dlq
     from once.ops.effects import command as effects
     from once.ops.outbox import command as outbox
@@ -32,6 +33,7 @@ app.add_typer(dlq.app, name="dlq")
 app.add_typer(effects.app, name="effects")
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(send.app)
+app.add_typer(console.app)
 for name, commands in plugin_commands():
     app.add_typer(commands, name=name)
 

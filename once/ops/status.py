@@ -88,14 +88,14 @@ def status(
     seconds = parse_age_option(max_age, option="--max-age").total_seconds()
     deployment = Deployment.find(service)
     if not watch:
-        rows = _read_status(deployment)
+        rows = read_status(deployment)
         _show(rows, service, seconds, as_json=as_json)
         _raise_if_stuck(rows, seconds)
     elif as_json or not console.is_terminal:
-        _repeat(lambda: _show(_read_status(deployment), service, seconds, as_json=as_json))
+        _repeat(lambda: _show(read_status(deployment), service, seconds, as_json=as_json))
     else:
         with Live(console=console, auto_refresh=False) as live:
-            _repeat(lambda: live.update(_table(_read_status(deployment), seconds), refresh=True))
+            _repeat(lambda: live.update(_table(read_status(deployment), seconds), refresh=True))
 
 
 def _show(
@@ -126,7 +126,7 @@ def _repeat(show: Callable[[], None]) -> None:
             time.sleep(WATCH_SECONDS)
 
 
-def _read_status(deployment: Deployment) -> list[QueueStatus]:
+def read_status(deployment: Deployment) -> list[QueueStatus]:
     """Return the status of all queues; the relay and unrouted events come last.
 
     Raises:

@@ -28,7 +28,7 @@ COMMANDS = ("status", "dlq", "trace", "outbox", "send", "effects", "webhooks")
 OPS = (
     *("errors", "aws", "terminal", "plugins", "operator_log", "dedup_records"),
     *("message_grouping", "dead_letters"),
-    *(*COMMANDS, "__main__"),
+    *(*COMMANDS, "console", "__main__"),
 )
 """Those of the operator's command line. The commands do not import each other."""
 

@@ -1,0 +1,50 @@
+"""The console's application: its pages, static files and stream of changes."""
+
+from importlib.resources import as_file, files
+
+from botocore.exceptions import BotoCoreError, ClientError
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from once.ops.console.access import Access, Address
+from once.ops.console.pages import audit_log, jobs, overview
+from once.ops.console.rendering import page
+from once.ops.console.state import ConsoleState, state_of
+from once.ops.errors import OpsError, error_with_remedy
+
+_PAGES = (overview, jobs, audit_log)
+
+
+def console_app(state: ConsoleState, address: Address) -> Starlette:
+    """Return the application of a console.
+
+    Args:
+        state: the deployment that it shows, and what it remembers.
+        address: the console's own address; requests to others are refused.
+    """
+    with as_file(files("once.ops.console") / "static") as static:
+        routes = [
+            *(route for one in _PAGES for route in one.ROUTES),
+            Route("/changes", _changes, name="changes"),
+            Mount("/static", StaticFiles(directory=static), name="static"),
+        ]
+    app = Starlette(
+        routes=[Mount(f"/{address.token}", routes=routes)],
+        middleware=[Middleware(Access, address=address, read_only=state.read_only)],
+        exception_handlers=dict.fromkeys((OpsError, BotoCoreError, ClientError), _failed),
+    )
+    app.state.console = state
+    return app
+
+
+async def _changes(request: Request) -> Response:
+    events = state_of(request).changes.events(request.is_disconnected)
+    return StreamingResponse(events, media_type="text/event-stream")
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    return page(request, "error.html", status=502, error=error_with_remedy(error))

@@ -92,7 +92,7 @@ bootstrap: setup ## prepare the AWS account that your credentials name, once
 
 deploy: setup ## into the AWS account your credentials name; records names in stacks/deployed.json (STACK=name: that one alone)
 	cdk deploy $(if $(STACK),$(STACK) --exclusively,--all) --outputs-file cdk.out/outputs.json
-	@$(PY) -m stacks.deployed cdk.out/outputs.json
+	@$(PY) app.py record cdk.out/outputs.json
 
 lock: setup ## resolve the requirements anew, and lock them with hashes
 	@$(LOCK) pyproject.toml -o $(RUNTIME_LOCK)

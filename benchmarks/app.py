@@ -4,6 +4,7 @@ It also has the plain webhook function, which the shop's webhook ingress is meas
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -15,11 +16,18 @@ from benchmarks.deployed.names import NAMES, POWERTOOLS
 from benchmarks.dynamodb import CAPTURES, KEYS
 from benchmarks.webhooks.embedded import PLAIN_FUNCTION, PLAIN_TABLE
 from benchmarks.webhooks.requests import SECRET
-from once.cdk import ConsumerProps, DeploymentConfig, IdempotentConsumer, SynthError
+from once.cdk import (
+    ConsumerProps,
+    DeploymentConfig,
+    IdempotentConsumer,
+    SynthError,
+    assemble,
+    synthesize,
+)
 from once.cdk.packaging.bytecode import bytecode_excludes
 from once.cdk.packaging.function_package import package
-from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS, ORDERS
+from stacks.registry import REGISTRY
 
 SOURCE = Path(__file__).resolve().parent / "deployed"
 WEBHOOK_SOURCE = Path(__file__).resolve().parent / "webhooks" / "deployed"
@@ -63,7 +71,8 @@ def _add_plain_webhooks(stack: cdk.Stack) -> None:
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        for stack in assemble(app, (*CONSUMERS, *map(_consumer, NAMES))):
+        lines = (*CONSUMERS, *map(_consumer, NAMES))
+        for stack in assemble(app, replace(REGISTRY, consumers=lines)):
             _add_plain_webhooks(stack)
         _allow_plain_writes(app)
         synthesize(app)

@@ -19,7 +19,7 @@ from once.settings import RelaySettings, Settings, TableSettings
 from once.webhooks.capture import CaptureAttribute
 from once.webhooks.settings import CAPTURES, WebhookSettings
 from stacks.consumers import CONSUMERS
-from stacks.folders import handler_folder
+from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 
 BOTO3 = "boto3 and a client"
@@ -85,8 +85,8 @@ def measure(repeats: int = 7) -> list[dict[str, Any]]:
 
 def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
     sources = {
-        **{line.name: handler_folder(line) for line in CONSUMERS},
-        WEBHOOKS.name: handler_folder(WEBHOOKS),
+        **{line.name: REGISTRY.folder_of(line) for line in CONSUMERS},
+        WEBHOOKS.name: REGISTRY.folder_of(WEBHOOKS),
         RELAY: functions.FOLDER / RELAY,
     }
     settings = {

@@ -11,7 +11,7 @@ from benchmarks.webhooks.functions import INGRESS
 from benchmarks.webhooks.requests import Kind
 from benchmarks.webhooks.rows import webhooks_in
 from stacks.consumers import CONSUMERS
-from stacks.folders import handler_folder
+from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 
 LIBRARY = (UNGROUPED, GROUPED, GROUPED_THREADS, ITEM, ITEM_GROUPED)
@@ -159,7 +159,9 @@ def _webhook(rows: Sequence[Row], kind: Kind, delay_ms: Delay | str, field: str)
 
 def _imports(imports: Sequence[Row]) -> Iterator[Goal]:
     """Yield goals for the ingress, and for the slowest consumer with and without own libraries."""
-    own = {line.name for line in CONSUMERS if (handler_folder(line) / "requirements.txt").exists()}
+    own = {
+        line.name for line in CONSUMERS if (REGISTRY.folder_of(line) / "requirements.txt").exists()
+    }
     plain = {line.name for line in CONSUMERS} - own
     for names, which in (
         (plain, "a consumer"),

@@ -1,1 +1,1 @@
-"""The stacks of the example shop: one of state, and one of the consumers in its registry."""
+"""The example shop: its registry of consumers, and its webhooks."""

@@ -1,7 +1,8 @@
 """AWS CDK constructs: queues, functions, roles, relay and alarms of idempotent consumers.
 
-In: `ConsumerProps` and `DeploymentConfig`. Out: CloudFormation resources. Used by CDK apps. The
-names below are the whole public interface. They load on first use, because importing the CDK takes
+In: `ConsumerProps` and `DeploymentConfig`. Out: CloudFormation resources. Used by CDK apps:
+`run_app` makes a whole service from a `Registry`, and each construct can be used alone. The names
+below are the whole public interface. They load on first use, because importing the CDK takes
 seconds.
 """
 
@@ -12,6 +13,11 @@ from once.schema import StackOutput
 from once.settings import Dedup
 
 if TYPE_CHECKING:
+    from once.cdk.app.assembly import assemble, synthesize
+    from once.cdk.app.command import run_app
+    from once.cdk.app.registry import Registry
+    from once.cdk.app.service_stack import ServiceStack
+    from once.cdk.app.state_stack import StateStack
     from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
     from once.cdk.checks.handlers import event_types_output
     from once.cdk.checks.missing_names import missing_name_faults
@@ -63,12 +69,15 @@ __all__ = [
     "OperatorPolicies",
     "OutboxRelay",
     "Pollers",
+    "Registry",
     "RelayFailures",
     "RetainedTable",
     "Rollout",
+    "ServiceStack",
     "Source",
     "StackOutput",
     "StateMachineProps",
+    "StateStack",
     "SynthError",
     "TableProps",
     "Topics",
@@ -78,6 +87,7 @@ __all__ = [
     "WebhookProps",
     "acknowledge_finding",
     "add_table_alarms",
+    "assemble",
     "consumer_set_faults",
     "deployment_faults",
     "event_sources",
@@ -88,7 +98,9 @@ __all__ = [
     "notify",
     "output_key",
     "published_types",
+    "run_app",
     "stack_size_faults",
+    "synthesize",
     "tables_row",
     "unmanaged_mapping_faults",
 ]
@@ -112,11 +124,14 @@ _MODULES = {
     "OperatorPolicies": "once.cdk.operators",
     "OutboxRelay": "once.cdk.outbox_relay",
     "Pollers": "once.cdk.scaling",
+    "Registry": "once.cdk.app.registry",
     "RelayFailures": "once.cdk.outbox_relay",
     "RetainedTable": "once.cdk.tables",
     "Rollout": "once.cdk.props",
+    "ServiceStack": "once.cdk.app.service_stack",
     "Source": "once.cdk.props",
     "StateMachineProps": "once.cdk.workflow_props",
+    "StateStack": "once.cdk.app.state_stack",
     "SynthError": "once.cdk.errors",
     "TableProps": "once.cdk.props",
     "Topics": "once.cdk.topics",
@@ -126,6 +141,7 @@ _MODULES = {
     "WebhookProps": "once.cdk.webhooks.props",
     "acknowledge_finding": "once.cdk.nag",
     "add_table_alarms": "once.cdk.monitoring.alarms",
+    "assemble": "once.cdk.app.assembly",
     "consumer_set_faults": "once.cdk.checks.consumer_set",
     "deployment_faults": "once.cdk.checks.consumer_set",
     "event_sources": "once.cdk.event_types",
@@ -136,7 +152,9 @@ _MODULES = {
     "notify": "once.cdk.monitoring.alarm_topic",
     "output_key": "once.cdk.props",
     "published_types": "once.cdk.event_types",
+    "run_app": "once.cdk.app.command",
     "stack_size_faults": "once.cdk.checks.stack_size",
+    "synthesize": "once.cdk.app.assembly",
     "tables_row": "once.cdk.monitoring.dashboard",
     "unmanaged_mapping_faults": "once.cdk.checks.unmanaged_mappings",
 }

@@ -51,7 +51,7 @@ FORBIDDEN = {
         "from functions import inventory",
         "from ..inventory.handler import reserve",
     ],
-    "stacks.service": [
+    "stacks.consumers": [
         "import once",
         "from once import Consumer",
         "from once.consumer import Consumer",
@@ -101,7 +101,7 @@ ALLOWED = {
         "from functions.orders.models import Line",
         "from .models import Line\nimport json",
     ],
-    "stacks.service": ["from once.cdk import TableProps\nimport aws_cdk"],
+    "stacks.consumers": ["from once.cdk import TableProps\nimport aws_cdk"],
     "once.cdk.functions.outbox_relay.handler": ["from once.outbox import stream_relay"],
     "conformance.redelivery.check": ["from redelivery.report import Report\nimport boto3"],
     "lab.approaches.none": ["from lab.approaches.checkout import charge"],

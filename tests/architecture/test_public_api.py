@@ -10,7 +10,7 @@ import pytest
 import once
 import once.cdk
 import once.testing
-from once.cdk import ConsumerProps, DeploymentConfig, Endpoint, TableProps, WebhookProps
+from once.cdk import ConsumerProps, DeploymentConfig, Endpoint, Registry, TableProps, WebhookProps
 from stacks.folders import ROOT
 
 NAMES = {
@@ -29,6 +29,7 @@ NAMES = {
         *("ClaimBucket", "Dedup", "DeployedNames", "missing_name_faults", "published_types"),
         *("Pollers", "WarmThroughput", "DurableFunctionProps", "StateMachineProps"),
         *("WebhookIngress", "WebhookProps", "CaptureTable", "Endpoint", "hmac_profile"),
+        *("Registry", "ServiceStack", "StateStack", "assemble", "run_app", "synthesize"),
         *("GITHUB", "SHOPIFY", "SLACK", "STANDARD", "STRIPE"),
     },
     "once.testing": {
@@ -52,6 +53,8 @@ SIGNATURES = {
     "RetainedTable": "scope, construct_id, props, **extra",
     "RelayFailures": "scope, construct_id",
     "ClaimBucket": "scope, construct_id, config=None, webhooks=None",
+    "StateStack": "scope, name, registry, *, config",
+    "ServiceStack": "scope, name, registry, *, config, state",
     "Topics": "ingress, events, ordered_ingress=None, ordered_events=None, groups=<factory>",
     "SynthError": "heading, faults",
 }
@@ -65,6 +68,7 @@ FIELDS = {
     "renamed_from fifo ordered_by blocks_group fair_by dedup retiring folder source",
     WebhookProps: "endpoints name folder capture_days http_api reserved_concurrency memory_mb "
     "timeout_seconds",
+    Registry: "consumers file functions deployed webhooks webhooks_file",
     Endpoint: "name profile types prefix body_bytes trusts_id",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "

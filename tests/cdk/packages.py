@@ -7,7 +7,7 @@ from once.cdk import functions
 from once.cdk.deployment_config import RUNTIME_LOCK, DeploymentConfig
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
-from stacks.folders import handler_folder
+from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 
 LOCK = RUNTIME_LOCK
@@ -22,7 +22,7 @@ class Function(NamedTuple):
 
 
 EVERY = [
-    *(Function(line.name, handler_folder(line)) for line in (*CONSUMERS, WEBHOOKS)),
+    *(Function(line.name, REGISTRY.folder_of(line)) for line in (*CONSUMERS, WEBHOOKS)),
     Function(RELAY, functions.FOLDER / RELAY),
     Function(UNROUTED, functions.FOLDER / UNROUTED),
 ]

@@ -7,11 +7,10 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Annotations, Match
 
-from once.cdk import ConsumerProps, Topics, UnroutedEvents
+from once.cdk import ConsumerProps, Topics, UnroutedEvents, assemble
 from once.cdk.checks.event_routes import route_warnings
-from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
-from stacks.folders import handler_folder
+from stacks.registry import REGISTRY
 from tests.stacks.cloud import SHOP, new_app
 
 
@@ -19,7 +18,7 @@ def line(name: str, takes: str, publishes: str = "") -> ConsumerProps:
     return ConsumerProps(name, events=tuple(takes.split()), publishes=tuple(publishes.split()))
 
 
-LINES = [replace(each, folder=handler_folder(each)) for each in CONSUMERS if each.name in SHOP]
+LINES = [replace(each, folder=REGISTRY.folder_of(each)) for each in CONSUMERS if each.name in SHOP]
 CHAIN = [line("a", "x", "y"), line("b", "y", "z"), line("c", "z")]
 LOOPS = {
     "two consumers": ([line("a", "y", "x"), line("b", "x", "y")], ["x,y"]),
@@ -123,7 +122,7 @@ def test_the_shop_warns_of_a_type_that_lost_its_subscribers(tmp_path: Path) -> N
     orders, inventory, *others = CONSUMERS
     publishing = replace(inventory, publishes=(*inventory.publishes, "stock.counted"))
     app = new_app(tmp_path, email_sender="orders@shop.de")
-    [service] = assemble(app, [orders, publishing, *others])
+    [service] = assemble(app, replace(REGISTRY, consumers=[orders, publishing, *others]))
     [warning] = [text for text in shown(service) if "'inventory'" in text]
     assert "consumer 'inventory' publishes 'stock.counted', which no consumer takes" in warning
 

@@ -16,7 +16,7 @@ from once.cdk.checks.handlers import (
     unread_handlers,
 )
 from stacks.consumers import CONSUMERS
-from stacks.folders import handler_folder
+from stacks.registry import REGISTRY
 
 HANDLER = "@consumer.handles({}, Booked)\ndef book(event, tx): ...\n"
 MISSING = "import not_installed_here\nfrom not_installed_here import *\n"
@@ -108,7 +108,7 @@ def consumer(folder: Path, modules: dict[str, str], *external: str) -> ConsumerP
 
 @pytest.mark.parametrize("line", CONSUMERS, ids=lambda line: str(line.name))
 def test_every_line_of_the_shop_is_compared_with_its_handlers(line: ConsumerProps) -> None:
-    props = ConsumerProps(line.name, external=line.event_types, folder=handler_folder(line))
+    props = ConsumerProps(line.name, external=line.event_types, folder=REGISTRY.folder_of(line))
     assert unread_handlers(props) is None
     assert list(handler_faults(props)) == []
 

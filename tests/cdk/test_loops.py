@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from once.cdk import assemble, synthesize
 from once.cdk.errors import SynthError
 from once.cdk.props import ConsumerProps
-from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
+from stacks.registry import REGISTRY
 from tests.stacks.cloud import Cloud, environment, new_app
 
 TAKING = [line for line in CONSUMERS if line.events]
@@ -21,7 +22,8 @@ def test_l1_a_line_that_publishes_into_its_own_queue_is_not_synthesized(
     own = line.events[0]
     looping = replace(line, publishes=(*line.publishes, own))
     app = new_app(tmp_path / "out")
-    assemble(app, [looping if each is line else each for each in CONSUMERS])
+    lines = [looping if each is line else each for each in CONSUMERS]
+    assemble(app, replace(REGISTRY, consumers=lines))
     with pytest.raises(SynthError, match=f"consumer '{line.name}': it publishes '{own}' into"):
         synthesize(app)
 

@@ -1,6 +1,5 @@
 """The shop's app with more consumers: faults, order, workflows, other services, large data."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +12,11 @@ from once.cdk import (
     Endpoint,
     Source,
     StateMachineProps,
-    SynthError,
     TableProps,
+    run_app,
 )
-from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
-from stacks.folders import handler_folder
+from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 
 FUNCTIONS = Path(__file__).resolve().parent / "functions"
@@ -131,12 +129,7 @@ NO_FOLDERS = FUNCTIONS / "none"
 """In place of `functions/`: the folder of the shop's ingress is not used here."""
 
 if __name__ == "__main__":
-    app = cdk.App()
-    try:
-        sources = (INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS, SCANNER, ARCHIVE, PUSHES)
-        more = (PROBE, ROGUE, LEDGER, LAUNCH, BALANCES, HOLDERS, *sources)
-        lines = [replace(line, folder=handler_folder(line)) for line in (*CONSUMERS, *more)]
-        assemble(app, lines, NO_FOLDERS, webhooks=INGRESS)
-        synthesize(app)
-    except SynthError as error:
-        sys.exit(f"\n{error}\n")
+    sources = (INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS, SCANNER, ARCHIVE, PUSHES)
+    more = (PROBE, ROGUE, LEDGER, LAUNCH, BALANCES, HOLDERS, *sources)
+    registry = replace(REGISTRY, consumers=(*CONSUMERS, *more), webhooks=INGRESS).located()
+    run_app(replace(registry, functions=NO_FOLDERS))

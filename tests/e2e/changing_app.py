@@ -7,9 +7,9 @@ from dataclasses import replace
 import aws_cdk as cdk
 
 from demo.scenarios.change.app import LOYALTY
-from once.cdk import ConsumerProps, SynthError
-from stacks.assembly import assemble, synthesize
-from tests.e2e.app import FUNCTIONS, PROBE
+from once.cdk import ConsumerProps, SynthError, assemble, synthesize
+from stacks.registry import REGISTRY
+from tests.e2e.app import NO_FOLDERS, PROBE
 
 GAUGE = replace(PROBE, name="gauge", renamed_from="probe")
 
@@ -23,7 +23,9 @@ PHASES: Mapping[str, Sequence[ConsumerProps]] = {
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        assemble(app, PHASES[app.node.get_context("phase")], FUNCTIONS / "none", webhooks=None)
+        lines = PHASES[app.node.get_context("phase")]
+        registry = replace(REGISTRY, consumers=lines, functions=NO_FOLDERS, webhooks=None)
+        assemble(app, registry)
         synthesize(app)
     except SynthError as error:
         sys.exit(f"\n{error}\n")

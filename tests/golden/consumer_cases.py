@@ -19,7 +19,7 @@ from once.handlers.transaction import Identity, Transaction
 from once.schema import SCHEMA_VERSION, source_of
 from once.settings import TableSettings
 from stacks.consumers import CONSUMERS
-from stacks.folders import handler_folder
+from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 from tests.golden.versions import Item, golden
 
@@ -31,7 +31,7 @@ def read(case: Item) -> CloudEvent:
 
 
 def deployed(case: Item) -> Consumer:
-    module = import_module(f"functions.{handler_folder(_line(case)).name}.handler")
+    module = import_module(f"functions.{REGISTRY.folder_of(_line(case)).name}.handler")
     return cast("Consumer", module.consumer)
 
 

@@ -1,16 +1,15 @@
 """A small registry with FIFO and fair queues, synthesized: what the shop's lines do not have."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from once.cdk import ConsumerProps, TableProps
+from once.cdk import ConsumerProps, Registry, TableProps, assemble
 from once.cdk.packaging import _wheels as wheels_module
 from once.cdk.packaging import function_package as package_module
-from stacks.assembly import assemble
 from tests.stacks.cloud import Cloud, new_app
 
 SEATS = TableProps("seats", "seat")
@@ -62,16 +61,22 @@ def lines_in(folder: Path) -> list[ConsumerProps]:
     return [replace(line, folder=folder / line.name) for line in LINES]
 
 
+def registry_in(folder: Path, lines: Sequence[ConsumerProps]) -> Registry:
+    """Return a registry of these lines, whose names were never deployed."""
+    deployed = folder / "deployed.json"
+    deployed.write_text("{}")
+    return Registry(lines, file=Path("lines.py"), functions=folder / "functions", deployed=deployed)
+
+
 @contextmanager
 def booking_office(folder: Path, *, local: bool = False) -> Iterator[Cloud]:
     """Synthesize the registry without installing wheels."""
     lines = lines_in(folder / "functions")
-    (folder / "deployed.json").write_text("{}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(package_module, "STAGED", folder / "build")
         patch.setattr(wheels_module, "SITES", folder / "site")
         patch.setattr(wheels_module, "_fill", lambda site, *_: (site / "six.py").touch())
         app = new_app(folder / "out", local=local, email_sender="office@theatre.de")
-        assemble(app, lines, folder / "functions", folder / "deployed.json", None)
+        assemble(app, registry_in(folder, lines))
         app.synth()
         yield Cloud(folder / "out", local)

@@ -9,10 +9,10 @@ from typing import Any
 
 import aws_cdk as cdk
 
+from once.cdk import assemble
 from once.cdk.props import ConsumerProps
-from stacks.assembly import assemble
-from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
+from stacks.registry import REGISTRY
 
 Json = dict[str, Any]
 Name = ConsumerProps | str
@@ -47,7 +47,7 @@ class Cloud:
     @classmethod
     def synthesize(cls, directory: Path, *, local: bool = False, **context: Any) -> "Cloud":
         app = new_app(directory, local=local, **context)
-        assemble(app, CONSUMERS)
+        assemble(app, REGISTRY)
         app.synth()
         return cls(directory, local)
 

@@ -13,16 +13,21 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
-from once.cdk import ConsumerProps, DeploymentConfig, SynthError
-from stacks.assembly import assemble, synthesize
+from once.cdk import ConsumerProps, DeploymentConfig, Registry, SynthError, assemble, synthesize
+from once.cdk.app._registry_checks import registry_faults
 from stacks.consumers import CONSUMERS
-from stacks.folders import FUNCTIONS, ROOT, handler_folder
-from stacks.registry_checks import registry_faults
+from stacks.folders import FUNCTIONS, ROOT
+from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
+from tests.stacks.booking_office import registry_in
 from tests.stacks.cloud import CONTEXT, new_app
 
 STRAY = "a function reads a queue past IdempotentConsumer, without deduplication; make an"
 GOOD = ConsumerProps("refunds", external=("order.refunded",))
+
+
+def shop(*lines: ConsumerProps) -> Registry:
+    return replace(REGISTRY, consumers=lines)
 
 
 @pytest.fixture
@@ -55,7 +60,7 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
         replace(inventory, name="stock"),
         *others,
     )
-    assert assemble(app, lines) == []
+    assert assemble(app, shop(*lines)) == []
     stack = cdk.Stack(app, "mine")
     map_source(stack, sqs.Queue(stack, "Queue").queue_arn)
     found = "\n".join(faults(app))
@@ -76,7 +81,7 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
 def test_a_type_that_differs_between_line_and_handlers_is_refused(app: cdk.App) -> None:
     orders, *others = CONSUMERS
     typo = replace(orders, external=("order.plcaed",))
-    assert assemble(app, (typo, *others)) == []
+    assert assemble(app, shop(typo, *others)) == []
     handled, taken = faults(app)
     assert "orders/handler.py:69 handles 'order.placed', which its queue never gets" in handled
     assert "external has 'order.plcaed', and its folder has no handler for it (did you" in taken
@@ -84,7 +89,8 @@ def test_a_type_that_differs_between_line_and_handlers_is_refused(app: cdk.App) 
 
 def test_properties_of_wrong_types_are_faults_of_the_registry(app: cdk.App) -> None:
     wrong: Any = {"tables": ("refunds",), "batch_size": "10", "parameters": None, "folder": "x"}
-    assert assemble(app, (*CONSUMERS, replace(GOOD, **wrong), replace(GOOD, name=3))) == []  # type: ignore[arg-type]
+    lines = (replace(GOOD, **wrong), replace(GOOD, name=3))  # type: ignore[arg-type]
+    assert assemble(app, shop(*CONSUMERS, *lines)) == []
     found = "\n".join(faults(app))
     for mistake in (
         "consumer 'refunds': tables=('refunds',); give a tuple of tables",
@@ -98,7 +104,7 @@ def test_properties_of_wrong_types_are_faults_of_the_registry(app: cdk.App) -> N
 
 @pytest.mark.parametrize("arn", ["arn:aws:sqs:eu-west-1:111122223333:theirs", None])
 def test_a_function_on_an_existing_queue_is_refused(app: cdk.App, arn: str | None) -> None:
-    assemble(app, CONSUMERS)
+    assemble(app, REGISTRY)
     stack = cdk.Stack(app, "mine")
     map_source(stack, arn or cdk.CfnParameter(stack, "QueueArn").value_as_string)
     (fault,) = faults(app)
@@ -106,14 +112,14 @@ def test_a_function_on_an_existing_queue_is_refused(app: cdk.App, arn: str | Non
 
 
 def test_a_second_function_on_a_consumers_queue_is_refused(app: cdk.App) -> None:
-    (service,) = assemble(app, CONSUMERS)
+    (service,) = assemble(app, REGISTRY)
     map_source(service, service.consumers[0].queue.queue_arn)
     (fault,) = faults(app)
     assert fault.startswith(f"once-service/Function/Mapping/Resource: {STRAY}")
 
 
 def test_a_function_on_a_stream_is_allowed(app: cdk.App) -> None:
-    assemble(app, CONSUMERS)
+    assemble(app, REGISTRY)
     stack = cdk.Stack(app, "mine")
     key = dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING)
     image = dynamodb.StreamViewType.NEW_IMAGE
@@ -150,9 +156,9 @@ def test_the_entry_point_is_short_and_calls_no_aws() -> None:
 
 
 def test_each_line_of_the_registry_has_a_folder_and_each_folder_a_line() -> None:
-    assert registry_faults(CONSUMERS, DeploymentConfig(parameters=CONTEXT)) == []
+    assert registry_faults(REGISTRY, DeploymentConfig(parameters=CONTEXT)) == []
     folders = {path.parent.name for path in FUNCTIONS.glob("*/handler.py")}
-    assert folders == {handler_folder(line).name for line in (*CONSUMERS, WEBHOOKS)}
+    assert folders == {REGISTRY.folder_of(line).name for line in (*CONSUMERS, WEBHOOKS)}
 
 
 @pytest.mark.parametrize(
@@ -161,20 +167,20 @@ def test_each_line_of_the_registry_has_a_folder_and_each_folder_a_line() -> None
         ([GOOD], []),
         (
             [replace(GOOD, batch_size=0)],
-            ["consumer 'refunds': batch_size=0; choose 1 to 10000 (stacks/consumers.py)"],
+            ["consumer 'refunds': batch_size=0; choose 1 to 10000 (lines.py)"],
         ),
         (
             [GOOD, replace(GOOD, name="returns")],
             [
                 "consumer 'returns': its line has no folder; add functions/returns/handler.py, or "
-                "delete the line (stacks/consumers.py)"
+                "delete the line (lines.py)"
             ],
         ),
         (
             [],
             [
                 'functions/refunds: its folder has no line; add ConsumerProps("refunds", …) to '
-                "stacks/consumers.py, or delete the folder"
+                "lines.py, or delete the folder"
             ],
         ),
     ],
@@ -186,9 +192,8 @@ def test_a_fault_of_the_registry_names_the_file_to_change(
     folder = tmp_path / "functions" / GOOD.name
     folder.mkdir(parents=True)
     (folder / "handler.py").touch()
-    deployed = tmp_path / "deployed.json"
-    deployed.write_text("{}")
-    assert registry_faults(lines, DeploymentConfig(), folder.parent, deployed, None) == expected
+    registry = registry_in(tmp_path, lines)
+    assert registry_faults(registry, DeploymentConfig()) == expected
 
 
 def test_a_line_may_name_a_folder_of_another_name(tmp_path: Path) -> None:
@@ -197,11 +202,11 @@ def test_a_line_may_name_a_folder_of_another_name(tmp_path: Path) -> None:
     (folder / "handler.py").touch()
     line = replace(GOOD, folder=folder)
     config = DeploymentConfig(local=True)
-    assert registry_faults([line], config, folder.parent, webhooks=None) == []
+    assert registry_faults(registry_in(tmp_path, [line]), config) == []
 
 
 def test_a_fault_of_the_context_names_its_file() -> None:
     config = DeploymentConfig(dedup_window_days=27, parameters=CONTEXT)
-    fault, *_, of_webhooks = registry_faults(CONSUMERS, config)
+    fault, *_, of_webhooks = registry_faults(REGISTRY, config)
     assert of_webhooks.endswith("would change state again (stacks/webhooks.py)")
-    assert fault.endswith("raise it to 30, or lower redrives (cdk.json, or -c)")
+    assert fault.endswith("raise it to 30, or lower redrives (CDK context)")

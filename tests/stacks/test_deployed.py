@@ -11,21 +11,21 @@ from once.cdk import (
     ConsumerProps,
     DeployedNames,
     DeploymentConfig,
-    SynthError,
     TableProps,
     missing_name_faults,
 )
+from once.cdk.app._registry_checks import registry_faults
+from once.cdk.app.command import record_deployed, run_app
 from stacks.consumers import CONSUMERS
-from stacks.deployed import DEPLOYED, record
-from stacks.folders import handler_folder
-from stacks.registry_checks import registry_faults
+from stacks.registry import REGISTRY
 from tests.stacks.cloud import CONTEXT
 
 INVENTORY, PAYMENTS = (
     next(line for line in CONSUMERS if line.name == name) for name in ("inventory", "payments")
 )
 REST = tuple(line for line in CONSUMERS if line is not INVENTORY)
-PLACE = handler_folder(INVENTORY)
+DEPLOYED = REGISTRY.deployed
+PLACE = REGISTRY.folder_of(INVENTORY)
 WAREHOUSE = replace(INVENTORY, name="warehouse", renamed_from="inventory", folder=PLACE)
 DEPOT = replace(WAREHOUSE, name="depot", renamed_from=None)
 WITHOUT_LINE = "consumer 'inventory' was deployed and has no line"
@@ -35,13 +35,14 @@ def faults(
     consumers: Sequence[ConsumerProps], deployed: Path = DEPLOYED, *, local: bool = False
 ) -> list[str]:
     config = DeploymentConfig(parameters=CONTEXT, local=local)
-    found = registry_faults(consumers, config, deployed=deployed)
+    registry = replace(REGISTRY, consumers=consumers, deployed=deployed)
+    found = registry_faults(registry, config)
     return [fault for fault in found if not fault.startswith("functions/")]
 
 
 def test_the_shop_is_recorded_and_its_registry_has_every_recorded_name() -> None:
     assert DeployedNames.read(DEPLOYED, "once").consumers
-    assert registry_faults(CONSUMERS, DeploymentConfig(parameters=CONTEXT)) == []
+    assert registry_faults(REGISTRY, DeploymentConfig(parameters=CONTEXT)) == []
 
 
 @pytest.mark.parametrize(
@@ -133,21 +134,23 @@ def outputs(folder: Path, service: str) -> Path:
 def test_a_deployment_adds_its_names_and_takes_none_out(tmp_path: Path) -> None:
     file = tmp_path / "deployed.json"
     file.write_text('{"once": {"consumers": {"refunds": "refunds"}}, "staging": {}}')
-    added = record(outputs(tmp_path, "once"), file)
+    registry = replace(REGISTRY, deployed=file)
+    added = record_deployed(registry, outputs(tmp_path, "once"))
     assert "inventory" in added
     assert "refunds" not in added
     names = DeployedNames.read(file, "once")
     assert names.consumers.keys() == {"refunds", *DeployedNames.of(CONSUMERS).consumers}
     assert DeployedNames.read(file, "staging") == DeployedNames()
-    assert record(outputs(tmp_path, "staging"), file) == added
+    assert record_deployed(registry, outputs(tmp_path, "staging")) == added
     before = file.read_bytes()
-    assert record(outputs(tmp_path, "staging"), file) == []
+    assert record_deployed(registry, outputs(tmp_path, "staging")) == []
     assert file.read_bytes() == before
 
 
 def test_a_malformed_file_is_not_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "deployed.json"
     file.write_text("{")
-    with pytest.raises(SynthError):
-        record(outputs(tmp_path, "once"), file)
+    arguments = ["record", str(outputs(tmp_path, "once"))]
+    with pytest.raises(SystemExit, match=r"restore it from version control"):
+        run_app(replace(REGISTRY, deployed=file), arguments)
     assert file.read_text() == "{"

@@ -11,9 +11,9 @@ from aws_cdk import aws_sqs as sqs
 from cdk_nag import AwsSolutionsChecks
 from cfnlint.api import lint
 
-from once.cdk import GITHUB, Endpoint, Pollers, Rollout
-from stacks.assembly import assemble
+from once.cdk import GITHUB, Endpoint, Pollers, Rollout, assemble
 from stacks.consumers import CONSUMERS
+from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 from tests.stacks.booking_office import lines_in
 from tests.stacks.cloud import Cloud, Json, new_app
@@ -54,10 +54,12 @@ WEBHOOK_OPTIONS = replace(
 )
 """The ingress behind an HTTP API, with an endpoint that needs the claim-check bucket."""
 
+WITH_OPTIONS = replace(REGISTRY, consumers=OPTIONS, webhooks=WEBHOOK_OPTIONS)
+
 
 def test_cfn_lint_finds_nothing_in_the_options(tmp_path: Path) -> None:
     app = new_app(tmp_path / "out", dedup_warm_throughput="24000,8000")
-    assert assemble(app, OPTIONS, webhooks=WEBHOOK_OPTIONS)
+    assert assemble(app, WITH_OPTIONS)
     app.synth()
     for stack in ("once-state", "once-service"):
         template = json.loads((tmp_path / "out" / f"{stack}.template.json").read_text())
@@ -68,7 +70,7 @@ def nag_findings(directory: Path, add: Callable[[cdk.App], object] = lambda _: N
     """Return rule and construct of every finding in the app, and in the constructs added to it."""
     app = new_app(directory)
     lines = [*OPTIONS, *lines_in(directory / "functions")]
-    assemble(app, lines, webhooks=WEBHOOK_OPTIONS)
+    assemble(app, replace(WITH_OPTIONS, consumers=lines))
     add(app)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     try:
@@ -95,7 +97,7 @@ def test_cdk_nag_finds_a_bad_queue_and_nothing_else(tmp_path: Path) -> None:
 
 def test_every_acknowledgement_has_a_reason(tmp_path: Path) -> None:
     app = new_app(tmp_path)
-    assert assemble(app, OPTIONS, webhooks=WEBHOOK_OPTIONS)
+    assert assemble(app, WITH_OPTIONS)
     reasons = [
         reason
         for construct in app.node.find_all()

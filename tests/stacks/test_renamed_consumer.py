@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from once.cdk import assemble
 from once.cdk.topics import NO_EVENT
 from once.schema import EVENT_TYPE, RELAY, UNROUTED
 from once.settings import RelaySettings, Settings, SweepSettings
-from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
-from stacks.folders import handler_folder
+from stacks.registry import REGISTRY
 from tests.stacks.cloud import Cloud, environment, new_app, statements
 
 INVENTORY, PAYMENTS = (
     next(line for line in CONSUMERS if line.name == name) for name in ("inventory", "payments")
 )
-PLACE = handler_folder(INVENTORY)
+PLACE = REGISTRY.folder_of(INVENTORY)
 OLD = replace(INVENTORY, retiring=True)
 NEW = replace(INVENTORY, name="warehouse", renamed_from="inventory", folder=PLACE)
 REMOVED = replace(PAYMENTS, retiring=True)
@@ -31,7 +31,7 @@ def changing(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
     deployed = folder / "deployed.json"
     deployed.write_text("{}")
     app = new_app(folder / "out", local=False)
-    assemble(app, (*OTHERS, OLD, NEW, REMOVED), deployed=deployed)
+    assemble(app, replace(REGISTRY, consumers=(*OTHERS, OLD, NEW, REMOVED), deployed=deployed))
     app.synth()
     return Cloud(folder / "out")
 

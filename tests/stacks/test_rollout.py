@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from aws_cdk import aws_codedeploy as codedeploy
 
-from once.cdk import Rollout
+from once.cdk import Rollout, assemble
 from once.cdk.props import ConsumerProps
 from once.schema import RELAY, UNROUTED
-from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
+from stacks.registry import REGISTRY
 from tests.stacks.cloud import Cloud, Json, Name, name_of, new_app
 
 FUNCTIONS: list[Name] = [*CONSUMERS, RELAY, UNROUTED]
@@ -24,7 +24,7 @@ def synthesized(folder: Path, context: Json | None = None, **change: Any) -> Clo
     """Return the app with a change in the line of payments."""
     lines = [replace(each, **change) if each.name == "payments" else each for each in CONSUMERS]
     app = new_app(folder, **(context or {}))
-    assemble(app, lines)
+    assemble(app, replace(REGISTRY, consumers=lines))
     app.synth()
     return Cloud(folder)
 

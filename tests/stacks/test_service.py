@@ -10,7 +10,7 @@ from once.cdk import event_types_output
 from once.cdk.props import ConsumerProps, output_key
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
-from stacks.folders import handler_folder
+from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import Cloud, Json, denies_plain_http, flat
 
@@ -107,7 +107,7 @@ def outputs_of(cloud: Cloud, consumer: ConsumerProps) -> Json:
     parts = ["Queue", "DeadLetters", "Function"]
     parts += ["Isolation"] if consumer.name in ISOLATING else []
     key = output_key(consumer.name)
-    line = replace(consumer, folder=handler_folder(consumer))
+    line = replace(consumer, folder=REGISTRY.folder_of(consumer))
     return {
         **{f"{part}{key}": cloud.ref(consumer, part) for part in parts},
         f"Takes{key}": event_types_output(line),

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from once.cdk import DeploymentConfig
+from once.cdk import DeploymentConfig, assemble
 from once.cdk.checks.email_sender import reserved_sender
-from stacks.assembly import assemble
 from stacks.consumers import CONSUMERS
+from stacks.registry import REGISTRY
 from tests.stacks.cloud import Cloud, Json, new_app
 
 
 def templates(folder: Path, **context: Any) -> list[Json]:
     app = new_app(folder, **context)
-    assemble(app, CONSUMERS)
+    assemble(app, REGISTRY)
     stacks = app.synth().stacks
     return [stack.template for stack in stacks]
 

@@ -1,15 +1,17 @@
 """The state stack: the data that must survive any deployment of code."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from once.cdk.app.state_stack import CAPTURES, DEDUP, StateStack
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import TableProps, output_key
 from once.webhooks.capture import BY_TIME, CaptureAttribute
 from stacks.consumers import CONSUMERS
-from stacks.state import CAPTURES, DEDUP, StateStack
+from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, denies_plain_http, new_app, types
 
@@ -132,7 +134,7 @@ def test_email_comes_from_the_address_of_the_context(cloud: Cloud) -> None:
 def test_without_a_consumer_that_sends_email_there_is_no_identity(tmp_path: Path) -> None:
     app = new_app(tmp_path)
     silent = [line for line in CONSUMERS if not line.sends_email]
-    StateStack(app, STATE, silent, DeploymentConfig())
+    StateStack(app, STATE, replace(REGISTRY, consumers=silent), config=DeploymentConfig())
     app.synth()
     assert "AWS::SES::EmailIdentity" not in types(Cloud(tmp_path).state)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import aws_cdk as cdk
 
-from once.cdk import ConsumerProps, SynthError, TableProps
-from stacks.assembly import assemble, synthesize
+from once.cdk import ConsumerProps, Registry, SynthError, TableProps, assemble, synthesize
 from stacks.consumers import CONSUMERS
-from stacks.folders import FUNCTIONS, handler_folder
+from stacks.folders import FUNCTIONS
+from stacks.registry import REGISTRY
 
 HERE = Path(__file__).resolve().parent
 _NO_FOLDERS = HERE / "none"
@@ -41,12 +41,17 @@ PHASES: Mapping[str, Sequence[ConsumerProps]] = {
 }
 """The registry in each phase."""
 
+
+def registry_of(phase: str) -> Registry:
+    """Return the shop with the lines of a phase."""
+    shop = replace(REGISTRY, consumers=PHASES[phase]).located()
+    return replace(shop, functions=_NO_FOLDERS)
+
+
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        phase = PHASES[app.node.try_get_context("phase") or "before"]
-        lines = [replace(line, folder=handler_folder(line)) for line in phase]
-        assemble(app, lines, _NO_FOLDERS, webhooks=None)
+        assemble(app, registry_of(app.node.try_get_context("phase") or "before"))
         synthesize(app)
     except SynthError as error:
         sys.exit(f"\n{error}\n")

@@ -1,13 +1,11 @@
 """The shop's CDK app with two FIFO consumers, the second of which takes the events of the first."""
 
-import sys
+from dataclasses import replace
 from pathlib import Path
 
-import aws_cdk as cdk
-
-from once.cdk import ConsumerProps, SynthError, TableProps
-from stacks.assembly import assemble, synthesize
+from once.cdk import ConsumerProps, TableProps, run_app
 from stacks.consumers import CONSUMERS
+from stacks.registry import REGISTRY
 
 HERE = Path(__file__).resolve().parent
 RECEIVES = 20
@@ -37,9 +35,4 @@ STATEMENTS = ConsumerProps(
 LINES = (LEDGER, STATEMENTS)
 
 if __name__ == "__main__":
-    app = cdk.App()
-    try:
-        assemble(app, (*CONSUMERS, *LINES))
-        synthesize(app)
-    except SynthError as error:
-        sys.exit(f"\n{error}\n")
+    run_app(replace(REGISTRY, consumers=(*CONSUMERS, *LINES)))

@@ -1,13 +1,11 @@
 """The shop's CDK app with one more consumer, whose handler dies or hangs on request."""
 
-import sys
+from dataclasses import replace
 from pathlib import Path
 
-import aws_cdk as cdk
-
-from once.cdk import ConsumerProps, SynthError, TableProps
-from stacks.assembly import assemble, synthesize
+from once.cdk import ConsumerProps, TableProps, run_app
 from stacks.consumers import CONSUMERS
+from stacks.registry import REGISTRY
 
 COUNTER = ConsumerProps(
     "counter",
@@ -18,9 +16,4 @@ COUNTER = ConsumerProps(
 )
 
 if __name__ == "__main__":
-    app = cdk.App()
-    try:
-        assemble(app, (*CONSUMERS, COUNTER))
-        synthesize(app)
-    except SynthError as error:
-        sys.exit(f"\n{error}\n")
+    run_app(replace(REGISTRY, consumers=(*CONSUMERS, COUNTER)))

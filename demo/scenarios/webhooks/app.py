@@ -1,9 +1,7 @@
 """The shop's CDK app with an ingress of five endpoints, and a consumer of what four hand on."""
 
-import sys
+from dataclasses import replace
 from pathlib import Path
-
-import aws_cdk as cdk
 
 from demo.scenarios.webhooks.deliveries import SLACK as SLACK_PATH
 from demo.scenarios.webhooks.sample_webhook import TYPES, Provider
@@ -15,12 +13,12 @@ from once.cdk import (
     STRIPE,
     ConsumerProps,
     Endpoint,
-    SynthError,
     TableProps,
     WebhookProps,
+    run_app,
 )
-from stacks.assembly import assemble, synthesize
 from stacks.consumers import CONSUMERS
+from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 
 _BODY_BYTES = 64 * 1024
@@ -55,9 +53,4 @@ RECEIPTS = ConsumerProps(
 )
 
 if __name__ == "__main__":
-    app = cdk.App()
-    try:
-        assemble(app, (*CONSUMERS, RECEIPTS), webhooks=INGRESS)
-        synthesize(app)
-    except SynthError as error:
-        sys.exit(f"\n{error}\n")
+    run_app(replace(REGISTRY, consumers=(*CONSUMERS, RECEIPTS), webhooks=INGRESS))

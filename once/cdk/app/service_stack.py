@@ -1,33 +1,29 @@
 """The stack of consumers. What holds messages outlives it; the rest can be made again."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
-from once.cdk import (
-    ConsumerProps,
-    DeploymentConfig,
-    IdempotentConsumer,
-    OperatorPolicies,
-    OutboxRelay,
-    StackOutput,
-    Topics,
-    UnroutedEvents,
-    WebhookIngress,
-    WebhookProps,
-    add_table_alarms,
-    event_sources,
-    event_types_output,
-    make_alarm_topic,
-    notify,
-    output_key,
-    published_types,
-    tables_row,
-)
-from stacks.state import DEDUP, StateStack
+from once.cdk.app.registry import Registry
+from once.cdk.app.state_stack import DEDUP, StateStack
+from once.cdk.checks.handlers import event_types_output
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.event_types import event_sources, published_types
+from once.cdk.idempotent_consumer import IdempotentConsumer
+from once.cdk.monitoring.alarm_topic import make_alarm_topic, notify
+from once.cdk.monitoring.alarms import add_table_alarms
+from once.cdk.monitoring.dashboard import tables_row
+from once.cdk.operators import OperatorPolicies
+from once.cdk.outbox_relay import OutboxRelay
+from once.cdk.props import output_key
+from once.cdk.topics import Topics
+from once.cdk.unrouted_events import UnroutedEvents
+from once.cdk.webhooks.ingress import WebhookIngress
+from once.cdk.webhooks.props import WebhookProps
+from once.schema import StackOutput
 
 
 class ServiceStack(Stack):
@@ -36,10 +32,9 @@ class ServiceStack(Stack):
     Args:
         scope: the app.
         name: the stack's name.
-        consumers: the lines of the registry.
+        registry: the consumers and the webhook ingress, each with its folder.
         config: the deployment.
         state: the stack that holds their tables and secrets.
-        webhooks: the webhook ingress, if there is one.
 
     Raises:
         SynthError: a function's package cannot be built.
@@ -49,23 +44,22 @@ class ServiceStack(Stack):
         self,
         scope: Construct,
         name: str,
-        consumers: Iterable[ConsumerProps],
+        registry: Registry,
         *,
         config: DeploymentConfig,
         state: StateStack,
-        webhooks: WebhookProps | None = None,
     ) -> None:
         super().__init__(scope, name, description="Once: topics, queues and functions")
-        registry = list(consumers)
-        self.topics = Topics.make(self, config=config, consumers=registry)
+        consumers, webhooks = list(registry.consumers), registry.webhooks
+        self.topics = Topics.make(self, config=config, consumers=consumers)
         self.unrouted = UnroutedEvents(
-            self, config=config, topics=self.topics, consumers=registry, webhooks=webhooks
+            self, config=config, topics=self.topics, consumers=consumers, webhooks=webhooks
         )
         self.relay = OutboxRelay(
             self,
             config=config,
             topics=self.topics,
-            publishes=published_types(registry, webhooks),
+            publishes=published_types(consumers, webhooks),
             dedup_table=state.dedup_table,
             failures=state.relay_failures,
         )
@@ -78,13 +72,13 @@ class ServiceStack(Stack):
                 topics=self.topics,
                 unrouted=self.unrouted.queue,
                 relay=self.relay,
-                sources=event_sources(props, registry, webhooks),
+                sources=event_sources(props, consumers, webhooks),
                 dedup_table=state.dedup_table,
                 tables=state.tables_of(props),
                 secrets=state.secrets_of(props),
                 claims=state.claims,
             )
-            for props in registry
+            for props in consumers
         ]
         for consumer in self.consumers:
             self._add_outputs(consumer)

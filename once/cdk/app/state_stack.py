@@ -1,6 +1,6 @@
 """The stack of state: the data that must survive any deployment of code."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar, cast
 
@@ -10,20 +10,16 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_ses as ses
 from constructs import Construct
 
-from once.cdk import (
-    CaptureTable,
-    ClaimBucket,
-    ConsumerProps,
-    DedupTable,
-    DeploymentConfig,
-    OperatorLog,
-    RelayFailures,
-    RetainedTable,
-    StackOutput,
-    WebhookProps,
-    acknowledge_finding,
-    output_key,
-)
+from once.cdk.app.registry import Registry
+from once.cdk.claim_bucket import ClaimBucket
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.nag import acknowledge_finding
+from once.cdk.operator_log import OperatorLog
+from once.cdk.outbox_relay import RelayFailures
+from once.cdk.props import ConsumerProps, output_key
+from once.cdk.tables import DedupTable, RetainedTable
+from once.cdk.webhooks.capture_table import CaptureTable
+from once.schema import StackOutput
 
 T = TypeVar("T")
 
@@ -47,20 +43,20 @@ class StateStack(Stack):
     Args:
         scope: the app.
         name: the stack's name.
-        consumers: the lines of the registry.
+        registry: the consumers and the webhook ingress.
         config: the deployment.
-        webhooks: the webhook ingress, if there is one.
     """
 
     def __init__(
         self,
         scope: Construct,
         name: str,
-        consumers: Sequence[ConsumerProps],
+        registry: Registry,
+        *,
         config: DeploymentConfig,
-        webhooks: WebhookProps | None = None,
     ) -> None:
         super().__init__(scope, name, description="Once: dedup records, business tables, secrets")
+        consumers, webhooks = registry.consumers, registry.webhooks
         self.dedup_table = DedupTable(self, DEDUP, config.warm(config.dedup_warm_throughput))
         CfnOutput(self, StackOutput.DEDUP_TABLE, value=self.dedup_table.table_name)
         self._tables = {
@@ -90,7 +86,7 @@ class StateStack(Stack):
         self.operator_log = OperatorLog(self, "operator-log")
         self.relay_failures = RelayFailures(self, "relay-failures")
         CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
-        self.claims = self._make_claims(consumers, config, webhooks)
+        self.claims = self._make_claims(registry, config)
         sends = any(consumer.sends_email for consumer in consumers)
         if sends and config.create_email_identity:
             self._make_sender(config.email_sender)
@@ -134,14 +130,10 @@ class StateStack(Stack):
         # `Id` is the ARN on the embedded AWS too, where a `Ref` is the name.
         return cast(secretsmanager.CfnSecret, secret.node.default_child).attr_id
 
-    def _make_claims(
-        self,
-        consumers: Sequence[ConsumerProps],
-        config: DeploymentConfig,
-        webhooks: WebhookProps | None,
-    ) -> ClaimBucket | None:
+    def _make_claims(self, registry: Registry, config: DeploymentConfig) -> ClaimBucket | None:
+        webhooks = registry.webhooks
         ingress = webhooks if webhooks is not None and webhooks.needs_claims else None
-        if ingress is None and not any(consumer.claim_check_mb for consumer in consumers):
+        if ingress is None and not any(each.claim_check_mb for each in registry.consumers):
             return None
         bucket = ClaimBucket(self, "claims", config, ingress)
         CfnOutput(self, StackOutput.CLAIM_BUCKET, value=bucket.bucket_name)

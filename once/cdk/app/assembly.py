@@ -1,28 +1,21 @@
-"""Assembly of the shop's app: checks of the registry, both stacks, checks of the tree."""
+"""Assembly of an app: checks of the registry, both stacks, checks of the tree."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 
 import jsii
 from aws_cdk import App
 from aws_cdk.cx_api import CloudAssembly
 from constructs import IValidation
 
-from once.cdk import (
-    ConsumerProps,
-    DeploymentConfig,
-    SynthError,
-    WebhookProps,
-    stack_size_faults,
-    unmanaged_mapping_faults,
-)
-from stacks.deployed import DEPLOYED
-from stacks.folders import FUNCTIONS, handler_folder
-from stacks.registry_checks import registry_faults
-from stacks.service import ServiceStack
-from stacks.state import StateStack
-from stacks.webhooks import WEBHOOKS
+from once.cdk.app._registry_checks import registry_faults
+from once.cdk.app.registry import Registry
+from once.cdk.app.service_stack import ServiceStack
+from once.cdk.app.state_stack import StateStack
+from once.cdk.checks.stack_size import stack_size_faults
+from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
+from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.errors import SynthError
+from once.cdk.props import ConsumerProps
 
 
 @jsii.implements(IValidation)
@@ -39,38 +32,26 @@ class AppValidation:
         return [*self._registry, *unmanaged_mapping_faults(tree), *stack_size_faults(tree)]
 
 
-def assemble(
-    app: App,
-    consumers: Sequence[ConsumerProps],
-    functions: Path = FUNCTIONS,
-    deployed: Path = DEPLOYED,
-    webhooks: WebhookProps | None = WEBHOOKS,
-) -> Sequence[ServiceStack]:
+def assemble(app: App, registry: Registry) -> Sequence[ServiceStack]:
     """Add both stacks to the app, as its context says; none if the registry has faults.
 
     The faults are reported at synthesis, together with those of the rest of the app.
 
-    Args:
-        app: the app.
-        consumers: the lines of the registry.
-        functions: the folder of the handlers' folders.
-        deployed: the file of deployed names, which a deployment on AWS must not lose.
-        webhooks: the webhook ingress; None for an app without one.
+    Returns:
+        The stack of consumers of each deployment.
 
     Raises:
         SynthError: a function's package cannot be built.
     """
-    config = DeploymentConfig.from_context(app.node, _parameters(consumers))
-    faults = registry_faults(consumers, config, functions, deployed, webhooks)
+    config = DeploymentConfig.from_context(app.node, _parameters(registry.consumers))
+    faults = registry_faults(registry, config)
     app.node.add_validation(AppValidation(app, faults))
     if faults:
         return []
-    consumers = [replace(each, folder=handler_folder(each, functions)) for each in consumers]
-    if webhooks is not None:
-        webhooks = replace(webhooks, folder=handler_folder(webhooks, functions))
-    state = StateStack(app, f"{config.service}-state", consumers, config, webhooks)
+    registry = registry.located()
+    state = StateStack(app, f"{config.service}-state", registry, config=config)
     name = f"{config.service}-service"
-    return [ServiceStack(app, name, consumers, config=config, state=state, webhooks=webhooks)]
+    return [ServiceStack(app, name, registry, config=config, state=state)]
 
 
 def synthesize(app: App) -> CloudAssembly:

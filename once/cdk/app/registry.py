@@ -1,0 +1,45 @@
+"""The registry of a service: its consumers, its webhook ingress, and where its files are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from once.cdk.props import ConsumerProps
+from once.cdk.webhooks.props import WebhookProps
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The consumers of a service.
+
+    Attributes:
+        consumers: the consumers' properties, one line each.
+        file: the file that holds the lines, as faults name it.
+        functions: the folder of the handlers' folders. Each of them must belong to a line.
+        deployed: the JSON file of deployed names. It is committed, and begins as `{}`.
+        webhooks: the webhook ingress; None without one.
+        webhooks_file: the file that holds the ingress's properties; by default `file`.
+    """
+
+    consumers: Sequence[ConsumerProps]
+    file: Path
+    functions: Path
+    deployed: Path
+    webhooks: WebhookProps | None = None
+    webhooks_file: Path | None = None
+
+    def folder_of(self, line: ConsumerProps | WebhookProps) -> Path:
+        """Return the folder of a line's `handler.py`: by default the one of its name."""
+        return line.folder or self.functions / line.name
+
+    def located(self) -> Self:
+        """Return the registry with the folder of each line."""
+        webhooks = self.webhooks
+        return replace(
+            self,
+            consumers=[replace(each, folder=self.folder_of(each)) for each in self.consumers],
+            webhooks=None
+            if webhooks is None
+            else replace(webhooks, folder=self.folder_of(webhooks)),
+        )

@@ -11,12 +11,12 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from once.ops.console.access import Access, Address
-from once.ops.console.pages import audit_log, jobs, overview
+from once.ops.console.pages import audit_log, dead_letters, jobs, letter, letter_changes, overview
 from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.errors import OpsError, error_with_remedy
 
-_PAGES = (overview, jobs, audit_log)
+_PAGES = (overview, letter_changes, dead_letters, letter, jobs, audit_log)
 
 
 def console_app(state: ConsoleState, address: Address) -> Starlette:

@@ -5,6 +5,8 @@ import re
 from once.ops.terminal.formatting import single_line
 
 MOST_CHARACTERS = 160
+NO_ERROR = "no error recorded"
+"""Pattern of a letter without an error text."""
 
 _VARIABLE = re.compile(r"[\w.:/#@+-]*\d[\w.:/#@+-]*")
 """A word with a digit: an id, a number, a time, an address in memory."""
@@ -18,7 +20,7 @@ def error_pattern(error: str | None) -> str:
     Args:
         error: the text that a consumer has recorded; None if there is none.
     """
-    first, _, _ = (error or "").strip().partition("\n")
+    first, _, _ = (error or NO_ERROR).strip().partition("\n")
     shown = _VARIABLE.sub("…", single_line(first[: 10 * MOST_CHARACTERS]))
     if len(shown) <= MOST_CHARACTERS:
         return shown

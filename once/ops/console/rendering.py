@@ -12,6 +12,7 @@ from once.ops.terminal.formatting import escape_controls, format_age
 
 NAVIGATION = (
     ("overview", "Overview"),
+    ("message", "Message"),
     ("audit-log", "Audit log"),
 )
 """Route and title of each page in the navigation."""

@@ -153,7 +153,7 @@ def republish(service: Service) -> None:
     ops_republish.republish(
         records.scan_outboxes(clients().dynamodb, DEDUP, choice),
         ops_republish.with_retries(partial(_invoke_relay, service)),
-        lambda _: None,
+        lambda *_: None,
     )
 
 

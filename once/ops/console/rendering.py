@@ -13,6 +13,8 @@ from once.ops.terminal.formatting import escape_controls, format_age
 NAVIGATION = (
     ("overview", "Overview"),
     ("dead-letters", "Dead letters"),
+    ("message", "Message"),
+    ("effects", "Effects"),
     ("audit-log", "Audit log"),
 )
 """Route and title of each page in the navigation."""

@@ -83,12 +83,16 @@ def _read(request: Request) -> AssessedLetter:
     )
 
 
-def _story(request: Request, assessed: AssessedLetter) -> str | None:
-    """Return the address of the story of the letter's event; None without an event."""
-    event = assessed.context.event
-    if not isinstance(event, CloudEvent):
-        return None
-    return request.url_for("message").path + query_text({"key": event.id, "source": event.source})
+def _story(request: Request, assessed: AssessedLetter) -> str:
+    """Return the address of the story of the letter's event."""
+    context = assessed.context
+    event = context.event
+    found = (
+        {"key": event.id, "source": event.source}
+        if isinstance(event, CloudEvent)
+        else {"key": context.pk or context.letter.message_id}
+    )
+    return request.url_for("message").path + query_text(found)
 
 
 _PATH = "/dead-letters/{consumer}/{message_id}"

@@ -91,7 +91,7 @@ def classify_former(
     for action, reason in zip(actions, reasons[1:], strict=True):
         is_former = action.table == table and (*action.key.values(),) == record.key
         if is_former and reason["Code"] == "ConditionalCheckFailed":
-            return _result(record.records, reason["Item"], now) or failed(_shared(record.records))
+            return _result(record, reason["Item"], now) or failed(_shared(record.records))
     return None
 
 
@@ -116,15 +116,16 @@ def look_up_former(
             found[table.name, tuple(item[name]["S"] for name in table.key)] = item
     items = [found.get((_table(each, settings).name, each.key)) for each in records]
     return [
-        None if item is None else _result(record.records, item, now)
+        None if item is None else _result(record, item, now)
         for record, item in zip(records, items, strict=True)
     ]
 
 
-def _result(records: FormerRecords, item: Item, now: float) -> CommitResult | None:
+def _result(record: FormerRecord, item: Item, now: float) -> CommitResult | None:
     """Return what an existing record says of its event; None if Once wrote it."""
     if COMMIT_ATTRIBUTE in item:
         return None
+    records = record.records
     if item.get(records.status) == {"S": records.done}:
         return DUPLICATE
     lease = item.get(records.lease_until)
@@ -136,7 +137,8 @@ def _result(records: FormerRecords, item: Item, now: float) -> CommitResult | No
         FormerUnfinished(
             "the former function began with the event and did not finish it: check in the data "
             "whether it changed them, then mark its record as done or delete the record, and "
-            "redrive the letter (docs/migrating.md)"
+            f"redrive the letter (docs/migrating.md). Its record in {records.table.name} is "
+            f"{' / '.join(record.key)}"
         )
     )
 

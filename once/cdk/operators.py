@@ -23,7 +23,7 @@ from once.cdk.unrouted_events import UnroutedEvents
 from once.settings import ITEM_RECORD_PREFIX
 from once.webhooks.capture import BY_TIME
 
-CONSUMERS_A_POLICY = 8
+CONSUMERS_A_POLICY = 7
 """A managed policy holds 6,144 characters: four ARNs of a consumer have up to 120 each."""
 
 Statements = Callable[[Sequence[IdempotentConsumer]], Iterator[iam.PolicyStatement]]
@@ -147,7 +147,8 @@ class OperatorPolicies(Construct):
         yield allow(
             "ReadDedupRecords", [*table, "dynamodb:DescribeTable"], self._dedup_table.table_arn
         )
-        yield allow("ReadQueueAges", ["cloudwatch:GetMetricData"], "*")
+        yield allow("ReadMetrics", ["cloudwatch:GetMetricData"], "*")
+        yield allow("ReadChanges", ["logs:FilterLogEvents"], self._operator_log.log_group_arn)
         yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
         yield allow("ReadOtherLetters", READ_LETTERS, *self._other_letters())
         if self._claims is not None:

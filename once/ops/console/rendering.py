@@ -49,7 +49,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         values: the template's values; all of them are escaped.
     """
     state = state_of(request)
-    text = _templates.get_template(template).render(
+    text = _templates.get_or_select_template(template).render(
         values
         | {
             "request": request,

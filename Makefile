@@ -21,7 +21,7 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup installed demo lab test types tests check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
+.PHONY: help setup installed demo lab test types tests check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants audit synth bootstrap deploy lock clean
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -88,6 +88,9 @@ soak: setup ## 5,000 sends, processes killed, answers dropped; writes reports/so
 
 mutants: setup ## small faults in the code, which tests must notice; writes reports/mutants.json
 	@$(PY) -m proof mutants
+
+audit: setup ## vulnerabilities, licences and secrets, and bills of materials in reports/sbom; writes reports/audit.json
+	@$(PY) -m proof audit
 
 synth: setup ## the CloudFormation templates, into cdk.out
 	@cdk synth --quiet

@@ -80,5 +80,13 @@ def mutants(processes: Processes = 2) -> None:
     raise typer.Exit(mutation.run(processes))
 
 
+@app.command()
+def audit() -> None:
+    """Audit the supply chain: vulnerabilities, licences, bills of materials, secrets."""
+    from proof.supply_chain import command
+
+    raise typer.Exit(command.run())
+
+
 if __name__ == "__main__":
     app()

@@ -14,6 +14,7 @@ NAVIGATION = (
     ("overview", "Overview"),
     ("message", "Message"),
     ("effects", "Effects"),
+    ("outbox", "Outbox"),
     ("audit-log", "Audit log"),
 )
 """Route and title of each page in the navigation."""

@@ -28,7 +28,16 @@ from stacks.folders import ROOT
 
 NAMES = {
     "once": {
-        *("Call", "CloudEvent", "Consumer", "Key", "KeySpent", "NotDone", "PermanentError"),
+        *(
+            "Call",
+            "CloudEvent",
+            "Consumer",
+            "FormerRecords",
+            "Key",
+            "KeySpent",
+            "NotDone",
+            "PermanentError",
+        ),
         *("Policy", "Refusal", "RetryableError", "S3Object", "Source", "Transaction"),
         *("durable_function", "state_machine"),
     },

@@ -88,7 +88,7 @@ def test_the_command_line_shows_a_message_that_cannot_be_read(
         listed = installation.run("once", "dlq", "list", "--service", SERVICE)
     assert shown.stderr.endswith("tickets: 1 dead letters\n")
     assert listed.returncode == 0, listed.stderr
-    assert "invalid-event" in listed.stdout
+    assert "unparseable" in listed.stdout
 
 
 @pytest.mark.usefixtures("deployed")

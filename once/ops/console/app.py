@@ -12,12 +12,21 @@ from starlette.staticfiles import StaticFiles
 from typer import BadParameter
 
 from once.ops.console.access import Access, Address
-from once.ops.console.pages import audit_log, effects, jobs, message, outbox, overview
+from once.ops.console.pages import (
+    audit_log,
+    effects,
+    jobs,
+    message,
+    outbox,
+    overview,
+    webhook_replay,
+    webhooks,
+)
 from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.errors import OpsError, error_with_remedy
 
-_PAGES = (overview, message, effects, outbox, jobs, audit_log)
+_PAGES = (overview, message, effects, outbox, webhooks, webhook_replay, jobs, audit_log)
 
 
 def console_app(state: ConsoleState, address: Address) -> Starlette:

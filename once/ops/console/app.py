@@ -14,8 +14,11 @@ from typer import BadParameter
 from once.ops.console.access import Access, Address
 from once.ops.console.pages import (
     audit_log,
+    dead_letters,
     effects,
     jobs,
+    letter,
+    letter_changes,
     message,
     outbox,
     overview,
@@ -26,7 +29,10 @@ from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.errors import OpsError, error_with_remedy
 
-_PAGES = (overview, message, effects, outbox, webhooks, webhook_replay, jobs, audit_log)
+_PAGES = (
+    *(overview, letter_changes, dead_letters, letter),
+    *(message, effects, outbox, webhooks, webhook_replay, jobs, audit_log),
+)
 
 
 def console_app(state: ConsoleState, address: Address) -> Starlette:

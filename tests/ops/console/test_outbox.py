@@ -105,7 +105,7 @@ def test_a_republish_is_stopped(browser: TestClient, state: ConsoleState, cloud:
     job = planned(browser, state, REPUBLISH, since="2h")
     browser.post(f"jobs/{job.id}/stop")
     assert "what is published twice is deduplicated" in confirmed(browser, job)
-    assert job.phase is JobPhase.FAILED
+    assert job.phase is JobPhase.STOPPED
     assert published(cloud) == set()
     assert cloud.logged()[-1]["outcome"] == "stopped"
 

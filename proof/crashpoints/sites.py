@@ -84,7 +84,7 @@ LEFT_OUT = {
     "once.ops.send._send sqs.SendMessage": _SENT_BY_A_PERSON,
     "once.ops.trace._log_entries.ConsumerLogs.entries logs.FilterLogEvents": "`trace` only reads",
     "once.ops.webhooks._capture_index.CaptureIndex._part dynamodb.Query": _CAPTURES,
-    "once.ops.webhooks._capture_store.CaptureStore._get dynamodb.GetItem": _CAPTURES,
+    "once.ops.webhooks.capture_store.CaptureStore._get dynamodb.GetItem": _CAPTURES,
     "once.ops.webhooks._replay_targets.QueueTarget.send sqs.SendMessage": (
         "sends an event again under its key: a consumer that has committed it finds a duplicate, "
         "tests/ops/webhooks/test_replay.py"

@@ -20,6 +20,7 @@ from once.ops.console.pages import (
     letter,
     letter_changes,
     message,
+    outbox,
     overview,
 )
 from once.ops.console.rendering import page
@@ -28,7 +29,7 @@ from once.ops.errors import OpsError, error_with_remedy
 
 _PAGES = (
     *(overview, letter_changes, dead_letters, letter),
-    *(message, effects, jobs, audit_log),
+    *(message, effects, outbox, jobs, audit_log),
 )
 
 

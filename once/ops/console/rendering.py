@@ -15,6 +15,7 @@ NAVIGATION = (
     ("dead-letters", "Dead letters"),
     ("message", "Message"),
     ("effects", "Effects"),
+    ("outbox", "Outbox"),
     ("audit-log", "Audit log"),
 )
 """Route and title of each page in the navigation."""

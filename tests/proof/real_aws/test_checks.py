@@ -1,127 +1,23 @@
 """Each check can fail: its verdict with sound answers of AWS, and with each wrong one."""
 
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
-from proof.real_aws.checks import CHECKS, audit, function_url, operators, queues, rollout, tables
-from proof.real_aws.checks.check import Check, Result, Seen, passed, run_check, waiting
+from proof.real_aws.checks import CHECKS, audit, queues, rollout, tables
+from proof.real_aws.checks.check import Result
 from tests.proof.real_aws.fake_stacks import client_error
+from tests.proof.real_aws.fake_target import QUEUE, FakeTarget, judged
 
 PASSED, FAILED, NOT_OBSERVED = Result.PASSED, Result.FAILED, Result.NOT_OBSERVED
-QUEUE = "once-verify-0-counter"
 ALARM = {
     "AlarmName": "letters",
     "AlarmDescription": "counter: dead letters wait for a decision.",
     "Dimensions": [{"Name": "QueueName", "Value": f"{QUEUE}-dead-letters"}],
 }
-
-
-class Api:
-    """Clients whose answers are given by operation; a list is answered one by one."""
-
-    def __init__(self, answers: Mapping[str, Any]) -> None:
-        self._answers = {name: answer for name, answer in answers.items()}
-        self.meta = SimpleNamespace(region_name="eu-west-1")
-
-    def get_paginator(self, operation: str) -> Any:
-        return SimpleNamespace(paginate=lambda **_: [getattr(self, operation)()])
-
-    def __getattr__(self, operation: str) -> Any:
-        def call(**_: Any) -> Any:
-            answer = self._answers.get(operation, {})
-            if isinstance(answer, list):
-                answer = answer.pop(0) if len(answer) > 1 else answer[0]
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        return call
-
-
-@dataclass
-class FakeTarget:
-    """The service as a check sees it, with given amounts and answers."""
-
-    answers: Mapping[str, Any] = field(default_factory=dict)
-    amount_of: Callable[[str], int] = lambda name: 1
-    items: Callable[[str], dict[str, Any]] = lambda name: {}
-    letters: tuple[str, ...] = ()
-    local: bool = False
-    account: str = "123456789012"
-    started: datetime = datetime(2026, 1, 1, tzinfo=UTC)
-    sent: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.api = Api(self.answers)
-        consumer = SimpleNamespace(
-            queue_url=f"https://sqs/{QUEUE}",
-            dead_letter_url=f"https://sqs/{QUEUE}-dead-letters",
-            function_name=QUEUE,
-        )
-        self.parts = SimpleNamespace(
-            service="once-verify-0",
-            dedup_table="dedup",
-            consumer=lambda _: consumer,
-            table=lambda name: name,
-            webhooks=SimpleNamespace(url="https://hook/", secrets={"verify": "arn"}),
-        )
-
-    def client(self, _: str) -> Any:
-        return self.api
-
-    def id(self, name: str) -> str:
-        return f"run-{name}"
-
-    def asked(self, name: str, **data: Any) -> str:
-        return json.dumps({"id": self.id(name), **data})
-
-    def publish(self, bodies: list[str], _: str = "") -> None:
-        self.sent += bodies
-
-    def item(self, table: str, name: str) -> dict[str, Any]:
-        return self.items(name)
-
-    def amount(self, name: str, table: str = "counters") -> int:
-        return self.amount_of(name)
-
-    def amounts(self, names: list[str], table: str = "counters") -> dict[str, int]:
-        return {name: self.amount_of(name) for name in names}
-
-    def messages_left(self, *_: str) -> int:
-        return 0
-
-    def arn(self, url: str) -> str:
-        return f"arn:{url}"
-
-    def mapping(self, _: str) -> Any:
-        return self.api.mapping()
-
-    def redeploy(self) -> None:
-        time.sleep(0.02)
-
-    def evidence(self) -> Any:
-        def messages(url: str) -> list[Any]:
-            reasons = self.letters if url == "q" else ()
-            return [{"MessageAttributes": {"once-reason": {"StringValue": r}}} for r in reasons]
-
-        record = {"pk": {"S": "counter#event#run-expiring"}, "dedup_key": {"S": ""}}
-        return SimpleNamespace(
-            dead_letters={"counter": "q", "follower": "other"},
-            messages=messages,
-            items=lambda _: [record],
-        )
-
-
-def check(name: str) -> Check:
-    return next(each for each in CHECKS if each.name == name)
 
 
 def amounts(**wrong: int) -> Callable[[str], int]:
@@ -147,7 +43,7 @@ def direct(**answers: str) -> Callable[[str], dict[str, Any]]:
 
 def holds(*times: tuple[int, int]) -> Callable[[str], dict[str, Any]]:
     def item(name: str) -> dict[str, Any]:
-        begin, end = times[int(name.removeprefix("hold-")) % len(times)]
+        begin, end = times[int(name.removeprefix("hold-"))]
         return {"began_ms": {"N": str(begin)}, "ended_ms": {"N": str(end)}}
 
     return item
@@ -160,9 +56,19 @@ def task(status: str, moved: int = 1) -> dict[str, Any]:
 DENIED = client_error("AccessDenied", "Any")
 REFUSED = client_error("InvalidParameterValue", "SetQueueAttributes")
 UNKNOWN = client_error("InvalidAction", "StartMessageMoveTask")
+POINTS: dict[str, Any]
+NO_POINTS: dict[str, Any]
 POINTS, NO_POINTS = {"Datapoints": [{"Sum": 3.0}]}, {"Datapoints": []}
+
+
+def only_invocations(MetricName: str, **_: Any) -> Any:  # noqa: N803
+    return POINTS if MetricName == "Invocations" else NO_POINTS
+
+
 REASONS = ("key-conflict",) * 3 + ("unparseable",) * 3
-TWO, THREE = ((0, 500), (10, 510), (1000, 1500)), ((0, 500), (10, 510), (20, 520))
+TWO = tuple((1000 * (n // 2), 1000 * (n // 2) + 500) for n in range(queues.HOLDS))
+THREE = tuple((1000 * (n // 3), 1000 * (n // 3) + 500) for n in range(queues.HOLDS))
+ONE = tuple((1000 * n, 1000 * n + 500) for n in range(queues.HOLDS))
 TTL = {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at"}
 STRANGER = {"create_queue": {"QueueUrl": "u"}, "set_queue_attributes": REFUSED}
 MOVED = {"list_message_move_tasks": task("COMPLETED"), **STRANGER}
@@ -229,7 +135,7 @@ CASES: list[tuple[str, FakeTarget, Result]] = [
     ("enclosing-operation", FakeTarget(), FAILED),
     ("maximum-concurrency", FakeTarget(MAPPING, items=holds(*TWO)), PASSED),
     ("maximum-concurrency", FakeTarget(MAPPING, items=holds(*THREE)), FAILED),
-    ("maximum-concurrency", FakeTarget(MAPPING, items=holds((0, 500), (500, 900))), FAILED),
+    ("maximum-concurrency", FakeTarget(MAPPING, items=holds(*ONE)), FAILED),
     ("maximum-concurrency", FakeTarget({"mapping": {}}, items=holds(*TWO)), FAILED),
     ("redrive-task", FakeTarget(MOVED), PASSED),
     ("redrive-task", FakeTarget(MOVED | {"set_queue_attributes": {}}), FAILED),
@@ -240,7 +146,7 @@ CASES: list[tuple[str, FakeTarget, Result]] = [
     ("mapping-metrics", FakeTarget(MAPPING | {"get_metric_statistics": POINTS}), PASSED),
     (
         "mapping-metrics",
-        FakeTarget(MAPPING | {"get_metric_statistics": [*[NO_POINTS] * 3, POINTS, NO_POINTS]}),
+        FakeTarget(MAPPING | {"get_metric_statistics": only_invocations}),
         FAILED,
     ),
     ("mapping-metrics", FakeTarget(MAPPING | {"get_metric_statistics": NO_POINTS}), NOT_OBSERVED),
@@ -278,77 +184,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "total_depth", lambda *_: SimpleNamespace(total=len(REASONS)))
 
 
-def judged(name: str, target: FakeTarget) -> Result:
-    one, found = check(name), target
-    return run_check(one, found, lambda _: None, patience=0.05 / one.seconds, poll_seconds=0).result  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(("name", "target", "result"), CASES)
 def test_a_check_judges_the_answers_of_aws(name: str, target: FakeTarget, result: Result) -> None:
     assert judged(name, target) is result
-
-
-@pytest.mark.parametrize(
-    ("answers", "amount", "result"),
-    [
-        ((401, 200, 200), 1, PASSED),
-        ((200, 200, 200), 1, FAILED),
-        ((401, 403, 403), 1, FAILED),
-        ((401, 200, 200), 2, FAILED),
-        ((401, 200, 200), 0, FAILED),
-    ],
-)
-def test_the_function_url_is_judged_by_its_answers(
-    answers: tuple[int, ...], amount: int, result: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = iter(answers)
-    monkeypatch.setattr(function_url, "post", lambda *_: next(given))
-    assert judged("function-url", FakeTarget(amount_of=lambda _: amount)) is result
-
-
-class Permitted(Api):
-    """An operator's clients, to whom only these operations are permitted."""
-
-    def __init__(self, *operations: str) -> None:
-        super().__init__({})
-        self._permitted = operations
-
-    def __getattr__(self, operation: str) -> Any:
-        def call(**arguments: Any) -> Any:
-            reads = arguments.get("TableName") if operation == "get_item" else None
-            if f"{operation} {reads}" not in self._permitted and operation not in self._permitted:
-                raise DENIED
-            return {}
-
-        return call
-
-
-READS = ("describe_stacks", "get_queue_attributes", "get_item dedup")
-
-
-@pytest.mark.parametrize(
-    ("permitted", "result"),
-    [
-        (READS, PASSED),
-        (READS[1:], FAILED),
-        ((*READS, "send_message"), FAILED),
-        ((*READS, "delete_item"), FAILED),
-        ((*READS, "get_item counters"), FAILED),
-    ],
-)
-def test_the_operators_are_judged_by_what_iam_denies(
-    permitted: tuple[str, ...], result: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    api = Permitted(*permitted)
-    monkeypatch.setattr(operators, "_assumed", lambda *_: lambda _: api)
-    answers = {"create_role": {"Role": {"Arn": "arn"}}, "list_policies": {"Policies": []}}
-    assert judged("operators", FakeTarget(answers)) is result
-
-
-def test_a_role_that_cannot_be_assumed_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators, "_assumed", lambda *_: None)
-    answers = {"create_role": {"Role": {"Arn": "arn"}}, "list_policies": {"Policies": []}}
-    assert judged("operators", FakeTarget(answers)) is FAILED
 
 
 def test_every_check_has_a_case_in_which_it_fails() -> None:
@@ -356,46 +194,18 @@ def test_every_check_has_a_case_in_which_it_fails() -> None:
     assert failing | {"function-url", "operators"} == {each.name for each in CHECKS}
 
 
-def observing(*observations: Seen | Exception) -> Check:
-    def observe(_: Any) -> Iterator[Seen]:
-        for each in observations:
-            if isinstance(each, Exception):
-                raise each
-            yield each
-
-    return Check("one", "this", 10, observe)
-
-
-@pytest.mark.parametrize(
-    ("one", "result", "text"),
-    [
-        (observing(waiting("a"), passed("b")), PASSED, "b"),
-        (observing(waiting("a")), FAILED, "not within 10 s: a"),
-        (observing(waiting("a", at_deadline=NOT_OBSERVED)), NOT_OBSERVED, "not within 10 s: a"),
-        (observing(), FAILED, "nothing"),
-        (observing(DENIED), NOT_OBSERVED, "AccessDenied"),
-        (observing(client_error("ValidationException", "X")), FAILED, "ValidationException"),
-    ],
-)
-def test_a_result_is_what_was_observed(one: Check, result: Result, text: str) -> None:
-    checked = run_check(one, FakeTarget(), lambda _: None, poll_seconds=0)  # type: ignore[arg-type]
-    assert checked.result is result
-    assert text in checked.seen
-
-
 @pytest.mark.parametrize(
     ("times", "most"),
-    [((), 0), (TWO, 2), (THREE, 3), (((0, 500), (450, 900)), 1), (((0, 500), (200, 700)), 2)],
+    [
+        ((), 0),
+        (ONE, 1),
+        (TWO, 2),
+        (THREE, 3),
+        (((0, 500), (450, 900)), 1),
+        (((0, 500), (200, 700)), 2),
+    ],
 )
 def test_invocations_at_once_are_counted_with_a_margin_for_clocks(
     times: tuple[tuple[int, int], ...], most: int
 ) -> None:
     assert queues.most_at_once(times) == most
-
-
-def test_an_error_that_is_no_denial_is_raised() -> None:
-    def call() -> None:
-        raise client_error("ThrottlingException", "X")
-
-    with pytest.raises(ClientError):
-        operators.is_denied(call)

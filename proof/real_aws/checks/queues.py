@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from once.testing import cloud_event
 from proof.real_aws.app import MAX_CONCURRENCY
-from proof.real_aws.checks.check import Check, Seen, failed, passed, verdict, waiting
+from proof.real_aws.checks.check import Check, Seen, failed, verdict, waiting
 from proof.real_aws.target import Target
 
 HOLDS = 12
@@ -61,23 +62,35 @@ def _redrive_task(target: Target) -> Iterator[Seen]:
     yield _stranger(target, letters, f"{moved} letters moved, the event still counted once")
 
 
-def _task(sqs: object, source: str) -> dict[str, object]:
-    answer = sqs.list_message_move_tasks(SourceArn=source)  # type: ignore[attr-defined]
+def _task(sqs: Any, source: str) -> dict[str, Any]:
+    answer = sqs.list_message_move_tasks(SourceArn=source)
     return dict(answer["Results"][0])
 
 
 def _stranger(target: Target, letters: str, text: str) -> Seen:
     """Let another queue name the dead-letter queue, which its redrive allow policy refuses."""
-    sqs, name = target.client("sqs"), f"{target.parts.service}-stranger"
-    url = sqs.create_queue(QueueName=name)["QueueUrl"]
-    policy = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": 5})
+    sqs, prefix = target.client("sqs"), target.parts.service
+    url, other = (
+        sqs.create_queue(QueueName=f"{prefix}-{name}")["QueueUrl"]
+        for name in ("stranger", "stranger-dead-letters")
+    )
     try:
-        sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy})
+        _use(sqs, url, target.arn(other))  # so that the second refusal is that of the policy
+        _use(sqs, url, letters)
     except ClientError as error:
-        return passed(f"{text}; another queue is refused: {error.response['Error']['Code']}")
+        used = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
+        control = "stranger-dead-letters" in json.dumps(used.get("Attributes", {}))
+        code = error.response["Error"]["Code"]
+        return verdict(control, f"{text}; another queue: {code}, with its own letters: {control}")
     finally:
-        sqs.delete_queue(QueueUrl=url)
+        for each in (url, other):
+            sqs.delete_queue(QueueUrl=each)
     return failed(f"{text}; but another queue may use the dead-letter queue")
+
+
+def _use(sqs: Any, url: str, letters: str) -> None:
+    policy = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": 5})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy})
 
 
 CONCURRENCY = Check(

@@ -76,7 +76,8 @@ def _ttl(target: Target) -> Iterator[Seen]:
     elif target.local:
         yield not_observed(f"{text}; an embedded AWS does not apply a template's TTL")
     else:
-        yield waiting(text)
+        enabling = described.get("TimeToLiveStatus") == "ENABLING"  # for up to an hour
+        yield waiting(text, at_deadline=Result.NOT_OBSERVED if enabling else Result.FAILED)
         yield from _ttl(target)
 
 

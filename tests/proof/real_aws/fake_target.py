@@ -19,7 +19,7 @@ class Api:
     """Clients whose answers are given by operation: a list's one by one, a function's result."""
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
-        self._answers = dict(answers)
+        self._answers = {k: [*v] if isinstance(v, list) else v for k, v in answers.items()}
         self.meta = SimpleNamespace(region_name="eu-west-1")
 
     def get_paginator(self, operation: str) -> Any:

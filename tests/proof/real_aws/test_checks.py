@@ -70,7 +70,12 @@ TWO = tuple((1000 * (n // 2), 1000 * (n // 2) + 500) for n in range(queues.HOLDS
 THREE = tuple((1000 * (n // 3), 1000 * (n // 3) + 500) for n in range(queues.HOLDS))
 ONE = tuple((1000 * n, 1000 * n + 500) for n in range(queues.HOLDS))
 TTL = {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at"}
-STRANGER = {"create_queue": {"QueueUrl": "u"}, "set_queue_attributes": REFUSED}
+CONTROL = {"Attributes": {"RedrivePolicy": "arn:stranger-dead-letters"}}
+STRANGER = {
+    "create_queue": {"QueueUrl": "u"},
+    "set_queue_attributes": [{}, REFUSED],
+    "get_queue_attributes": CONTROL,
+}
 MOVED = {"list_message_move_tasks": task("COMPLETED"), **STRANGER}
 MAPPING = {"mapping": {"UUID": "m", "ScalingConfig": {"MaximumConcurrency": 2}}}
 DEPLOYED = {
@@ -139,6 +144,7 @@ CASES: list[tuple[str, FakeTarget, Result]] = [
     ("maximum-concurrency", FakeTarget({"mapping": {}}, items=holds(*TWO)), FAILED),
     ("redrive-task", FakeTarget(MOVED), PASSED),
     ("redrive-task", FakeTarget(MOVED | {"set_queue_attributes": {}}), FAILED),
+    ("redrive-task", FakeTarget(MOVED | {"get_queue_attributes": {}}), FAILED),
     ("redrive-task", FakeTarget(MOVED | {"list_message_move_tasks": task("FAILED")}), FAILED),
     ("redrive-task", FakeTarget(MOVED | {"list_message_move_tasks": task("RUNNING")}), FAILED),
     ("redrive-task", FakeTarget(MOVED, amount_of=counts(1, 2)), FAILED),

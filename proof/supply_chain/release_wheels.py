@@ -40,7 +40,8 @@ def check_tag(tag: str) -> None:
         if tag and tag != f"v{described['version']}":
             raise ValueError(
                 f"the tag {tag} is not v{described['version']}, the version of "
-                f"{described['name']}; set the version in its pyproject.toml, commit, and tag that commit"
+                f"{described['name']}; set the version in its pyproject.toml, commit, "
+                "and tag that commit"
             )
 
 

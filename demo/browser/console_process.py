@@ -1,7 +1,7 @@
 """The command `once console` as a child process."""
 
+import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -10,7 +10,6 @@ from contextlib import contextmanager
 
 from emulator.embedded_aws import ROOT
 
-_URL = re.compile(r"http://127\.0\.0\.1:\d+/\S+")
 _END_SECONDS = 20
 
 
@@ -29,11 +28,11 @@ def console_process(environment: Mapping[str, str], *options: str) -> Iterator[s
         RuntimeError: it did not start; the message has its output.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "once.ops", "console", *options],
+        [sys.executable, "-m", "once.ops", "console", "--json", *options],
         cwd=ROOT,
-        env={**os.environ, **environment, "COLUMNS": "200"},
+        env={**os.environ, **environment},
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=subprocess.PIPE,
         text=True,
     )
     with process:
@@ -48,9 +47,8 @@ def console_process(environment: Mapping[str, str], *options: str) -> Iterator[s
 
 
 def _url(process: "subprocess.Popen[str]") -> str:
-    lines = []
-    for line in process.stdout or ():
-        lines.append(line)
-        if found := _URL.search(line):
-            return found[0]
-    raise RuntimeError("once console has ended: " + "".join(lines))
+    assert process.stdout  # noqa: S101 - it is a pipe
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"once console has ended: {process.communicate()[1]}")
+    return str(json.loads(line)["url"])

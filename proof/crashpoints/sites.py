@@ -65,11 +65,11 @@ LEFT_OUT = {
         "an import that is killed is repeated: it sends no letter that is there already, "
         "tests/ops/dlq/test_import.py"
     ),
-    "once.ops.effects._pending_effect.PendingEffects.change dynamodb.TransactWriteItems": (
+    "once.ops.effects.pending_effect.PendingEffects.change dynamodb.TransactWriteItems": (
         "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is "
         "read back, tests/ops/effects/test_settle.py"
     ),
-    "once.ops.effects.command._settle sts.GetCallerIdentity": "only reads, before the change",
+    "once.ops.effects.settlement.settle sts.GetCallerIdentity": "only reads, before the change",
     "once.ops.operator_log._Log.open logs.CreateLogStream": _OPERATOR_LOG,
     "once.ops.operator_log._Log.open sts.GetCallerIdentity": _OPERATOR_LOG,
     "once.ops.operator_log._Log.write logs.PutLogEvents": _OPERATOR_LOG,

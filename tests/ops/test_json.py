@@ -11,6 +11,7 @@ from typer.main import get_command
 
 from once.handlers.effect_declaration import Policy
 from once.ops.__main__ import app
+from once.ops.console.server import ConsoleServer
 from once.ops.plugins import GROUP
 from tests.architecture.imports import ROOT
 from tests.ops.cloud import Cloud
@@ -26,7 +27,7 @@ DOCUMENTED = {
         r"^### once ([\w ]+)\n.*?^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
     )
 }
-SETTLE = "effects settle"
+SETTLE, CONSOLE = "effects settle", "console"
 WEBHOOKS = {name for name in DOCUMENTED if name.startswith("webhooks ")}
 """Tested with a deployment that has an ingress: tests/ops/webhooks/test_json.py."""
 FREE = {"events", "attributes", "failed", "moments", "headers"}
@@ -76,7 +77,7 @@ def has_documented_shape(command: str, output: str) -> bool:
     return output.count("\n") == 1 and shape(json.loads(output)) == shape(DOCUMENTED[command])
 
 
-@pytest.mark.parametrize("command", sorted(DOCUMENTED.keys() - {SETTLE} - WEBHOOKS))
+@pytest.mark.parametrize("command", sorted(DOCUMENTED.keys() - {SETTLE, CONSOLE} - WEBHOOKS))
 def test_stdout_is_one_value_of_the_documented_shape(shop: Shop, command: str) -> None:
     result = run(*command.split(), *arguments(shop, command), "--json")
     assert has_documented_shape(command, result.stdout), result.output
@@ -89,6 +90,14 @@ def test_a_settled_effect_has_the_documented_shape(cloud: Cloud) -> None:
         decision = ("--done", '"ref-1"', "--why", "asked", "--yes")
         result = run(*SETTLE.split(), shop.letter().message_id, *decision, "--json")
     assert has_documented_shape(SETTLE, result.stdout), result.output
+
+
+def test_the_console_tells_its_url_in_the_documented_shape(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ConsoleServer, "serve_until_stopped", lambda server: None)
+    result = run(CONSOLE, "--read-only", "--json")
+    assert has_documented_shape(CONSOLE, result.stdout), result.output
 
 
 def test_every_command_has_json_and_a_documented_shape() -> None:

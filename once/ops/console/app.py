@@ -9,14 +9,27 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from typer import BadParameter
 
 from once.ops.console.access import Access, Address
-from once.ops.console.pages import audit_log, jobs, overview
+from once.ops.console.pages import (
+    audit_log,
+    dead_letters,
+    effects,
+    jobs,
+    letter,
+    letter_changes,
+    message,
+    overview,
+)
 from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.errors import OpsError, error_with_remedy
 
-_PAGES = (overview, jobs, audit_log)
+_PAGES = (
+    *(overview, letter_changes, dead_letters, letter),
+    *(message, effects, jobs, audit_log),
+)
 
 
 def console_app(state: ConsoleState, address: Address) -> Starlette:
@@ -35,7 +48,10 @@ def console_app(state: ConsoleState, address: Address) -> Starlette:
     app = Starlette(
         routes=[Mount(f"/{address.token}", routes=routes)],
         middleware=[Middleware(Access, address=address, read_only=state.read_only)],
-        exception_handlers=dict.fromkeys((OpsError, BotoCoreError, ClientError), _failed),
+        exception_handlers={
+            **dict.fromkeys((OpsError, BotoCoreError, ClientError), _failed),
+            BadParameter: _misused,
+        },
     )
     app.state.console = state
     return app
@@ -48,3 +64,9 @@ async def _changes(request: Request) -> Response:
 
 def _failed(request: Request, error: Exception) -> Response:
     return page(request, "error.html", status=502, error=error_with_remedy(error))
+
+
+def _misused(request: Request, error: Exception) -> Response:
+    """Answer a form whose fields do not fit, in the words of the command's option."""
+    text = error.format_message() if isinstance(error, BadParameter) else str(error)
+    return page(request, "error.html", status=400, error=text)

@@ -10,6 +10,7 @@ from once.ops.aws.deployment import Deployment
 from once.ops.console.changes import Changes
 from once.ops.console.figures import RecentFigures
 from once.ops.console.jobs import Jobs
+from once.ops.console.letter_reading import LetterReadings
 from once.ops.console.queue_history import QueueHistory
 from once.ops.status import read_status
 
@@ -22,6 +23,7 @@ class ConsoleState:
         deployment: the deployment that it shows.
         read_only: whether it offers and accepts no change.
         changes: tells open pages that something changed.
+        letters: the last readings of dead letters.
         jobs: plans that wait for a confirmation, and changes that run or have run.
         queues: the status of the queues in the last minutes.
         figures: what the consumers' functions counted in the last hour.
@@ -30,6 +32,7 @@ class ConsoleState:
     deployment: Deployment
     read_only: bool = False
     changes: Changes = field(default_factory=Changes)
+    letters: LetterReadings = field(default_factory=LetterReadings)
     jobs: Jobs = field(init=False)
     queues: QueueHistory = field(init=False)
     figures: RecentFigures = field(init=False)

@@ -33,7 +33,7 @@ def consumer(
     from once.ops.new.writing import run_after, written
 
     project = load_project(Path.cwd())
-    made = consumer_files(project, name, takes or [])
+    made = consumer_files(project, name, takes or [], project.registry_file.read_text())
     with written(made.files, {project.registry_file: made.registry}):
         said = run_after(project)
     for path in made.files:
@@ -55,7 +55,8 @@ def service(
 
     files, steps = service_files(Path.cwd(), name, consumer)
     with written(files):
-        for path in files:
-            console.print(f"wrote {path.relative_to(Path.cwd())}", soft_wrap=True)
+        pass
+    for path in files:
+        console.print(f"wrote {path.relative_to(Path.cwd())}", soft_wrap=True)
     for line in ["\nnext:", *(f"  {step}" for step in steps)]:
         console.print(line, soft_wrap=True)

@@ -20,21 +20,26 @@ class ConsumerFiles:
     Attributes:
         files: the content of each new file.
         registry: the new content of the registry's file.
+        event: the model of its first event type.
         next: commands that try the consumer.
     """
 
     files: dict[Path, str]
     registry: str
+    event: EventModel
     next: list[str]
 
 
-def consumer_files(project: Project, name: str, takes: Sequence[str]) -> ConsumerFiles:
+def consumer_files(
+    project: Project, name: str, takes: Sequence[str], registry: str
+) -> ConsumerFiles:
     """Return the files of a consumer.
 
     Args:
         project: the project.
         name: the consumer's name, which is that of its table too.
         takes: its event types; without any, one of the consumer's own.
+        registry: the content of the registry's file.
 
     Raises:
         OpsError: the name or a type cannot be used, or the registry has a form that cannot be
@@ -51,12 +56,10 @@ def consumer_files(project: Project, name: str, takes: Sequence[str]) -> Consume
         external=[model.type for model in models if not model.is_internal],
         events=[model.type for model in models if model.is_internal],
     )
-    if not project.registry_file.is_file():
-        raise OpsError(f"the registry's file {project.registry_file} does not exist")
-    source = project.registry_file.read_text()
     return ConsumerFiles(
         files=dict(_files(project, line, models)),
-        registry=with_line(source, line, project.registry_file),
+        registry=with_line(registry, line, project.registry_file),
+        event=models[0],
         next=[_send(models[0], name), f"once local logs -f {name}"],
     )
 

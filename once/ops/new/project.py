@@ -79,6 +79,8 @@ def load_project(root: Path) -> Project:
         next=_commands(settings, "next"),
     )
     _check_places(project)
+    if not project.registry_file.is_file():
+        raise OpsError(f"the registry's file {project.registry_file} does not exist: correct file=")
     return project
 
 

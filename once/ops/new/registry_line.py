@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from once.ops.errors import OpsError
+from once.ops.new.rendering import fit
 
 _IMPORTED = ("ConsumerProps", "TableProps")
 _LONGEST = 100
@@ -42,7 +43,7 @@ class RegistryLine:
 
     def table_text(self) -> str:
         """Return the statement of the table."""
-        return f'{self.constant} = TableProps("{self.table}", "{self.key}")\n'
+        return fit(f"{self.constant} = TableProps(", [f'"{self.table}"', f'"{self.key}"'], ")\n")
 
     def consumer_text(self) -> str:
         """Return the entry of the consumer, as a formatter writes it."""

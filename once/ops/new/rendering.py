@@ -25,7 +25,7 @@ def _literal(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
-def _fit(head: str, arguments: list[str], tail: str, indent: int = 0) -> str:
+def fit(head: str, arguments: list[str], tail: str, indent: int = 0) -> str:
     """Return a call as formatters write it: one line, or a line for each argument."""
     line = f"{head}{', '.join(arguments)}{tail}"
     if indent + len(line) <= _LONGEST:
@@ -35,7 +35,7 @@ def _fit(head: str, arguments: list[str], tail: str, indent: int = 0) -> str:
 
 
 _templates.filters["literal"] = _literal
-_templates.globals["fit"] = _fit
+_templates.globals["fit"] = fit
 
 
 def template_names(folder: str) -> list[str]:
@@ -47,10 +47,11 @@ def render(template: str, **values: Any) -> str:
     """Return the text of a template.
 
     Raises:
-        OpsError: a line is longer than formatters allow, because a name or a type is long.
+        OpsError: a line of Python is too long for formatters, because a name or a type is long.
     """
     text = _templates.get_template(template).render(values)
-    for line in text.splitlines():
+    lines = text.splitlines() if template.endswith(f".py{SUFFIX}") else []
+    for line in lines:
         if len(line) > _LONGEST:
             raise OpsError(
                 f"a line would be longer than {_LONGEST} characters ({line.strip()[:60]}…): choose "

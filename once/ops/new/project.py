@@ -3,7 +3,7 @@
 import sys
 import tomllib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ class Project:
         tests: the folder of the handlers' tests.
         events: the folder of sample events.
         consumers: the names of its consumers, former names included.
+        folders: the folder of each consumer's handler.
         tables: the names of its tables.
         published: the event types that its consumers and its webhooks publish.
         handled: the event types that its consumers take, with the module of a handler of each.
@@ -44,6 +45,7 @@ class Project:
     tables: Collection[str] = ()
     published: Collection[str] = ()
     handled: dict[str, str]
+    folders: dict[str, Path] = field(default_factory=dict)
     after: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
 
@@ -75,6 +77,7 @@ def load_project(root: Path) -> Project:
         tables={table.name for line in lines for table in line.tables},
         published={*webhooks, *(each for line in lines for each in line.publishes)},
         handled=dict(_handlers(registry, root)),
+        folders={line.name: Path(registry.folder_of(line)).resolve() for line in lines},
         after=_commands(settings, "after"),
         next=_commands(settings, "next"),
     )

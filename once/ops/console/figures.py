@@ -6,7 +6,7 @@ from which CloudWatch makes the metrics.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,6 +26,8 @@ _MOST_LINES = 20_000
 
 DUPLICATES = (Metric.REDELIVERED, Metric.REDRIVEN, Metric.RESENT)
 METRICS = (Metric.COMMITTED, *DUPLICATES, Metric.RETRIED, Metric.QUARANTINED, Metric.BREAKER_OPEN)
+
+_DELAYS = frozenset({Metric.RELAY_LAG_MS})
 
 _Series = dict[tuple[str, str], list[float]]
 """Function and metric → a figure for each minute."""
@@ -49,20 +51,23 @@ class Figures:
         return [sum(values) for values in zip(*chosen, strict=True)]
 
 
-def read_figures(functions: Sequence[str], now: datetime) -> Figures:
+def read_figures(
+    functions: Sequence[str], now: datetime, metrics: Sequence[str] = METRICS
+) -> Figures:
     """Return the figures of the last hour.
 
     Args:
         functions: the functions' full names.
         now: end of the hour.
+        metrics: names of metrics; a minute has the sum of its values, of a delay the longest.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: they cannot be read.
     """
     begin = now.replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
-    if series := _from_metrics(functions, begin, now):
+    if series := _from_metrics(functions, begin, now, metrics):
         return Figures(series, "CloudWatch's metrics")
-    return Figures(_from_logs(functions, begin), "the functions' logs")
+    return Figures(_from_logs(functions, begin, metrics), "the functions' logs")
 
 
 class RecentFigures:
@@ -91,8 +96,10 @@ class RecentFigures:
             return self._figures
 
 
-def _from_metrics(functions: Sequence[str], begin: datetime, now: datetime) -> _Series:
-    wanted = dict(enumerate(product(functions, METRICS)))
+def _from_metrics(
+    functions: Sequence[str], begin: datetime, now: datetime, metrics: Sequence[str]
+) -> _Series:
+    wanted = dict(enumerate(product(functions, metrics)))
     pages = (
         client("cloudwatch")
         .get_paginator("get_metric_data")
@@ -112,16 +119,18 @@ def _from_metrics(functions: Sequence[str], begin: datetime, now: datetime) -> _
 
 def _query(number: int, function: str, metric: str) -> dict[str, Any]:
     service = {"Name": "service", "Value": function}
+    stat = "Maximum" if metric in _DELAYS else "Sum"
     found = {"Namespace": Metric.NAMESPACE, "MetricName": metric, "Dimensions": [service]}
-    return {"Id": f"m{number}", "MetricStat": {"Metric": found, "Period": 60, "Stat": "Sum"}}
+    return {"Id": f"m{number}", "MetricStat": {"Metric": found, "Period": 60, "Stat": stat}}
 
 
-def _from_logs(functions: Sequence[str], begin: datetime) -> _Series:
+def _from_logs(functions: Sequence[str], begin: datetime, metrics: Sequence[str]) -> _Series:
     series: _Series = defaultdict(lambda: [0.0] * MINUTES)
     for function in functions:
         for moment, line in _metric_lines(function, begin):
-            for metric in METRICS:
-                _add(series[function, metric], begin, moment, _sum(line.get(metric)))
+            for metric in metrics:
+                combine = max if metric in _DELAYS else sum
+                _add(series[function, metric], begin, moment, _figure(line.get(metric)), combine)
     return series
 
 
@@ -153,12 +162,19 @@ def _metric_line(text: str) -> dict[str, Any] | None:
     return line if is_of_function else None  # quarantines are counted once more by their reason
 
 
-def _sum(value: Any) -> float:
+def _figure(value: Any) -> float:
+    """Return the sum of a line's values; a line has one delay."""
     values = value if isinstance(value, list) else [value]
     return float(sum(one for one in values if isinstance(one, int | float)))
 
 
-def _add(values: list[float], begin: datetime, moment: datetime, value: float) -> None:
+def _add(
+    values: list[float],
+    begin: datetime,
+    moment: datetime,
+    value: float,
+    combine: Callable[[tuple[float, float]], float] = sum,
+) -> None:
     minute = int((moment - begin).total_seconds() // 60)
     if 0 <= minute < len(values):
-        values[minute] += value
+        values[minute] = combine((values[minute], value))

@@ -15,6 +15,8 @@ NAVIGATION = (
     ("dead-letters", "Dead letters"),
     ("message", "Message"),
     ("effects", "Effects"),
+    ("outbox", "Outbox"),
+    ("webhooks", "Webhooks"),
     ("audit-log", "Audit log"),
 )
 """Route and title of each page in the navigation."""

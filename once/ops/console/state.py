@@ -10,6 +10,7 @@ from once.ops.aws.deployment import Deployment
 from once.ops.console.changes import Changes
 from once.ops.console.figures import RecentFigures
 from once.ops.console.jobs import Jobs
+from once.ops.console.kept import KeptReadings
 from once.ops.console.letter_reading import LetterReadings
 from once.ops.console.queue_history import QueueHistory
 from once.ops.status import read_status
@@ -27,6 +28,7 @@ class ConsoleState:
         jobs: plans that wait for a confirmation, and changes that run or have run.
         queues: the status of the queues in the last minutes.
         figures: what the consumers' functions counted in the last hour.
+        kept: what pages have read that is not repeated at each refresh.
     """
 
     deployment: Deployment
@@ -36,6 +38,7 @@ class ConsoleState:
     jobs: Jobs = field(init=False)
     queues: QueueHistory = field(init=False)
     figures: RecentFigures = field(init=False)
+    kept: KeptReadings = field(default_factory=KeptReadings)
 
     def __post_init__(self) -> None:
         read = partial(read_status, self.deployment)

@@ -8,7 +8,7 @@ MOST_CHARACTERS = 160
 NO_ERROR = "no error recorded"
 """Pattern of a letter without an error text."""
 
-_VARIABLE = re.compile(r"[\w.:/#@+-]*\d[\w.:/#@+-]*")
+_VARIABLE = re.compile(r"[\w-]*\d[\w-]*(?:[.,:]\d[\w-]*)*")
 """A word with a digit: an id, a number, a time, an address in memory."""
 
 
@@ -20,8 +20,8 @@ def error_pattern(error: str | None) -> str:
     Args:
         error: the text that a consumer has recorded; None if there is none.
     """
-    first, _, _ = (error or NO_ERROR).strip().partition("\n")
-    shown = _VARIABLE.sub("…", single_line(first[: 10 * MOST_CHARACTERS]))
+    first, _, _ = ((error or "").strip() or NO_ERROR).partition("\n")
+    shown = _VARIABLE.sub("…", single_line(first[: 3 * MOST_CHARACTERS]))
     if len(shown) <= MOST_CHARACTERS:
         return shown
     return shown[: MOST_CHARACTERS - 1] + "…"

@@ -19,7 +19,7 @@ from once.testing import FakeAws
 from tests.once.effects.provider import SETTINGS, Provider, Till
 from tests.once.effects.provider import consumer_of as paying
 from tests.once.former import TABLES, FormerFunction, consumer_after_powertools
-from tests.once.support import Note, SoldOut, amounts, event_of, failures, note, reasons
+from tests.once.support import Note, SoldOut, amounts, calls, event_of, failures, note, reasons
 
 IDEMPOTENCY = Table("idempotency")
 
@@ -48,7 +48,10 @@ def test_a_group_is_decided_message_by_message() -> None:
         leave(aws, "ended", "INPROGRESS", in_progress_expiration=1000)
         leave(aws, "no lease", "INPROGRESS")
         names = ("done", "running", "new", "ended", "no lease")
-        answer = aws.deliver(*[note(name, event_id=name) for name in names])
+        with calls(aws.runtime.sqs) as made:
+            answer = aws.deliver(*[note(name, event_id=name) for name in names])
+        [delay] = [request for name, request in made if name == "ChangeMessageVisibility"]
+        assert delay["VisibilityTimeout"] == 15 * 60  # until the lease ends, and at most this
         assert len(failures(answer)) == 1  # the running one
         assert amounts(aws) == {"new": 1}
         assert reasons(aws) == ["former-unfinished"] * 2

@@ -35,7 +35,7 @@ def test_a_request_is_answered_if_it_is_the_operators(
     answer = browser.get(path, headers=headers)
     assert answer.status_code == status
     assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["referrer-policy"] == "same-origin"
 
 
 def test_a_form_of_another_site_is_refused(browser: TestClient) -> None:
@@ -53,3 +53,20 @@ def test_a_read_only_console_refuses_every_change(state: ConsoleState) -> None:
     with TestClient(console_app(read_only, ADDRESS), base_url=ADDRESS.url, headers=OWN) as client:
         assert client.post("jobs/x/start").status_code == 403
         assert "read-only" in client.get("").text
+
+
+def test_an_error_of_the_console_is_a_page_of_its_own(
+    state: ConsoleState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise ValueError("<b>a fault</b>")
+
+    monkeypatch.setattr(state.queues, "latest", fails)
+    app = console_app(state, ADDRESS)
+    with TestClient(
+        app, base_url=ADDRESS.url, headers=OWN, raise_server_exceptions=False
+    ) as client:
+        answer = client.get("")
+    assert answer.status_code == 500
+    assert "&lt;b&gt;a fault" in answer.text
+    assert "content-security-policy" in answer.headers

@@ -26,7 +26,8 @@ _MOST_SHOWN = 200
 
 
 def _effects(request: Request) -> Response:
-    found = list_pending(_records(state_of(request)))
+    state = state_of(request)
+    found = state.kept.latest(request, "effects", lambda: list_pending(_records(state)))
     return page(request, "effects.html", found=found, most=_MOST_SHOWN, now=datetime.now(UTC))
 
 

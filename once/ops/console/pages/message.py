@@ -1,5 +1,6 @@
 """One message: a search as `once trace` has it, and the story of what was found."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from starlette.requests import Request
@@ -7,8 +8,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from once.ops.console.rendering import page
-from once.ops.console.state import state_of
-from once.ops.console.story import find_story, shortened
+from once.ops.console.state import ConsoleState, state_of
+from once.ops.console.story import Story, find_story, shortened
 from once.ops.terminal.timestamps import parse_time_option
 
 _SINCE = "2d"
@@ -16,31 +17,36 @@ _SINCE = "2d"
 
 
 def _message(request: Request) -> Response:
-    given = {name: request.query_params.get(name, "").strip() for name in ("source", "consumer")}
-    key = request.query_params.get("key", "").strip()
-    since = request.query_params.get("since", "").strip() or _SINCE
-    deployment, now = state_of(request).deployment, datetime.now(UTC)
-    found = None
-    if key:
-        found = find_story(
-            deployment,
-            key,
-            consumer=given["consumer"] or None,
-            sources=[given["source"]] if given["source"] else (),
-            since=parse_time_option(since, now=now, option="Logs since"),
-            now=now,
-        )
+    names = ("key", "source", "consumer", "since")
+    given = {name: request.query_params.get(name, "").strip() for name in names}
+    given["since"] = given["since"] or _SINCE
+    state, found = state_of(request), None
+    if given["key"]:
+        asked = ("message", *given.values())
+        found = state.kept.latest(request, asked, lambda: _find(state, given))
     return page(
         request,
         "message.html",
-        key=key,
-        since=since,
         given=given,
-        consumers=[*deployment.consumers],
+        consumers=[*state.deployment.consumers],
         story=None if isinstance(found, str) else found,
         not_found=found if isinstance(found, str) else None,
         shortened=shortened,
     )
+
+
+def _find(state: ConsoleState, given: Mapping[str, str]) -> Story | str:
+    now = datetime.now(UTC)
+    since = parse_time_option(given["since"], now=now, option="Logs since")
+    with state.letters.held():
+        return find_story(
+            state.deployment,
+            given["key"],
+            consumer=given["consumer"] or None,
+            sources=[given["source"]] if given["source"] else (),
+            since=since,
+            now=now,
+        )
 
 
 ROUTES = [Route("/message", _message, name="message")]

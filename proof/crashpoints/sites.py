@@ -39,6 +39,7 @@ _SENT_BY_A_PERSON = "a producer: after a lost answer it names the id with which 
 _WORKFLOW = "the shop starts no workflow; each death and lost answer: tests/once/workflows"
 _OPERATOR_LOG = "before a change, and without it nothing is changed; tests/ops/test_operator_log.py"
 _CAPTURES = "`webhooks` only reads captures, before anything else"
+_CONSOLE = "only reads, for a page of the console"
 LEFT_OUT = {
     "demo.traffic.publisher.to_queue.<locals>.call sqs.SendMessageBatch": (
         "`send` is a producer: what it sends twice, or not, is traffic like any other"
@@ -55,9 +56,13 @@ LEFT_OUT = {
     "once.ops.aws.queue_depth.oldest_message_seconds cloudwatch.GetMetricData": (
         "`status` only reads"
     ),
+    "once.ops.console.figures._from_metrics cloudwatch.GetMetricData": _CONSOLE,
+    "once.ops.console.figures._metric_lines logs.FilterLogEvents": _CONSOLE,
+    "once.ops.console.pages.audit_log._entries logs.FilterLogEvents": _CONSOLE,
     "once.ops.dead_letters._unrouted_events.publish_unrouted sns.PublishBatch": (
         "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
     ),
+    "once.ops.dedup_records.bounded_scan.scan_some dynamodb.Scan": "only reads, for lists",
     "once.ops.dedup_records.outbox_scan.approximate_count dynamodb.DescribeTable": (
         "only reads, for a progress bar"
     ),
@@ -84,7 +89,6 @@ LEFT_OUT = {
     "once.ops.send._send sqs.SendMessage": _SENT_BY_A_PERSON,
     "once.ops.trace._log_entries.ConsumerLogs.entries logs.FilterLogEvents": "`trace` only reads",
     "once.ops.webhooks._capture_index.CaptureIndex._part dynamodb.Query": _CAPTURES,
-    "once.ops.webhooks.capture_store.CaptureStore._get dynamodb.GetItem": _CAPTURES,
     "once.ops.webhooks._replay_targets.QueueTarget.send sqs.SendMessage": (
         "sends an event again under its key: a consumer that has committed it finds a duplicate, "
         "tests/ops/webhooks/test_replay.py"
@@ -92,6 +96,7 @@ LEFT_OUT = {
     "once.ops.webhooks._send._secret secretsmanager.GetSecretValue": (
         "only reads, before a test webhook is sent"
     ),
+    "once.ops.webhooks.capture_store.CaptureStore._get dynamodb.GetItem": _CAPTURES,
     "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"

@@ -21,7 +21,7 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup installed demo lab test types tests check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
+.PHONY: help setup installed demo lab test types tests check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean verify redraw
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -65,7 +65,12 @@ coverage: setup ## the share of once/ that the tests without an embedded AWS run
 	@percent=$$($(BIN)/coverage report --format=total --precision=1) && \
 	printf '{"percent": %s}\n' "$$percent" | tee reports/coverage.json
 
-docs: synth ## redraw what follows from code and templates: package map, costs, pictures
+docs: setup ## the documentation site, into build/site; its links and anchors are checked (LINKS=1: those to other sites too)
+	@$(PY) -m sphinx -q -W --keep-going -b html -c docs/site . build/site
+	@$(if $(LINKS),$(PY) -m sphinx -q -W --keep-going -b linkcheck -c docs/site . build/links)
+	@echo "build/site/index.html"
+
+redraw: synth ## redraw what follows from code and templates: package map, costs, pictures
 	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m demo.pictures && $(PY) -m lab.matrix.picture
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes)
@@ -88,6 +93,9 @@ soak: setup ## 5,000 sends, processes killed, answers dropped; writes reports/so
 
 mutants: setup ## small faults in the code, which tests must notice; writes reports/mutants.json
 	@$(PY) -m proof mutants
+
+verify: setup ## on real AWS, in your own account: deploy, observe, delete (ACCOUNT=, YES=1, CLEAN=prefix); writes reports/verify.json
+	@ACCOUNT="$(ACCOUNT)" YES="$(YES)" CLEAN="$(CLEAN)" $(PY) -m proof verify
 
 synth: setup ## the CloudFormation templates, into cdk.out
 	@cdk synth --quiet

@@ -1,37 +1,6 @@
 """The error tree. The class of an error decides whether its message is retried or quarantined.
 
-OnceError
-├── ConfigurationError          at load or synth: lists all faults, each with its remedy
-│   ├── SettingsError
-│   └── RegistrationError
-├── PermanentError              trying again cannot help: quarantined at once, with its reason
-│   ├── Unparseable             not the strict JSON that Once reads
-│   ├── InvalidEvent            JSON, but no CloudEvents 1.0 envelope
-│   ├── UnknownType             no handler for this event type
-│   ├── UntrustedSource         its source may not publish this event type
-│   ├── InvalidData             the handler's model refuses the data
-│   ├── NoKey                   no stable business identity
-│   ├── KeyConflict             an event or a request with other content has the key
-│   ├── TooLarge                over a limit of ours or of AWS
-│   ├── InvalidWrite            a write that DynamoDB can never accept
-│   ├── UnhandledRefusal        a refusal that no `@consumer.rejects` answers
-│   ├── EffectUnknown           an effect may have happened, and must not be tried again
-│   ├── Unfinished              the function ended in each delivery before the message was settled
-│   └── Unpublishable           an outbox event that the topic can never take
-├── RetryableError              trying again can help: back to the queue, with a delay
-│   ├── Unexpected              something was raised that is not in this tree
-│   ├── ConditionFailed         a handler's condition without `otherwise`
-│   ├── Contention              others kept changing the same items until the time was up
-│   ├── OutcomeUnknown          no answer, and the record could not be read back either
-│   ├── RequestRefused          DynamoDB refused a request for a reason that may pass
-│   ├── NotDone                 an effect certainly did not happen: safe to try again
-│   ├── Unanswered              an effect's outcome is not known yet: tried again with its key
-│   ├── KeySpent                under its key, a provider returns a saved error only
-│   ├── InFlight                another delivery of the event is calling its effect
-│   ├── Suspended               a dependency of the consumer fails: not attempted
-│   ├── OutOfTime               the invocation's time was up before the message's turn
-│   └── Blocked                 an earlier message of its FIFO group failed
-└── Refusal                     a business outcome, not an error: commits its own record
+docs/reference/errors.md draws it: the page is made from these classes and their remedies.
 """
 
 from collections.abc import Sequence
@@ -57,6 +26,8 @@ class OnceError(Exception):
 
 class ConfigurationError(OnceError):
     """Faults of the configuration, reported together.
+
+    Remedy: correct each fault as its text says, and deploy again.
 
     Args:
         faults: one sentence each; identifies the mistake and how to fix it.
@@ -166,11 +137,19 @@ class Unpublishable(PermanentError):
 
 
 class RetryableError(OnceError):
-    """Another attempt can succeed. Handlers may raise it, to have the message redelivered."""
+    """Another attempt can succeed. Handlers may raise it, to have the message redelivered.
+
+    Remedy: none while attempts are left. Of a dead letter: correct what the error names, if it has
+    not passed, then redrive it.
+    """
 
 
 class Unexpected(RetryableError):
-    """A handler, or code that it called, raised an `error` that is not in this tree."""
+    """A handler, or code that it called, raised an `error` that is not in this tree.
+
+    Remedy: read the class and the place of the exception in the log, correct the handler and deploy
+    it before the attempts are used up; redrive what was dead-lettered.
+    """
 
     def __init__(self, error: Exception) -> None:
         self.__cause__ = error
@@ -184,11 +163,18 @@ class Unexpected(RetryableError):
 
 
 class ConditionFailed(RetryableError):
-    """A condition of a handler failed, and the handler gave no `otherwise`."""
+    """A condition of a handler failed, and the handler gave no `otherwise`.
+
+    Remedy: give the write `otherwise=` a Refusal if the failed condition is an outcome.
+    """
 
 
 class Contention(RetryableError):
-    """Other writers kept changing the same items until no time was left."""
+    """Other writers kept changing the same items until no time was left.
+
+    Remedy: lower `max_concurrency` of the consumers that write the items, or spread the writes
+    over more items.
+    """
 
 
 class OutcomeUnknown(RetryableError):
@@ -196,7 +182,11 @@ class OutcomeUnknown(RetryableError):
 
 
 class RequestRefused(RetryableError):
-    """DynamoDB refused a request for a reason that may pass: missing rights, a missing table."""
+    """DynamoDB refused a request for a reason that may pass: missing rights, a missing table.
+
+    Remedy: grant the right, restore the table, or raise the limit that the error names; the
+    message is tried again.
+    """
 
 
 class NotDone(RetryableError):
@@ -208,13 +198,20 @@ class NotDone(RetryableError):
 
 
 class Unanswered(RetryableError):
-    """An effect's outcome is not known yet. It is tried again with the same key and bytes."""
+    """An effect's outcome is not known yet. It is tried again with the same key and bytes.
+
+    Remedy: none while attempts are left. Of a dead letter: look the effect up at the provider,
+    then `once effects settle`.
+    """
 
 
 class KeySpent(RetryableError):
     """Under this key, the provider only returns a saved error, such as a saved 5xx.
 
     Effects raise it. It is not an outcome: the look-up of the effect decides.
+
+    Remedy: give the effect a look-up; without one, find the outcome at the provider, then `once
+    effects settle --not-done --new-key` or `--done`.
     """
 
 
@@ -247,4 +244,7 @@ class Blocked(RetryableError):
 
 
 class Refusal(OnceError):
-    """A business refusal: subclass it, and answer it with `@consumer.rejects(YourRefusal)`."""
+    """A business refusal: subclass it, and answer it with `@consumer.rejects(YourRefusal)`.
+
+    Remedy: answer it with `@consumer.rejects`; the refusal's own writes then commit.
+    """

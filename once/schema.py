@@ -195,7 +195,7 @@ class StackOutput:
     IDENTITY = "Identity"
     TABLE = "Table"
     ENDPOINT_SECRET = "EndpointSecret"  # noqa: S105 - the name of an output
-    """Of an endpoint of webhooks: the ARN of its secret."""
+    """ARN of the secret of an endpoint of webhooks."""
 
 
 class Limits:

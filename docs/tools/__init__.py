@@ -1,1 +1,1 @@
-"""Draws the parts of the pages that follow from the code and the templates: `make docs`."""
+"""Draws the parts of the pages that follow from the code and the templates: `make redraw`."""

@@ -25,7 +25,7 @@ KNOWN_PYTHONS = tuple(
 
 def this_python() -> str:
     """Return the minor version of this Python, or the newest one that Lambda has."""
-    return f"3.{min(sys.version_info.minor, KNOWN_PYTHONS[-1])}"
+    return f"3.{min(sys.version_info.minor, max(KNOWN_PYTHONS, default=OLDEST_PYTHON))}"
 
 
 def _service(value: str) -> str:

@@ -9,6 +9,8 @@ class SynthError(Exception):
     Args:
         heading: the thing that cannot be made.
         faults: one sentence each, with the mistake and its remedy.
+
+    Remedy: correct each fault as its text says, and synthesize again.
     """
 
     def __init__(self, heading: str, faults: Sequence[str]) -> None:

@@ -17,4 +17,8 @@ class ClaimMissing(RetryableError):
 
 
 class ClaimUnavailable(RequestRefused):
-    """S3 refused a request or did not answer. The circuit breaker counts it as a dependency."""
+    """S3 refused a request or did not answer. The circuit breaker counts it as a dependency.
+
+    Remedy: grant `s3:GetObject` on the bucket, or wait until S3 answers; the message is tried
+    again.
+    """

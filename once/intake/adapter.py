@@ -18,7 +18,10 @@ from once.source import (
 
 
 class NoEvent(OnceError):
-    """The message is a test of the service that sends the events: acknowledged and counted."""
+    """The message is a test of the service that sends the events: acknowledged and counted.
+
+    Remedy: none: it is no event, and nothing is lost.
+    """
 
 
 class Adapter(Protocol):

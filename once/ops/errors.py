@@ -42,13 +42,18 @@ class OpsError(Exception):
 
     Attributes:
         exit_code: the exit code of the command.
+
+    Remedy: do what the message says, and run the command again.
     """
 
     exit_code = ExitCode.FAILED
 
 
 class StoppedError(OpsError):
-    """The operator stopped the command; the message says what is certain."""
+    """The operator stopped the command; the message says what is certain.
+
+    Remedy: run the same command again: what is done is not done twice.
+    """
 
     exit_code = ExitCode.STOPPED
 

@@ -31,7 +31,10 @@ app = command_group()
 
 
 class StuckError(OpsError):
-    """Messages need an operator."""
+    """Messages need an operator.
+
+    Remedy: the runbook has the steps for dead letters, unrouted events and old messages.
+    """
 
     exit_code = ExitCode.STUCK
 

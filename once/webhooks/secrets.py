@@ -21,7 +21,11 @@ _CURRENT, _PREVIOUS = "AWSCURRENT", "AWSPREVIOUS"
 
 
 class SecretsUnavailable(RetryableError):
-    """No secret can be used that decides about a request. The text has no part of a secret."""
+    """No secret can be used that decides about a request. The text has no part of a secret.
+
+    Remedy: store the endpoint's secret in Secrets Manager, and grant the ingress its reading;
+    the provider sends again.
+    """
 
     @property
     def summary(self) -> str:

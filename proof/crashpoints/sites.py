@@ -39,7 +39,6 @@ _SENT_BY_A_PERSON = "a producer: after a lost answer it names the id with which 
 _WORKFLOW = "the shop starts no workflow; each death and lost answer: tests/once/workflows"
 _OPERATOR_LOG = "before a change, and without it nothing is changed; tests/ops/test_operator_log.py"
 _CAPTURES = "`webhooks` only reads captures, before anything else"
-_CONSOLE = "only reads, for a page of the console"
 LEFT_OUT = {
     "demo.traffic.publisher.to_queue.<locals>.call sqs.SendMessageBatch": (
         "`send` is a producer: what it sends twice, or not, is traffic like any other"
@@ -56,9 +55,9 @@ LEFT_OUT = {
     "once.ops.aws.queue_depth.oldest_message_seconds cloudwatch.GetMetricData": (
         "`status` only reads"
     ),
-    "once.ops.console.figures._from_metrics cloudwatch.GetMetricData": _CONSOLE,
-    "once.ops.console.figures._metric_lines logs.FilterLogEvents": _CONSOLE,
-    "once.ops.console.pages.audit_log._entries logs.FilterLogEvents": _CONSOLE,
+    "once.ops.console.figures._from_metrics cloudwatch.GetMetricData": "a page only reads",
+    "once.ops.console.figures._metric_lines logs.FilterLogEvents": "a page only reads",
+    "once.ops.console.pages.audit_log._entries logs.FilterLogEvents": "a page only reads",
     "once.ops.dead_letters._unrouted_events.publish_unrouted sns.PublishBatch": (
         "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
     ),

@@ -120,7 +120,7 @@ def test_fault_figures_are_coloured(
 
 @pytest.mark.parametrize("name", ["demo.svg", "trace.svg"])
 def test_a_picture_is_up_to_date(name: str) -> None:
-    assert (FOLDER / name).read_text() == pictures()[name], "run `make docs`"
+    assert (FOLDER / name).read_text() == pictures()[name], "run `make redraw`"
 
 
 def test_the_recorded_run_was_clean_in_spite_of_faults() -> None:

@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text()
 @of_the_shop
 def test_the_tables_are_counted_in_the_templates(cloud: Cloud) -> None:
     text = PAGE.read_text()
-    assert text == page(text, cloud.state, cloud.service), "the tables are old: run `make docs`"
+    assert text == page(text, cloud.state, cloud.service), "the tables are old: run `make redraw`"
 
 
 @of_the_shop

@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Path:
 
 def test_the_page_shows_the_current_map() -> None:
     page = PAGE.read_text()
-    assert page == replaced(page, BLOCK, content()), "the package map is old: run `make docs`"
+    assert page == replaced(page, BLOCK, content()), "the package map is old: run `make redraw`"
 
 
 def test_imports_inside_functions_count(project: Path) -> None:

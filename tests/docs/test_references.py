@@ -10,8 +10,9 @@ from typer.main import get_command
 from once.ops.__main__ import app
 from tests.architecture.imports import ROOT
 
-DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("events/*.md")]
-FOLDERS = "once|functions|stacks|demo|emulator|lab|proof|benchmarks|tests|docs|events"
+FILES = ("*.md", "docs/**/*.md", "events/*.md", "conformance/*.md")
+DOCUMENTS = [document for files in FILES for document in ROOT.glob(files)]
+FOLDERS = "once|functions|stacks|demo|emulator|lab|proof|benchmarks|tests|docs|events|conformance"
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 LINK = re.compile(r"\]\((?!http)([\w./-]+)(?:#[\w-]*)?\)")
 FRAGMENT = re.compile(r"\]\((?!http)([\w./-]+\.md)?#([\w-]+)\)")

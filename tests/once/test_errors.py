@@ -1,6 +1,5 @@
 """The error tree, its documentation, and the texts of its errors."""
 
-import inspect
 import json
 import re
 from typing import Any
@@ -22,30 +21,6 @@ from once.errors import (
 from once.handlers import former_records
 from once.outbox import unrouted
 from once.schema import Reason
-
-LINE = re.compile(r"^(?P<lead>[│ ]*(?:[├└]── )?)(?P<name>[A-Z]\w+)", re.MULTILINE)
-
-
-def documented() -> dict[str, str]:
-    """Each class of the tree in the docstring, and its base class."""
-    tree = (errors.__doc__ or "").split("\n\n")[1]
-    parents: dict[str, str] = {}
-    above: list[str] = []
-    for line in LINE.finditer(tree):
-        depth = len(line["lead"]) // 4
-        above[depth:] = [line["name"]]
-        parents[line["name"]] = above[depth - 1] if depth else "Exception"
-    return parents
-
-
-def defined() -> dict[str, str]:
-    classes = (c for _, c in inspect.getmembers(errors, inspect.isclass))
-    return {c.__name__: c.__bases__[0].__name__ for c in classes if c.__module__ == "once.errors"}
-
-
-def test_the_docstring_shows_the_tree_of_classes() -> None:
-    assert documented() == defined()
-
 
 MODULES = {m.__name__ for m in (errors, claim_errors, unrouted, former_records)}
 

@@ -17,7 +17,10 @@ from once.schema import Limits, Reason, Record
 
 
 class UnexpectedLetterError(OnceError):
-    """An error in the command's own code while it read a letter."""
+    """An error in the command's own code while it read a letter.
+
+    Remedy: the letter stays as it is; report the error that the command prints.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class LettersHiddenError(OpsError):
-    """Letters exist that this command could not see."""
+    """Letters exist that this command could not see.
+
+    Remedy: run the command again after the time that it names.
+    """
 
     exit_code = ExitCode.HIDDEN
 

@@ -1,0 +1,67 @@
+"""Sphinx configuration of the documentation site: `make docs` writes it to build/site."""
+
+from importlib.metadata import version as version_of
+
+from pygments.lexers.special import TextLexer  # type: ignore[import-untyped]
+from sphinx.application import Sphinx
+from sphinx.ext.autodoc.mock import _MockObject  # type: ignore[attr-defined]
+
+from docs.site.generated import filled
+
+project = "Once"
+author = "the authors of Once"
+version = release = version_of("once-consumer")
+language = "en"
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+
+# The source folder is the root of the repository, so that the links between pages are the same
+# on the site and in a checkout.
+source_suffix = {".md": "markdown"}
+root_doc = "docs/index"
+include_patterns = [
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *("docs/*.md", "docs/**/*.md", "conformance/README.md", "events/README.md"),
+]
+exclude_patterns = [
+    *(".*", "node_modules", "build", "cdk.out", "reports"),
+    *("once", "tests", "functions", "stacks", "demo", "emulator", "lab", "proof", "benchmarks"),
+]
+
+myst_heading_anchors = 4
+"""Headings have the anchors that GitHub gives them."""
+myst_links_external_new_tab = False
+
+# Docstrings are plain text with code in single backquotes.
+suppress_warnings = ["ref.python"]  # a field named like a builtin type
+default_role = "code"
+autodoc_typehints = "signature"
+# The CDK takes ten seconds to import and to read; signatures name its classes without it.
+autodoc_mock_imports = ["aws_cdk", "constructs", "jsii"]
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_member_order = "bysource"
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+
+html_theme = "furo"
+html_title = "Once"
+html_show_sphinx = False
+html_show_copyright = False
+html_copy_source = False
+html_additional_pages = {"index": "redirect.html"}
+templates_path = ["templates"]
+html_permalinks_icon = "#"
+
+
+# `s3.IBucket | None` in a signature.
+setattr(_MockObject, "__or__", lambda mock, _other: mock)  # noqa: B010
+
+
+def setup(app: Sphinx) -> None:
+    """Fill the generated parts of pages when they are read."""
+    app.add_lexer("mermaid", TextLexer)  # the diagrams appear as text
+    app.connect("source-read", _fill)
+
+
+def _fill(_app: Sphinx, _docname: str, source: list[str]) -> None:
+    source[0] = filled(source[0])

@@ -1,0 +1,103 @@
+"""The documentation site builds without a warning, and no link in it is dead."""
+
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from docs.site import error_reference
+from docs.site.generated import filled
+from once.errors import OnceError
+from once.ops.dead_letters.remedies import remedy
+from once.schema import Reason
+from tests.architecture.imports import ROOT
+
+
+class Page(HTMLParser):
+    """The anchors of a page, and the addresses that it refers to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.addresses: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.anchors |= {given[name] or "" for name in ("id", "name") if name in given}
+        self.addresses |= {given[name] or "" for name in ("href", "src") if name in given}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    command += ["-c", "docs/site", ".", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"make docs fails:\n{done.stderr}"
+    return folder
+
+
+def dead_links(site: Path) -> list[str]:
+    pages = {path: Page(path.read_text()) for path in site.rglob("*.html")}
+    dead = []
+    for path, page in pages.items():
+        for address in page.addresses:
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            anchors = pages[target].anchors if target in pages else {""}
+            fragment = unquote(parts.fragment)
+            if not target.exists() or (target in pages and fragment and fragment not in anchors):
+                dead.append(f"{path.relative_to(site)}: {address}")
+    return dead
+
+
+def test_the_site_has_every_page_and_no_dead_link(site: Path) -> None:
+    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/adr/*.md"), ROOT / "README.md"]
+    missing = [p for p in pages if not (site / p.relative_to(ROOT)).with_suffix(".html").exists()]
+    assert missing == []
+    assert dead_links(site) == []
+
+
+def test_the_reference_shows_public_names_commands_and_errors(site: Path) -> None:
+    reference = site / "docs" / "reference"
+    for page, anchor in {
+        "once.html": "once.Consumer.handles",
+        "once-cdk.html": "once.cdk.IdempotentConsumer",
+        "once-testing.html": "once.testing.FakeAws.deliver",
+        "commands.html": "once-dlq-redrive",
+        "errors.html": "unknowntype",
+    }.items():
+        assert anchor in Page((reference / page).read_text()).anchors
+
+
+def test_dead_links_are_detected(tmp_path: Path) -> None:
+    links = '<a id="here" href="#here"></a><a href="#lost"></a><a href="lost.html"></a>'
+    (tmp_path / "page.html").write_text(links)
+    assert sorted(dead_links(tmp_path)) == ["page.html: #lost", "page.html: lost.html"]
+
+
+def test_a_marker_without_a_part_is_an_error() -> None:
+    with pytest.raises(KeyError, match="lost"):
+        filled("<!-- generated: lost -->")
+
+
+ERRORS = [kind for kind in error_reference.errors() if kind is not OnceError]
+
+
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: str(kind.__name__))
+def test_every_error_has_a_meaning_and_a_remedy(kind: type[Exception]) -> None:
+    assert error_reference.meaning(kind)
+    assert error_reference.remedies(kind), "add a paragraph `Remedy: …` to its docstring"
+
+
+def test_the_error_page_has_the_remedies_that_commands_print() -> None:
+    page = error_reference.reasons()
+    assert str(remedy(Reason.UNKNOWN_TYPE)) in page
+    assert str(remedy(None)) in page
+    assert page.count("\n") == len(Reason) + 2

@@ -21,7 +21,7 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup installed demo lab test types tests check docs redraw coverage lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean
+.PHONY: help setup installed demo lab test types tests check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean verify redraw
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -93,6 +93,9 @@ soak: setup ## 5,000 sends, processes killed, answers dropped; writes reports/so
 
 mutants: setup ## small faults in the code, which tests must notice; writes reports/mutants.json
 	@$(PY) -m proof mutants
+
+verify: setup ## on real AWS, in your own account: deploy, observe, delete (ACCOUNT=, YES=1, CLEAN=prefix); writes reports/verify.json
+	@ACCOUNT="$(ACCOUNT)" YES="$(YES)" CLEAN="$(CLEAN)" $(PY) -m proof verify
 
 synth: setup ## the CloudFormation templates, into cdk.out
 	@cdk synth --quiet

@@ -73,6 +73,24 @@ def soak(seed: Seed = None) -> None:
 
 
 @app.command()
+def verify(
+    account: Annotated[
+        str | None, typer.Option(envvar="ACCOUNT", help="The account of your credentials.")
+    ] = None,
+    yes: Annotated[bool, typer.Option(envvar="YES", help="Start without a confirmation.")] = False,
+    clean: Annotated[
+        str | None,
+        typer.Option(envvar="CLEAN", help="Only delete what a run with this prefix left."),
+    ] = None,
+) -> None:
+    """Check on real AWS what an emulator cannot show: deploys, observes, deletes."""
+    from proof.real_aws import command
+
+    done = command.clean(account, clean) if clean else command.verify(account, yes=yes)
+    raise typer.Exit(done)
+
+
+@app.command()
 def mutants(processes: Processes = 2) -> None:
     """Make small faults in the code, and list those that no unit test detects."""
     from proof import mutation

@@ -22,6 +22,7 @@ if NODE.exists():  # the locked version, not another one of this machine
 TOGETHER = {
     "deployed": ("tests/e2e",),
     "aws": (
+        "tests/proof/real_aws/test_embedded.py",
         *("tests/integration", "tests/emulator", "tests/demo/payment_sandbox"),
         *("tests/demo/test_", "tests/proof/test_soak.py", "tests/lab/test_load"),
     ),

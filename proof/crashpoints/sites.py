@@ -55,6 +55,9 @@ LEFT_OUT = {
     "once.ops.aws.queue_depth.oldest_message_seconds cloudwatch.GetMetricData": (
         "`status` only reads"
     ),
+    "once.ops.console.figures._from_metrics cloudwatch.GetMetricData": "a page only reads",
+    "once.ops.console.figures._metric_lines logs.FilterLogEvents": "a page only reads",
+    "once.ops.console.pages.audit_log._entries logs.FilterLogEvents": "a page only reads",
     "once.ops.dead_letters._unrouted_events.publish_unrouted sns.PublishBatch": (
         "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
     ),
@@ -84,7 +87,6 @@ LEFT_OUT = {
     "once.ops.send._send sqs.SendMessage": _SENT_BY_A_PERSON,
     "once.ops.trace._log_entries.ConsumerLogs.entries logs.FilterLogEvents": "`trace` only reads",
     "once.ops.webhooks._capture_index.CaptureIndex._part dynamodb.Query": _CAPTURES,
-    "once.ops.webhooks.capture_store.CaptureStore._get dynamodb.GetItem": _CAPTURES,
     "once.ops.webhooks._replay_targets.QueueTarget.send sqs.SendMessage": (
         "sends an event again under its key: a consumer that has committed it finds a duplicate, "
         "tests/ops/webhooks/test_replay.py"
@@ -92,6 +94,7 @@ LEFT_OUT = {
     "once.ops.webhooks._send._secret secretsmanager.GetSecretValue": (
         "only reads, before a test webhook is sent"
     ),
+    "once.ops.webhooks.capture_store.CaptureStore._get dynamodb.GetItem": _CAPTURES,
     "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"

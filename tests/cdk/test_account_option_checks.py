@@ -13,6 +13,7 @@ from once.cdk import (
     ExistingQueue,
     Source,
     Stage,
+    StateMachineProps,
     TableProps,
     WebhookProps,
     deployment_faults,
@@ -134,6 +135,7 @@ def test_publishers_of_the_ingress_topic_need_its_key() -> None:
     ]
 
 
+MACHINE = "arn:aws:states:eu-west-1:111122223333:stateMachine:ship"
 SEATS = TableProps("seats", "seat")
 LINE = ConsumerProps("refunds", external=("seat.refunded",), tables=(SEATS,))
 
@@ -162,6 +164,11 @@ LINE = ConsumerProps("refunds", external=("seat.refunded",), tables=(SEATS,))
             {"network": replace(NETWORK, endpoints=("dynamodb", "sqs"))},
             "network: its endpoints lack 'sns', which the outbox relay needs; add the endpoint "
             "com.amazonaws.<region>.sns to the VPC and name it in endpoints=",
+        ),
+        (
+            replace(LINE, starts=(StateMachineProps("ship", MACHINE),)),
+            {"network": replace(NETWORK, endpoints=("dynamodb", "sns", "sqs"))},
+            "network: its endpoints lack 'states', which consumer 'refunds' needs; add",
         ),
         (
             LINE,

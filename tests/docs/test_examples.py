@@ -57,11 +57,6 @@ def consumer_group_faults(*lines: ConsumerProps) -> list[str]:
     return [*(f for line in lines for f in line_group_faults(line)), *group_set_faults(lines)]
 
 
-def test_the_app_is_the_one_that_the_wheel_test_deploys() -> None:
-    [app] = blocks(ROOT / "docs" / "your-own-app.md")
-    assert app == (ROOT / "tests" / "wheel" / "app" / "app.py").read_text()
-
-
 class Bank:
     """The provider of the example: answers from a list, and records the keys."""
 

@@ -1,4 +1,4 @@
-"""An app of 40 lines, outside this repository, with a consumer of an existing table and queue."""
+"""A service outside this repository, on an existing table and queue; and one construct alone."""
 
 import json
 from collections.abc import Iterator
@@ -12,10 +12,13 @@ from emulator.embedded_aws import EmbeddedAws, embedded_aws
 from once.testing import cloud_event
 from tests.wheel.conftest import APP, Installation, step
 
+SERVICE = "tickets"
+PARTS = ("test-state", "test-service", "prod-state", "prod-service")
+
 
 @dataclass(frozen=True)
 class Deployed:
-    """The app on an embedded AWS of its own."""
+    """The service on an embedded AWS of its own."""
 
     aws: EmbeddedAws
     queue_url: str
@@ -30,35 +33,30 @@ class Deployed:
 @pytest.fixture(scope="module")
 def deployed(installation: Installation) -> Iterator[Deployed]:
     with embedded_aws() as aws:
-        queue_url, arns = _existing(aws)
+        queue_url = _existing(aws)
         with step("account bootstrapped"):
             bootstrap(aws)
-        with step("app deployed"):
+        with step("service deployed"):
             stacks = deploy(
                 aws,
                 app=f"{installation.venv / 'bin' / 'python'} app.py",
                 cwd=installation.folder,
-                context=arns,
-                outputs=aws.state_dir / "outputs.json",
+                outputs=installation.folder / "outputs.json",
             )
-        yield Deployed(aws, queue_url, stacks["tickets"])
+        outputs = {**stacks[f"{SERVICE}-state"], **stacks[f"{SERVICE}-service"]}
+        yield Deployed(aws, queue_url, outputs)
 
 
-def _existing(aws: EmbeddedAws) -> tuple[str, dict[str, str]]:
-    """Create the table and the queue with plain calls; return the queue's URL and both ARNs."""
-    table = aws.client("dynamodb").create_table(
+def _existing(aws: EmbeddedAws) -> str:
+    """Create the table and the queue with plain calls; return the queue's URL."""
+    aws.client("dynamodb").create_table(
         TableName="seats",
         KeySchema=[{"AttributeName": "show", "KeyType": "HASH"}],
         AttributeDefinitions=[{"AttributeName": "show", "AttributeType": "S"}],
         BillingMode="PAY_PER_REQUEST",
     )
-    sqs, attributes = aws.client("sqs"), {"VisibilityTimeout": "180"}
-    url = sqs.create_queue(QueueName="bookings", Attributes=attributes)["QueueUrl"]
-    queue = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
-    return url, {
-        "seats_arn": table["TableDescription"]["TableArn"],
-        "bookings_arn": queue["Attributes"]["QueueArn"],
-    }
+    queue = {"QueueName": "bookings", "Attributes": {"VisibilityTimeout": "180"}}
+    return str(aws.client("sqs").create_queue(**queue)["QueueUrl"])
 
 
 def test_a_message_that_is_sent_twice_changes_the_table_once(deployed: Deployed) -> None:
@@ -70,27 +68,77 @@ def test_a_message_that_is_sent_twice_changes_the_table_once(deployed: Deployed)
         deployed.aws.client("sqs").send_message(QueueUrl=deployed.queue_url, MessageBody=body)
     with step("both messages settled"):
         wait_until("empty queue", lambda: deployed.waiting(deployed.queue_url) == 0, timeout=60)
-    [dedup_table] = {*dynamodb.list_tables()["TableNames"]} - {"seats"}
-    [seats], [record] = (dynamodb.scan(TableName=name)["Items"] for name in ("seats", dedup_table))
+    tables = ("seats", deployed.outputs["DedupTable"])
+    [seats], [record] = (dynamodb.scan(TableName=name)["Items"] for name in tables)
     assert seats["available"] == {"N": "8"}
     assert record["pk"]["S"].startswith("tickets#")
-    assert deployed.waiting(deployed.outputs["DeadLetters"]) == 0
+    assert deployed.waiting(deployed.outputs["DeadLettersTickets"]) == 0
 
 
-def test_a_body_that_cannot_be_read_is_dead_lettered(deployed: Deployed) -> None:
-    sqs, dead_letters = deployed.aws.client("sqs"), deployed.outputs["DeadLetters"]
+def test_the_command_line_shows_a_message_that_cannot_be_read(
+    deployed: Deployed, installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqs, dead_letters = deployed.aws.client("sqs"), deployed.outputs["DeadLettersTickets"]
     sqs.send_message(QueueUrl=deployed.queue_url, MessageBody="no event")
     wait_until("a dead letter", lambda: deployed.waiting(dead_letters) == 1, timeout=60)
-    [letter] = sqs.receive_message(QueueUrl=dead_letters)["Messages"]
-    assert letter["Body"] == "no event"
+    for name, value in deployed.aws.environment().items():
+        monkeypatch.setenv(name, value)
+    with step("once status and once dlq list"):
+        shown = installation.run("once", "status", "--service", SERVICE)
+        listed = installation.run("once", "dlq", "list", "--service", SERVICE)
+    assert shown.stderr.endswith("tickets: 1 dead letters\n")
+    assert listed.returncode == 0, listed.stderr
+    assert "unparseable" in listed.stdout
+
+
+@pytest.mark.usefixtures("deployed")
+def test_deployed_names_are_recorded_by_the_app(installation: Installation) -> None:
+    done = installation.run("python", "app.py", "record", "outputs.json")
+    assert done.stdout == "deployed.json: added tickets, seats; commit it\n", done.stderr
+    assert json.loads((installation.folder / "deployed.json").read_text()).keys() == {SERVICE}
 
 
 @pytest.mark.usefixtures("deployed")
 def test_packages_are_built_below_the_apps_folder(installation: Installation) -> None:
-    [package] = (installation.folder / "build").iterdir()
-    assert package.name.startswith("tickets-")
+    packages = [each.name for each in (installation.folder / "build").iterdir()]
+    [package] = [name for name in packages if name.startswith("tickets-")]
     assert (installation.folder / ".cache" / "site").is_dir()
-    assert not {"cdk", "ops", "testing"} & {path.name for path in (package / "once").iterdir()}
+    folder = installation.folder / "build" / package / "once"
+    assert not {"cdk", "ops", "testing"} & {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("app", "context", "stacks"),
+    [
+        (
+            "app.py",
+            {},
+            {f"tickets-{s}-{p}" for s in ("test", "prod") for p in ("state", "service")},
+        ),
+        (
+            "construct.py",
+            {
+                "seats_arn": "arn:aws:dynamodb:eu-west-1:111122223333:table/seats",
+                "bookings_arn": "arn:aws:sqs:eu-west-1:111122223333:bookings",
+            },
+            {"tickets"},
+        ),
+    ],
+    ids=["stages", "a construct alone"],
+)
+def test_an_app_of_the_page_is_synthesized(
+    installation: Installation,
+    monkeypatch: pytest.MonkeyPatch,
+    app: str,
+    context: dict[str, str],
+    stacks: set[str],
+) -> None:
+    monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps(context))
+    monkeypatch.setenv("CDK_OUTDIR", f"{app}.out")
+    done = installation.run("python", app)
+    assert done.returncode == 0, done.stderr
+    templates = (installation.folder / f"{app}.out").glob("*.template.json")
+    assert {each.name.removesuffix(".template.json") for each in templates} == stacks
 
 
 def test_the_app_has_forty_lines_at_most() -> None:

@@ -8,6 +8,7 @@ from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.network import Network
 from once.cdk.props import ConsumerProps
 from once.cdk.webhooks.props import WebhookProps
+from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps
 from once.source import EventBridgeSource, S3Source, SnsSource
 
 
@@ -75,11 +76,21 @@ def _needed_endpoints(
         "secretsmanager": [each for each in consumers if each.secrets],
         "s3": [each for each in consumers if each.claim_check_mb],
         "email": [each for each in consumers if each.sends_email],
+        "states": [each for each in consumers if _starts(each, StateMachineProps)],
+        "lambda": [each for each in consumers if _starts(each, DurableFunctionProps)],
     }
     own = {service: f"consumer {users[0].name!r}" for service, users in options.items() if users}
     if webhooks is not None:
         own.setdefault("secretsmanager", "the webhook ingress")
+        if webhooks.needs_claims:
+            own.setdefault("s3", "the webhook ingress")
     return {**every, **own}
+
+
+def _starts(
+    consumer: ConsumerProps, kind: type[StateMachineProps] | type[DurableFunctionProps]
+) -> bool:
+    return any(isinstance(each, kind) for each in consumer.starts)
 
 
 def _existing_faults(

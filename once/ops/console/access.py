@@ -21,7 +21,9 @@ SECURITY_HEADERS = {
     ),
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",  # the address has the token
+    # The address has the token, and is told to no other site. With `no-referrer`, browsers send
+    # the console's own forms with `Origin: null`.
+    "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "cache-control": "no-store",

@@ -22,6 +22,8 @@ from once.ops.console.pages import (
     message,
     outbox,
     overview,
+    webhook_replay,
+    webhooks,
 )
 from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, state_of
@@ -29,7 +31,7 @@ from once.ops.errors import OpsError, error_with_remedy, unexpected_error_text
 
 _PAGES = (
     *(overview, letter_changes, dead_letters, letter),
-    *(message, effects, outbox, jobs, audit_log),
+    *(message, effects, outbox, webhooks, webhook_replay, jobs, audit_log),
 )
 
 

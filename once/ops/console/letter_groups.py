@@ -102,12 +102,11 @@ def histogram(moments: Sequence[datetime]) -> list[int]:
     """Return the number of moments in each of `BUCKETS` parts of their period.
 
     Args:
-        moments: sorted, at least one. If all are the same, there is one part.
+        moments: sorted, at least one. If all are the same, they are in the last part.
     """
     first, period = moments[0], moments[-1] - moments[0]
-    if not period:
-        return [len(moments)]
     numbers = [0] * BUCKETS
     for moment in moments:
-        numbers[min(BUCKETS - 1, int(BUCKETS * ((moment - first) / period)))] += 1
+        share = (moment - first) / period if period else 1
+        numbers[min(BUCKETS - 1, int(BUCKETS * share))] += 1
     return numbers

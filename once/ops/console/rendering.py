@@ -16,6 +16,7 @@ NAVIGATION = (
     ("message", "Message"),
     ("effects", "Effects"),
     ("outbox", "Outbox"),
+    ("webhooks", "Webhooks"),
     ("audit-log", "Audit log"),
 )
 """Route and title of each page in the navigation."""

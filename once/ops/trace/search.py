@@ -52,12 +52,13 @@ class TraceSearch:
 
     def _start_keys(self, consumer: str | None, sources: Collection[str]) -> list[str]:
         name, mark, _ = self._key.partition("#")
-        names = self._deployment.identities
-        if mark and name in names:
+        names, webhooks = self._deployment.identities, self._deployment.webhooks
+        publishers = [*names, webhooks.identity] if webhooks else names
+        if mark and name in publishers:
             return [self._key]
         chosen = [self._deployment.consumer(consumer).identity] if consumer else names
         rules = [one for one in self._rules if one.consumer in chosen]
-        return start_keys(self._key, rules, publishers=names, sources=sources)
+        return start_keys(self._key, rules, publishers=publishers, sources=sources)
 
     def letters(self, most: int) -> list[Letter]:
         """Read the dead letters, at most so many, and make them visible again."""

@@ -35,7 +35,7 @@ def test_a_request_is_answered_if_it_is_the_operators(
     answer = browser.get(path, headers=headers)
     assert answer.status_code == status
     assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["referrer-policy"] == "same-origin"
 
 
 def test_a_form_of_another_site_is_refused(browser: TestClient) -> None:

@@ -73,6 +73,7 @@ def test_refusals_retries_and_dead_letters_are_in_the_story(
         ("retried", "producer → inventory: order.placed: will be retried (receive 2)"),
     } <= {*labels(text)}
     assert "no such customer" in text
+    assert "/dead-letters/orders/" in text
 
 
 def test_hostile_content_is_text(saga: Saga, browser: TestClient) -> None:
@@ -123,6 +124,6 @@ def test_a_large_picture_is_cut_and_its_lanes_do_not_overlap() -> None:
     assert (len(picture.arrows), picture.left_out) == (MOST_STEPS, 9)
     places = [lane.x for lane in picture.lanes]
     assert places == sorted(places)
-    assert min(b - a for a, b in pairwise(places)) > 156
-    assert max(len(lane.shown) for lane in picture.lanes) <= 22
+    assert min(b - a for a, b in pairwise(places)) > 130
+    assert max(len(lane.shown) for lane in picture.lanes) <= 18
     assert all(len(arrow.label) * 6 <= abs(arrow.x2 - arrow.x1) for arrow in picture.arrows)

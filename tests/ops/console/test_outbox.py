@@ -42,7 +42,7 @@ def test_events_without_a_record_at_a_consumer_are_marked(saga: Saga, browser: T
     text = browser.get("outbox").text
     assert '<td class="number">5</td>' in text
     assert "1.5 s" in text
-    assert "once dlq list --consumer outbox_relay" in text
+    assert "dead-letters?consumer=outbox_relay" in text
     assert "3 of 3 consumers have a record" in text
     assert "1 of 1 consumers have a record" in text
 

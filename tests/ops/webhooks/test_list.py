@@ -1,6 +1,7 @@
 """`once webhooks list` and `show`: captures by time and by id, and no text that is a command."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,9 @@ import boto3
 import pytest
 
 from once.events.dedup_key import key_hash
-from once.ops.webhooks import _capture_index
+from once.ops.webhooks import _capture_index, capture_search
 from once.ops.webhooks.capture_filter import SEARCH_PERIOD
-from once.ops.webhooks.capture_text import STANDINGS
+from once.ops.webhooks.capture_text import STANDINGS, event_name
 from once.schema import StackOutput
 from once.webhooks.capture import Standing
 from once.webhooks.settings import CAPTURES
@@ -177,7 +178,7 @@ def test_errors_say_what_is_wrong(webhooks: Webhooks, monkeypatch: pytest.Monkey
         "webhooks", "list", "--since", "1d", "--until", "2d", code=2
     )
     webhooks.receive(stripe())
-    monkeypatch.setattr(_capture_index, "MOST_READ", 0)
+    monkeypatch.setattr(capture_search, "MOST_READ", 0)
     assert "narrow the search" in stderr_of("webhooks", "list")
     webhooks.cloud.service[StackOutput.WEBHOOK_ENDPOINTS] = '[{"name": "a"}]'
     assert "deploy" in stderr_of("webhooks", "list")
@@ -185,3 +186,14 @@ def test_errors_say_what_is_wrong(webhooks: Webhooks, monkeypatch: pytest.Monkey
 
 def test_every_standing_has_its_words() -> None:
     assert set(STANDINGS) == {*Standing}
+
+
+def test_the_event_of_a_webhook_is_traced_by_its_id_and_by_its_key(webhooks: Webhooks) -> None:
+    webhooks.cloud.set_types("orders", events=["stripe.charge.refunded"])
+    capture = webhooks.receive(stripe())
+    source, event_id = event_name(capture)
+    pk = f"orders#event#{source}#{event_id}"
+    webhooks.cloud.put_record(pk, time.time(), time.time() + 86400)
+    for key in (event_id, capture.pk):
+        found = json.loads(stdout_of("trace", key, "--source", source, "--no-logs", "--json"))
+        assert "orders" in {one["consumer"] for one in found["moments"]}

@@ -1,39 +1,38 @@
-"""A consumer of Once in an app of its own, with a table and a queue that exist already."""
+"""The CDK app of the service: `cdk deploy 'tickets-test-*'` deploys a stage."""
 
-import sys
+import os
 from pathlib import Path
 
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_sqs as sqs
+import consumers
 
-from once.cdk import ConsumerProps, DedupTable, IdempotentConsumer, SynthError, TableProps
+from once.cdk import DeploymentConfig, ExistingQueue, ExistingTable, Registry, Stage, run_app
 
-app = cdk.App()
-stack = cdk.Stack(app, "tickets")
-
-seats = dynamodb.Table.from_table_arn(stack, "Seats", app.node.get_context("seats_arn"))
-bookings = sqs.Queue.from_queue_arn(stack, "Bookings", app.node.get_context("bookings_arn"))
-
-tickets = ConsumerProps(
-    "tickets",
-    external=("seat.booked",),  # the types of event that the queue holds
-    tables=(TableProps("seats", "show"),),
-    folder=Path(__file__).parent / "tickets",  # holds handler.py
+HERE = Path(__file__).resolve().parent
+REGISTRY = Registry(
+    consumers.CONSUMERS,
+    file=Path(consumers.__file__),
+    functions=HERE / "functions",
+    deployed=HERE / "deployed.json",
 )
 
-try:
-    consumer = IdempotentConsumer(
-        stack,
-        tickets,
-        dedup_table=DedupTable(stack, "dedup"),
-        tables={"seats": seats},
-        queue=bookings,
+
+def config(service: str, account: str, region: str = "eu-west-1") -> DeploymentConfig:
+    """Return a deployment in which the table and the queue exist already."""
+    table = f"arn:aws:dynamodb:{region}:{account}:table/seats"
+    queue = f"arn:aws:sqs:{region}:{account}:bookings"
+    return DeploymentConfig(
+        service=service,
+        tags={"service": service},
+        existing_tables={"seats": ExistingTable(table)},
+        existing_queues={"tickets": ExistingQueue(queue)},
     )
-except SynthError as error:
-    sys.exit(f"\n{error}\n")
 
-cdk.CfnOutput(stack, "DeadLetters", value=consumer.dead_letters.queue_url)
-cdk.CfnOutput(stack, "Function", value=consumer.function.function_name)
 
-app.synth()
+STAGES = (
+    Stage("test", "444455556666", "eu-west-1", config("tickets-test", "444455556666")),
+    Stage("prod", "111122223333", "eu-west-1", config("tickets-prod", "111122223333")),
+)
+EMBEDDED = config("tickets", os.environ.get("CDK_DEFAULT_ACCOUNT", "0" * 12), "us-east-1")
+
+if __name__ == "__main__":
+    run_app(REGISTRY, EMBEDDED, STAGES)

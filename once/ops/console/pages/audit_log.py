@@ -1,31 +1,39 @@
-"""The audit log: who changed what and when, from the operator log of the deployment."""
+"""The audit log: who changed what, when, why and with which outcome."""
 
-import json
-from typing import Any
+from datetime import UTC, datetime
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from once.ops.aws.clients import client
+from once.ops.console.audit_trail import TrailFilter, read_trail
 from once.ops.console.rendering import page
 from once.ops.console.state import state_of
 
-_MOST = 200
+_DAYS = (1, 7, 30, 365)
 
 
 def _audit_log(request: Request) -> Response:
+    chosen = _chosen(request)
+    trail = read_trail(state_of(request).deployment.operator_log, chosen, datetime.now(UTC))
     return page(
-        request, "audit_log.html", entries=_entries(state_of(request).deployment.operator_log)
+        request,
+        "audit_log.html",
+        trail=trail,
+        chosen=chosen,
+        all_days=_DAYS,
+        commands=sorted({change.command for change in trail.changes} | {chosen.command} - {""}),
     )
 
 
-def _entries(group: str) -> list[dict[str, Any]]:
-    """Return the entries of the operator log, the newest first."""
-    pages = client("logs").get_paginator("filter_log_events").paginate(logGroupName=group)
-    events = [event for found in pages for event in found["events"]]
-    newest = sorted(events, key=lambda event: -event["timestamp"])[:_MOST]
-    return [json.loads(event["message"]) for event in newest]
+def _chosen(request: Request) -> TrailFilter:
+    given = request.query_params
+    days = given.get("days", "")
+    return TrailFilter(
+        who=given.get("who", "").strip(),
+        command=given.get("command", "").strip(),
+        days=int(days) if days in map(str, _DAYS) else 7,
+    )
 
 
 ROUTES = [Route("/audit-log", _audit_log, name="audit-log")]

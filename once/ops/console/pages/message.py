@@ -7,9 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from once.ops.aws.deployment import Deployment
 from once.ops.console.rendering import page
-from once.ops.console.state import state_of
+from once.ops.console.state import ConsoleState, state_of
 from once.ops.console.story import Story, find_story, shortened
 from once.ops.terminal.timestamps import parse_time_option
 
@@ -24,7 +23,7 @@ def _message(request: Request) -> Response:
     state, found = state_of(request), None
     if given["key"]:
         asked = ("message", *given.values())
-        found = state.kept.latest(request, asked, lambda: _find(state.deployment, given))
+        found = state.kept.latest(request, asked, lambda: _find(state, given))
     return page(
         request,
         "message.html",
@@ -36,16 +35,18 @@ def _message(request: Request) -> Response:
     )
 
 
-def _find(deployment: Deployment, given: Mapping[str, str]) -> Story | str:
+def _find(state: ConsoleState, given: Mapping[str, str]) -> Story | str:
     now = datetime.now(UTC)
-    return find_story(
-        deployment,
-        given["key"],
-        consumer=given["consumer"] or None,
-        sources=[given["source"]] if given["source"] else (),
-        since=parse_time_option(given["since"], now=now, option="Logs since"),
-        now=now,
-    )
+    since = parse_time_option(given["since"], now=now, option="Logs since")
+    with state.letters.held():
+        return find_story(
+            state.deployment,
+            given["key"],
+            consumer=given["consumer"] or None,
+            sources=[given["source"]] if given["source"] else (),
+            since=since,
+            now=now,
+        )
 
 
 ROUTES = [Route("/message", _message, name="message")]

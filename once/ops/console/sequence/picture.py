@@ -15,11 +15,11 @@ from once.ops.console.sequence.steps import (
 MOST_STEPS = 60
 """Most steps that a picture shows."""
 
-_LANE_WIDTH, _STEP_HEIGHT = 168, 34
+_LANE_WIDTH, _STEP_HEIGHT = 142, 34
 _TIME_WIDTH, _TOP, _BOTTOM = 92, 56, 14
 _CHARACTER_WIDTH = 6.6
 _HEAD = 7
-_NAME_CHARACTERS = 22
+_NAME_CHARACTERS = 18
 _FIRST, _LAST = (PRODUCER, TOPIC), (PROVIDER, TABLE, DEAD_LETTERS)
 
 

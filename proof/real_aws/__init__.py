@@ -1,0 +1,5 @@
+"""Check of a real AWS account: deploys a small service under a prefix, observes it, deletes it.
+
+In: the number of the account that the credentials belong to. Out: `reports/verify.json`, and an
+account without anything of the prefix. `checks` holds one check for each statement about AWS.
+"""

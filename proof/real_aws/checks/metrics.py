@@ -1,0 +1,136 @@
+"""Checks of CloudWatch and X-Ray: mapping metrics, traces, and an alarm on a real dead letter.
+
+An emulator may accept the calls and record nothing. Without even the metrics that AWS always
+records, there is nothing to judge: such a check was not observed.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from proof.real_aws.checks.check import Check, Result, Seen, failed, not_observed, passed, waiting
+from proof.real_aws.target import Target, queue_name
+
+_MAPPING = ("PolledEventCount", "InvokedEventCount", "DeletedEventCount")
+_WAITING_LETTERS = "dead letters wait for a decision"
+"""In the description of the alarm on present letters."""
+_PERIOD_SECONDS = 60
+
+
+def recorded(target: Target, namespace: str, name: str, dimension: str, value: str) -> float | None:
+    """Return the sum of a metric since the run began; None if it was never recorded."""
+    points = target.client("cloudwatch").get_metric_statistics(
+        Namespace=namespace,
+        MetricName=name,
+        Dimensions=[{"Name": dimension, "Value": value}],
+        StartTime=target.started - timedelta(minutes=2),
+        EndTime=datetime.now(UTC),
+        Period=_PERIOD_SECONDS,
+        Statistics=["Sum"],
+    )["Datapoints"]
+    return sum(point["Sum"] for point in points) if points else None
+
+
+def _waiting(target: Target, text: str, always: float | None) -> Seen:
+    """Wait on; at the deadline it is a failure only if this AWS records metrics at all.
+
+    Args:
+        target: the service.
+        text: what was observed.
+        always: a metric that AWS always records; None if it was not.
+    """
+    if always is not None:
+        return waiting(text)
+    if target.local:
+        return not_observed(f"{text}; an embedded AWS records no metrics")
+    return waiting(text, at_deadline=Result.NOT_OBSERVED)
+
+
+def _invocations(target: Target) -> float | None:
+    function = target.parts.consumer("counter").function_name
+    return recorded(target, "AWS/Lambda", "Invocations", "FunctionName", function)
+
+
+def _mapping_metrics(target: Target) -> Iterator[Seen]:
+    mapping = target.mapping("counter")
+    counted = mapping.get("MetricsConfig", {}).get("Metrics", [])
+    while True:
+        found = {
+            name: recorded(target, "AWS/Lambda", name, "EventSourceMappingUUID", mapping["UUID"])
+            for name in _MAPPING
+        }
+        if all(found.values()):
+            yield passed(f"MetricsConfig {counted}: {found}")
+        always = _invocations(target)
+        text = f"MetricsConfig {counted}: {found}; Invocations of the function: {always}"
+        yield _waiting(target, text, always)
+
+
+def _traces(target: Target) -> Iterator[Seen]:
+    function = target.parts.consumer("counter").function_name
+    while True:
+        found = target.client("xray").get_trace_summaries(
+            StartTime=target.started,
+            EndTime=datetime.now(UTC),
+            FilterExpression=f'service("{function}")',
+        )["TraceSummaries"]
+        if found:
+            yield passed(f"{len(found)} traces of {function}, such as {found[0]['Id']}")
+        always = _invocations(target)
+        text = f"no trace of {function}; its Invocations in CloudWatch: {always}"
+        yield _waiting(target, text, always)
+
+
+def _alarm(target: Target) -> Iterator[Seen]:
+    url = target.parts.consumer("counter").dead_letter_url
+    target.publish(["{ not JSON"])
+    alarm = _alarm_on(target, queue_name(url))
+    if alarm is None:
+        yield failed(f"there is no alarm on the letters in {queue_name(url)}")
+        return
+    yield from _until(target, alarm, "ALARM")
+    target.client("sqs").purge_queue(QueueUrl=url)
+    yield from _until(target, alarm, "OK")
+    yield passed(f"{alarm} was in ALARM with letters, and in OK after they were deleted")
+
+
+def _alarm_on(target: Target, queue: str) -> str | None:
+    pages = target.client("cloudwatch").get_paginator("describe_alarms")
+    alarms = (
+        alarm
+        for page in pages.paginate(AlarmNamePrefix=f"{target.parts.service}-")
+        for alarm in page["MetricAlarms"]
+    )
+    return next((str(a["AlarmName"]) for a in alarms if _is_on(a, queue)), None)
+
+
+def _is_on(alarm: dict[str, object], queue: str) -> bool:
+    described = str(alarm.get("AlarmDescription", ""))
+    return f'"{queue}"' in json.dumps(alarm, default=str) and _WAITING_LETTERS in described
+
+
+def _until(target: Target, alarm: str, state: str) -> Iterator[Seen]:
+    queue = queue_name(target.parts.consumer("counter").dead_letter_url)
+    cloudwatch = target.client("cloudwatch")
+    while True:
+        [now] = cloudwatch.describe_alarms(AlarmNames=[alarm])["MetricAlarms"]
+        if now["StateValue"] == state:
+            return
+        letters = recorded(target, "AWS/SQS", "NumberOfMessagesSent", "QueueName", queue)
+        text = f"{alarm} is {now['StateValue']}, not {state}; letters sent: {letters}"
+        yield _waiting(target, text, letters)
+
+
+MAPPING_METRICS = Check(
+    "mapping-metrics",
+    "the mapping records polled, invoked and deleted messages (EventCount)",
+    900,
+    _mapping_metrics,
+)
+TRACES = Check("traces", "X-Ray has traces of the function", 600, _traces)
+ALARM = Check(
+    "alarm",
+    "a dead letter sets the alarm on dead letters off, and it returns to OK without letters",
+    1500,
+    _alarm,
+)

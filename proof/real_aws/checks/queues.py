@@ -1,0 +1,108 @@
+"""Checks of SQS and its mappings: maximum concurrency, and redrive tasks."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from once.testing import cloud_event
+from proof.real_aws.app import MAX_CONCURRENCY
+from proof.real_aws.checks.check import Check, Seen, failed, verdict, waiting
+from proof.real_aws.target import Target
+
+HOLDS = 12
+HOLD_MS = 500
+_CLOCKS_MS = 100
+"""Assumed: the clocks of two functions' hosts differ by less. A hold is cut by it at both ends."""
+
+
+def _concurrency(target: Target) -> Iterator[Seen]:
+    mapping = target.mapping("holder")
+    configured = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
+    names = [f"hold-{n}" for n in range(HOLDS)]
+    target.publish([_held(target, name) for name in names], "verify.held")
+    while missing := [name for name in names if not target.item("holds", name)]:
+        yield waiting(f"{HOLDS - len(missing)} of {HOLDS} done")
+    items = [target.item("holds", name) for name in names]
+    times = [(int(each["began_ms"]["N"]), int(each["ended_ms"]["N"])) for each in items]
+    most = most_at_once(times)
+    text = f"ScalingConfig {configured}, {most} invocations at once for {HOLDS} messages"
+    yield verdict(configured == MAX_CONCURRENCY == most, text)
+
+
+def _held(target: Target, name: str) -> str:
+    data = {"hold": target.id(name), "milliseconds": HOLD_MS}
+    event = cloud_event("verify.held", data, event_id=target.id(name), source="/verify")
+    return json.dumps(event)
+
+
+def most_at_once(times: Sequence[tuple[int, int]]) -> int:
+    """Return how many of the intervals, given in milliseconds, overlap at most."""
+    cut = [(begin + _CLOCKS_MS, end - _CLOCKS_MS) for begin, end in times]
+    return max((sum(b <= begin < e for b, e in cut) for begin, _ in cut), default=0)
+
+
+def _redrive_task(target: Target) -> Iterator[Seen]:
+    consumer, sqs = target.parts.consumer("counter"), target.client("sqs")
+    letters, queue = target.arn(consumer.dead_letter_url), target.arn(consumer.queue_url)
+    name = target.id("redriven")
+    target.publish([target.asked("redriven")])
+    while target.amount("redriven") < 1:
+        yield waiting("the event is not counted yet")
+    sqs.send_message(QueueUrl=consumer.dead_letter_url, MessageBody=target.asked("redriven"))
+    sqs.start_message_move_task(SourceArn=letters, DestinationArn=queue)
+    while (task := _task(sqs, letters))["Status"] in ("RUNNING", "CANCELLING"):
+        yield waiting(f"task {task}")
+    while left := target.messages_left("counter"):
+        yield waiting(f"{left} messages left")
+    moved, amount = task.get("ApproximateNumberOfMessagesMoved", 0), target.amount("redriven")
+    if task["Status"] != "COMPLETED" or not moved or amount != 1:
+        yield failed(f"task {task}; the moved event {name} counted {amount} times")
+    yield _stranger(target, letters, f"{moved} letters moved, the event still counted once")
+
+
+def _task(sqs: Any, source: str) -> dict[str, Any]:
+    answer = sqs.list_message_move_tasks(SourceArn=source)
+    return dict(answer["Results"][0])
+
+
+def _stranger(target: Target, letters: str, text: str) -> Seen:
+    """Let another queue name the dead-letter queue, which its redrive allow policy refuses."""
+    sqs, prefix = target.client("sqs"), target.parts.service
+    url, other = (
+        sqs.create_queue(QueueName=f"{prefix}-{name}")["QueueUrl"]
+        for name in ("stranger", "stranger-dead-letters")
+    )
+    try:
+        _use(sqs, url, target.arn(other))  # so that the second refusal is that of the policy
+        _use(sqs, url, letters)
+    except ClientError as error:
+        used = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
+        control = "stranger-dead-letters" in json.dumps(used.get("Attributes", {}))
+        code = error.response["Error"]["Code"]
+        return verdict(control, f"{text}; another queue: {code}, with its own letters: {control}")
+    finally:
+        for each in (url, other):
+            sqs.delete_queue(QueueUrl=each)
+    return failed(f"{text}; but another queue may use the dead-letter queue")
+
+
+def _use(sqs: Any, url: str, letters: str) -> None:
+    policy = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": 5})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy})
+
+
+CONCURRENCY = Check(
+    "maximum-concurrency",
+    f"a mapping with a maximum concurrency of {MAX_CONCURRENCY} reaches it, and never more",
+    300,
+    _concurrency,
+)
+REDRIVE_TASK = Check(
+    "redrive-task",
+    "StartMessageMoveTask moves letters to the consumer's queue, where a committed event is a "
+    "duplicate; the redrive allow policy lets no other queue use the dead-letter queue",
+    300,
+    _redrive_task,
+)

@@ -1,0 +1,24 @@
+"""Webhooks of the check: the endpoint is in `proof/real_aws/app.py`."""
+
+import os
+from functools import cache
+from typing import Any
+
+from once.deadline import Context
+from once.webhooks.http import LambdaAnswer
+from once.webhooks.ingress import WebhookIngress
+from once.webhooks.settings import WebhookSettings
+
+
+@cache
+def _ingress() -> WebhookIngress:
+    return WebhookIngress.of(WebhookSettings.from_env())
+
+
+def lambda_handler(event: dict[str, Any], context: Context) -> LambdaAnswer:
+    """Answer one webhook."""
+    return _ingress().handle(event, context)
+
+
+if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+    _ingress()  # missing settings fail the start of the function, and not its first webhook

@@ -1,0 +1,96 @@
+"""The page of a service of one's own: its app, its handlers, its options and its pipeline."""
+
+import json
+import re
+from dataclasses import fields, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from once.cdk import ConsumerProps, CustomerKeys, DeploymentConfig, TableProps
+from once.cdk.checks.handlers import handler_faults
+from tests.architecture.imports import ROOT
+from tests.docs.test_examples import blocks
+
+yaml: Any = import_module("yaml")  # without types
+PAGE = ROOT / "docs" / "your-service.md"
+TEXT = PAGE.read_text()
+WHEEL = ROOT / "tests" / "wheel" / "app"
+CONSUMERS, APP, *MODULES, CONSTRUCT = blocks(PAGE)
+
+
+@pytest.mark.parametrize(
+    ("block", "file"),
+    [(CONSUMERS, "consumers.py"), (APP, "app.py"), (CONSTRUCT, "construct.py")],
+    ids=["registry", "app", "construct"],
+)
+def test_a_file_is_the_one_that_the_wheel_test_deploys(block: str, file: str) -> None:
+    assert block == (WHEEL / file).read_text()
+
+
+def test_handlers_of_several_modules_are_read_and_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "functions_of_page"
+    folder.mkdir()
+    for name, module in zip(("shared", "refunds", "handler"), MODULES, strict=True):
+        (folder / f"{name}.py").write_text(module)
+    seats = TableProps("seats", "show")
+    line = ConsumerProps("tickets", external=("seat.refunded",), tables=(seats,), folder=folder)
+    assert [*handler_faults(line)] == []
+    faults = [*handler_faults(replace(line, external=("seat.gone",)))]
+    assert "refunds.py" in faults[0]
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert import_module("functions_of_page.refunds").consumer.name == "tickets"
+
+
+OPTIONS = {
+    *("stages", "tags", "network", "keys", "permissions_boundary", "layers", "keep_data"),
+    *("existing_tables", "existing_queues"),
+}
+
+
+def rows(heading: str) -> list[list[str]]:
+    """Return the cells of the first table below a heading, without its own heading."""
+    section = TEXT.split(f"## {heading}\n", 1)[1]
+    lines = re.findall(r"^\|(.+)\|$", section.split("\n### ")[0], re.MULTILINE)
+    return [[cell.strip() for cell in line.split("|")] for line in lines[2:]]
+
+
+def test_each_option_names_a_test_that_exists() -> None:
+    tests = (ROOT / "tests" / "stacks" / "test_account_options.py").read_text()
+    named = {name for row in rows("Options") for name in re.findall(r"`(\w+)`", row[0])}
+    assert named - {"stages", "run_app"} <= {field.name for field in fields(DeploymentConfig)}
+    assert named >= OPTIONS
+    for row in rows("Options"):
+        [test] = re.findall(r"`(test_\w+)`", row[2])
+        assert f"def {test}(" in tests
+
+
+def test_every_kind_of_key_is_named() -> None:
+    section = TEXT.split("### Keys\n", 1)[1].split("\n### ")[0]
+    assert all(f"`{field.name}`" in section for field in fields(CustomerKeys))
+    [policy] = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
+    deliver, logs = json.loads(policy)
+    services = {name.split(".")[0] for name in deliver["Principal"]["Service"]}
+    assert services == {"sns", "events", "s3", "cloudwatch"}
+    assert logs["Principal"]["Service"].startswith("logs.")
+
+
+def test_the_pipeline_deploys_each_stage_after_the_one_before() -> None:
+    [text] = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+    jobs: dict[str, Any] = yaml.safe_load(text)["jobs"]
+    stages = re.findall(r'Stage\("(\w+)"', APP)
+    assert [name for name in jobs if name in stages] == stages
+    order = [jobs[name].get("needs") for name in ("build", *stages, "record")]
+    assert order == [None, "build", *stages]
+    for name in stages:
+        assert jobs[name]["environment"] == name
+        assert jobs[name]["permissions"]["id-token"] == "write"
+        [deploy] = [step["run"] for step in jobs[name]["steps"] if "deploy " in step.get("run", "")]
+        assert "--app cdk.out 'tickets-${{ github.job }}-*'" in deploy
+        assert f"tickets-{name}" in APP
+    steps = " ".join(step.get("run", "") for step in jobs["record"]["steps"])
+    assert "python app.py record" in steps

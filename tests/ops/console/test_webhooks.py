@@ -1,0 +1,166 @@
+"""The webhooks pages show the captures, and replay them as `once webhooks replay` does."""
+
+import json
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from once.ops.aws.deployment import Deployment
+from once.ops.console.app import console_app
+from once.ops.console.jobs import JobPhase
+from once.ops.console.pages import webhooks as webhooks_page
+from once.ops.console.state import ConsoleState
+from tests.ops.cloud import Cloud
+from tests.ops.console.conftest import ADDRESS, OWN
+from tests.ops.console.waiting import confirmed, planned
+from tests.ops.support import refuse
+from tests.ops.webhooks.ingress import Webhooks, stripe
+from tests.ops.webhooks.receiver import receiver
+
+REPLAY = "webhooks/replay"
+HOSTILE = "<script>alert(1)</script>\u202e\x1b]0;owned\x07"
+
+
+@pytest.fixture
+def webhooks(cloud: Cloud) -> Webhooks:
+    """An ingress whose refunds are taken by the orders."""
+    cloud.set_types("orders", events=["stripe.charge.refunded"])
+    return Webhooks(cloud)
+
+
+@pytest.fixture
+def state(webhooks: Webhooks, state: ConsoleState) -> ConsoleState:
+    return state
+
+
+def test_a_deployment_without_an_ingress_says_how_to_declare_one(cloud: Cloud) -> None:
+    state = ConsoleState(Deployment.find())
+    with TestClient(console_app(state, ADDRESS), base_url=ADDRESS.url, headers=OWN) as client:
+        assert "once.cdk.WebhookIngress" in client.get("webhooks").text
+        assert "has no webhook ingress" in client.get("webhooks/one", params={"key": "a"}).text
+
+
+def test_captures_are_listed_and_filtered(browser: TestClient, webhooks: Webhooks) -> None:
+    assert "once webhooks send stripe" in browser.get("webhooks").text
+    webhooks.receive(stripe("evt_1"))
+    webhooks.receive(stripe("evt_2", "charge.updated"))
+    webhooks.age = 3 * 86400
+    webhooks.receive(stripe("evt_3"))
+    for given, ids in (
+        ({}, {"evt_1", "evt_2"}),
+        ({"standing": "captured"}, {"evt_2"}),
+        ({"type": "charge.refunded"}, {"evt_1"}),
+        ({"endpoint": "github"}, set()),
+        ({"since": "7d", "until": "1d"}, {"evt_3"}),
+    ):
+        text = browser.get("webhooks", params=given).text
+        assert {name for name in ("evt_1", "evt_2", "evt_3") if name in text} == ids
+    assert browser.get("webhooks", params={"standing": "odd"}).status_code == 400
+
+
+def test_a_list_reads_a_limited_number_of_captures(
+    browser: TestClient, webhooks: Webhooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhooks.receive(stripe("evt_1"))
+    webhooks.receive(stripe("evt_2"))
+    monkeypatch.setattr(webhooks_page, "MOST_READ", 1)
+    assert "more than 1 captures would be read" in browser.get("webhooks").text
+
+
+def test_a_capture_is_shown_with_its_event(browser: TestClient, webhooks: Webhooks) -> None:
+    capture = webhooks.receive(stripe(note=HOSTILE), content_type="application/json")
+    text = browser.get("webhooks/one", params={"key": capture.pk}).text
+    assert "handed on" in text
+    assert "content-type: application/json" in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "<script>alert" not in text
+    assert "\u202e" not in text
+    link = text.split('<p><a href="')[1].split('"')[0]
+    story = browser.get(f"http://127.0.0.1:8080{link}").text
+    assert "webhooks → dedup table: committed" in story
+
+
+def test_a_body_that_is_no_text_or_is_gone_is_told(browser: TestClient, webhooks: Webhooks) -> None:
+    binary = webhooks.put(b"\xff\x00\x1b", webhook_id=HOSTILE.replace("\x00", ""))
+    assert "ff 00 1b" in browser.get("webhooks/one", params={"key": binary.pk}).text
+    gone = webhooks.put(b"gone", body=None, body_object="webhooks/gone")
+    assert "its body is gone" in browser.get("webhooks/one", params={"key": gone.pk}).text
+    text = browser.get("webhooks").text
+    assert "<script>alert" not in text
+    assert "\x1b" not in text
+
+
+def test_a_capture_is_replayed_to_a_queue(
+    browser: TestClient, state: ConsoleState, webhooks: Webhooks
+) -> None:
+    capture = webhooks.receive(stripe())
+    job = planned(browser, state, REPLAY, name=capture.pk, queue="orders", rate="1000")
+    assert job.changes == 1
+    assert "would be sent" in browser.get(f"jobs/{job.id}").text
+    assert not webhooks.cloud.take("orders")
+    assert "<dt>sent</dt><dd>1</dd>" in confirmed(browser, job, "asked by finance")
+    assert sum(webhooks.cloud.take("orders").values()) == 1
+    intent, outcome = webhooks.cloud.logged()
+    assert (intent["command"], intent["why"]) == ("webhooks replay", "asked by finance")
+    assert outcome["counts"] == {"sent": 1}
+
+
+def test_what_a_queue_cannot_take_is_not_sent(
+    browser: TestClient, state: ConsoleState, webhooks: Webhooks
+) -> None:
+    webhooks.receive(stripe("evt_2", "charge.updated"))
+    job = planned(browser, state, REPLAY, since="1d", queue="orders")
+    assert job.changes == 0
+    assert "start" not in browser.get(f"jobs/{job.id}").text
+
+
+def test_a_url_receives_the_bytes_and_must_be_public(
+    browser: TestClient, state: ConsoleState, webhooks: Webhooks
+) -> None:
+    body = stripe(note="ä")
+    webhooks.receive(body)
+    with receiver() as server:
+        given: dict[str, Any] = {"since": "1d", "url": f"{server.url}/hook?token=secret"}
+        answer = browser.post(REPLAY, data=given)
+        assert "which is not a public address" in answer.text
+        assert not server.requests
+        job = planned(browser, state, REPLAY, **given, allow_private="on")
+        assert not server.requests
+        confirmed(browser, job)
+        assert [one.body for one in server.requests] == [body]
+    assert "secret" not in json.dumps(webhooks.cloud.logged())
+
+
+def test_a_replay_is_stopped_and_a_failure_is_told(
+    browser: TestClient, state: ConsoleState, webhooks: Webhooks
+) -> None:
+    for number in (1, 2):
+        webhooks.receive(stripe(f"evt_{number}"))
+    job = planned(browser, state, REPLAY, since="1d", queue="orders")
+    browser.post(f"jobs/{job.id}/stop")
+    assert "stopped: 1 certainly sent" in confirmed(browser, job)
+    refuse("sqs.SendMessage")
+    job = planned(browser, state, REPLAY, since="1d", queue="orders")
+    assert "2 webhooks were not sent" in confirmed(browser, job)
+    assert job.phase is JobPhase.FAILED
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"queue": "orders"}, "give the time since which"),
+        ({"since": "1d"}, "give --to-queue CONSUMER or --to-url URL"),
+        ({"since": "1d", "queue": "orders", "url": "https://example.com"}, "and not both"),
+        ({"since": "1d", "queue": "orders", "allow_private": "on"}, "is for --to-url"),
+        ({"since": "1d", "url": "file:///etc/passwd"}, "give a URL such as"),
+        ({"since": "1d", "queue": "orders", "rate": "inf"}, "is no number from 0.1"),
+        ({"name": "none", "queue": "orders"}, "no webhook"),
+    ],
+)
+def test_a_form_that_does_not_fit_plans_nothing(
+    browser: TestClient, given: dict[str, str], words: str
+) -> None:
+    answer = browser.post(REPLAY, data=given)
+    assert answer.status_code >= 400
+    assert words in answer.text

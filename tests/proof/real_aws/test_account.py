@@ -1,0 +1,129 @@
+"""Refusals before anything is deployed, the prefix, the estimate and the report."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from moto import mock_aws
+from typer.testing import CliRunner
+
+from once.ops.aws.clients import client
+from once.ops.errors import OpsError
+from proof import report
+from proof.__main__ import app
+from proof.real_aws.account import Account, checked_account
+from proof.real_aws.checks.check import Checked, Result
+from proof.real_aws.cleanup import Cleanup, refuse_unknown_retained
+from proof.real_aws.estimate import estimate, total
+from proof.real_aws.prefix import checked_prefix, new_prefix, owns
+from proof.real_aws.report import Report
+from tests.proof.real_aws.fake_stacks import FakeStacks
+
+MINE = "123456789012"
+REGION = {"AWS_REGION": "eu-west-1"}
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+
+
+@pytest.mark.parametrize(
+    ("number", "environment", "error"),
+    [
+        (None, REGION, "no account is named: `make verify ACCOUNT=`"),
+        ("", REGION, "no account is named"),
+        ("12345", REGION, "'12345' is no account"),
+        (MINE, {}, "no region is named: set AWS_REGION"),
+        ("999999999999", REGION, f"the credentials belong to account {MINE}, and not to 9999"),
+        (MINE, REGION, "no stack CDKToolkit in eu-west-1: run `make bootstrap`"),
+    ],
+)
+@mock_aws
+def test_a_run_is_refused(number: str | None, environment: dict[str, str], error: str) -> None:
+    with pytest.raises(OpsError, match=error):
+        checked_account(number, environment, None, FakeStacks(status={}))
+
+
+@mock_aws
+def test_the_named_account_is_accepted() -> None:
+    assert checked_account(MINE, {}, "eu-north-1", FakeStacks()) == Account(MINE, "eu-north-1")
+
+
+def test_without_an_account_the_command_fails_before_any_call() -> None:
+    result = CliRunner().invoke(app, ["verify"], env={"ACCOUNT": "", "YES": "", "CLEAN": ""})
+    assert result.exit_code == 1
+    assert "no account is named" in result.output
+
+
+@pytest.mark.parametrize("prefix", ["once", "", "once-verify-", "once-verify-0000000", "prod"])
+def test_only_a_runs_prefix_is_cleaned(prefix: str) -> None:
+    with pytest.raises(OpsError, match="no prefix of a run"):
+        Cleanup(prefix, client)
+
+
+def test_a_name_belongs_to_its_prefix_alone() -> None:
+    prefix = checked_prefix(new_prefix())
+    assert new_prefix() != prefix
+    for name in ("-orders", "-state/operatorlog"):
+        assert owns(prefix, f"{prefix}{name}")
+        assert owns(prefix, f"/aws/lambda/{prefix}{name}")
+    for name in (prefix, f"{prefix}0-orders", f"x-{prefix}-orders", f"/aws/rds/{prefix}-orders"):
+        assert not owns(prefix, name)
+
+
+@pytest.mark.parametrize(
+    ("resource", "refused"),
+    [
+        ({"Type": "AWS::SQS::Queue", "DeletionPolicy": "RetainExceptOnCreate"}, False),
+        ({"Type": "AWS::EC2::VPC", "DeletionPolicy": "Delete"}, False),
+        ({"Type": "AWS::EC2::VPC"}, False),
+        ({"Type": "AWS::EC2::VPC", "DeletionPolicy": "Retain"}, True),
+    ],
+)
+def test_what_the_clean_up_does_not_know_is_not_deployed(
+    resource: dict[str, Any], *, refused: bool
+) -> None:
+    templates = [{"Resources": {"One": resource}}]
+    if not refused:
+        refuse_unknown_retained(templates)
+        return
+    with pytest.raises(OpsError, match="AWS::EC2::VPC"):
+        refuse_unknown_retained(templates)
+
+
+def test_the_estimate_counts_the_templates_and_the_messages() -> None:
+    alarms = {f"Alarm{n}": {"Type": "AWS::CloudWatch::Alarm"} for n in range(100)}
+    empty, hundred = estimate([{"Resources": {}}]), estimate([{"Resources": alarms}])
+    assert sum(line.cost for line in empty) > 0, "the messages cost something"
+    added = sum(line.cost for line in hundred) - sum(line.cost for line in empty)
+    assert added == pytest.approx(100 * 0.10 * 2 / 730)
+    assert total(hundred) >= sum(line.cost for line in hundred)
+
+
+def test_the_report_has_every_key_and_passes_only_if_every_check_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "REPORTS", tmp_path)
+    run = Report(Account(MINE, "eu-west-1"), "once-verify-0", datetime.now(UTC), 0.5)
+    assert not run.passed, "without checks nothing was shown"
+    run.checks.append(Checked("one", Result.PASSED, "this", "that", 1.0))
+    assert run.passed
+    for result in (Result.FAILED, Result.NOT_OBSERVED):
+        run.checks[1:] = [Checked("two", result, "this", "that", 1.0)]
+        assert not run.passed
+    written = json.loads(run.write().read_text())
+    assert [*written] == [
+        *("account", "region", "prefix", "started", "seconds", "checks", "cost_estimate_usd")
+    ]
+    assert written["checks"][1] == {
+        "name": "two",
+        "result": "not observed",
+        "expected": "this",
+        "seen": "that",
+        "seconds": 1.0,
+    }

@@ -1,0 +1,217 @@
+"""Each check can fail: its verdict with sound answers of AWS, and with each wrong one."""
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proof.real_aws.checks import CHECKS, audit, queues, rollout, tables
+from proof.real_aws.checks.check import Result
+from tests.proof.real_aws.fake_stacks import client_error
+from tests.proof.real_aws.fake_target import QUEUE, FakeTarget, judged
+
+PASSED, FAILED, NOT_OBSERVED = Result.PASSED, Result.FAILED, Result.NOT_OBSERVED
+ALARM = {
+    "AlarmName": "letters",
+    "AlarmDescription": "counter: dead letters wait for a decision.",
+    "Dimensions": [{"Name": "QueueName", "Value": f"{QUEUE}-dead-letters"}],
+}
+
+
+def amounts(**wrong: int) -> Callable[[str], int]:
+    """Return 1 for every counter but these."""
+    return lambda name: wrong.get(name.replace("-", "_"), 1)
+
+
+def counts(*values: int) -> Callable[[str], int]:
+    """Return these amounts one after the other, and then the last one."""
+    left = [*values]
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
+def log(**metrics: Any) -> dict[str, Any]:
+    return {"events": [{"message": "START"}, {"message": json.dumps(metrics)}]}
+
+
+def direct(**answers: str) -> Callable[[str], dict[str, Any]]:
+    denied = dict.fromkeys(tables.REFUSED, "AccessDeniedException") | answers
+    item = {"answers": {"S": json.dumps(denied)}}
+    return lambda name: item if name == "direct" else {}
+
+
+def holds(*times: tuple[int, int]) -> Callable[[str], dict[str, Any]]:
+    def item(name: str) -> dict[str, Any]:
+        begin, end = times[int(name.removeprefix("hold-"))]
+        return {"began_ms": {"N": str(begin)}, "ended_ms": {"N": str(end)}}
+
+    return item
+
+
+def task(status: str, moved: int = 1) -> dict[str, Any]:
+    return {"Results": [{"Status": status, "ApproximateNumberOfMessagesMoved": moved}]}
+
+
+DENIED = client_error("AccessDenied", "Any")
+REFUSED = client_error("InvalidParameterValue", "SetQueueAttributes")
+UNKNOWN = client_error("InvalidAction", "StartMessageMoveTask")
+POINTS: dict[str, Any]
+NO_POINTS: dict[str, Any]
+POINTS, NO_POINTS = {"Datapoints": [{"Sum": 3.0}]}, {"Datapoints": []}
+
+
+def only_invocations(MetricName: str, **_: Any) -> Any:  # noqa: N803
+    return POINTS if MetricName == "Invocations" else NO_POINTS
+
+
+REASONS = ("key-conflict",) * 3 + ("unparseable",) * 3
+TWO = tuple((1000 * (n // 2), 1000 * (n // 2) + 500) for n in range(queues.HOLDS))
+THREE = tuple((1000 * (n // 3), 1000 * (n // 3) + 500) for n in range(queues.HOLDS))
+ONE = tuple((1000 * n, 1000 * n + 500) for n in range(queues.HOLDS))
+TTL = {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at"}
+CONTROL = {"Attributes": {"RedrivePolicy": "arn:stranger-dead-letters"}}
+STRANGER = {
+    "create_queue": {"QueueUrl": "u"},
+    "set_queue_attributes": [{}, REFUSED],
+    "get_queue_attributes": CONTROL,
+}
+MOVED = {"list_message_move_tasks": task("COMPLETED"), **STRANGER}
+MAPPING = {"mapping": {"UUID": "m", "ScalingConfig": {"MaximumConcurrency": 2}}}
+DEPLOYED = {
+    "get_alias": [{"FunctionVersion": "1"}, {"FunctionVersion": "2"}],
+    "list_applications": {"applications": ["once-verify-0-service-follower", "other"]},
+    "list_deployment_groups": {"deploymentGroups": ["g"]},
+    "list_deployments": {"deployments": ["d"]},
+}
+
+
+def deployed(status: str = "Succeeded", config: str = "LambdaCanary10Percent5Minutes") -> Any:
+    info = {"status": status, "deploymentConfigName": f"CodeDeployDefault.{config}"}
+    return {**DEPLOYED, "get_deployment": {"deploymentInfo": info}}
+
+
+def alarm(*states: str) -> dict[str, Any]:
+    first = {"MetricAlarms": [ALARM]}
+    return {"describe_alarms": [first, *({"MetricAlarms": [{"StateValue": s}]} for s in states)]}
+
+
+CASES: list[tuple[str, FakeTarget, Result]] = [
+    ("audit", FakeTarget(letters=REASONS), PASSED),
+    ("audit", FakeTarget(letters=REASONS, amount_of=amounts(audit_7=0)), FAILED),
+    ("audit", FakeTarget(letters=REASONS, amount_of=amounts(audit_7=2)), FAILED),
+    ("audit", FakeTarget(letters=(*REASONS, "unparseable")), FAILED),
+    ("audit", FakeTarget(letters=REASONS[1:]), FAILED),
+    (
+        "transaction-conflicts",
+        FakeTarget({"filter_log_events": log(Conflicts=[2])}, amount_of=lambda _: 300),
+        PASSED,
+    ),
+    (
+        "transaction-conflicts",
+        FakeTarget({"filter_log_events": log(Conflicts=[2])}, amount_of=lambda _: 301),
+        FAILED,
+    ),
+    (
+        "transaction-conflicts",
+        FakeTarget({"filter_log_events": log(Conflicts=[2])}, amount_of=lambda _: 299),
+        FAILED,
+    ),
+    (
+        "transaction-conflicts",
+        FakeTarget({"filter_log_events": log(Committed=[2])}, amount_of=lambda _: 300),
+        NOT_OBSERVED,
+    ),
+    ("ttl", FakeTarget({"describe_time_to_live": {"TimeToLiveDescription": TTL}}), PASSED),
+    (
+        "ttl",
+        FakeTarget(
+            {"describe_time_to_live": {"TimeToLiveDescription": TTL | {"AttributeName": "x"}}}
+        ),
+        FAILED,
+    ),
+    ("expiry", FakeTarget({"get_item": {"Item": {}}}, amount_of=counts(1, 2)), PASSED),
+    ("expiry", FakeTarget({"get_item": {"Item": {}}}, amount_of=lambda _: 1), FAILED),
+    ("expiry", FakeTarget({"get_item": {"Item": {}}}, amount_of=counts(1, 2, 3)), FAILED),
+    ("expiry", FakeTarget({"get_item": {}}, amount_of=counts(1, 2)), NOT_OBSERVED),
+    ("enclosing-operation", FakeTarget(items=direct()), PASSED),
+    ("enclosing-operation", FakeTarget(items=direct(PutItem="allowed")), FAILED),
+    ("enclosing-operation", FakeTarget(items=lambda _: direct()("direct")), FAILED),
+    ("enclosing-operation", FakeTarget(), FAILED),
+    ("maximum-concurrency", FakeTarget(MAPPING, items=holds(*TWO)), PASSED),
+    ("maximum-concurrency", FakeTarget(MAPPING, items=holds(*THREE)), FAILED),
+    ("maximum-concurrency", FakeTarget(MAPPING, items=holds(*ONE)), FAILED),
+    ("maximum-concurrency", FakeTarget({"mapping": {}}, items=holds(*TWO)), FAILED),
+    ("redrive-task", FakeTarget(MOVED), PASSED),
+    ("redrive-task", FakeTarget(MOVED | {"set_queue_attributes": {}}), FAILED),
+    ("redrive-task", FakeTarget(MOVED | {"get_queue_attributes": {}}), FAILED),
+    ("redrive-task", FakeTarget(MOVED | {"list_message_move_tasks": task("FAILED")}), FAILED),
+    ("redrive-task", FakeTarget(MOVED | {"list_message_move_tasks": task("RUNNING")}), FAILED),
+    ("redrive-task", FakeTarget(MOVED, amount_of=counts(1, 2)), FAILED),
+    ("redrive-task", FakeTarget(MOVED | {"start_message_move_task": UNKNOWN}), NOT_OBSERVED),
+    ("mapping-metrics", FakeTarget(MAPPING | {"get_metric_statistics": POINTS}), PASSED),
+    (
+        "mapping-metrics",
+        FakeTarget(MAPPING | {"get_metric_statistics": only_invocations}),
+        FAILED,
+    ),
+    ("mapping-metrics", FakeTarget(MAPPING | {"get_metric_statistics": NO_POINTS}), NOT_OBSERVED),
+    ("traces", FakeTarget({"get_trace_summaries": {"TraceSummaries": [{"Id": "1"}]}}), PASSED),
+    (
+        "traces",
+        FakeTarget(
+            {"get_trace_summaries": {"TraceSummaries": []}, "get_metric_statistics": POINTS}
+        ),
+        FAILED,
+    ),
+    ("traces", FakeTarget({"get_trace_summaries": client_error("400", "X")}), NOT_OBSERVED),
+    (
+        "alarm",
+        FakeTarget(alarm("OK", "ALARM", "ALARM", "OK") | {"get_metric_statistics": POINTS}),
+        PASSED,
+    ),
+    ("alarm", FakeTarget(alarm("OK") | {"get_metric_statistics": POINTS}), FAILED),
+    ("alarm", FakeTarget(alarm("ALARM") | {"get_metric_statistics": POINTS}), FAILED),
+    ("alarm", FakeTarget(alarm("OK") | {"get_metric_statistics": NO_POINTS}), NOT_OBSERVED),
+    ("alarm", FakeTarget({"describe_alarms": {"MetricAlarms": []}}), FAILED),
+    ("rollout", FakeTarget(deployed()), PASSED),
+    ("rollout", FakeTarget(deployed("Failed")), FAILED),
+    ("rollout", FakeTarget(deployed(config="LambdaAllAtOnce")), FAILED),
+    ("rollout", FakeTarget(deployed() | {"get_alias": {"FunctionVersion": "1"}}), FAILED),
+    ("rollout", FakeTarget(deployed(), amount_of=lambda _: 2), FAILED),
+    ("rollout", FakeTarget(deployed(), local=True), NOT_OBSERVED),
+]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(audit, "undelivered_events", lambda _: 0)
+    monkeypatch.setattr(audit, "total_depth", lambda *_: SimpleNamespace(total=len(REASONS)))
+
+
+@pytest.mark.parametrize(("name", "target", "result"), CASES)
+def test_a_check_judges_the_answers_of_aws(name: str, target: FakeTarget, result: Result) -> None:
+    assert judged(name, target) is result
+
+
+def test_every_check_has_a_case_in_which_it_fails() -> None:
+    failing = {name for name, _, result in CASES if result is FAILED}
+    assert failing | {"function-url", "operators"} == {each.name for each in CHECKS}
+
+
+@pytest.mark.parametrize(
+    ("times", "most"),
+    [
+        ((), 0),
+        (ONE, 1),
+        (TWO, 2),
+        (THREE, 3),
+        (((0, 500), (450, 900)), 1),
+        (((0, 500), (200, 700)), 2),
+    ],
+)
+def test_invocations_at_once_are_counted_with_a_margin_for_clocks(
+    times: tuple[tuple[int, int], ...], most: int
+) -> None:
+    assert queues.most_at_once(times) == most

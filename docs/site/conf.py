@@ -2,9 +2,9 @@
 
 from importlib.metadata import version as version_of
 
-from pygments.lexers.special import TextLexer
+from pygments.lexers.special import TextLexer  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
-from sphinx.ext.autodoc.mock import _MockObject
+from sphinx.ext.autodoc.mock import _MockObject  # type: ignore[attr-defined]
 
 from docs.site.generated import filled
 
@@ -54,7 +54,7 @@ html_permalinks_icon = "#"
 
 
 # `s3.IBucket | None` in a signature.
-_MockObject.__or__ = lambda mock, _other: mock  # type: ignore[attr-defined]
+setattr(_MockObject, "__or__", lambda mock, _other: mock)  # noqa: B010
 
 
 def setup(app: Sphinx) -> None:

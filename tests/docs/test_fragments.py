@@ -31,6 +31,11 @@ class OrderPlaced(Struct):
     order_id: str
 
 
+class PaymentCaptured(Struct):
+    order_id: str
+    amount: int
+
+
 class Night(Struct):
     scheduled_at: str
 
@@ -42,15 +47,10 @@ class Document(Struct):
 
 def names() -> dict[str, Any]:
     library = (Key, S3Object, Source, Transaction, ConsumerProps, Dedup, Pollers, TableProps)
-    models = (WarmThroughput, OrderPlaced, Night, Document)
-    consumer = Consumer("example")
+    models = (WarmThroughput, OrderPlaced, PaymentCaptured, Night, Document)
     shown = {each.__name__: each for each in (*library, *models)}
-    return {
-        **shown,
-        "consumer": consumer,
-        "DUE": ("a",),
-        "ORDERS": TableProps("orders", "order_id"),
-    }
+    consumer = Consumer("example")
+    return {**shown, "consumer": consumer, "DUE": ("a",), "ORDERS": consumer.table("orders")}
 
 
 def completed(block: str) -> str:

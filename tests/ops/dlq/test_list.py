@@ -1,6 +1,7 @@
 """`dlq list`: groups of dead letters, and filters. The letters stay in their queues."""
 
 import json
+import shlex
 from typing import Any
 
 import pytest
@@ -99,6 +100,8 @@ def test_empty_queues_are_reported(shop: Shop) -> None:
         ("--reason died", [None]),
         ("--consumer inventory", []),
         (f"--consumer {RELAY}", ["unpublishable"]),
+        ("--error 'Unexpected: ValueError at meet:7: boom'", [FAILED, FAILED]),
+        ("--error boom", []),
         ("--key id-a", [FAILED]),
         (f"--key {KEY[:-1]}", [FAILED, FAILED]),
         ("--key field#named#name#str:c", [None]),
@@ -111,7 +114,7 @@ def test_empty_queues_are_reported(shop: Shop) -> None:
     ],
 )
 def test_filters_select_letters(mixed: Shop, options: str, found: list[str | None]) -> None:
-    letters = listed(*options.split())["letters"]
+    letters = listed(*shlex.split(options))["letters"]
     assert sorted((letter["reason"] for letter in letters), key=str) == found
 
 

@@ -4,14 +4,14 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from demo.browser.chromium import chromium
 from once.ops.console.server import console_server
 from once.ops.console.state import ConsoleState
 from tests.ops.letters import Shop
 
-PHONE = {"width": 390, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 800}
 
 
 @pytest.fixture

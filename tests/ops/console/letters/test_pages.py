@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
@@ -154,7 +154,7 @@ def test_letter_that_is_gone_is_told(browser: TestClient) -> None:
     assert "there is no dead letter" in html.unescape(answer.text)
 
 
-@quick
+@settings(quick, max_examples=15)  # each reads many pages
 @given(st.lists(letters, min_size=1, max_size=2), records)
 @example([time_out_of_range], [])
 @example([Forged("<script>alert(1)</script>\u202e\x1b[31m", {})], [])
@@ -179,10 +179,12 @@ def shown(browser: TestClient, path: str) -> None:
     assert all(c.isprintable() or c in "\n\t" for c in answer.text)
 
 
-def test_read_only_console_offers_no_change(shop: Shop, browser: TestClient) -> None:
+def test_read_only_console_offers_no_change(
+    shop: Shop, state: ConsoleState, browser: TestClient
+) -> None:
     shop.fail("a")
     path = f"dead-letters/orders/{shop.letter().message_id}"
-    object.__setattr__(browser.app.state.console, "read_only", True)  # type: ignore[attr-defined]
+    object.__setattr__(state, "read_only", True)
     for page in ("dead-letters", "dead-letters/letters", path, f"{path}/edit"):
         assert 'method="post"' not in browser.get(page).text
 

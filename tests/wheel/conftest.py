@@ -49,8 +49,7 @@ def step(name: str) -> Iterator[None]:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     with step("wheel built"):
-        options = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(folder))
-        _pip("wheel", *options, str(ROOT))
+        build_wheel(ROOT, folder)
     [built] = folder.iterdir()
     return built
 
@@ -71,6 +70,11 @@ def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Insta
         _pip("--python", str(venv / "bin" / "python"), "install", *options, f"{wheel}[cdk,ops]")
     shutil.copytree(APP, home / "app", ignore=shutil.ignore_patterns("__pycache__"))
     return Installation(venv, home / "app")
+
+
+def build_wheel(source: Path, folder: Path) -> None:
+    options = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(folder))
+    _pip("wheel", *options, str(source))
 
 
 def _pip(*arguments: str) -> None:

@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 RUNTIME_LOCK := once/cdk/packaging/requirements.txt
 UNIT := tests $(addprefix --ignore=tests/, e2e integration emulator lab/test_load.py newcomer proof wheel)
 # Files of tests/once that take over three CPU seconds by themselves: simulations, storms, large bodies.
-SLOW := $(addprefix tests/once/, batch/test_group_cost.py batch/test_group_faults.py batch/test_group_storms.py batch/test_isolation_storm.py intake/test_original_message.py)
+SLOW := $(addprefix tests/once/, batch/test_group_cost.py batch/test_group_faults.py batch/test_group_storms.py batch/test_isolation_storm.py commit/test_former_switch.py intake/test_original_message.py)
 # Python compiles what is imported; to compile all that is installed takes half of an installation.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes
 
@@ -21,7 +21,7 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup installed demo lab test check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants verify synth bootstrap deploy lock clean
+.PHONY: help setup installed demo lab test types tests check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants verify synth bootstrap deploy lock clean
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,7 +40,12 @@ lab: setup ## known ways to process an order once, under every fault (APPROACH=,
 
 test: setup ## ruff, mypy --strict, and every test
 	@echo "ruff"   && $(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory -j2 types tests  # pytest takes half a minute to begin on all cores
+
+types: setup
 	@echo "mypy"   && $(BIN)/mypy
+
+tests: setup
 	@$(BIN)/pytest -n 3
 
 lint: setup ## ruff and mypy alone

@@ -104,6 +104,7 @@ def _keep_running(aws: EmbeddedAws) -> None:
     aws_cli = f"aws --endpoint-url {aws.endpoint}"
     console.print(f"\nIt is still running. In another shell:\n  source {script}", highlight=False)
     for example in (
+        ".venv/bin/once console",
         ".venv/bin/once status",
         ".venv/bin/once outbox republish --since 1h --dry-run",
         f"{aws_cli} sqs list-queues",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from once.events.cloud_event import CloudEvent
     from once.events.dedup_key import Key
     from once.handlers.effect_declaration import Call, Policy
+    from once.handlers.former_records import FormerRecords
     from once.handlers.transaction import Transaction
     from once.intake.s3_notification import S3Object
     from once.source import Source
@@ -22,6 +23,7 @@ __all__ = [
     "Call",
     "CloudEvent",
     "Consumer",
+    "FormerRecords",
     "Key",
     "KeySpent",
     "NotDone",
@@ -40,6 +42,7 @@ _HOME = {
     "Call": "once.handlers.effect_declaration",
     "CloudEvent": "once.events.cloud_event",
     "Consumer": "once.consumer",
+    "FormerRecords": "once.handlers.former_records",
     "Key": "once.events.dedup_key",
     "KeySpent": "once.errors",
     "NotDone": "once.errors",

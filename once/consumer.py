@@ -27,6 +27,8 @@ from once.settings import Dedup, Settings
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 
+    from once.handlers.former_records import FormerRecords
+
 
 LambdaHandler = Callable[[dict[str, Any], Context], "PartialItemFailureResponse"]
 
@@ -55,7 +57,13 @@ class Consumer:
         return Table(name)
 
     def handles(
-        self, event_type: str, model: type, *, key: Key = _BY_EVENT, volatile: tuple[str, ...] = ()
+        self,
+        event_type: str,
+        model: type,
+        *,
+        key: Key = _BY_EVENT,
+        volatile: tuple[str, ...] = (),
+        former: "FormerRecords | None" = None,
     ) -> Callable[[HandlerFunction], HandlerFunction]:
         """Register a function for an event type.
 
@@ -64,13 +72,14 @@ class Consumer:
             model: a msgspec.Struct; the event's data is decoded into it, strictly.
             key: the part of the event that identifies it.
             volatile: fields of the data that may differ between two deliveries of one event.
+            former: the records of the deduplication that Once replaces (docs/migrating.md).
 
         Write `key` and `volatile` out in the call: synthesis reads them for `once dlq` and `once
         trace`, without running the code.
         """
 
         def register(function: HandlerFunction) -> HandlerFunction:
-            handler = Handler(event_type, model, function, key, frozenset(volatile))
+            handler = Handler(event_type, model, function, key, frozenset(volatile), former)
             first = self.handlers.setdefault(event_type, handler)
             if first is not handler:
                 self._faults.append(twice(event_type, first.function, function))

@@ -143,6 +143,7 @@ class Reason(StrEnum):
     RETRIES_EXHAUSTED = "retries-exhausted"
     NOT_TRIED = "not-tried"
     UNFINISHED = "unfinished"
+    FORMER_UNFINISHED = "former-unfinished"
 
 
 class DeadLetter:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from once.cdk.app.command import run_app
     from once.cdk.app.registry import Registry
     from once.cdk.app.service_stack import ServiceStack
+    from once.cdk.app.stage import Stage
     from once.cdk.app.state_stack import StateStack
     from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
     from once.cdk.checks.handlers import event_types_output
@@ -24,15 +25,18 @@ if TYPE_CHECKING:
     from once.cdk.checks.stack_size import stack_size_faults
     from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
     from once.cdk.claim_bucket import ClaimBucket
+    from once.cdk.customer_keys import CustomerKey, CustomerKeys
     from once.cdk.deployed_names import DeployedNames
     from once.cdk.deployment_config import DeploymentConfig
     from once.cdk.errors import SynthError
     from once.cdk.event_types import event_sources, published_types
+    from once.cdk.existing import ExistingQueue, ExistingTable
     from once.cdk.idempotent_consumer import IdempotentConsumer
     from once.cdk.monitoring.alarm_topic import make_alarm_topic, notify
     from once.cdk.monitoring.alarms import add_table_alarms
     from once.cdk.monitoring.dashboard import tables_row
     from once.cdk.nag import acknowledge_finding
+    from once.cdk.network import Network
     from once.cdk.operator_log import OperatorLog
     from once.cdk.operators import OperatorPolicies
     from once.cdk.outbox_relay import OutboxRelay, RelayFailures
@@ -58,13 +62,18 @@ __all__ = [
     "CaptureTable",
     "ClaimBucket",
     "ConsumerProps",
+    "CustomerKey",
+    "CustomerKeys",
     "Dedup",
     "DedupTable",
     "DeployedNames",
     "DeploymentConfig",
     "DurableFunctionProps",
     "Endpoint",
+    "ExistingQueue",
+    "ExistingTable",
     "IdempotentConsumer",
+    "Network",
     "OperatorLog",
     "OperatorPolicies",
     "OutboxRelay",
@@ -76,6 +85,7 @@ __all__ = [
     "ServiceStack",
     "Source",
     "StackOutput",
+    "Stage",
     "StateMachineProps",
     "StateStack",
     "SynthError",
@@ -114,12 +124,17 @@ _MODULES = {
     "CaptureTable": "once.cdk.webhooks.capture_table",
     "ClaimBucket": "once.cdk.claim_bucket",
     "ConsumerProps": "once.cdk.props",
+    "CustomerKey": "once.cdk.customer_keys",
+    "CustomerKeys": "once.cdk.customer_keys",
     "DedupTable": "once.cdk.tables",
     "DeployedNames": "once.cdk.deployed_names",
     "DeploymentConfig": "once.cdk.deployment_config",
     "DurableFunctionProps": "once.cdk.workflow_props",
     "Endpoint": "once.webhooks.endpoint",
+    "ExistingQueue": "once.cdk.existing",
+    "ExistingTable": "once.cdk.existing",
     "IdempotentConsumer": "once.cdk.idempotent_consumer",
+    "Network": "once.cdk.network",
     "OperatorLog": "once.cdk.operator_log",
     "OperatorPolicies": "once.cdk.operators",
     "OutboxRelay": "once.cdk.outbox_relay",
@@ -130,6 +145,7 @@ _MODULES = {
     "Rollout": "once.cdk.props",
     "ServiceStack": "once.cdk.app.service_stack",
     "Source": "once.cdk.props",
+    "Stage": "once.cdk.app.stage",
     "StateMachineProps": "once.cdk.workflow_props",
     "StateStack": "once.cdk.app.state_stack",
     "SynthError": "once.cdk.errors",

@@ -95,5 +95,6 @@ READ: dict[str, Callable[[str], Any]] = {
     "dedup_warm_throughput": WarmThroughput.read,
     "ingress_publishers": _publishers,
     "webhook_concurrency": _count,
+    "keep_data": _flag,
 }
 """Reader of each value of the context; raises ValueError with the remedy."""

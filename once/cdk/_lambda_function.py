@@ -10,6 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from once.cdk.customer_keys import imported_key
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.nag import acknowledge_finding
@@ -20,12 +21,13 @@ from once.schema import Limits
 TRACED = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
 
 
-def make_log_group(scope: Construct, name: str) -> logs.LogGroup:
+def make_log_group(scope: Construct, name: str, config: DeploymentConfig) -> logs.LogGroup:
     """Return the log group of the function with this physical name."""
     return logs.LogGroup(
         scope,
         "Log",
         log_group_name=f"/aws/lambda/{name}",
+        encryption_key=imported_key(scope, config.keys.logs),
         retention=logs.RetentionDays.ONE_MONTH,
         # Its name is fixed: a retained log group would make the next deployment fail.
         removal_policy=RemovalPolicy.DESTROY,
@@ -67,6 +69,7 @@ def make_function(
         reserved_concurrent_executions=reserved_concurrency,
         log_group=log_group,
         role=role,
+        layers=_layers(scope, config),
         environment={
             **environment,
             "POWERTOOLS_SERVICE_NAME": full_name,
@@ -78,6 +81,11 @@ def make_function(
     resource = cast(lambda_.CfnFunction, function.node.default_child)
     # `tracing=` would add a second policy to the role, which has this permission already.
     resource.tracing_config = TRACED
+    if config.network is not None:  # `vpc=` would look the VPC up, and add a policy to the role
+        resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+            subnet_ids=list(config.network.subnets),
+            security_group_ids=list(config.network.security_groups),
+        )
     # The function refers to its role: cfn-lint warns of a second dependency (W3005). The alias
     # waits for policies that are added to the role.
     resource.add_deletion_override("DependsOn")
@@ -91,6 +99,14 @@ def make_function(
         # On the stack, so that the warning appears once and not for each function.
         Annotations.of(Stack.of(scope)).add_warning_v2("once:no-bytecode", _slow(config))
     return function
+
+
+def _layers(scope: Construct, config: DeploymentConfig) -> list[lambda_.ILayerVersion] | None:
+    layers = [
+        lambda_.LayerVersion.from_layer_version_arn(scope, f"Layer{number}", arn)
+        for number, arn in enumerate(config.layers)
+    ]
+    return layers or None
 
 
 def _check_size(name: str, environment: Mapping[str, str]) -> None:

@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from once.cdk._key_permissions import key_statements
 from once.cdk._table_permissions import allow, state_statements
 from once.cdk._workflow_permissions import acknowledge_executions, workflow_statements
+from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import ConsumerProps
+from once.settings import Dedup
 
 if TYPE_CHECKING:
     from once.cdk.claim_bucket import ClaimAccess
@@ -33,6 +37,12 @@ STREAM_ACTIONS = (
     *("dynamodb:DescribeStream", "dynamodb:ListStreams"),
 )
 LOG_ACTIONS = ("logs:CreateLogStream", "logs:PutLogEvents")
+NETWORK_ACTIONS = (
+    *("ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface"),
+    *("ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
+    *("ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses"),
+)
+"""Lambda itself makes the network interfaces, with the function's role."""
 TRACE_ACTIONS = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
 
 
@@ -47,15 +57,15 @@ def consumer_role(
     dead_letters: sqs.IQueue,
     log_group: logs.ILogGroup,
     secret_arns: Sequence[str],
-    sender: str | None,
     claims: "ClaimAccess | None",
-    local: bool,
+    config: DeploymentConfig,
 ) -> iam.Role:
     """Return the role of a consumer's function, which reads `queues` and writes `tables`.
 
     The role may send messages to `isolation` (one of the queues, or None), read the secrets, and
-    send e-mail from the address `sender` if it is given. `claims` is its access to large data.
+    send e-mail from the deployment's address. `claims` is its access to large data.
     """
+    local = config.local
     # On AWS this action includes batches; the embedded AWS has an action for batches.
     deletes = isolation is not None or consumer.fifo
     consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and deletes else [])]
@@ -70,27 +80,32 @@ def consumer_role(
         allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
         allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
-    keys = [key.key_arn for queue in queues if (key := queue.encryption_master_key)]
-    if keys:  # an existing queue may be encrypted with a customer managed key
-        statements.append(allow("DecryptMessages", ["kms:Decrypt"], *keys))
     if isolation is not None:
         send = ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if local else [])]
         statements.append(allow("Isolate", send, isolation.queue_arn))
     if secret_arns:
         statements.append(allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
-    if sender is not None:
-        statements.append(_send_email(scope, sender, local=local))
+    if consumer.sends_email:
+        statements.append(_send_email(scope, config.email_sender, local=local))
     if claims is not None:
         statements += [*claims.read_statements(), *claims.write_statements()]
     statements += workflow_statements(scope, consumer.starts)
-    role = make_role(scope, "Consumer", statements)
+    state = tables if consumer.dedup is Dedup.ITEM else [dedup_table, *tables]
+    uses = [
+        *(("sqs", queue.encryption_master_key) for queue in (*queues, dead_letters)),
+        *(("dynamodb", table.encryption_key) for table in state),
+        *(("secretsmanager", key.arn) for key in [config.keys.secrets] if key and secret_arns),
+        ("s3", None if claims is None else claims.bucket.encryption_key),
+    ]
+    statements += key_statements(scope, uses)
+    role = make_role(scope, "Consumer", statements, config)
     acknowledge_executions(role, consumer.starts)
     if claims is not None:
         claims.acknowledge(role)
-    if sender is not None:
+    if consumer.sends_email:
         acknowledge_finding(
             role,
-            "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:identity/*]",
+            f"AwsSolutions-IAM5[Resource::{text_in_findings(scope, _identities(scope))}]",
             "SES may also check the recipient's identity, as in its sandbox; the condition "
             "restricts the sender to one address.",
         )
@@ -105,7 +120,8 @@ def relay_role(
     dead_letters: sqs.IQueue,
     failures: s3.IBucket,
     log_group: logs.ILogGroup,
-    local: bool,
+    dedup_key: kms.IKey | None,
+    config: DeploymentConfig,
 ) -> iam.Role:
     """Return the role of the function that publishes a stream's records to `topics`.
 
@@ -115,15 +131,22 @@ def relay_role(
     ours = {"StringEquals": {"s3:ResourceAccount": Stack.of(scope).account}}
     keep = ["s3:PutObject", "s3:ListBucket"]
     # On AWS this action includes batches; the embedded AWS has an action for batches.
-    publish = ["sns:Publish", *(["sns:PublishBatch"] if local else [])]
+    publish = ["sns:Publish", *(["sns:PublishBatch"] if config.local else [])]
+    uses = [
+        ("dynamodb", dedup_key),
+        *(("sns", key.arn) for key in [config.keys.topics] if key),
+        ("sqs", dead_letters.encryption_master_key),
+        ("s3", failures.encryption_key),
+    ]
     statements = [
         allow("ReadStream", STREAM_ACTIONS, stream_arn),
         allow("Publish", publish, *(topic.topic_arn for topic in topics)),
         allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
         allow("KeepFailures", keep, failures.bucket_arn, objects, conditions=ours),
         allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+        *key_statements(scope, uses),
     ]
-    role = make_role(scope, "Relay", statements)
+    role = make_role(scope, "Relay", statements, config)
     acknowledge_finding(
         role,
         f"AwsSolutions-IAM5[Resource::{arn_in_findings(scope, failures)}/*]",
@@ -133,23 +156,32 @@ def relay_role(
 
 
 def sweep_role(
-    scope: Construct, *, sweep: sqs.IQueue, unrouted: sqs.IQueue, log_group: logs.ILogGroup
+    scope: Construct,
+    *,
+    sweep: sqs.IQueue,
+    unrouted: sqs.IQueue,
+    log_group: logs.ILogGroup,
+    config: DeploymentConfig,
 ) -> iam.Role:
     """Return the role of the function that reads `sweep` and sends to `unrouted`."""
     statements = [
         allow("ConsumeSweep", MAPPING_ACTIONS, sweep.queue_arn),
         allow("KeepUnrouted", ["sqs:SendMessage"], unrouted.queue_arn),
         allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+        *key_statements(scope, [("sqs", each.encryption_master_key) for each in (sweep, unrouted)]),
     ]
-    return make_role(scope, "Sweep", statements)
+    return make_role(scope, "Sweep", statements, config)
 
 
 def _send_email(scope: Construct, sender: str, *, local: bool) -> iam.PolicyStatement:
     if local:  # the embedded AWS checks neither identities nor the sender
         return allow("SendEmail", ["ses:SendEmail"], "*")
-    identities = Stack.of(scope).format_arn(service="ses", resource="identity", resource_name="*")
     only_as_sender = {"StringEquals": {"ses:FromAddress": sender}}
-    return allow("SendEmail", ["ses:SendEmail"], identities, conditions=only_as_sender)
+    return allow("SendEmail", ["ses:SendEmail"], _identities(scope), conditions=only_as_sender)
+
+
+def _identities(scope: Construct) -> str:
+    return Stack.of(scope).format_arn(service="ses", resource="identity", resource_name="*")
 
 
 def arn_in_findings(scope: Construct, bucket: s3.IBucket) -> str:
@@ -166,9 +198,28 @@ def arn_in_findings(scope: Construct, bucket: s3.IBucket) -> str:
             return str(arn)
 
 
-def make_role(scope: Construct, policy: str, statements: Sequence[iam.PolicyStatement]) -> iam.Role:
-    """Return a role of a function with these statements in one inline policy, and tracing."""
+def text_in_findings(scope: Construct, arn: str) -> str:
+    """Return how findings name an ARN, of which the stack may know neither account nor region."""
+    match Stack.of(scope).resolve(arn):
+        case {"Fn::Join": [_, parts]}:
+            return "".join(p if isinstance(p, str) else f"<{p['Ref']}>" for p in parts)
+        case text:
+            return str(text)
+
+
+def make_role(
+    scope: Construct,
+    policy: str,
+    statements: Sequence[iam.PolicyStatement],
+    config: DeploymentConfig,
+) -> iam.Role:
+    """Return a role of a function with these statements in one inline policy.
+
+    The policy also allows tracing, and network interfaces in the VPC if there is one.
+    """
     every = [*statements, allow("Trace", TRACE_ACTIONS, "*")]
+    if config.network is not None:
+        every.append(allow("UseNetwork", NETWORK_ACTIONS, "*"))
     role = iam.Role(
         scope,
         "Role",
@@ -178,6 +229,7 @@ def make_role(scope: Construct, policy: str, statements: Sequence[iam.PolicyStat
     acknowledge_finding(
         role,
         "AwsSolutions-IAM5[Resource::*]",
-        "X-Ray has no resources that a policy could name for these actions.",
+        "X-Ray, and EC2 for the network interfaces of a function, have no resources that a policy "
+        "could name for these actions.",
     )
     return role

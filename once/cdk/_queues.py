@@ -7,6 +7,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from once.cdk.customer_keys import imported_key
 from once.cdk.deployment_config import DeploymentConfig
 from once.schema import Limits
 
@@ -58,15 +59,18 @@ def make_queue(
     name: str,
     retention: int,
     *,
+    config: DeploymentConfig,
     fifo: bool = False,
     **extra: Any,
 ) -> sqs.Queue:
     """Return a queue that keeps messages for `retention` seconds; `name` is without a suffix."""
+    key = config.keys.queues
     return sqs.Queue(
         scope,
         part,
         queue_name=queue_name(name, fifo=fifo),
-        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        encryption=sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED,
+        encryption_master_key=imported_key(scope, key),
         enforce_ssl=True,
         retention_period=Duration.seconds(retention),
         **(_FIFO if fifo else {}),
@@ -74,17 +78,21 @@ def make_queue(
     )
 
 
-def make_dead_letters(scope: Construct, name: str, *sources: str, fifo: bool = False) -> sqs.Queue:
+def make_dead_letters(
+    scope: Construct, name: str, *sources: str, config: DeploymentConfig, fifo: bool = False
+) -> sqs.Queue:
     """Return the dead-letter queue of the function with this physical name.
 
     Args:
         scope: the construct that owns it.
         name: the name of the function.
         sources: the names of the queues from which SQS moves messages into it.
+        config: the deployment.
         fifo: whether those queues are FIFO queues, which it must be then, too.
     """
     retention = Limits.DEAD_LETTER_RETENTION_SECONDS
-    queue = make_queue(scope, "DeadLetters", f"{name}-dead-letters", retention, fifo=fifo)
+    letters = f"{name}-dead-letters"
+    queue = make_queue(scope, "DeadLetters", letters, retention, config=config, fifo=fifo)
     restrict_sources(queue, *sources)
     return queue
 

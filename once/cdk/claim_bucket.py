@@ -11,6 +11,7 @@ from constructs import Construct
 
 from once.cdk._permissions import arn_in_findings
 from once.cdk._table_permissions import allow
+from once.cdk.customer_keys import bucket_encryption
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import ConsumerProps
@@ -56,7 +57,7 @@ class ClaimBucket(s3.Bucket):
         super().__init__(
             scope,
             construct_id,
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            **bucket_encryption(scope, config.keys.buckets),
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             enforce_ssl=True,
             lifecycle_rules=rules,

@@ -9,6 +9,9 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Node
 
 from once.cdk._context_values import READ, text_of, this_python
+from once.cdk.customer_keys import CustomerKeys
+from once.cdk.existing import ExistingQueue, ExistingTable
+from once.cdk.network import Network
 from once.cdk.props import ConsumerProps, Rollout
 from once.cdk.scaling import WarmThroughput
 from once.schema import CLOCK_MARGIN_SECONDS
@@ -47,6 +50,14 @@ class DeploymentConfig:
         runtime_lock: lock file, with hashes, of the library's own dependencies in the functions'
             packages; by default the one that comes with the library.
         parameters: further values that consumers ask for, by name.
+        tags: the tags of both stacks, which CloudFormation gives to their resources.
+        network: the place of the functions in a VPC; None outside one.
+        keys: customer managed keys, by what they encrypt.
+        permissions_boundary: the ARN of the policy that bounds every role of both stacks.
+        layers: the ARNs of layer versions that every function gets, such as those of an agent.
+        existing_tables: tables that exist already, by the name that consumers use.
+        existing_queues: queues that exist already, by the name of the consumer that reads it.
+        keep_data: False for a deployment whose data may go: its stacks can be deleted as a whole.
         faults: the malformed values of the context, each with its remedy.
     """
 
@@ -66,16 +77,28 @@ class DeploymentConfig:
     webhook_concurrency: int | None = None
     runtime_lock: Path = RUNTIME_LOCK
     parameters: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    network: Network | None = None
+    keys: CustomerKeys = field(default_factory=CustomerKeys)
+    permissions_boundary: str | None = None
+    layers: tuple[str, ...] = ()
+    existing_tables: Mapping[str, ExistingTable] = field(default_factory=dict)
+    existing_queues: Mapping[str, ExistingQueue] = field(default_factory=dict)
+    keep_data: bool = True
     faults: tuple[str, ...] = ()
 
     @classmethod
-    def from_context(cls, node: Node, parameters: Iterable[str] = ()) -> Self:
-        """Read the context. A malformed value is listed in `faults`, and its default is used.
+    def from_context(
+        cls, node: Node, parameters: Iterable[str] = (), base: Self | None = None
+    ) -> Self:
+        """Read the context. A malformed value is listed in `faults`, and is not used.
 
         Args:
             node: any node of the app.
             parameters: names of further values to read; those without a value are left out.
+            base: the values that the context does not give; by default the defaults.
         """
+        base = base or cls()
         context: Mapping[str, Any] = node.get_all_context()
         values: dict[str, Any] = {}
         faults: list[str] = []
@@ -86,10 +109,16 @@ class DeploymentConfig:
             try:
                 values[name] = read(str(given))
             except ValueError as error:
-                faults.append(f"context {name}={given!r}: {error} (CDK context)")
+                faults.append(f"context {name}={given!r}: {error}")
         told = {name: text_of(context.get(name)) for name in parameters}
-        values["parameters"] = {name: text for name, text in told.items() if text.strip()}
-        return cls(**values, faults=tuple(faults))
+        given = {name: text for name, text in told.items() if text.strip()}
+        values["parameters"] = {**base.parameters, **given}
+        config = replace(base, **values, faults=tuple(faults))
+        if not config.local:
+            return config
+        # The embedded AWS has none of these parts of an account.
+        none: dict[str, Any] = {"network": None, "permissions_boundary": None, "layers": ()}
+        return replace(config, keys=CustomerKeys(), **none)
 
     @property
     def dedup_window_seconds(self) -> int:

@@ -53,7 +53,7 @@ class IdempotentConsumer(Construct):
     with; its redrive policy, if it has one, has a `maxReceiveCount` over `props.receive_limit` (of
     1,000 on a FIFO queue, so that SQS takes no waiting message out of its group), and a dead-letter
     queue of its own. If it is encrypted with a key of AWS KMS, import it with
-    `Queue.from_queue_attributes(…, key_arn=…)`, and the role may decrypt with the key.
+    `Queue.from_queue_attributes(…, key_arn=…)`, and the role may use the key.
 
     Args:
         scope: the stack.
@@ -103,8 +103,9 @@ class IdempotentConsumer(Construct):
         self.props = self._config.adapt(props)
         self._name = f"{self._config.service}-{props.name}"
         own = None if queue else queue_name(self._name, fifo=props.fifo)
+        feeding = filter(None, (own, self._isolation_name))
         self.dead_letters = make_dead_letters(
-            self, self._name, *filter(None, (own, self._isolation_name)), fifo=props.fifo
+            self, self._name, *feeding, config=self._config, fifo=props.fifo
         )
         self.queue = queue or self._make_queue("Queue", self._name)
         self.isolation = self._make_isolation()
@@ -160,6 +161,7 @@ class IdempotentConsumer(Construct):
             part,
             name,
             Limits.QUEUE_RETENTION_SECONDS,
+            config=self._config,
             fifo=self.props.fifo,
             visibility_timeout=Duration.seconds(self.props.visibility),
             dead_letter_queue=self._redrive(),
@@ -200,7 +202,7 @@ class IdempotentConsumer(Construct):
             sources=wiring.sources,
             groups=groups,
         )
-        log_group = make_log_group(self, self._name)
+        log_group = make_log_group(self, self._name, self._config)
         role = consumer_role(
             self,
             consumer=props,
@@ -211,9 +213,8 @@ class IdempotentConsumer(Construct):
             dead_letters=self.dead_letters,
             log_group=log_group,
             secret_arns=list(secrets.values()),
-            sender=self._config.email_sender if props.sends_email else None,
             claims=ClaimAccess.of(props, wiring.claims, wiring.sources),
-            local=self._config.local,
+            config=self._config,
         )
         return make_function(
             self,

@@ -4,6 +4,7 @@ from aws_cdk import CfnOutput, RemovalPolicy
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from once.cdk.customer_keys import CustomerKey, imported_key
 from once.schema import StackOutput
 
 
@@ -16,12 +17,16 @@ class OperatorLog(logs.LogGroup):
     Args:
         scope: the stack.
         construct_id: makes the logical id. Under another id CloudFormation creates an empty one.
+        key: the customer managed key that encrypts it; by default a key of CloudWatch.
     """
 
-    def __init__(self, scope: Construct, construct_id: str) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, key: CustomerKey | None = None
+    ) -> None:
         super().__init__(
             scope,
             construct_id,
+            encryption_key=imported_key(scope, key),
             retention=logs.RetentionDays.ONE_YEAR,
             removal_policy=RemovalPolicy.RETAIN,
         )

@@ -10,6 +10,8 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from once.cdk._key_permissions import KeyUse, key_statements
+from once.cdk._permissions import text_in_findings
 from once.cdk._table_permissions import ONLY_IN_TRANSACTIONS, allow
 from once.cdk.claim_bucket import ClaimAccess
 from once.cdk.deployment_config import DeploymentConfig
@@ -21,7 +23,7 @@ from once.cdk.unrouted_events import UnroutedEvents
 from once.settings import ITEM_RECORD_PREFIX
 from once.webhooks.capture import BY_TIME
 
-CONSUMERS_A_POLICY = 8
+CONSUMERS_A_POLICY = 7
 """A managed policy holds 6,144 characters: four ARNs of a consumer have up to 120 each."""
 
 Statements = Callable[[Sequence[IdempotentConsumer]], Iterator[iam.PolicyStatement]]
@@ -30,13 +32,7 @@ READ_LETTERS = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:ChangeMessa
 MOVE_LETTERS = ("sqs:DeleteMessage", "sqs:SendMessage")
 """Imported letters are sent to the queue that they were purged from."""
 
-_WILDCARDS = {
-    "AwsSolutions-IAM5[Resource::*]": "CloudWatch has no resources that a policy could name.",
-    "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>"
-    ":stack/{service}-state/*]": "The ARN of a stack ends with a random id.",
-    "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>"
-    ":stack/{service}-service/*]": "The ARN of a stack ends with a random id.",
-}
+_METRICS = "CloudWatch has no resources that a policy could name."
 
 
 class OperatorPolicies(Construct):
@@ -89,6 +85,7 @@ class OperatorPolicies(Construct):
         self._operator_log = operator_log
         self._captures, self._endpoint_secrets = captures, endpoint_secrets
         self._claims = None if claims is None else ClaimAccess.of_operators(claims)
+        self._keys = [*self._key_uses(consumers)]
         reads = self._make("ReadOnly", consumers, self._common_reads, _reads)
         self.read_only = (*reads, *self._optional("ReadWebhooks", self._webhook_reads()))
         changes = self._make("Changes", consumers, self._common_changes, _changes)
@@ -115,10 +112,15 @@ class OperatorPolicies(Construct):
 
     def _policy(self, name: str, statements: list[iam.PolicyStatement]) -> iam.ManagedPolicy:
         policy = iam.ManagedPolicy(
-            self, name, description=f"once: {name} of operators", statements=statements
+            self,
+            name,
+            description=f"once: {name} of operators",
+            statements=[*statements, *key_statements(self, self._keys)],
         )
-        for rule, reason in _WILDCARDS.items():
-            acknowledge_finding(policy, rule.format(service=self._config.service), reason)
+        acknowledge_finding(policy, "AwsSolutions-IAM5[Resource::*]", _METRICS)
+        for stack in self._stacks:
+            rule = f"AwsSolutions-IAM5[Resource::{text_in_findings(self, stack)}]"
+            acknowledge_finding(policy, rule, "The ARN of a stack ends with a random id.")
         if self._claims is not None:
             self._claims.acknowledge(policy)
         return policy
@@ -140,7 +142,22 @@ class OperatorPolicies(Construct):
             yield allow("Sign", ["secretsmanager:GetSecretValue"], *self._endpoint_secrets)
 
     def _common_reads(self) -> Iterator[iam.PolicyStatement]:
-        stacks = [
+        table = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:Scan"]
+        yield allow("FindDeployment", ["cloudformation:DescribeStacks"], *self._stacks)
+        yield allow(
+            "ReadDedupRecords", [*table, "dynamodb:DescribeTable"], self._dedup_table.table_arn
+        )
+        yield allow("ReadMetrics", ["cloudwatch:GetMetricData"], "*")
+        yield allow("ReadChanges", ["logs:FilterLogEvents"], self._operator_log.log_group_arn)
+        yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
+        yield allow("ReadOtherLetters", READ_LETTERS, *self._other_letters())
+        if self._claims is not None:
+            yield from self._claims.read_statements()
+
+    @property
+    def _stacks(self) -> list[str]:
+        """The ARNs of both stacks, as patterns."""
+        return [
             Stack.of(self).format_arn(
                 service="cloudformation",
                 resource="stack",
@@ -148,16 +165,20 @@ class OperatorPolicies(Construct):
             )
             for part in ("state", "service")
         ]
-        table = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:Scan"]
-        yield allow("FindDeployment", ["cloudformation:DescribeStacks"], *stacks)
-        yield allow(
-            "ReadDedupRecords", [*table, "dynamodb:DescribeTable"], self._dedup_table.table_arn
-        )
-        yield allow("ReadQueueAges", ["cloudwatch:GetMetricData"], "*")
-        yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
-        yield allow("ReadOtherLetters", READ_LETTERS, *self._other_letters())
-        if self._claims is not None:
-            yield from self._claims.read_statements()
+
+    def _key_uses(self, consumers: Sequence[IdempotentConsumer]) -> Iterator[KeyUse]:
+        """Yield the customer managed keys of what is opened."""
+        queues = [q for c in consumers for q in (c.queue, c.dead_letters)]
+        for queue in (*queues, self._relay.dead_letters, self._unrouted.queue):
+            yield "sqs", queue.encryption_master_key
+        for table in filter(None, (self._dedup_table, self._captures)):
+            yield "dynamodb", table.encryption_key
+        for service, key in (
+            ("sns", self._config.keys.topics),
+            ("secretsmanager", self._config.keys.secrets if self._endpoint_secrets else None),
+        ):
+            yield service, None if key is None else key.arn
+        yield "s3", None if self._claims is None else self._claims.bucket.encryption_key
 
     def _common_changes(self) -> Iterator[iam.PolicyStatement]:
         log = ["logs:CreateLogStream", "logs:PutLogEvents"]
@@ -212,9 +233,6 @@ def _changes(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStat
     letters = [consumer.dead_letters.queue_arn for consumer in consumers]
     yield allow("Redrive", ["sqs:SendMessage"], *(c.queue.queue_arn for c in consumers))
     yield allow("MoveLetters", MOVE_LETTERS, *letters)
-    keys = [key.key_arn for c in consumers if (key := c.queue.encryption_master_key)]
-    if keys:  # an existing queue may be encrypted with a customer managed key
-        yield allow("EncryptMessages", ["kms:Decrypt", "kms:GenerateDataKey"], *keys)
 
 
 def _queues(consumers: Sequence[IdempotentConsumer]) -> list[str]:

@@ -16,6 +16,7 @@ from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._permissions import relay_role
 from once.cdk._queues import make_dead_letters, retain_messages
 from once.cdk._rollout import make_alias
+from once.cdk.customer_keys import CustomerKey, bucket_encryption
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.monitoring.alarms import add_relay_alarms
@@ -61,13 +62,21 @@ class _FailedBatches:
 
 
 class RelayFailures(s3.Bucket):
-    """The bucket for failed batches of the relay: retained, encrypted, closed to the public."""
+    """The bucket for failed batches of the relay: retained, encrypted, closed to the public.
 
-    def __init__(self, scope: Construct, construct_id: str) -> None:
+    Args:
+        scope: the stack.
+        construct_id: makes the logical id.
+        key: the customer managed key that encrypts it; by default a key of S3.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, key: CustomerKey | None = None
+    ) -> None:
         super().__init__(
             scope,
             construct_id,
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            **bucket_encryption(scope, key),
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             enforce_ssl=True,
             removal_policy=RemovalPolicy.RETAIN,
@@ -120,23 +129,25 @@ class OutboxRelay(Construct):
         self.groups = topics.groups.among({t for types in publishes.values() for t in types})
         if self.groups.ordered and topics.ordered_events is None:
             raise SynthError("the outbox relay cannot be built", [_NO_ORDERED_TOPIC])
-        failures = failures or RelayFailures(self, "Failures")
-        self.dead_letters = make_dead_letters(self, self._name)
+        keys = self._config.keys
+        failures = failures or RelayFailures(self, "Failures", key=keys.buckets)
+        self.dead_letters = make_dead_letters(self, self._name, config=self._config)
         acknowledge_finding(
             self.dead_letters,
             "AwsSolutions-SQS3",
             "It is itself a dead-letter queue, to which the function sends messages.",
         )
         retain_messages(self, self._config)
-        log_group = make_log_group(self, self._name)
+        log_group = make_log_group(self, self._name, self._config)
         self.role = relay_role(
             self,
             stream_arn=self._stream,
             topics=list(filter(None, (topics.events, topics.ordered_events))),
+            dedup_key=dedup_table.encryption_key,
             dead_letters=self.dead_letters,
             failures=failures,
             log_group=log_group,
-            local=self._config.local,
+            config=self._config,
         )
         self.function = self._make_function(topics, log_group)
         self.alias = make_alias(self, self.function)

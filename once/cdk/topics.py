@@ -18,6 +18,7 @@ from constructs import Construct, DependencyGroup, IDependable
 from once.cdk._ingress_key import allow_publishers, make_ingress_key
 from once.cdk._message_groups import MessageGroups
 from once.cdk._queues import retain_messages
+from once.cdk.customer_keys import imported_key
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
 from once.schema import EVENT_TYPE_ATTRIBUTE, StackOutput
@@ -63,9 +64,10 @@ class Topics:
         """
         config = config or DeploymentConfig.from_context(scope.node)
         publishers = config.ingress_publishers
-        ingress_key = make_ingress_key(scope, publishers, local=config.local)
+        own = imported_key(scope, config.keys.topics)
+        ingress_key = own or make_ingress_key(scope, publishers, local=config.local)
         # The AWS managed key of SNS: any principal of this account may publish with it.
-        key = kms.Alias.from_alias_name(scope, "TopicKey", "alias/aws/sns")
+        key = own or kms.Alias.from_alias_name(scope, "TopicKey", "alias/aws/sns")
         groups = MessageGroups.of(consumers)
         external = {event for each in consumers for event in each.ingress_types}
         internal = {event for each in consumers for event in each.events}

@@ -76,7 +76,7 @@ class UnroutedEvents(Construct):
                 _union(consumer.events for consumer in subscribed),
             )
         )
-        self.queue = make_queue(self, "Queue", self._name, Limits.DEAD_LETTER_RETENTION_SECONDS)
+        self.queue = self._make_queue()
         self.sweep = self._make_sweep()
         restrict_sources(self.queue, f"{self._name}-sweep")
         self.function = self._make_function(
@@ -114,6 +114,10 @@ class UnroutedEvents(Construct):
     def _window(self) -> Duration:
         return Duration.seconds(0 if self._config.local else WINDOW_SECONDS)
 
+    def _make_queue(self) -> sqs.Queue:
+        retention = Limits.DEAD_LETTER_RETENTION_SECONDS
+        return make_queue(self, "Queue", self._name, retention, config=self._config)
+
     def _make_sweep(self) -> sqs.Queue:
         timeout = self._config.sweep_timeout_seconds
         visibility = Limits.VISIBILITY_FACTOR * timeout + int(self._window.to_seconds())
@@ -122,6 +126,7 @@ class UnroutedEvents(Construct):
             "Sweep",
             f"{self._name}-sweep",
             Limits.QUEUE_RETENTION_SECONDS,
+            config=self._config,
             visibility_timeout=Duration.seconds(visibility),
             # While the function is broken, every event ends in the unrouted queue: none is lost.
             dead_letter_queue=sqs.DeadLetterQueue(
@@ -130,13 +135,15 @@ class UnroutedEvents(Construct):
         )
 
     def _make_function(self, settings: SweepSettings) -> lambda_.Function:
-        log_group = make_log_group(self, self._name)
+        config = self._config
+        log_group = make_log_group(self, self._name, config)
+        queues = {"sweep": self.sweep, "unrouted": self.queue}
         return make_function(
             self,
             UNROUTED,
             functions.FOLDER / UNROUTED,
-            config=self._config,
-            role=sweep_role(self, sweep=self.sweep, unrouted=self.queue, log_group=log_group),
+            config=config,
+            role=sweep_role(self, **queues, log_group=log_group, config=config),
             log_group=log_group,
             timeout_seconds=self._config.sweep_timeout_seconds,
             memory_mb=MEMORY_MB,

@@ -38,6 +38,12 @@ class RecordStore:
         actions = transaction.actions()
         if Record.SEQUENCED in record["Put"]["Item"]:
             actions |= sequence_actions(transaction, record["Put"]["Item"], self.settings)
+        if transaction.identity.former is not None:
+            # Loaded late: only consumers that moved to Once lately use it.
+            from once.commit._former_records import with_former_action
+
+            former = transaction.identity.former
+            actions = with_former_action(transaction, former, actions, self.settings, now)
         return actions, [record, *rendered(actions.values(), transaction.commit_id)]
 
     def classify(
@@ -45,9 +51,15 @@ class RecordStore:
         transaction: Transaction,
         actions: Sequence[Action],
         reasons: Sequence[Any],
-        made_at: float,  # noqa: ARG002, the condition of the put names the time
+        made_at: float,
     ) -> CommitResult:
         """Return the result that the reasons of the record and of the actions give."""
+        if (former := transaction.identity.former) is not None:
+            from once.commit._former_records import classify_former
+
+            result = classify_former(former, actions, reasons, self.settings, made_at)
+            if result is not None:
+                return result
         return classify(transaction, actions, reasons)
 
     def look_up(

@@ -58,6 +58,7 @@ class Committer:
         self, client: "DynamoDBClient", settings: CommitSettings, clock: Callable[[], float]
     ) -> None:
         self._client = client
+        self._settings = settings
         self._store = dedup_store(settings)
         self._clock = clock
 
@@ -95,10 +96,29 @@ class Committer:
             OutcomeUnknown: DynamoDB did not answer.
         """
         found = self._store.look_up(self._client, transactions)
-        return [
+        results = [
             None if record is None else self._result_of(transaction, record)
             for transaction, record in zip(transactions, found, strict=True)
         ]
+        self._look_up_former(transactions, results)
+        return results
+
+    def _look_up_former(
+        self, transactions: Sequence[Transaction], results: list[CommitResult | None]
+    ) -> None:
+        """Fill in the results of events that only the function before Once processed."""
+        records = {
+            place: former
+            for place, (transaction, result) in enumerate(zip(transactions, results, strict=True))
+            if result is None and (former := transaction.identity.former) is not None
+        }
+        if not records:
+            return
+        from once.commit._former_records import look_up_former
+
+        found = look_up_former(self._client, [*records.values()], self._settings, self._clock())
+        for place, result in zip(records, found, strict=True):
+            results[place] = result
 
     def _read_refusal(
         self, requests: Sequence[CommitRequest], error: ClientError

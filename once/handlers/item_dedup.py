@@ -24,6 +24,8 @@ def item_dedup_faults(
     if len(settings.tables) != 1:
         yield f"{place} has {len(settings.tables)} tables: give it one, or {_REMEDY}"
         return
+    if any(handler.former is not None for handler in handlers):
+        yield f"{place} has handlers with former=, which need a record of their own: {_REMEDY}"
     [table] = settings.tables.values()
     for handler in handlers:
         if len(handler.key.fields) != len(table.key):

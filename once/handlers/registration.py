@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from once.errors import Refusal
 from once.events.dedup_key import Key
@@ -12,19 +12,26 @@ from once.handlers.transaction import Transaction
 from once.schema import EVENT_TYPE
 from once.source import Source, key_rule_fault
 
+if TYPE_CHECKING:
+    from once.handlers.former_records import FormerRecords
+
 HandlerFunction = Callable[[Any, Transaction], None]
 RefusalFunction = Callable[[Any, Any, Transaction], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A function for one event type, the model of its data, and the event's key rule."""
+    """A function for one event type, the model of its data, and the event's key rule.
+
+    `former` are the records of the deduplication that Once replaces, if they still count.
+    """
 
     event_type: str
     model: type
     function: HandlerFunction
     key: Key
     volatile: frozenset[str]
+    former: "FormerRecords | None" = None
 
     def faults(self) -> Iterator[str]:
         """Yield the mistakes in the registration, each with its remedy."""

@@ -20,6 +20,7 @@ from once.settings import TableSettings
 
 if TYPE_CHECKING:
     from once.events.claimed_draft import ClaimPlace
+    from once.handlers.former_records import FormerRecord
 
 _PUBLISHED_EARLY = "an event beside an effect: publish it in the function that completes the effect"
 
@@ -32,11 +33,13 @@ class Identity(Struct, frozen=True):
 
     Attributes:
         item: with `Dedup.ITEM`, the primary key's values of the item that holds the record.
+        former: the record of the deduplication before Once, if the handler declares `former=`.
     """
 
     pk: str
     fingerprint: str
     item: tuple[str, ...] = ()
+    former: "FormerRecord | None" = None
 
 
 class _Kind(TypedDict, total=False):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
     from once.claim_check.store import ClaimStore
+    from once.handlers.former_records import FormerRecord
 
 _OFTEN = 3
 """Receives after which a message itself may be ending the function.
@@ -185,8 +186,14 @@ class RecordReader:
         delivery.pk = handler.key.of(event, fingerprint=content, consumer=self._settings.consumer)
         on_item = self._settings.dedup is Dedup.ITEM
         item = handler.key.item_values(event) if on_item else ()
-        identity = Identity(delivery.pk, content, item)
+        identity = Identity(delivery.pk, content, item, self._former(event, handler))
         return DecodedEvent(event, identity, handler, _convert(event, handler))
+
+    def _former(self, event: CloudEvent, handler: Handler) -> "FormerRecord | None":
+        if handler.former is None:
+            return None
+        table = self._settings.tables[handler.former.table.name]
+        return handler.former.record_of(event, table.key)
 
     def _body(self, body: str) -> str:
         if not body.startswith('["'):  # as every pointer does, and no CloudEvent

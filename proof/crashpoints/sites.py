@@ -65,11 +65,11 @@ LEFT_OUT = {
         "an import that is killed is repeated: it sends no letter that is there already, "
         "tests/ops/dlq/test_import.py"
     ),
-    "once.ops.effects._pending_effect.PendingEffects.change dynamodb.TransactWriteItems": (
+    "once.ops.effects.pending_effect.PendingEffects.change dynamodb.TransactWriteItems": (
         "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is "
         "read back, tests/ops/effects/test_settle.py"
     ),
-    "once.ops.effects.command._settle sts.GetCallerIdentity": "only reads, before the change",
+    "once.ops.effects.settlement.settle sts.GetCallerIdentity": "only reads, before the change",
     "once.ops.operator_log._Log.open logs.CreateLogStream": _OPERATOR_LOG,
     "once.ops.operator_log._Log.open sts.GetCallerIdentity": _OPERATOR_LOG,
     "once.ops.operator_log._Log.write logs.PutLogEvents": _OPERATOR_LOG,
@@ -84,7 +84,7 @@ LEFT_OUT = {
     "once.ops.send._send sqs.SendMessage": _SENT_BY_A_PERSON,
     "once.ops.trace._log_entries.ConsumerLogs.entries logs.FilterLogEvents": "`trace` only reads",
     "once.ops.webhooks._capture_index.CaptureIndex._part dynamodb.Query": _CAPTURES,
-    "once.ops.webhooks._capture_store.CaptureStore._get dynamodb.GetItem": _CAPTURES,
+    "once.ops.webhooks.capture_store.CaptureStore._get dynamodb.GetItem": _CAPTURES,
     "once.ops.webhooks._replay_targets.QueueTarget.send sqs.SendMessage": (
         "sends an event again under its key: a consumer that has committed it finds a duplicate, "
         "tests/ops/webhooks/test_replay.py"

@@ -23,7 +23,7 @@ from once.ops.dead_letters.redrive import RateLimiter, Redriver
 from once.ops.dead_letters.safe_redrive import SafeRedrive
 from once.ops.dedup_records import outbox_scan as records
 from once.ops.dedup_records.dedup_table import DedupRecordReader
-from once.ops.effects._pending_effect import PendingEffect, PendingEffects
+from once.ops.effects.pending_effect import PendingEffect, PendingEffects
 from once.ops.errors import OpsError
 from once.ops.outbox import republish as ops_republish
 from once.ops.outbox.relay_invocation import RelayFailed
@@ -153,7 +153,7 @@ def republish(service: Service) -> None:
     ops_republish.republish(
         records.scan_outboxes(clients().dynamodb, DEDUP, choice),
         ops_republish.with_retries(partial(_invoke_relay, service)),
-        lambda _: None,
+        lambda *_: None,
     )
 
 

@@ -10,12 +10,34 @@ import pytest
 import once
 import once.cdk
 import once.testing
-from once.cdk import ConsumerProps, DeploymentConfig, Endpoint, Registry, TableProps, WebhookProps
+from once.cdk import (
+    ConsumerProps,
+    CustomerKey,
+    CustomerKeys,
+    DeploymentConfig,
+    Endpoint,
+    ExistingQueue,
+    ExistingTable,
+    Network,
+    Registry,
+    Stage,
+    TableProps,
+    WebhookProps,
+)
 from stacks.folders import ROOT
 
 NAMES = {
     "once": {
-        *("Call", "CloudEvent", "Consumer", "Key", "KeySpent", "NotDone", "PermanentError"),
+        *(
+            "Call",
+            "CloudEvent",
+            "Consumer",
+            "FormerRecords",
+            "Key",
+            "KeySpent",
+            "NotDone",
+            "PermanentError",
+        ),
         *("Policy", "Refusal", "RetryableError", "S3Object", "Source", "Transaction"),
         *("durable_function", "state_machine"),
     },
@@ -30,6 +52,7 @@ NAMES = {
         *("Pollers", "WarmThroughput", "DurableFunctionProps", "StateMachineProps"),
         *("WebhookIngress", "WebhookProps", "CaptureTable", "Endpoint", "hmac_profile"),
         *("Registry", "ServiceStack", "StateStack", "assemble", "run_app", "synthesize"),
+        *("Stage", "Network", "CustomerKey", "CustomerKeys", "ExistingTable", "ExistingQueue"),
         *("GITHUB", "SHOPIFY", "SLACK", "STANDARD", "STRIPE"),
     },
     "once.testing": {
@@ -48,13 +71,13 @@ SIGNATURES = {
     "WebhookIngress": "scope, props, *, dedup_table, captures, secrets, relay=None, claims=None, "
     "config=None",
     "CaptureTable": "scope, construct_id, **extra",
-    "DedupTable": "scope, construct_id, warm_throughput=None",
-    "OperatorLog": "scope, construct_id",
-    "RetainedTable": "scope, construct_id, props, **extra",
-    "RelayFailures": "scope, construct_id",
+    "DedupTable": "scope, construct_id, warm_throughput=None, *, key=None",
+    "OperatorLog": "scope, construct_id, *, key=None",
+    "RetainedTable": "scope, construct_id, props, *, key=None, **extra",
+    "RelayFailures": "scope, construct_id, *, key=None",
     "ClaimBucket": "scope, construct_id, config=None, webhooks=None",
-    "StateStack": "scope, name, registry, *, config",
-    "ServiceStack": "scope, name, registry, *, config, state",
+    "StateStack": "scope, name, registry, *, config, **options",
+    "ServiceStack": "scope, name, registry, *, config, state, **options",
     "Topics": "ingress, events, ordered_ingress=None, ordered_events=None, groups=<factory>",
     "SynthError": "heading, faults",
 }
@@ -72,7 +95,14 @@ FIELDS = {
     Endpoint: "name profile types prefix body_bytes trusts_id",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
-    "dedup_warm_throughput ingress_publishers webhook_concurrency runtime_lock parameters faults",
+    "dedup_warm_throughput ingress_publishers webhook_concurrency runtime_lock parameters tags "
+    "network keys permissions_boundary layers existing_tables existing_queues keep_data faults",
+    Stage: "name account region config",
+    Network: "subnets security_groups endpoints",
+    CustomerKey: "arn allows",
+    CustomerKeys: "tables queues topics buckets logs secrets",
+    ExistingTable: "arn key_arn",
+    ExistingQueue: "arn key_arn",
 }
 
 

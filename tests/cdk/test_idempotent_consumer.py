@@ -80,14 +80,17 @@ def test_an_existing_queue_and_table_are_used_and_not_made(stack: cdk.Stack) -> 
     assert QUEUE_ARN in listed(allowed["ConsumeOwnQueues"]["Resource"])
     assert "sqs:ChangeMessageVisibility" in allowed["ConsumeOwnQueues"]["Action"]
     assert listed(allowed["WriteInTransactions"]["Resource"]) == [TABLE_ARN]
-    assert "DecryptMessages" not in allowed
+    assert "UseKey0" not in allowed
 
 
-def test_its_role_may_decrypt_with_the_key_of_an_existing_queue(stack: cdk.Stack) -> None:
+def test_its_role_may_use_the_key_of_an_existing_queue_through_sqs(stack: cdk.Stack) -> None:
     queue = sqs.Queue.from_queue_attributes(stack, "Bookings", queue_arn=QUEUE_ARN, key_arn=KEY_ARN)
     make(stack, queue=queue)
-    decrypt = statements(stack)["DecryptMessages"]
-    assert (decrypt["Action"], decrypt["Resource"]) == ("kms:Decrypt", KEY_ARN)
+    use = statements(stack)["UseKey0"]
+    assert use["Resource"] == KEY_ARN
+    assert use["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]
+    [service] = use["Condition"]["StringEquals"]["kms:ViaService"]
+    assert flat(service) == "sqs.<AWS::Region>.amazonaws.com"
 
 
 def test_only_the_tables_of_its_properties_are_opened_to_it(stack: cdk.Stack) -> None:

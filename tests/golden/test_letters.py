@@ -16,8 +16,8 @@ from once.handlers.transaction import Transaction
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.queue_history import lineage_text
 from once.ops.dead_letters.redriven_message import redriven_message
-from once.ops.dlq._export import export
 from once.ops.dlq._exported_letter import read_line
+from once.ops.dlq.export import export
 from once.schema import SCHEMA_VERSION, DeadLetter
 from once.testing import FakeAws
 from tests.golden.versions import Item, cases, golden, names, reader

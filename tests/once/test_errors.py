@@ -19,6 +19,7 @@ from once.errors import (
     RetryableError,
     Unexpected,
 )
+from once.handlers import former_records
 from once.outbox import unrouted
 from once.schema import Reason
 
@@ -46,7 +47,7 @@ def test_the_docstring_shows_the_tree_of_classes() -> None:
     assert documented() == defined()
 
 
-MODULES = {errors.__name__, claim_errors.__name__, unrouted.__name__}
+MODULES = {m.__name__ for m in (errors, claim_errors, unrouted, former_records)}
 
 
 def test_every_permanent_error_has_a_reason_of_its_own() -> None:

@@ -11,6 +11,7 @@ from typer.main import get_command
 
 from once.handlers.effect_declaration import Policy
 from once.ops.__main__ import app
+from once.ops.console.server import ConsoleServer
 from once.ops.plugins import GROUP
 from tests.architecture.imports import ROOT
 from tests.ops.cloud import Cloud
@@ -26,7 +27,8 @@ DOCUMENTED = {
         r"^### once ([\w ]+)\n.*?^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
     )
 }
-SETTLE = "effects settle"
+CONSOLE = "console"
+LIST, SETTLE = EFFECTS = ("effects list", "effects settle")
 WEBHOOKS = {name for name in DOCUMENTED if name.startswith("webhooks ")}
 """Tested with a deployment that has an ingress: tests/ops/webhooks/test_json.py."""
 FREE = {"events", "attributes", "failed", "moments", "headers"}
@@ -76,19 +78,29 @@ def has_documented_shape(command: str, output: str) -> bool:
     return output.count("\n") == 1 and shape(json.loads(output)) == shape(DOCUMENTED[command])
 
 
-@pytest.mark.parametrize("command", sorted(DOCUMENTED.keys() - {SETTLE} - WEBHOOKS))
+@pytest.mark.parametrize("command", sorted(DOCUMENTED.keys() - {CONSOLE, *EFFECTS} - WEBHOOKS))
 def test_stdout_is_one_value_of_the_documented_shape(shop: Shop, command: str) -> None:
     result = run(*command.split(), *arguments(shop, command), "--json")
     assert has_documented_shape(command, result.stdout), result.output
 
 
-def test_a_settled_effect_has_the_documented_shape(cloud: Cloud) -> None:
+def test_a_pending_effect_and_its_settlement_have_the_documented_shape(cloud: Cloud) -> None:
     with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
         shop.outside.answers = [TimeoutError()]
         shop.dead_letter(note("a"))
+        listed = run(*LIST.split(), "--json")
         decision = ("--done", '"ref-1"', "--why", "asked", "--yes")
         result = run(*SETTLE.split(), shop.letter().message_id, *decision, "--json")
+    assert has_documented_shape(LIST, listed.stdout), listed.output
     assert has_documented_shape(SETTLE, result.stdout), result.output
+
+
+def test_the_console_tells_its_url_in_the_documented_shape(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ConsoleServer, "serve_until_stopped", lambda server: None)
+    result = run(CONSOLE, "--read-only", "--json")
+    assert has_documented_shape(CONSOLE, result.stdout), result.output
 
 
 def test_every_command_has_json_and_a_documented_shape() -> None:

@@ -49,16 +49,16 @@ def handle_{number}(event, tx): ...
 """
 
 
-def lines_in(folder: Path) -> list[ConsumerProps]:
+def lines_in(folder: Path, lines: Sequence[ConsumerProps] = LINES) -> list[ConsumerProps]:
     """Write a handler for each type of each line, and return the lines with their folders."""
-    for line in LINES:
+    for line in lines:
         (folder / line.name).mkdir(parents=True)
         text = _HANDLER.format(name=line.name) + "".join(
             _HANDLES.format(event=event, number=number)
             for number, event in enumerate(line.event_types)
         )
         (folder / line.name / "handler.py").write_text(text)
-    return [replace(line, folder=folder / line.name) for line in LINES]
+    return [replace(line, folder=folder / line.name) for line in lines]
 
 
 def registry_in(folder: Path, lines: Sequence[ConsumerProps]) -> Registry:
@@ -69,13 +69,20 @@ def registry_in(folder: Path, lines: Sequence[ConsumerProps]) -> Registry:
 
 
 @contextmanager
-def booking_office(folder: Path, *, local: bool = False) -> Iterator[Cloud]:
-    """Synthesize the registry without installing wheels."""
-    lines = lines_in(folder / "functions")
+def without_wheels(folder: Path) -> Iterator[None]:
+    """Package functions without installing wheels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(package_module, "STAGED", folder / "build")
         patch.setattr(wheels_module, "SITES", folder / "site")
         patch.setattr(wheels_module, "_fill", lambda site, *_: (site / "six.py").touch())
+        yield
+
+
+@contextmanager
+def booking_office(folder: Path, *, local: bool = False) -> Iterator[Cloud]:
+    """Synthesize the registry without installing wheels."""
+    lines = lines_in(folder / "functions")
+    with without_wheels(folder):
         app = new_app(folder / "out", local=local, email_sender="office@theatre.de")
         assemble(app, registry_in(folder, lines))
         app.synth()

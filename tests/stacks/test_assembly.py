@@ -209,4 +209,4 @@ def test_a_fault_of_the_context_names_its_file() -> None:
     config = DeploymentConfig(dedup_window_days=27, parameters=CONTEXT)
     fault, *_, of_webhooks = registry_faults(REGISTRY, config)
     assert of_webhooks.endswith("would change state again (stacks/webhooks.py)")
-    assert fault.endswith("raise it to 30, or lower redrives (CDK context)")
+    assert fault.endswith("raise it to 30, or lower redrives (DeploymentConfig)")

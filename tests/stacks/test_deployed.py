@@ -152,5 +152,5 @@ def test_a_malformed_file_is_not_overwritten(tmp_path: Path) -> None:
     file.write_text("{")
     arguments = ["record", str(outputs(tmp_path, "once"))]
     with pytest.raises(SystemExit, match=r"restore it from version control"):
-        run_app(replace(REGISTRY, deployed=file), arguments)
+        run_app(replace(REGISTRY, deployed=file), arguments=arguments)
     assert file.read_text() == "{"

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from once.cdk.app.registry import Registry
+from once.cdk.app.stage import Stage
+from once.cdk.checks.account_set import account_set_faults
 from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
 from once.cdk.checks.missing_names import missing_name_faults
 from once.cdk.deployed_names import DeployedNames
@@ -16,8 +18,14 @@ from once.cdk.webhooks.props import WebhookProps
 Line = ConsumerProps | WebhookProps
 
 
-def registry_faults(registry: Registry, config: DeploymentConfig) -> list[str]:
-    """Return every fault of a deployment and of its registry; an empty list if there is none."""
+def registry_faults(
+    registry: Registry, config: DeploymentConfig, stage: Stage | None = None
+) -> list[str]:
+    """Return every fault of a deployment and of its registry; an empty list if there is none.
+
+    Faults of the configuration name the stage, if there is one.
+    """
+    of_stage = "" if stage is None else f", stage {stage.name!r}"
     lines: list[Line] = list(registry.consumers)
     lines += [] if registry.webhooks is None else [registry.webhooks]
     placed = [each for each in lines if _has_place(each)]
@@ -26,7 +34,11 @@ def registry_faults(registry: Registry, config: DeploymentConfig) -> list[str]:
         for each in registry.consumers
     ]
     return [
-        *(f"{fault} (CDK context)" for fault in deployment_faults(config)),
+        *(f"{fault} (DeploymentConfig{of_stage})" for fault in deployment_faults(config)),
+        *(
+            f"{fault} (DeploymentConfig{of_stage})"
+            for fault in account_set_faults(located, config, registry.webhooks)
+        ),
         *(
             f"{fault} ({_file_of(fault, registry)})"
             for fault in consumer_set_faults(located, config, registry.webhooks)

@@ -9,18 +9,28 @@ from aws_cdk import App
 
 from once.cdk.app.assembly import assemble, synthesize
 from once.cdk.app.registry import Registry
+from once.cdk.app.stage import Stage
 from once.cdk.deployed_names import DeployedNames
+from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 
 _SERVICE_STACK = "-service"
 _USAGE = "usage: without arguments to synthesize, or `record OUTPUTS` after `cdk deploy`"
 
 
-def run_app(registry: Registry, arguments: Sequence[str] | None = None) -> None:
+def run_app(
+    registry: Registry,
+    config: DeploymentConfig | None = None,
+    stages: Sequence[Stage] = (),
+    *,
+    arguments: Sequence[str] | None = None,
+) -> None:
     """Synthesize the app, or record deployed names; exit with a text if that has faults.
 
     Args:
         registry: the service.
+        config: the configuration without stages, and on the embedded AWS; by default the defaults.
+        stages: the deployments; without any there is one, in the account of the credentials.
         arguments: by default those of the process: none to synthesize; `record OUTPUTS` to add the
             registry's names to its file of deployed names, for each deployment in the file that
             `cdk deploy --outputs-file OUTPUTS` writes when it has succeeded.
@@ -28,7 +38,9 @@ def run_app(registry: Registry, arguments: Sequence[str] | None = None) -> None:
     try:
         match list(sys.argv[1:] if arguments is None else arguments):
             case []:
-                _synthesize(registry)
+                app = App()
+                assemble(app, registry, config, stages)
+                synthesize(app)
             case ["record", outputs]:
                 _record(registry, Path(outputs))
             case _:
@@ -53,12 +65,6 @@ def record_deployed(registry: Registry, outputs: Path) -> list[str]:
     names = DeployedNames.of(registry.consumers, registry.webhooks)
     services = [s.removesuffix(_SERVICE_STACK) for s in stacks if s.endswith(_SERVICE_STACK)]
     return [new for each in services for new in names.record(registry.deployed, each)]
-
-
-def _synthesize(registry: Registry) -> None:
-    app = App()
-    assemble(app, registry)
-    synthesize(app)
 
 
 def _record(registry: Registry, outputs: Path) -> None:

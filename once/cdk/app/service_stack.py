@@ -1,10 +1,12 @@
 """The stack of consumers. What holds messages outlives it; the rest can be made again."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from once.cdk.app.registry import Registry
@@ -18,7 +20,7 @@ from once.cdk.monitoring.alarms import add_table_alarms
 from once.cdk.monitoring.dashboard import tables_row
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.props import output_key
+from once.cdk.props import ConsumerProps, output_key
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.cdk.webhooks.ingress import WebhookIngress
@@ -35,6 +37,7 @@ class ServiceStack(Stack):
         registry: the consumers and the webhook ingress, each with its folder.
         config: the deployment.
         state: the stack that holds their tables and secrets.
+        options: further arguments of `aws_cdk.Stack`.
 
     Raises:
         SynthError: a function's package cannot be built.
@@ -48,12 +51,15 @@ class ServiceStack(Stack):
         *,
         config: DeploymentConfig,
         state: StateStack,
+        **options: Any,
     ) -> None:
-        super().__init__(scope, name, description="Once: topics, queues and functions")
+        super().__init__(scope, name, description="Once: topics, queues and functions", **options)
         consumers, webhooks = list(registry.consumers), registry.webhooks
-        self.topics = Topics.make(self, config=config, consumers=consumers)
+        # No topic delivers into an existing queue.
+        subscribed = [each for each in consumers if each.name not in config.existing_queues]
+        self.topics = Topics.make(self, config=config, consumers=subscribed)
         self.unrouted = UnroutedEvents(
-            self, config=config, topics=self.topics, consumers=consumers, webhooks=webhooks
+            self, config=config, topics=self.topics, consumers=subscribed, webhooks=webhooks
         )
         self.relay = OutboxRelay(
             self,
@@ -69,8 +75,9 @@ class ServiceStack(Stack):
                 self,
                 props,
                 config=config,
-                topics=self.topics,
+                topics=self.topics if props in subscribed else None,
                 unrouted=self.unrouted.queue,
+                queue=self._existing_queue(props, config),
                 relay=self.relay,
                 sources=event_sources(props, consumers, webhooks),
                 dedup_table=state.dedup_table,
@@ -88,10 +95,18 @@ class ServiceStack(Stack):
         CfnOutput(self, StackOutput.UNROUTED_QUEUE, value=self.unrouted.queue.queue_url)
         CfnOutput(self, StackOutput.SWEEP_QUEUE, value=self.unrouted.sweep.queue_url)
         add_table_alarms(self, f"{config.service}-{DEDUP}", state.dedup_table)
-        self._add_alarm_topic()
+        self._add_alarm_topic(config)
         self._add_operator_policies(config, state)
         if not config.local:  # the embedded AWS has no metrics to show
             self._add_dashboard(config.service, state.tables)
+
+    def _existing_queue(self, props: ConsumerProps, config: DeploymentConfig) -> sqs.IQueue | None:
+        existing = config.existing_queues.get(props.name)
+        if existing is None:
+            return None
+        return sqs.Queue.from_queue_attributes(
+            self, f"Existing-{props.name}", queue_arn=existing.arn, key_arn=existing.key_arn
+        )
 
     def _add_outputs(self, consumer: IdempotentConsumer) -> None:
         isolation = consumer.isolation
@@ -125,8 +140,8 @@ class ServiceStack(Stack):
         CfnOutput(self, StackOutput.WEBHOOK_ENDPOINTS, value=ingress.endpoints_output)
         return ingress
 
-    def _add_alarm_topic(self) -> None:
-        topic = make_alarm_topic(self)
+    def _add_alarm_topic(self, config: DeploymentConfig) -> None:
+        topic = make_alarm_topic(self, config)
         notify(topic, self.node.find_all())
         CfnOutput(self, "AlarmTopic", value=topic.topic_arn)
 

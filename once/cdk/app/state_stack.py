@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from aws_cdk import CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -12,11 +12,12 @@ from constructs import Construct
 
 from once.cdk.app.registry import Registry
 from once.cdk.claim_bucket import ClaimBucket
+from once.cdk.customer_keys import CustomerKey, imported_key
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operator_log import OperatorLog
 from once.cdk.outbox_relay import RelayFailures
-from once.cdk.props import ConsumerProps, output_key
+from once.cdk.props import ConsumerProps, TableProps, output_key
 from once.cdk.tables import DedupTable, RetainedTable
 from once.cdk.webhooks.capture_table import CaptureTable
 from once.schema import StackOutput
@@ -45,6 +46,7 @@ class StateStack(Stack):
         name: the stack's name.
         registry: the consumers and the webhook ingress.
         config: the deployment.
+        options: further arguments of `aws_cdk.Stack`.
     """
 
     def __init__(
@@ -54,17 +56,17 @@ class StateStack(Stack):
         registry: Registry,
         *,
         config: DeploymentConfig,
+        **options: Any,
     ) -> None:
-        super().__init__(scope, name, description="Once: dedup records, business tables, secrets")
+        about = "Once: dedup records, business tables, secrets"
+        super().__init__(scope, name, description=about, **options)
+        self._config, keys = config, config.keys
         consumers, webhooks = registry.consumers, registry.webhooks
-        self.dedup_table = DedupTable(self, DEDUP, config.warm(config.dedup_warm_throughput))
+        warm = config.warm(config.dedup_warm_throughput)
+        self.dedup_table = DedupTable(self, DEDUP, warm, key=keys.tables)
         CfnOutput(self, StackOutput.DEDUP_TABLE, value=self.dedup_table.table_name)
         self._tables = {
-            table.name: RetainedTable(
-                self,
-                table.name,
-                replace(table, warm_throughput=config.warm(table.warm_throughput)),
-            )
+            table.name: self._table(table)
             for table in _union(consumer.tables for consumer in consumers)
         }
         for table_name, table in self._tables.items():
@@ -83,8 +85,8 @@ class StateStack(Stack):
         for endpoint, arn in self._endpoint_secrets.items():
             key = output_key(endpoint.replace("-", "_"))  # `stripe-eu` → `StripeEu`
             CfnOutput(self, f"{StackOutput.ENDPOINT_SECRET}{key}", value=arn)
-        self.operator_log = OperatorLog(self, "operator-log")
-        self.relay_failures = RelayFailures(self, "relay-failures")
+        self.operator_log = OperatorLog(self, "operator-log", key=keys.logs)
+        self.relay_failures = RelayFailures(self, "relay-failures", key=keys.buckets)
         CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
         self.claims = self._make_claims(registry, config)
         sends = any(consumer.sends_email for consumer in consumers)
@@ -109,8 +111,22 @@ class StateStack(Stack):
         """The ARN of the secret of each endpoint of the ingress, by the endpoint's name."""
         return self._endpoint_secrets
 
+    def _table(self, props: TableProps) -> dynamodb.ITable:
+        existing = self._config.existing_tables.get(props.name)
+        if existing is None:
+            warm = self._config.warm(props.warm_throughput)
+            made = replace(props, warm_throughput=warm)
+            return RetainedTable(self, props.name, made, key=self._config.keys.tables)
+        key = existing.key_arn and CustomerKey(existing.key_arn)
+        return dynamodb.Table.from_table_attributes(
+            self,
+            f"existing-{props.name}",
+            table_arn=existing.arn,
+            encryption_key=imported_key(self, key or None),
+        )
+
     def _make_captures(self) -> CaptureTable:
-        table = CaptureTable(self, CAPTURES)
+        table = CaptureTable(self, CAPTURES, key=self._config.keys.tables)
         CfnOutput(self, StackOutput.CAPTURES, value=table.table_name)
         return table
 
@@ -118,6 +134,7 @@ class StateStack(Stack):
         secret = secretsmanager.Secret(
             self,
             f"secret-{name}",
+            encryption_key=imported_key(self, self._config.keys.secrets),
             # CloudFormation generates a random value, which no provider accepts.
             description="Once: set its value with `aws secretsmanager put-secret-value`",
             removal_policy=RemovalPolicy.RETAIN,

@@ -9,6 +9,7 @@ from once.cdk.checks._item_dedup import shared_item_tables
 from once.cdk.checks._message_groups import group_set_faults
 from once.cdk.checks._scaling import deployment_throughput_faults, shared_throughput_faults
 from once.cdk.checks._webhook_set import webhook_set_faults
+from once.cdk.checks.account_options import account_option_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_config import DeploymentConfig
@@ -19,7 +20,8 @@ from once.cdk.webhooks.props import WebhookProps
 def deployment_faults(config: DeploymentConfig) -> list[str]:
     """Return every fault of a configuration; an empty list if it can be deployed."""
     warm = deployment_throughput_faults(config.dedup_warm_throughput)
-    return [*config.faults, *dedup_window_faults(config), *warm]
+    options = account_option_faults(config)
+    return [*config.faults, *options, *dedup_window_faults(config), *warm]
 
 
 def consumer_set_faults(

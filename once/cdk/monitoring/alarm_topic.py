@@ -10,12 +10,22 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct, IConstruct
 
+from once.cdk.customer_keys import imported_key
+from once.cdk.deployment_config import DeploymentConfig
+
 CLOUDWATCH = "cloudwatch.amazonaws.com"
 
 
-def make_alarm_topic(scope: Construct) -> sns.Topic:
-    """Return an encrypted topic to which the alarms of this account and region may publish."""
-    topic = sns.Topic(scope, "Alarms", master_key=_make_key(scope), enforce_ssl=True)
+def make_alarm_topic(scope: Construct, config: DeploymentConfig | None = None) -> sns.Topic:
+    """Return an encrypted topic to which the alarms of this account and region may publish.
+
+    Args:
+        scope: the stack.
+        config: the deployment; by default that of the CDK context.
+    """
+    config = config or DeploymentConfig.from_context(scope.node)
+    key = imported_key(scope, config.keys.topics) or _make_key(scope)
+    topic = sns.Topic(scope, "Alarms", master_key=key, enforce_ssl=True)
     alarms = Stack.of(scope).format_arn(
         service="cloudwatch",
         resource="alarm",

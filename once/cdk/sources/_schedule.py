@@ -10,6 +10,7 @@ from typing import Any
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 
+from once.cdk._key_permissions import key_statements
 from once.cdk.sources.destination import Destination
 from once.source import ScheduleSource
 
@@ -63,9 +64,10 @@ def _role(to: Destination) -> iam.Role:
         actions=["sqs:SendMessage"],
         resources=[to.queue.queue_arn, to.dead_letters.queue_arn],
     )
+    keys = key_statements(to.scope, [("sqs", to.queue.encryption_master_key)])
     return iam.Role(
         to.scope,
         "ScheduleRole",
         assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions=only_here),
-        inline_policies={"Schedule": iam.PolicyDocument(statements=[send])},
+        inline_policies={"Schedule": iam.PolicyDocument(statements=[send, *keys])},
     )

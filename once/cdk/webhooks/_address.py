@@ -7,6 +7,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
+from once.cdk.customer_keys import imported_key
+from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.nag import acknowledge_finding
 
 REQUESTS_A_SECOND = 500
@@ -22,7 +24,7 @@ def function_url(alias: lambda_.Alias) -> str:
     return url.url
 
 
-def http_api(scope: Construct, name: str, alias: lambda_.Alias) -> str:
+def http_api(scope: Construct, name: str, alias: lambda_.Alias, config: DeploymentConfig) -> str:
     """Return the URL of an HTTP API with payload format 2.0, a throttle and an access log."""
     api = apigateway.HttpApi(
         scope,
@@ -40,16 +42,19 @@ def http_api(scope: Construct, name: str, alias: lambda_.Alias) -> str:
             rate_limit=REQUESTS_A_SECOND, burst_limit=REQUESTS_A_SECOND
         ),
     )
-    _log_access(scope, name, stage)
+    _log_access(scope, name, stage, config)
     acknowledge_finding(api, "AwsSolutions-APIG4", _SIGNED)
     return stage.url
 
 
-def _log_access(scope: Construct, name: str, stage: apigateway.HttpStage) -> None:
+def _log_access(
+    scope: Construct, name: str, stage: apigateway.HttpStage, config: DeploymentConfig
+) -> None:
     group = logs.LogGroup(
         scope,
         "AccessLog",
         log_group_name=f"/aws/apigateway/{name}",
+        encryption_key=imported_key(scope, config.keys.logs),
         retention=logs.RetentionDays.ONE_MONTH,
         removal_policy=RemovalPolicy.DESTROY,
     )

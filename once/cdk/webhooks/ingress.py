@@ -89,7 +89,9 @@ class WebhookIngress(Construct):
         # The relay dead-letters a type that it does not know yet.
         self.alias = make_alias(self, self.function, after=[relay.alias] if relay else [])
         self.url = (
-            http_api(self, self._name, self.alias) if props.http_api else function_url(self.alias)
+            http_api(self, self._name, self.alias, config)
+            if props.http_api
+            else function_url(self.alias)
         )
         add_ingress_alarms(self, self._name, self.function, local=config.local)
 
@@ -109,7 +111,7 @@ class WebhookIngress(Construct):
         claims: s3.IBucket | None,
     ) -> lambda_.Function:
         props, settings = self.props, self.settings
-        log_group = make_log_group(self, self._name)
+        log_group = make_log_group(self, self._name, self._config)
         role = ingress_role(
             self,
             identity=props.name,
@@ -118,7 +120,7 @@ class WebhookIngress(Construct):
             secret_arns=list(settings.secrets.values()),
             claims=claims,
             log_group=log_group,
-            local=self._config.local,
+            config=self._config,
         )
         return make_function(
             self,

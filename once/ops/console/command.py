@@ -5,7 +5,7 @@ from typing import Annotated
 from typer import Option
 
 from once.ops.aws.deployment import Deployment
-from once.ops.terminal.console import ServiceOption, command_group, console
+from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
 
 app = command_group()
 
@@ -19,6 +19,7 @@ def console_command(
     read_only: Annotated[
         bool, Option("--read-only", help="Show only: offer and accept no change.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Serve pages that show the deployment and repair its failures, until Ctrl-C.
 
@@ -31,6 +32,10 @@ def console_command(
 
     state = ConsoleState(Deployment.find(service), read_only)
     with console_server(state, port) as server:
-        console.print(f"the console of {service}: {server.address.url}", soft_wrap=True)
-        console.print("Ctrl-C ends it; keep the URL to yourself", soft_wrap=True)
+        url = server.address.url
+        if as_json:
+            print_json({"service": service, "url": url, "read_only": read_only})
+        else:
+            console.print(f"the console of {service}: {url}", soft_wrap=True)
+            console.print("Ctrl-C ends it; keep the URL to yourself", soft_wrap=True)
         server.serve_until_stopped()

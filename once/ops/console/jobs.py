@@ -9,7 +9,7 @@ from secrets import token_urlsafe
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.ops.console.changes import Changes
-from once.ops.errors import OpsError, error_with_remedy, unexpected_error_text
+from once.ops.errors import OpsError, StoppedError, error_with_remedy, unexpected_error_text
 
 _MOST_KEPT = 100
 
@@ -20,6 +20,7 @@ class JobPhase(StrEnum):
     PLANNED = "planned"
     RUNNING = "running"
     DONE = "done"
+    STOPPED = "stopped"
     FAILED = "failed"
 
 
@@ -31,12 +32,14 @@ class Progress:
         done: number of things that were looked at.
         total: number of all of them, approximate on AWS; None if not known.
         counts: results by name, such as `sent`.
+        result: what the operator should know of it afterwards, a line each.
         stop: set by the operator: the work ends after what it is doing now.
     """
 
     total: int | None = None
     done: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
+    result: Sequence[str] = ()
     stop: threading.Event = field(default_factory=threading.Event)
     note: Callable[[], None] = field(default=lambda: None, repr=False)
 
@@ -113,6 +116,8 @@ class Jobs:
         try:
             job.work(why, job.progress)
             job.phase = JobPhase.DONE
+        except StoppedError as error:
+            job.phase, job.error = JobPhase.STOPPED, str(error)
         except (OpsError, BotoCoreError, ClientError) as error:
             job.phase, job.error = JobPhase.FAILED, error_with_remedy(error)
         except Exception as error:  # a thread's error would be seen by nobody

@@ -12,6 +12,10 @@ from once.ops.terminal.formatting import escape_controls, format_age
 
 NAVIGATION = (
     ("overview", "Overview"),
+    ("dead-letters", "Dead letters"),
+    ("message", "Message"),
+    ("effects", "Effects"),
+    ("outbox", "Outbox"),
     ("audit-log", "Audit log"),
 )
 """Route and title of each page in the navigation."""
@@ -49,7 +53,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         values: the template's values; all of them are escaped.
     """
     state = state_of(request)
-    text = _templates.get_template(template).render(
+    text = _templates.get_or_select_template(template).render(
         values
         | {
             "request": request,
@@ -60,3 +64,14 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         }
     )
     return HTMLResponse(text, status_code=status)
+
+
+def is_background(request: Request) -> bool:
+    """Tell whether a page that is open is read again by its script, not opened by the operator."""
+    return request.headers.get("sec-fetch-dest") == "empty"
+
+
+def below_root(request: Request, name: str, **parts: str) -> str:
+    """Return the path of a route below the console's root, as `Job.back` has it."""
+    root = request.url_for("overview").path
+    return request.url_for(name, **parts).path.removeprefix(root)

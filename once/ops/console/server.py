@@ -1,6 +1,7 @@
 """Server of the console: on 127.0.0.1, on a free port, for one operator."""
 
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from secrets import token_urlsafe
@@ -24,6 +25,7 @@ class ConsoleServer(uvicorn.Server):
 
     def __init__(self, state: ConsoleState, listener: socket.socket) -> None:
         self._listener = listener
+        self._state = state
         self.address = Address(listener.getsockname()[1], token_urlsafe(24))
         super().__init__(
             uvicorn.Config(
@@ -35,7 +37,13 @@ class ConsoleServer(uvicorn.Server):
 
     def serve_until_stopped(self) -> None:
         """Serve until Ctrl-C or SIGTERM, or until `should_exit` is set."""
-        self.run(sockets=[self._listener])
+        stop = threading.Event()
+        follower = threading.Thread(target=self._state.queues.follow, args=(stop,), daemon=True)
+        follower.start()
+        try:
+            self.run(sockets=[self._listener])
+        finally:
+            stop.set()
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from once.commit.dedup_record import StoredRecord
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.handlers.intent import Intent
-from once.ops.dead_letters._remedies import MENDED_BY_EDIT, REFUSED_BEFORE_DEDUP, remedy
 from once.ops.dead_letters._unrouted_events import publish_obstacle
 from once.ops.dead_letters.letter import IngressTopic, Letter
 from once.ops.dead_letters.letter_context import (
@@ -21,6 +20,7 @@ from once.ops.dead_letters.letter_context import (
     read_contexts,
 )
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome, RedriveVerdict
+from once.ops.dead_letters.remedies import MENDED_BY_EDIT, REFUSED_BEFORE_DEDUP, remedy
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dedup_records.outbox_scan import MESSAGE_LIFETIME_SECONDS
 from once.ops.dedup_records.record_text import format_written_at

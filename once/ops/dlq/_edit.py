@@ -1,35 +1,21 @@
-"""Edit: a dead letter's body in the operator's editor; the event's key must not change."""
+"""Edit: a dead letter's body in the operator's editor."""
 
 import os
 import shlex
 import subprocess
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import typer
 
-from once.errors import OnceError
-from once.events.cloud_event import CloudEvent
-from once.events.fingerprint import fingerprint
-from once.failures.quarantine import allowed
-from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import LetterContext
-from once.ops.dedup_records.record_text import format_written_at
-from once.ops.dedup_records.stored_record import UnreadableRecord, read_record
-from once.ops.dlq._letter_text import body_text
+from once.ops.dlq.letter_edit import ReadContext, RefusedEditError, editable_text, with_body
 from once.ops.errors import OpsError
 from once.ops.terminal.formatting import escape_controls
-from once.schema import Reason
-
-_NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"
-
-_ReadContext = Callable[[Letter], LetterContext]
 
 
-def edit_letter(context: LetterContext, look: _ReadContext) -> Letter:
+def edit_letter(context: LetterContext, look: ReadContext) -> Letter:
     """Let the operator edit a letter's body until it can be sent.
 
     Args:
@@ -42,78 +28,16 @@ def edit_letter(context: LetterContext, look: _ReadContext) -> Letter:
     Raises:
         OpsError: there is no editor, the body is unchanged, or the operator stops.
     """
-    before = text = allowed(body_text(context.letter))
+    text = editable_text(context.letter)
     while True:
         text = _in_editor(text).strip()
-        if text == before.strip():
-            raise OpsError("the body was not changed, and nothing is sent: leave --edit out")
-        original = OriginalMessage(text, context.letter.original.attributes)
-        letter = replace(context.letter, original=original, edited=True)
-        fault = _edit_error(context, look(letter))
-        if fault is None:
-            return letter
+        try:
+            return with_body(context, text, look).letter
+        except RefusedEditError as error:
+            fault = str(error)
         typer.echo(f"it cannot be sent so: {escape_controls(fault)}", err=True)
         if not typer.confirm("edit again?", default=True, err=True):
             raise OpsError("nothing was sent: the dead letter is as it was")
-
-
-def _edit_error(before: LetterContext, after: LetterContext) -> str | None:
-    """Return why a letter may not be sent with its new body; None if it may."""
-    if isinstance(after.event, OnceError):
-        return _unreadable(after.event)
-    if after.key.rejection is not None:
-        return _unreadable(after.key.rejection)
-    return _key_error(before, after, after.event) or _record_error(after, after.event)
-
-
-def _unreadable(error: OnceError) -> str:
-    return f"no consumer could read it, {error.reason}: {error}"
-
-
-def _key_error(before: LetterContext, after: LetterContext, event: CloudEvent) -> str | None:
-    """Return why the key would change; a changed key would process the event a second time."""
-    was, letter = before.event, before.letter
-    if isinstance(was, OnceError) or before.key.rejection is not None:
-        return None  # no consumer could compute a key
-    if event.type != was.type and letter.reason != Reason.UNKNOWN_TYPE:
-        return f"its type would change, and with it the handler that makes its key: {_NEW_EVENT}"
-    if before.pk is not None and after.pk is not None:
-        return _changed(before.pk, after.pk) if before.pk != after.pk else None
-    if _name(event) != _name(was):
-        return _changed(_name(was), _name(event))
-    if letter.reason == Reason.UNKNOWN_TYPE or (letter.queue.ingress and letter.reason):
-        return None  # no consumer has computed a key
-    return f"nothing tells whether its key would change: {_NEW_EVENT}"
-
-
-def _record_error(context: LetterContext, event: CloudEvent) -> str | None:
-    """Return why the record forbids the body; unknown volatile fields count as content."""
-    if context.record is None:
-        return None
-    try:
-        record = read_record(context.record)
-    except UnreadableRecord as error:
-        return (
-            f"the record under its key {context.pk} cannot be read, and may say otherwise: {error}"
-        )
-    content = context.letter.queue.rules.fingerprint(event) or fingerprint(event)
-    if record.fingerprint == content:
-        return None
-    return (
-        f"other content was committed under its key {context.pk} at {format_written_at(record)}: "
-        f"it would come back as key-conflict; {_NEW_EVENT}"
-    )
-
-
-def _changed(was: str, would_be: str) -> str:
-    return (
-        f"the event's key would change, from {was} to {would_be}: put it back as it was, or "
-        f"{_NEW_EVENT}"
-    )
-
-
-def _name(event: CloudEvent) -> str:
-    return f"source {event.source!r} and id {event.id!r}"
 
 
 def _in_editor(text: str) -> str:

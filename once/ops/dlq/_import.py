@@ -18,8 +18,8 @@ from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_qu
 from once.ops.dlq._exported_letter import ExportedLetter, letter_digest, read_line
 from once.ops.dlq._import_journal import ImportJournal
 from once.ops.dlq._import_plan import ImportPlan
-from once.ops.dlq._options import DEFAULT_LIMIT, LimitOption
-from once.ops.dlq._search import open_search
+from once.ops.dlq.letter_options import DEFAULT_LIMIT, LimitOption
+from once.ops.dlq.search import open_search
 from once.ops.errors import OpsError
 from once.ops.operator_log import Change, WhyOption, logged_change
 from once.ops.terminal.console import JsonOption, ServiceOption, console, print_json

@@ -11,7 +11,7 @@ from rich.text import Text
 from once.events.cloud_event import CloudEvent
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.redrive_safety import AssessedLetter
-from once.ops.dlq._letter_text import reason_text, verdict_style
+from once.ops.dlq.letter_text import reason_text, verdict_style
 from once.ops.terminal.formatting import format_age, single_line
 
 _AGES = (

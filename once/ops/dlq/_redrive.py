@@ -1,36 +1,23 @@
 """The command `dlq redrive`: sends safe dead letters back to their consumer's queue."""
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from typer import BadParameter, Option
 
-from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_queues
+from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import LetterContext
-from once.ops.dead_letters.redrive import RateLimiter, Redriver
-from once.ops.dead_letters.redrive_safety import assess_letters
 from once.ops.dead_letters.safe_redrive import Assess, SafeRedrive
-from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq._edit import edit_letter
-from once.ops.dlq._options import (
-    LetterFilter,
-    LetterOptions,
-    MessageIdsArgument,
-    with_letter_options,
-)
-from once.ops.dlq._redrive_report import RedriveReport, plan_text, stopped_text
-from once.ops.dlq._search import LetterSearch, open_search
-from once.ops.dlq._selection import selected_letters
+from once.ops.dlq.letter_options import LetterOptions, MessageIdsArgument, with_letter_options
+from once.ops.dlq.redrive_report import RedriveReport, plan_text, stopped_text
+from once.ops.dlq.redrive_run import LetterPages, RedriveRequest, RedriveRun, open_redrive
+from once.ops.dlq.search import LetterSearch
 from once.ops.errors import OpsError, StoppedError
 from once.ops.operator_log import Change, WhyOption, logged_change
 from once.ops.terminal.console import JsonOption, error_console, progress
-from once.schema import RELAY
-
-_Pages = Iterable[Sequence[Letter]]
 
 _DryRunOption = Annotated[
     bool, Option("--dry-run", help="Show whether each is safe to send, and send none.")
@@ -76,32 +63,34 @@ def redrive(
     message that was sent twice as a duplicate.
     """
     names = message_ids or []
-    letter_filter = options.letter_filter(names)
+    request = RedriveRequest(
+        options=options,
+        message_ids=names,
+        edit=edit,
+        unsafe=unsafe,
+        returning=returning,
+        rate=rate,
+    )
+    is_chosen = request.is_chosen
     _check(names, edit=edit, unsafe=unsafe, as_json=as_json)
     deployment = Deployment.find(options.service)
-    sqs, places = client("sqs"), _source_queues(deployment, options.consumer)
-    assess = partial(assess_letters, DedupRecordReader.of(client("dynamodb"), deployment))
-    with open_search(sqs, places, options.limit) as search:
-        pages: _Pages = selected_letters(search, names, letter_filter)
+    with open_redrive(deployment, request, returning_too=returning or is_chosen) as run:
+        pages: LetterPages = run.pages()
         if edit:
-            pages = [[_edited(letter, assess) for page in pages for letter in page]]
-            search.raise_if_lapsed()
-        is_chosen = bool(names) or letter_filter != LetterFilter()
-        redriver = Redriver(sqs, RateLimiter(rate), search.walk.forget)
-        job = SafeRedrive(assess, redriver, unsafe, edit, returning or is_chosen)
-        report = RedriveReport(job, search, as_json)
+            pages = [[_edited(letter, run.job.assess) for page in pages for letter in page]]
+            run.search.raise_if_lapsed()
+        report = RedriveReport(run.job, run.search, as_json)
         if dry_run:
-            report.assessed = [one for page in pages for one in assess(page)]
+            report.assessed = [one for page in pages for one in run.job.assess(page)]
         else:
             if not (is_chosen or yes):
-                _confirm(job, pages := [*pages], search)
-            told = {"message_ids": names, "edit": edit, "unsafe": unsafe, "returning": returning}
-            with logged_change(deployment, "dlq redrive", options.for_log() | told, why) as change:
-                _run(report, pages, change)
+                _confirm(run.job, pages := [*pages], run.search)
+            with logged_change(deployment, "dlq redrive", request.for_log(), why) as change:
+                _run(run, report, pages, change)
     report.show()
     report.raise_if_letters_stayed()
     if not names:
-        search.raise_if_hidden()
+        run.search.raise_if_hidden()
 
 
 def _check(names: Sequence[str], *, edit: bool, unsafe: bool, as_json: bool) -> None:
@@ -113,12 +102,6 @@ def _check(names: Sequence[str], *, edit: bool, unsafe: bool, as_json: bool) -> 
         raise BadParameter("is for dead letters that are named", param_hint="--unsafe")
 
 
-def _source_queues(deployment: Deployment, consumer: str | None) -> list[DeadLetterQueue]:
-    if consumer == RELAY:
-        raise OpsError("the relay has no queue: `once outbox republish` publishes its events again")
-    return [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
-
-
 def _edited(letter: Letter, assess: Assess) -> Letter:
     def look(changed: Letter) -> LetterContext:
         return assess([changed])[0].context
@@ -126,7 +109,7 @@ def _edited(letter: Letter, assess: Assess) -> Letter:
     return edit_letter(look(letter), look)
 
 
-def _confirm(job: SafeRedrive, pages: _Pages, search: LetterSearch) -> None:
+def _confirm(job: SafeRedrive, pages: LetterPages, search: LetterSearch) -> None:
     """Ask before letters are sent that were not chosen.
 
     Raises:
@@ -146,27 +129,16 @@ def _confirm(job: SafeRedrive, pages: _Pages, search: LetterSearch) -> None:
     search.raise_if_lapsed()
 
 
-def _run(report: RedriveReport, pages: _Pages, change: Change) -> None:
+def _run(run: RedriveRun, report: RedriveReport, pages: LetterPages, change: Change) -> None:
     """Send the letters; if this fails or is stopped, show what was done."""
-    job, search = report.job, report.search
+    search = run.search
     try:
         with progress(as_json=report.as_json) as bar:
             task = bar.add_task("dead letters looked at", total=search.about.total)
-            for page in pages:
-                job.send(page)
-                bar.update(task, completed=search.walk.looked_at)
+            run.send(pages, change, lambda: bar.update(task, completed=search.walk.looked_at))
     except BaseException as error:
         report.stopped = isinstance(error, KeyboardInterrupt)
         report.show()
         if report.stopped:
-            raise StoppedError(stopped_text(job.redriver.result)) from None
+            raise StoppedError(stopped_text(run.job.redriver.result)) from None
         raise
-    finally:
-        result = job.redriver.result
-        change.message_ids = [*result.sent]
-        change.counts = {
-            "sent": len(result.sent),
-            "kept": len(job.refused),
-            "failed": len(result.failed),
-            "in_doubt": len(result.unanswered) + len(result.undeleted),
-        }

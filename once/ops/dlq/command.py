@@ -10,8 +10,9 @@ from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq._import import import_letters
 from once.ops.dlq._letter_json import letter_json, whole_letter_json
 from once.ops.dlq._letter_list import groups_table
-from once.ops.dlq._letter_text import body_text, claimed_text, letter_lines
-from once.ops.dlq._options import (
+from once.ops.dlq._purge import purge
+from once.ops.dlq._redrive import redrive
+from once.ops.dlq.letter_options import (
     DEFAULT_LIMIT,
     ConsumerOption,
     LetterOptions,
@@ -19,10 +20,9 @@ from once.ops.dlq._options import (
     MessageIdArgument,
     with_letter_options,
 )
-from once.ops.dlq._purge import purge
-from once.ops.dlq._redrive import redrive
-from once.ops.dlq._search import LetterSearch, open_search
-from once.ops.dlq._selection import letters_by_id
+from once.ops.dlq.letter_text import body_text, claimed_text, letter_lines
+from once.ops.dlq.search import LetterSearch, open_search
+from once.ops.dlq.selection import letters_by_id
 from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
 
 app = command_group(help="Dead letters: list, show, redrive, purge, import.")

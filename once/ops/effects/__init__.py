@@ -1,4 +1,4 @@
-"""The commands `effects`: settle effects whose outcome a person has found out.
+"""The commands `effects`: list pending effects, settle those whose outcome a person has found out.
 
 In: a dedup key, its SHA-256 or a dead letter's id, and the outcome. Out: a changed pending record,
 which the next delivery completes.

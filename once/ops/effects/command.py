@@ -1,4 +1,4 @@
-"""The command `effects settle`."""
+"""The commands `effects list` and `effects settle`."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,19 +6,22 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from once.events.dedup_key import key_hash
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dedup_records.record_text import record_lines
-from once.ops.effects._decision import Decision, read_decision
-from once.ops.effects._pending_effect import PendingEffect, PendingEffects, find_pending_effect
+from once.ops.effects._table import effects_table
+from once.ops.effects.decision import Decision, read_decision
+from once.ops.effects.pending_effect import PendingEffect, PendingEffects, find_pending_effect
+from once.ops.effects.pending_list import MOST_READ, list_pending
+from once.ops.effects.settlement import settle
 from once.ops.errors import OpsError
-from once.ops.operator_log import logged_change
 from once.ops.terminal.console import ServiceOption, command_group, console, error_console
 from once.ops.terminal.formatting import json_text
 
-app = command_group(help="Effects: settle one whose outcome was found out by hand.")
+app = command_group(
+    help="Effects: list the pending ones, settle one whose outcome was found out by hand."
+)
 
 _KeyArgument = Annotated[
     str,
@@ -53,13 +56,32 @@ _DryRunOption = Annotated[bool, Option("--dry-run", help="Show the record, and c
 _JsonOption = Annotated[bool, Option("--json", help="Print JSON in place of text.")]
 
 
-@app.callback()
-def _effects() -> None:
-    """Effects: settle one whose outcome was found out by hand."""
+@app.command("list")
+def list_command(
+    most: Annotated[int, Option(min=1, help="Most records to read.")] = MOST_READ,
+    service: ServiceOption = "once",
+    as_json: _JsonOption = False,
+) -> None:
+    """Show the pending effects, the oldest first, among the records that are read.
+
+    No index has them: the command scans the dedup table, up to --most records. Most of them end
+    by themselves, with the next delivery of their message.
+    """
+    table = DedupRecordReader(client("dynamodb"), Deployment.find(service).dedup_table)
+    found = list_pending(table, most)
+    if as_json:
+        effects = [one.as_json() for one in found.effects]
+        typer.echo(json_text({"effects": effects, "read": found.read, "left": found.left}))
+        return
+    if found.effects:
+        console.print(effects_table(found.effects, datetime.now(UTC)))
+    console.print(f"{len(found.effects)} pending effects", soft_wrap=True)
+    if found.note:
+        console.print(f"note: {found.note}", soft_wrap=True)
 
 
-@app.command()
-def settle(
+@app.command("settle")
+def settle_command(
     key: _KeyArgument,
     why: _WhyOption,
     done: _DoneOption = None,
@@ -93,7 +115,7 @@ def settle(
     if not dry_run:
         if not yes:
             _confirm()
-        _settle(deployment, effects, effect, decision, why)
+        settle(deployment, effects, effect, decision, why)
     _show(effect, decision, as_json=as_json, dry_run=dry_run)
 
 
@@ -102,25 +124,6 @@ def _confirm() -> None:
         typer.confirm("settle it?", abort=True, err=True)
     except typer.Abort:
         raise OpsError("nothing was changed: answer y, or give --yes") from None
-
-
-def _settle(
-    deployment: Deployment,
-    effects: PendingEffects,
-    effect: PendingEffect,
-    decision: Decision,
-    why: str,
-) -> None:
-    who = client("sts").get_caller_identity()["Arn"]
-    after = decision.after(effect.intent, who=who, now=datetime.now(UTC), why=why)
-    told = {
-        "key_hash": key_hash(effect.pk),
-        "effect": effect.intent.effect,
-        "as": decision.name,
-    }
-    with logged_change(deployment, "effects settle", told, why) as change:
-        effects.change(effect, after)
-        change.counts = {"settled": 1}
 
 
 def _show(effect: PendingEffect, decision: Decision, *, as_json: bool, dry_run: bool) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import uniform
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from once.errors import Unpublishable
@@ -19,6 +20,7 @@ from once.events.dedup_key import key_hash
 from once.events.outgoing import events_in
 from once.ops.aws.batch_calls import ATTEMPTS, BACKOFF_SECONDS
 from once.ops.aws.clients import THREADS
+from once.ops.dead_letters.redrive import RateLimiter
 from once.ops.dedup_records.outbox_scan import OutboxPage
 from once.ops.errors import OpsError
 from once.ops.outbox.relay_invocation import RelayFailed
@@ -62,14 +64,16 @@ class RepublishResult:
 
 
 def republish(
-    pages: Iterable[OutboxPage], relay: RelayCall, seen: Callable[[int], object]
+    pages: Iterable[OutboxPage],
+    relay: RelayCall,
+    seen: Callable[[int, RepublishResult], object],
 ) -> RepublishResult:
     """Publish the events of every record, several batches in parallel.
 
     Args:
         pages: the records.
         relay: publishes a batch.
-        seen: called after each page with the number of records scanned.
+        seen: called after each page with the number of records scanned, and the result so far.
 
     Raises:
         OpsError: a batch failed in every attempt.
@@ -84,7 +88,7 @@ def republish(
             result.records += len(page.items)
             result.too_old += page.too_old
             result.unreadable += [key_hash(item[Record.PK]["S"]) for item in page.unreadable]
-            seen(page.scanned)
+            seen(page.scanned, result)
     return result
 
 
@@ -120,6 +124,27 @@ def with_retries(relay: RelayCall) -> RelayCall:
             f"({failure}): see to the topic and to the relay's log, and run the same command "
             "again; what is published twice is deduplicated"
         )
+
+    return publish
+
+
+def paced(relay: RelayCall, rate: float | None, check: Callable[[], object]) -> RelayCall:
+    """Return a relay that waits between batches.
+
+    Args:
+        relay: the relay.
+        rate: most records a second; None for no limit.
+        check: called before each batch; ends the republish by raising.
+    """
+    limiter, lock = None if rate is None else RateLimiter(rate), Lock()
+
+    def publish(records: Sequence[StreamRecord]) -> "Relayed":
+        with lock:
+            check()
+            if limiter is not None:
+                limiter.wait(len(records))
+                check()
+        return relay(records)
 
     return publish
 

@@ -13,9 +13,9 @@ from once.ops.aws.clients import THREADS
 from once.ops.dedup_records.stored_record import text_attribute
 from once.ops.errors import error_with_remedy
 from once.ops.terminal.timestamps import event_time
-from once.ops.trace._event_graph import EventGraph
 from once.ops.trace._log_entries import QUARANTINED, RETRIED, ConsumerLogs, LogEntry
-from once.ops.trace._timeline_entries import (
+from once.ops.trace.event_graph import EventGraph
+from once.ops.trace.timeline_entries import (
     TimelineEntry,
     letter_entry,
     log_timeline_entry,

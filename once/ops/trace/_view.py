@@ -11,10 +11,9 @@ from once.ops.terminal.formatting import (
     NOT_READABLE,
     UNKNOWN,
     escape_controls,
-    format_time,
     json_text,
 )
-from once.ops.trace._timeline_entries import DetailValue, EntryKind, TimelineEntry
+from once.ops.trace.timeline_entries import EntryKind, TimelineEntry
 
 _STYLES = {
     EntryKind.COMMITTED: "green",
@@ -24,7 +23,6 @@ _STYLES = {
     EntryKind.RETRIED: "yellow",
     EntryKind.DUPLICATE: "dim",
 }
-_IN_JSON_ONLY = frozenset({"key"})
 
 
 def timeline_table(key: str, entries: Sequence[TimelineEntry]) -> Table:
@@ -55,23 +53,9 @@ def _time(moment: datetime | None) -> str:
 
 def _entry_text(entry: TimelineEntry) -> Text:
     text = Text(entry.kind, style=_STYLES[entry.kind])
-    for name, fact in entry.details.items():
-        if name not in _IN_JSON_ONLY:
-            text.append(
-                f"\n{name.replace('_', ' ')}: {escape_controls(_detail_text(fact))}",
-                style="default",
-            )
+    for name, fact in entry.texts():
+        text.append(f"\n{name}: {escape_controls(fact)}", style="default")
     return text
-
-
-def _detail_text(fact: DetailValue) -> str:
-    match fact:
-        case datetime():
-            return format_time(fact)
-        case list():
-            return ", ".join(fact)
-        case _:
-            return str(fact)
 
 
 def _entry_json(entry: TimelineEntry) -> dict[str, Any]:

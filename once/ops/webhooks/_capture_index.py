@@ -33,11 +33,13 @@ class CaptureIndex:
     Attributes:
         dynamodb: a DynamoDB client.
         table: the table of captures.
+        most: most entries that are read.
         read: number of entries that were read.
     """
 
     dynamodb: "DynamoDBClient"
     table: str
+    most: int = MOST_READ
     read: int = field(default=0, init=False)
 
     def newest(
@@ -51,7 +53,7 @@ class CaptureIndex:
             until: the time after the last one.
 
         Raises:
-            OpsError: more than `MOST_READ` entries would be read.
+            OpsError: more than `most` entries would be read.
             botocore.exceptions.BotoCoreError, ClientError: DynamoDB fails.
         """
         first, last = _milliseconds(since), _milliseconds(until) - 1
@@ -81,9 +83,9 @@ class CaptureIndex:
 
     def _captures(self, items: Sequence[Mapping[str, Any]]) -> Iterator[Capture]:
         self.read += len(items)
-        if self.read > MOST_READ:
+        if self.read > self.most:
             raise OpsError(
-                f"more than {MOST_READ} captures would be read: narrow the search with --since, "
+                f"more than {self.most} captures would be read: narrow the search with --since, "
                 "--until or --endpoint"
             )
         for item in items:

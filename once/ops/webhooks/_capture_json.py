@@ -4,7 +4,7 @@ from base64 import b64encode
 from typing import Any
 
 from once.events.dedup_key import key_hash
-from once.ops.webhooks._capture_text import event_name, expires_at, received_at
+from once.ops.webhooks.capture_text import event_name, expires_at, received_at
 from once.webhooks.capture import Capture
 
 

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from once.ops.webhooks._options import CaptureFilter
-from once.ops.webhooks._selection import CaptureSearch
+from once.ops.webhooks.capture_filter import CaptureFilter
+from once.ops.webhooks.capture_search import CaptureSearch
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.webhooks.capture import Capture
 

@@ -18,20 +18,20 @@ from once.ops.terminal.console import (
 from once.ops.terminal.formatting import format_time
 from once.ops.webhooks._addresses import is_loopback
 from once.ops.webhooks._capture_json import capture_json
-from once.ops.webhooks._capture_store import CaptureStore
-from once.ops.webhooks._capture_text import capture_line, received_at
 from once.ops.webhooks._destination import Destination
 from once.ops.webhooks._follower import OVERLAP, CaptureFollower
 from once.ops.webhooks._http_post import NotSent, Unanswered, Unsendable, send_request
 from once.ops.webhooks._options import (
-    CaptureFilter,
     EndpointOption,
     SinceOption,
     TypeOption,
     find_webhooks,
 )
 from once.ops.webhooks._replay_targets import MARK, mark
-from once.ops.webhooks._selection import CaptureSearch
+from once.ops.webhooks.capture_filter import CaptureFilter
+from once.ops.webhooks.capture_search import CaptureSearch
+from once.ops.webhooks.capture_store import CaptureStore
+from once.ops.webhooks.capture_text import capture_line, received_at
 from once.webhooks.capture import Capture
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 1.0, 5.0

@@ -11,12 +11,8 @@ from typer import BadParameter, Option
 from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
 from once.ops.terminal.formatting import format_time
 from once.ops.webhooks._capture_json import capture_json, whole_capture_json
-from once.ops.webhooks._capture_text import body_text, capture_lines, captures_table, event_name
 from once.ops.webhooks._listen import listen
 from once.ops.webhooks._options import (
-    LIST_PERIOD,
-    SEARCH_PERIOD,
-    CaptureFilter,
     EndpointOption,
     IdArgument,
     SinceOption,
@@ -26,8 +22,10 @@ from once.ops.webhooks._options import (
     find_webhooks,
 )
 from once.ops.webhooks._replay import replay
-from once.ops.webhooks._selection import CaptureSearch
 from once.ops.webhooks._send import send
+from once.ops.webhooks.capture_filter import LIST_PERIOD, SEARCH_PERIOD, CaptureFilter
+from once.ops.webhooks.capture_search import CaptureSearch
+from once.ops.webhooks.capture_text import body_text, capture_lines, captures_table, event_name
 from once.webhooks.capture import Capture
 
 _FOR_THE_OWNER = 0o600

@@ -53,3 +53,20 @@ def test_a_read_only_console_refuses_every_change(state: ConsoleState) -> None:
     with TestClient(console_app(read_only, ADDRESS), base_url=ADDRESS.url, headers=OWN) as client:
         assert client.post("jobs/x/start").status_code == 403
         assert "read-only" in client.get("").text
+
+
+def test_an_error_of_the_console_is_a_page_of_its_own(
+    state: ConsoleState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise ValueError("<b>a fault</b>")
+
+    monkeypatch.setattr(state.queues, "latest", fails)
+    app = console_app(state, ADDRESS)
+    with TestClient(
+        app, base_url=ADDRESS.url, headers=OWN, raise_server_exceptions=False
+    ) as client:
+        answer = client.get("")
+    assert answer.status_code == 500
+    assert "&lt;b&gt;a fault" in answer.text
+    assert "content-security-policy" in answer.headers

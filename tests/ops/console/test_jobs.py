@@ -1,18 +1,11 @@
 """A job runs once, after its confirmation; its page shows the plan, the progress and the end."""
 
-import threading
-
 from starlette.testclient import TestClient
 
 from once.ops.console.jobs import Job, JobPhase, Progress
 from once.ops.console.state import ConsoleState
 from once.ops.errors import OpsError
-
-
-def finished(job: Job) -> None:
-    for thread in threading.enumerate():
-        if thread.name == f"job {job.title}":
-            thread.join()
+from tests.ops.console.waiting import finished
 
 
 def test_a_job_is_planned_confirmed_and_run_once(browser: TestClient, state: ConsoleState) -> None:

@@ -1,12 +1,96 @@
-"""The overview shows what `once status` shows."""
+"""The overview shows what `once status` shows, and what the consumers counted."""
 
+import json
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
 from starlette.testclient import TestClient
 
+from once.metric_names import Metric
+from once.ops.console import queue_history
+from once.ops.console.changes import Changes
+from once.ops.console.figures import MINUTES, read_figures
+from once.ops.console.queue_history import QueueHistory
+from once.ops.status import QueueStatus
 from tests.ops.cloud import Cloud
 
+NOW = datetime.now(UTC)
 
-def test_the_overview_shows_each_queue(browser: TestClient, cloud: Cloud) -> None:
+
+def metric_line(**figures: float) -> str:
+    named = [{"Name": name} for name in figures]
+    described: dict[str, Any] = {"Dimensions": [["service"]], "Metrics": named}
+    aws = {"Timestamp": int(NOW.timestamp() * 1000), "CloudWatchMetrics": [described]}
+    return json.dumps({"_aws": aws, "service": "once-orders", **figures})
+
+
+def log(*messages: str) -> None:
+    logs, group = boto3.client("logs"), "/aws/lambda/once-orders"
+    for name in ("once-orders", "once-inventory"):
+        logs.create_log_group(logGroupName=f"/aws/lambda/{name}")
+    logs.create_log_stream(logGroupName=group, logStreamName="s")
+    events = [{"timestamp": int(time.time() * 1000), "message": text} for text in messages]
+    logs.put_log_events(logGroupName=group, logStreamName="s", logEvents=events)
+
+
+def test_the_overview_shows_each_queue_and_each_consumer(browser: TestClient, cloud: Cloud) -> None:
+    log(metric_line(Committed=3, DuplicatesResent=2))
     cloud.bury("orders", error="failed")
     text = browser.get("").text
     assert text.count('<tr class="stuck">') == 1
-    assert "inventory" in text
+    assert "committed in each minute of the last hour: 3 in all" in text
+    assert "duplicates in each minute of the last hour: 2 in all" in text
+
+
+def test_figures_of_the_logs_are_summed_by_minute(cloud: Cloud) -> None:
+    by_reason = json.loads(metric_line(Quarantined=1))
+    by_reason["_aws"]["CloudWatchMetrics"][0]["Dimensions"] = [["service", "reason"]]
+    lines = [
+        metric_line(Committed=3),
+        metric_line(Committed=4, Quarantined=1),
+        '"CloudWatchMetrics"',
+    ]
+    log(*lines, json.dumps(by_reason))
+    figures = read_figures(["once-orders", "once-inventory"], datetime.now(UTC))
+    assert sum(figures.minutes("once-orders", [Metric.COMMITTED])) == 7
+    assert sum(figures.minutes("once-orders", [Metric.QUARANTINED])) == 1
+    assert figures.minutes("once-inventory", [Metric.COMMITTED]) == [0.0] * MINUTES
+    assert figures.source == "the functions' logs"
+
+
+def test_figures_of_cloudwatch_come_first(cloud: Cloud) -> None:
+    boto3.client("cloudwatch").put_metric_data(
+        Namespace=Metric.NAMESPACE,
+        MetricData=[
+            {
+                "MetricName": Metric.COMMITTED,
+                "Dimensions": [{"Name": "service", "Value": "once-orders"}],
+                "Timestamp": NOW,
+                "Value": 5,
+            }
+        ],
+    )
+    figures = read_figures(["once-orders"], datetime.now(UTC))
+    assert sum(figures.minutes("once-orders", [Metric.COMMITTED])) == 5
+    assert figures.source == "CloudWatch's metrics"
+
+
+def row(visible: int) -> QueueStatus:
+    return QueueStatus("orders", visible, 1, 0, None, None, dead_letters=0)
+
+
+def test_the_queue_history_tells_of_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_history, "SECONDS", 0.0)
+    answers = iter([[row(1)], [row(1)], [row(2)]])
+    changes = Changes()
+    history = QueueHistory(lambda: next(answers), changes)
+    history.latest()
+    told = []
+    for _ in range(2):
+        history._tell_if_different()
+        told.append(changes.number)
+    assert told == [0, 1]
+    assert history.depths("orders") == [2, 2, 3]

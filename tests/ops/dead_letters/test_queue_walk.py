@@ -12,7 +12,7 @@ from once.ops.aws.queue_depth import depth
 from once.ops.dead_letters import queue_walk as walk
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.queue_walk import QueueWalk, renewing
-from once.ops.dlq._search import open_search
+from once.ops.dlq.search import open_search
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
 from tests.ops.support import OK, answer_with, refusal, requests_of

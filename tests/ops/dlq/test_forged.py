@@ -12,7 +12,7 @@ from once.ops.dead_letters import redrive
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redriven_message import redriven_message
-from once.ops.dlq._letter_text import NO_REASON
+from once.ops.dlq.letter_text import NO_REASON
 from once.schema import DeadLetter
 from tests.ops.hostile import OUT_OF_RANGE, Forged, Mess, attribute
 from tests.ops.letters import Shop

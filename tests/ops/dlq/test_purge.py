@@ -13,8 +13,8 @@ from typer.testing import Result
 
 from once.ops.dead_letters import queue_walk
 from once.ops.dead_letters.queue_walk import HOLD_SECONDS, RENEW_EVERY_SECONDS, QueueWalk
-from once.ops.dlq import _purge
-from once.ops.dlq._export import export
+from once.ops.dlq import letter_purge
+from once.ops.dlq.export import export
 from once.schema import RELAY
 from tests.ops.letters import Shop
 from tests.ops.output import stderr_of, stdout_of, words
@@ -172,7 +172,7 @@ def test_letter_whose_hold_ends_after_the_export_is_not_deleted(
         clock[0] += HOLD_SECONDS if stolen_by == "the clock" else 0
         return export(*arguments)
 
-    monkeypatch.setattr(_purge, "export", slowly)
+    monkeypatch.setattr(letter_purge, "export", slowly)
     said = stderr_of("dlq", "purge", "--yes", "--export", "out")
     assert "its hold ended before it was deleted" in said
     assert len(lines("out")) == 1

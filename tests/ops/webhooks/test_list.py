@@ -9,8 +9,8 @@ import pytest
 
 from once.events.dedup_key import key_hash
 from once.ops.webhooks import _capture_index
-from once.ops.webhooks._capture_text import STANDINGS
-from once.ops.webhooks._options import SEARCH_PERIOD
+from once.ops.webhooks.capture_filter import SEARCH_PERIOD
+from once.ops.webhooks.capture_text import STANDINGS
 from once.schema import StackOutput
 from once.webhooks.capture import Standing
 from once.webhooks.settings import CAPTURES

@@ -13,8 +13,11 @@ from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import event_of
 from once.ops.dedup_records.dedup_table import Item
 from once.ops.dedup_records.stored_record import text_attribute, time_attribute, unreadable_times
+from once.ops.terminal.formatting import format_time
 from once.ops.trace._log_entries import LogEntry
 from once.schema import CLOCK_MARGIN_SECONDS, Outcome, Record, Standing, State
+
+_IN_JSON_ONLY = frozenset({"key"})
 
 DetailValue = str | int | bool | datetime | list[str]
 
@@ -56,6 +59,22 @@ class TimelineEntry:
     kind: EntryKind
     key_hash: str | None
     details: Mapping[str, DetailValue]
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Yield name and value of each detail for a reader, without the key, which may be data."""
+        for name, fact in self.details.items():
+            if name not in _IN_JSON_ONLY:
+                yield name.replace("_", " "), _detail_text(fact)
+
+
+def _detail_text(fact: DetailValue) -> str:
+    match fact:
+        case datetime():
+            return format_time(fact)
+        case list():
+            return ", ".join(fact)
+        case _:
+            return str(fact)
 
 
 def record_entry(item: Item, now: datetime) -> TimelineEntry:

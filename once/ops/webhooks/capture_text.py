@@ -93,8 +93,14 @@ def capture_line(capture: Capture) -> str:
 
 def capture_lines(capture: Capture, now: datetime) -> Iterator[Text]:
     """Yield the lines of a capture without its body, to be printed with `soft_wrap`."""
-    for name, value in (*_rows(capture, now), *_header_rows(capture)):
+    for name, value in capture_rows(capture, now):
         yield Text.assemble((f"{name:<{_NAME_WIDTH}}  ", "dim"), escape_controls(value))
+
+
+def capture_rows(capture: Capture, now: datetime) -> Iterator[tuple[str, str]]:
+    """Yield names and values of a capture's facts and headers; a name is empty if it continues."""
+    yield from _rows(capture, now)
+    yield from _header_rows(capture)
 
 
 def body_text(body: bytes) -> str:

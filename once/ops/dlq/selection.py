@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.queue_walk import batches_by_queue
-from once.ops.dlq._options import LetterFilter
-from once.ops.dlq._search import LetterSearch
+from once.ops.dlq.letter_filter import LetterFilter
+from once.ops.dlq.search import LetterSearch
 from once.ops.errors import OpsError
 
 _WHOLE_ID = 36

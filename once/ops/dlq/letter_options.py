@@ -10,10 +10,9 @@ from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option
 
-from once.errors import OnceError
-from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.letter_context import event_and_key
+from once.ops.dead_letters.error_pattern import error_pattern
 from once.ops.dead_letters.queue_history import DIED
+from once.ops.dlq.letter_filter import LetterFilter
 from once.ops.terminal.console import ServiceOption
 from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
 from once.schema import Reason
@@ -37,32 +36,6 @@ ConsumerOption = Annotated[
 LimitOption = Annotated[int, Option(min=1, help="Most dead letters to read.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LetterFilter:
-    """Selects dead letters that match every condition that is not None.
-
-    Attributes:
-        reason: reason code, or `died` for letters without one.
-        key: the event's id, or a part of a dedup key.
-        before: dead-lettered before this time.
-        since: dead-lettered at this time or later.
-    """
-
-    reason: str | None = None
-    key: str | None = None
-    before: datetime | None = None
-    since: datetime | None = None
-
-    def matches(self, letter: Letter) -> bool:
-        """Tell whether a letter matches."""
-        return (
-            self.reason in (None, letter.reason or DIED)
-            and (self.before is None or letter.sent_at < self.before)
-            and (self.since is None or letter.sent_at >= self.since)
-            and (self.key is None or _has_key(letter, self.key))
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class LetterOptions:
     """Options that `list`, `redrive` and `purge` have in common."""
@@ -71,6 +44,13 @@ class LetterOptions:
     reason: Annotated[
         str | None,
         Option(help=f"Only dead letters with this reason; `{DIED}` selects those without one."),
+    ] = None
+    error: Annotated[
+        str | None,
+        Option(
+            metavar="TEXT",
+            help="Only dead letters with this error; words with a digit are not compared.",
+        ),
     ] = None
     key: Annotated[
         str | None, Option(help="Only this event's: its id, or a part of its dedup key.")
@@ -86,9 +66,8 @@ class LetterOptions:
     service: ServiceOption = "once"
 
     def for_log(self) -> dict[str, Any]:
-        """Return the options for the operator log; the key by its SHA-256."""
-        key = self.key and sha256(self.key.encode()).hexdigest()
-        return {**asdict(self), "key": key and f"SHA-256 {key}"}
+        """Return the options for the operator log; the key and the error by their SHA-256."""
+        return {**asdict(self), "key": _digest(self.key), "error": _digest(self.error)}
 
     def letter_filter(self, ids: Sequence[str] = ()) -> LetterFilter:
         """Parse the options that select letters.
@@ -106,6 +85,7 @@ class LetterOptions:
             )
         found = LetterFilter(
             reason=self.reason,
+            error=None if self.error is None else error_pattern(self.error),
             key=self.key,
             before=_time(self.older_than, "--older-than"),
             since=_time(self.younger_than, "--younger-than"),
@@ -138,6 +118,5 @@ def _time(text: str | None, option: str) -> datetime | None:
     return parse_time_option(text, now=datetime.now(UTC), option=option) if text else None
 
 
-def _has_key(letter: Letter, text: str) -> bool:
-    event, key = event_and_key(letter)
-    return text in (key.pk or "") or (not isinstance(event, OnceError) and text == event.id)
+def _digest(text: str | None) -> str | None:
+    return None if text is None else f"SHA-256 {sha256(text.encode()).hexdigest()}"

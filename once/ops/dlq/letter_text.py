@@ -46,7 +46,7 @@ def letter_lines(assessed: AssessedLetter, now: datetime) -> Iterator[Text]:
 
     A table would cut or fold a long key, which could then not be copied.
     """
-    for name, value in _rows(assessed.context, now):
+    for name, value in letter_rows(assessed.context, now):
         yield from _lines(name, value)
     yield from _lines("if sent back", str(assessed.verdict), verdict_style(assessed.verdict))
 
@@ -79,7 +79,8 @@ def claimed_text(context: LetterContext) -> str | None:
     return f"{text[:_CLAIMED_CHARACTERS]}\n… and {more} characters; `aws s3 cp` copies the object"
 
 
-def _rows(context: LetterContext, now: datetime) -> Iterator[tuple[str, str]]:
+def letter_rows(context: LetterContext, now: datetime) -> Iterator[tuple[str, str]]:
+    """Yield names and texts of what is known of a letter, without its body and its verdict."""
     letter = context.letter
     yield "message", letter.message_id
     yield "consumer", letter.queue.owner

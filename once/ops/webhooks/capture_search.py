@@ -10,14 +10,28 @@ from once.ops.aws.deployed_webhooks import DeployedWebhooks
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal.formatting import format_time
-from once.ops.webhooks._capture_index import CaptureIndex
-from once.ops.webhooks._capture_store import CaptureStore
-from once.ops.webhooks._options import CaptureFilter
+from once.ops.webhooks._capture_index import MOST_READ, CaptureIndex
+from once.ops.webhooks.capture_filter import CaptureFilter
+from once.ops.webhooks.capture_store import CaptureStore
 from once.webhooks.capture import Capture
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _LEAST_OF_HASH = 8
 _SHOWN = 5
+
+
+def webhooks_of(deployment: Deployment) -> DeployedWebhooks:
+    """Return the webhook ingress of a deployment.
+
+    Raises:
+        OpsError: it has none.
+    """
+    if deployment.webhooks is None:
+        raise OpsError(
+            f"{deployment.service!r} has no webhook ingress: declare one "
+            "(`once.cdk.WebhookIngress`) and deploy, or name another deployment with --service"
+        )
+    return deployment.webhooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +43,14 @@ class CaptureSearch:
     store: CaptureStore
 
     @classmethod
-    def of(cls, deployment: Deployment, webhooks: DeployedWebhooks) -> Self:
-        """Return the search of a deployment's captures."""
+    def of(
+        cls, deployment: Deployment, webhooks: DeployedWebhooks, most: int | None = None
+    ) -> Self:
+        """Return the search of a deployment's captures, which reads at most so many."""
         store = CaptureStore.of(deployment, webhooks.captures)
-        return cls(webhooks, CaptureIndex(store.dynamodb, webhooks.captures), store)
+        return cls(
+            webhooks, CaptureIndex(store.dynamodb, webhooks.captures, most or MOST_READ), store
+        )
 
     def matching(self, conditions: CaptureFilter) -> Iterator[Capture]:
         """Yield the captures that match, newest first.

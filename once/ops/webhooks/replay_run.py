@@ -8,10 +8,10 @@ from typing import Any
 from once.events.dedup_key import key_hash
 from once.ops.dead_letters.redrive import RateLimiter
 from once.ops.errors import OpsError, unexpected_error_text
-from once.ops.webhooks._capture_store import CaptureStore
-from once.ops.webhooks._capture_text import capture_line
 from once.ops.webhooks._http_post import NotSent, Unanswered, Unsendable
 from once.ops.webhooks._replay_targets import Target
+from once.ops.webhooks.capture_store import CaptureStore
+from once.ops.webhooks.capture_text import capture_line
 from once.webhooks.capture import Capture
 
 MOST_FAILURES = 3

@@ -54,6 +54,7 @@ _REMEDIES = {
     Reason.UNSUBSCRIBED_TYPE: "add the type to `external=` of a consumer and deploy",
     Reason.TOO_MANY_ATTRIBUTES: "the producer must send fewer; `once dlq redrive` sends the type",
     Reason.UNFINISHED: "see the function's log: its end in each delivery, or throttles",
+    Reason.FORMER_UNFINISHED: "mark the former record as done, or delete it: see docs/migrating.md",
     Reason.RETRIES_EXHAUSTED: "see to what the error names, if it has not passed",
 }
 

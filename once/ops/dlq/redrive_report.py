@@ -12,7 +12,7 @@ from once.ops.dead_letters.redrive_verdict import RedriveOutcome, RedriveVerdict
 from once.ops.dead_letters.safe_redrive import SafeRedrive
 from once.ops.dlq._letter_json import verdict_json
 from once.ops.dlq._letter_list import verdict_lines
-from once.ops.dlq._search import LetterSearch
+from once.ops.dlq.search import LetterSearch
 from once.ops.errors import OpsError
 from once.ops.terminal.console import console, print_json
 from once.ops.terminal.formatting import single_line

@@ -1,0 +1,158 @@
+"""Former records in a commit: the write that takes an event's former record, and its results.
+
+Loaded only for events with a former record.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from once.commit._record_lookup import Item, read_items
+from once.commit.result import DUPLICATE, CommitResult, failed
+from once.errors import InFlight, InvalidWrite
+from once.handlers.actions import Action, ItemKey, serialize
+from once.handlers.former_records import FormerRecord, FormerRecords, FormerUnfinished
+from once.handlers.transaction import Transaction
+from once.schema import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE
+from once.settings import CommitSettings, TableSettings
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_MILLISECONDS = 1000
+_LONGEST_FUNCTION_SECONDS = 15 * 60.0
+"""Longest timeout of a Lambda function."""
+
+
+def with_former_action(
+    transaction: Transaction,
+    record: FormerRecord,
+    actions: Mapping[ItemKey, Action],
+    settings: CommitSettings,
+    now: float,
+) -> dict[ItemKey, Action]:
+    """Return the actions of a transaction and the write that takes its event's former record.
+
+    Raises:
+        InvalidWrite: the handler itself writes the former record.
+    """
+    if transaction.owned is not None:  # the commit of the intent took the record
+        return dict(actions)
+    action = _action(record.records, _table(record, settings), record.key, settings, now)
+    item_key = record.records.table.name, tuple(sorted(action.key.items()))
+    if item_key in actions:
+        raise InvalidWrite(
+            f"an action on {record.records.table.name} is on the former record of the event, which "
+            "the commit writes itself; remove the action"
+        )
+    return {**actions, item_key: action}
+
+
+def _action(
+    records: FormerRecords,
+    table: TableSettings,
+    values: tuple[str, ...],
+    settings: CommitSettings,
+    now: float,
+) -> Action:
+    key = _item_key(table, values)
+    item: dict[str, Any] = {**key, records.status: records.done}
+    put = Action(kind="Put", table=table, key=key, item=item)
+    put.names, put.condition = {"#former_key": table.key[0]}, "attribute_not_exists(#former_key)"
+    if records.expires_at is not None:
+        item[records.expires_at] = int(now) + settings.dedup_window_seconds
+        # A record that Once wrote is forgotten together with the dedup record beside it.
+        put.names |= {"#former_commit": COMMIT_ATTRIBUTE, "#former_expiry": records.expires_at}
+        put.values = {":former_expired": int(now) - CLOCK_MARGIN_SECONDS}
+        put.condition += (
+            " OR (attribute_exists(#former_commit) AND #former_expiry < :former_expired)"
+        )
+    return put
+
+
+def classify_former(
+    record: FormerRecord,
+    actions: Sequence[Action],
+    reasons: Sequence[Mapping[str, Any]],
+    settings: CommitSettings,
+    now: float,
+) -> CommitResult | None:
+    """Return the result that a former record gives; None if it did not cancel the transaction.
+
+    Args:
+        record: the former record of the transaction's event.
+        actions: the actions, in the order of the request.
+        reasons: the cancellation reasons of the dedup record and of the actions, in that order.
+        settings: name the tables.
+        now: the time, in seconds since the epoch.
+    """
+    if reasons[0]["Code"] != "None":  # the dedup record decides
+        return None
+    table = _table(record, settings)
+    for action, reason in zip(actions, reasons[1:], strict=True):
+        is_former = action.table == table and (*action.key.values(),) == record.key
+        if is_former and reason["Code"] == "ConditionalCheckFailed":
+            return _result(record, reason["Item"], now) or failed(_shared(record.records))
+    return None
+
+
+def look_up_former(
+    client: "DynamoDBClient", records: Sequence[FormerRecord], settings: CommitSettings, now: float
+) -> list[CommitResult | None]:
+    """Read former records consistently, at most a hundred; return the results that they give.
+
+    None if there is no record, or if Once wrote it: then the dedup record decides.
+
+    Raises:
+        OutcomeUnknown: DynamoDB did not answer for every record.
+    """
+    found: dict[tuple[str, tuple[str, ...]], Item] = {}
+    for declared in dict.fromkeys(record.records for record in records):
+        keys = dict.fromkeys(record.key for record in records if record.records == declared)
+        table = settings.tables[declared.table.name]
+        names = (*table.key, declared.status, declared.lease_until, COMMIT_ATTRIBUTE)
+        placeholders = {f"#n{number}": name for number, name in enumerate(dict.fromkeys(names))}
+        sought = [serialize(_item_key(table, key)) for key in keys]
+        for item in read_items(client, table.name, sought, placeholders):
+            found[table.name, tuple(item[name]["S"] for name in table.key)] = item
+    items = [found.get((_table(each, settings).name, each.key)) for each in records]
+    return [
+        None if item is None else _result(record, item, now)
+        for record, item in zip(records, items, strict=True)
+    ]
+
+
+def _result(record: FormerRecord, item: Item, now: float) -> CommitResult | None:
+    """Return what an existing record says of its event; None if Once wrote it."""
+    if COMMIT_ATTRIBUTE in item:
+        return None
+    records = record.records
+    if item.get(records.status) == {"S": records.done}:
+        return DUPLICATE
+    lease = item.get(records.lease_until)
+    seconds = 0.0 if lease is None else int(lease["N"]) / _MILLISECONDS - now
+    if seconds > 0:
+        text = "the former function holds the event's record, and may be processing the event"
+        return failed(InFlight(text, min(seconds, _LONGEST_FUNCTION_SECONDS)))
+    return failed(
+        FormerUnfinished(
+            "the former function began with the event and did not finish it: check in the data "
+            "whether it changed them, then mark its record as done or delete the record, and "
+            f"redrive the letter (docs/migrating.md). Its record in {records.table.name} is "
+            f"{' / '.join(record.key)}"
+        )
+    )
+
+
+def _item_key(table: TableSettings, values: tuple[str, ...]) -> dict[str, str]:
+    return dict(zip(table.key, values, strict=True))
+
+
+def _shared(records: FormerRecords) -> InvalidWrite:
+    return InvalidWrite(
+        f"another event was committed under the same former record of {records.table.name}: let "
+        "the key of former= differ for events that differ in their idempotency keys"
+    )
+
+
+def _table(record: FormerRecord, settings: CommitSettings) -> TableSettings:
+    return settings.tables[record.records.table.name]

@@ -1,0 +1,124 @@
+"""Redrive jobs: dead letters are sent back after a dry run, as `once dlq redrive` sends them."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from once.ops.aws.batch_calls import batches
+from once.ops.console.confirmed_letters import ConfirmedLetters, check_stop, some_lines
+from once.ops.console.jobs import Job, Progress
+from once.ops.console.letter_query import command_line
+from once.ops.console.state import ConsoleState
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.redrive import RateLimiter
+from once.ops.dead_letters.redrive_safety import AssessedLetter
+from once.ops.dead_letters.redrive_verdict import RedriveOutcome
+from once.ops.dlq.redrive_report import plan_text, stopped_text
+from once.ops.dlq.redrive_run import RedriveRequest, RedriveRun, open_redrive
+from once.ops.operator_log import logged_change
+
+_KEPT = (
+    "Each letter is assessed again before it is sent. A letter whose verdict has changed by then, "
+    "or that has arrived since, stays."
+)
+
+
+def redrive_job(state: ConsoleState, request: RedriveRequest, back: str) -> Job:
+    """Return the job for a redrive, after a dry run.
+
+    Args:
+        state: the console.
+        request: what the operator asks for; nothing unsafe is ever sent.
+        back: path of the page to return to.
+
+    Raises:
+        OpsError: the letters cannot be found.
+    """
+    request = replace(request, unsafe=False)
+    with (
+        state.letters.held(),
+        open_redrive(state.deployment, request, returning_too=request.returning) as run,
+    ):
+        assessed = [one for page in run.pages() for one in run.job.assess(page)]
+    expected = {
+        one.context.letter.message_id: one.verdict.outcome
+        for one in assessed
+        if run.job.may_be_sent(one.verdict)
+    }
+    return Job(
+        title=f"Redrive {len(expected)} dead letters",
+        plan=[plan_text(run.job, assessed), run.search.progress_text, _KEPT, *_verdicts(assessed)],
+        changes=len(expected),
+        work=partial(_redrive, state, request, expected),
+        back=back,
+        command=_command(request, assessed),
+    )
+
+
+def _redrive(
+    state: ConsoleState,
+    request: RedriveRequest,
+    expected: Mapping[str, RedriveOutcome],
+    why: str | None,
+    progress: Progress,
+) -> None:
+    with (
+        state.letters.changing(),
+        open_redrive(state.deployment, request, returning_too=request.returning) as run,
+    ):
+        run.job.expected = expected
+        confirmed = ConfirmedLetters(expected, run.search)
+        progress.total = run.search.about.total
+        pages = _calls(confirmed.pages(), request.rate)
+        try:
+            with logged_change(state.deployment, "dlq redrive", request.for_log(), why) as change:
+                run.send(pages, change, partial(note_progress, run, progress))
+        finally:
+            progress.result = [*result_lines(run), *confirmed.result_lines()]
+
+
+def _calls(pages: Iterator[Sequence[Letter]], rate: float) -> Iterator[Sequence[Letter]]:
+    """Split pages into calls, so that a stop waits for one call alone."""
+    for page in pages:
+        yield from batches(page, RateLimiter(rate).max_per_call)
+
+
+def note_progress(run: RedriveRun, progress: Progress) -> None:
+    """Show how far a redrive is; raise `StoppedError` if the operator has stopped it."""
+    progress.advance(run.search.walk.looked_at, run.counts())
+    check_stop(progress, lambda: stopped_text(run.job.redriver.result))
+
+
+def result_lines(run: RedriveRun) -> list[str]:
+    """Return what became of letters that were not sent, as lines."""
+    stayed = [
+        f"{one.context.letter.message_id} stayed, as its verdict is now: {one.verdict}"
+        for one in run.job.refused
+    ]
+    return [*some_lines(stayed), *some_lines(run.job.redriver.result.failed)]
+
+
+def _verdicts(assessed: Sequence[AssessedLetter]) -> list[str]:
+    return some_lines([verdict_line(one) for one in assessed])
+
+
+def verdict_line(assessed: AssessedLetter) -> str:
+    """Return a letter's id, consumer and verdict as a line."""
+    letter = assessed.context.letter
+    return f"{letter.message_id}, {letter.queue.owner}: {assessed.verdict}"
+
+
+def _command(request: RedriveRequest, assessed: Sequence[AssessedLetter]) -> str | None:
+    """Return the command that does the same; None if there is none.
+
+    The command sends chosen letters that come back without a further option.
+    """
+    returns = RedriveOutcome.DEAD_LETTERED_AGAIN
+    returning = any(one.verdict.outcome is returns for one in assessed)
+    if returning and request.is_chosen and not request.returning:
+        return None
+    words = command_line("redrive", request.options, "--rate", f"{request.rate:g}")
+    if request.returning and not request.is_chosen:
+        words.append("--returning")
+    return shlex.join([*words, *request.message_ids])

@@ -1,0 +1,123 @@
+"""Letter edit: a dead letter with another body; the event's key must not change."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from once.errors import OnceError
+from once.events.cloud_event import CloudEvent
+from once.events.fingerprint import fingerprint
+from once.failures.quarantine import allowed
+from once.intake.original_message import OriginalMessage
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.letter_context import LetterContext
+from once.ops.dedup_records.record_text import format_written_at
+from once.ops.dedup_records.stored_record import UnreadableRecord, read_record
+from once.ops.dlq.letter_text import body_text
+from once.ops.errors import OpsError
+from once.schema import Reason
+
+_NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"
+
+ReadContext = Callable[[Letter], LetterContext]
+
+
+class RefusedEditError(OpsError):
+    """A letter may not be sent with its new body; the message says why."""
+
+
+def editable_text(letter: Letter) -> str:
+    """Return a letter's body to be edited: indented if it is valid JSON."""
+    return allowed(body_text(letter))
+
+
+def printable_json(text: str) -> str:
+    """Return a text with JSON's escapes for characters that cannot be seen.
+
+    The meaning of valid JSON stays the same: such characters are inside its strings alone.
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
+
+
+def with_body(context: LetterContext, text: str, look: ReadContext) -> LetterContext:
+    """Return the context of a letter with another body.
+
+    Args:
+        context: the letter with its event and record.
+        text: the new body.
+        look: reads the context of the edited letter.
+
+    Raises:
+        RefusedEditError: the letter may not be sent with this body.
+        OpsError: the body is the same.
+    """
+    if printable_json(text).strip() == printable_json(editable_text(context.letter)).strip():
+        raise OpsError("the body was not changed, and nothing is sent: redrive it as it is")
+    original = OriginalMessage(text, context.letter.original.attributes)
+    after = look(replace(context.letter, original=original, edited=True))
+    if fault := _edit_error(context, after):
+        raise RefusedEditError(fault)
+    return after
+
+
+def _edit_error(before: LetterContext, after: LetterContext) -> str | None:
+    """Return why a letter may not be sent with its new body; None if it may."""
+    if isinstance(after.event, OnceError):
+        return _unreadable(after.event)
+    if after.key.rejection is not None:
+        return _unreadable(after.key.rejection)
+    return _key_error(before, after, after.event) or _record_error(after, after.event)
+
+
+def _unreadable(error: OnceError) -> str:
+    return f"no consumer could read it, {error.reason}: {error}"
+
+
+def _key_error(before: LetterContext, after: LetterContext, event: CloudEvent) -> str | None:
+    """Return why the key would change; a changed key would process the event a second time."""
+    was, letter = before.event, before.letter
+    if isinstance(was, OnceError) or before.key.rejection is not None:
+        return None  # no consumer could compute a key
+    if event.type != was.type and letter.reason != Reason.UNKNOWN_TYPE:
+        return f"its type would change, and with it the handler that makes its key: {_NEW_EVENT}"
+    if before.pk is not None and after.pk is not None:
+        return _changed(before.pk, after.pk) if before.pk != after.pk else None
+    if _name(event) != _name(was):
+        return _changed(_name(was), _name(event))
+    if letter.reason == Reason.UNKNOWN_TYPE or (letter.queue.ingress and letter.reason):
+        return None  # no consumer has computed a key
+    return f"nothing tells whether its key would change: {_NEW_EVENT}"
+
+
+def _record_error(context: LetterContext, event: CloudEvent) -> str | None:
+    """Return why the record forbids the body; unknown volatile fields count as content."""
+    if context.record is None:
+        return None
+    try:
+        record = read_record(context.record)
+    except UnreadableRecord as error:
+        return (
+            f"the record under its key {context.pk} cannot be read, and may say otherwise: {error}"
+        )
+    content = context.letter.queue.rules.fingerprint(event) or fingerprint(event)
+    if record.fingerprint == content:
+        return None
+    return (
+        f"other content was committed under its key {context.pk} at {format_written_at(record)}: "
+        f"it would come back as key-conflict; {_NEW_EVENT}"
+    )
+
+
+def _changed(was: str, would_be: str) -> str:
+    return (
+        f"the event's key would change, from {was} to {would_be}: put it back as it was, or "
+        f"{_NEW_EVENT}"
+    )
+
+
+def _name(event: CloudEvent) -> str:
+    return f"source {event.source!r} and id {event.id!r}"

@@ -1,0 +1,138 @@
+"""Trace search: what a key identifies, its timeline, and which places were searched."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import Deployment
+from once.ops.aws.queue_depth import depth
+from once.ops.dead_letters.letter import Letter, dead_letter_queues
+from once.ops.dead_letters.queue_walk import QueueWalk, renewing
+from once.ops.dedup_records.dedup_table import DedupRecordReader
+from once.ops.dedup_records.key_rules import KeyRules
+from once.ops.trace._log_entries import ConsumerLogs
+from once.ops.trace._start_keys import is_hash, start_keys
+from once.ops.trace._timeline import read_log_entries, timeline
+from once.ops.trace.event_graph import EventGraph, EventGraphBuilder
+from once.ops.trace.timeline_entries import TimelineEntry
+
+MOST_LETTERS = 10_000
+"""Most dead letters that are read, which takes about 20 seconds."""
+
+_MOST_SHOWN = 50
+"""Most keys that an error lists."""
+
+
+class TraceSearch:
+    """Search for one key.
+
+    Args:
+        deployment: the deployment.
+        key: an event's id, the value of a key field, a whole dedup key, a dead letter's message
+            id, or the SHA-256 of a dedup key.
+        consumer: begin with the records of this consumer only.
+        sources: the CloudEvents sources of the producer; needed with an event's id.
+
+    Attributes:
+        notes: remarks on the result.
+
+    Raises:
+        OpsError: there is no such consumer.
+    """
+
+    def __init__(
+        self, deployment: Deployment, key: str, consumer: str | None, sources: Collection[str]
+    ) -> None:
+        self._deployment = deployment
+        self._key = key
+        self._rules = [KeyRules.of(one) for one in deployment.consumers.values()]
+        self._keys = self._start_keys(consumer, sources)
+        self._searched: list[str] = []
+        self.notes: list[str] = []
+
+    def _start_keys(self, consumer: str | None, sources: Collection[str]) -> list[str]:
+        name, mark, _ = self._key.partition("#")
+        names = self._deployment.identities
+        if mark and name in names:
+            return [self._key]
+        chosen = [self._deployment.consumer(consumer).identity] if consumer else names
+        rules = [one for one in self._rules if one.consumer in chosen]
+        return start_keys(self._key, rules, publishers=names, sources=sources)
+
+    def letters(self, most: int) -> list[Letter]:
+        """Read the dead letters, at most so many, and make them visible again."""
+        sqs, places = client("sqs"), dead_letter_queues(self._deployment)
+        if hidden := sum(depth(sqs, queue.url).in_flight for queue in places):
+            self.notes.append(f"{hidden} dead letters are hidden: another command is reading them")
+        with QueueWalk(sqs, places, most) as walk, renewing(walk):
+            found = [letter for page in walk.pages() for letter in page]
+        if len(found) == most:
+            self.notes.append(f"only {most} dead letters were looked at: there are more")
+        self._searched.append(f"{len(found)} dead letters in {len(places)} queues")
+        return found
+
+    def graph(self, letters: list[Letter]) -> EventGraph:
+        """Return the graph of the events and records that the key identifies."""
+        table = DedupRecordReader.of(client("dynamodb"), self._deployment)
+        builder = EventGraphBuilder(self._rules, table.get, letters)
+        records = table.get(self._keys)
+        self._searched.append(f"{len(self._keys)} dedup keys in {table.name}")
+        return builder.follow(records, builder.letters_with_key(self._key))
+
+    def timeline(
+        self, graph: EventGraph, now: datetime, *, logs: bool, since: datetime | None = None
+    ) -> list[TimelineEntry]:
+        """Return the timeline of a graph.
+
+        Args:
+            graph: the graph.
+            now: the time.
+            logs: whether the logs are read, which alone show duplicates and retries.
+            since: time of the first log entry that is read; None for the beginning of the logs.
+        """
+        if not logs:
+            return timeline(graph, [], now)
+        # The start keys belong to other events if one of them has a record.
+        keys = () if graph.records or graph.letters else self._keys
+        hashes = {self._key} if is_hash(self._key) else set()
+        consumers = {each.name: each.identity for each in self._deployment.consumers.values()}
+        reader = ConsumerLogs(client("logs"), self._deployment.service, since)
+        lines, fault = read_log_entries(graph, reader, keys, hashes, consumers)
+        self.notes += [fault] if fault else []
+        self._searched.append(fault or f"the logs of {', '.join(consumers)}")
+        return timeline(graph, lines, now)
+
+    def note_open(self, graph: EventGraph) -> None:
+        """Note the events without a dedup record or a dead letter."""
+        self.notes += [
+            f"{event.type} ({event.id}) has no record and no dead letter: it waits in a queue, is "
+            "being retried, or no consumer subscribes to it"
+            for event, _ in graph.open_events()
+        ]
+        self.notes += [
+            f"the key rule of {consumer} for {event_type} is not known, and its record is not "
+            "looked up: write the rule out in @consumer.handles, and deploy"
+            for consumer, event_type in sorted(graph.unknown)
+        ]
+
+    def not_found_text(self) -> str:
+        """Return the error text for a key that was not found."""
+        more = len(self._keys) - _MOST_SHOWN
+        places = [
+            *self._searched,
+            *(f"key {key}" for key in self._keys[:_MOST_SHOWN]),
+            *([f"and {more} more keys"] if more > 0 else []),
+            *(
+                f"no key of {one.consumer} for {event_type}: its key rule is not known"
+                for one in self._rules
+                for event_type in one.without_rule
+            ),
+        ]
+        searched = "".join(f"\n  {place}" for place in places)
+        return (
+            f"nothing is known of {self._key!r}. Searched:{searched}\n"
+            "An event's id needs the --source of its producer. A key of several fields, or of a "
+            "rule that synthesis could not read, is found by the whole dedup key or through a dead "
+            "letter. An event that still waits in a queue has no record yet (`once status` shows "
+            "the queues), and expired records are deleted"
+        )

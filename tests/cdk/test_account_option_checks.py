@@ -1,0 +1,217 @@
+"""Faults of the options of a deployment's account: all together, each with its remedy."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from once.cdk import (
+    ConsumerProps,
+    CustomerKey,
+    CustomerKeys,
+    DeploymentConfig,
+    ExistingQueue,
+    Source,
+    Stage,
+    TableProps,
+    WebhookProps,
+    deployment_faults,
+)
+from once.cdk.app._stage_checks import stage_faults
+from once.cdk.checks.account_set import account_set_faults
+from tests.stacks.booking_office import LINES
+from tests.stacks.full_service import (
+    ENDPOINTS,
+    KEY,
+    LAYER,
+    MORE,
+    NETWORK,
+    OPTIONS,
+    PLAIN,
+    PROD,
+    QUEUE,
+    TABLE,
+    TEST,
+)
+
+ALIAS = "arn:aws:kms:eu-west-1:111122223333:alias/once"
+
+
+def allowing(*services: str) -> CustomerKey:
+    return CustomerKey(KEY.arn, services)
+
+
+def test_every_option_together_has_no_fault() -> None:
+    assert deployment_faults(OPTIONS) == []
+    consumers, webhooks = (*LINES, *MORE), WebhookProps(endpoints=ENDPOINTS)
+    assert account_set_faults(consumers, OPTIONS, webhooks) == []
+    assert stage_faults([TEST, PROD]) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "fault"),
+    [
+        ("service", "Once!", "service='Once!': use at most 20 lower-case letters"),
+        ("log_level", "LOUD", "log_level='LOUD': use one of DEBUG, INFO"),
+        ("keep_data", "no", "keep_data='no': say true or false"),
+        ("ingress_publishers", ("sqs",), "ingress_publishers=('sqs',): give ids of accounts"),
+        ("tags", ["team"], "tags=['team']; give a mapping of texts"),
+        ("tags", {"aws:team": "x"}, "the tag 'aws:team' is no name for a tag"),
+        ("tags", {"team": "a;b"}, "the tag 'team' has the value 'a;b'; use up to 256"),
+        ("network", "vpc-1", "network='vpc-1'; give a Network, or None"),
+        (
+            "network",
+            replace(NETWORK, subnets=("vpc-0a1b2c3d",)),
+            "network: subnets=('vpc-0a1b2c3d',); give a tuple of ids, such as ('subnet-0a1b2c3d',)",
+        ),
+        (
+            "network",
+            replace(NETWORK, security_groups=()),
+            "network: security_groups=(); give a tuple of ids, such as ('sg-0a1b2c3d',)",
+        ),
+        ("network", replace(NETWORK, endpoints=3), "network: endpoints=3; give a tuple"),  # type: ignore[arg-type]
+        ("keys", KEY, "; give CustomerKeys(queues=CustomerKey('arn:…'), …)"),
+        (
+            "keys",
+            CustomerKeys(tables=CustomerKey(ALIAS)),
+            f"keys.tables='{ALIAS}' is no ARN of a key; give one such as arn:aws:kms:",
+        ),
+        (
+            "keys",
+            CustomerKeys(tables=allowing("lambda")),
+            "keys.tables allows 'lambda'; give ids of accounts, and cloudwatch, events, logs",
+        ),
+        (
+            "keys",
+            CustomerKeys(logs=allowing()),
+            "keys.logs: the policy of the key does not allow 'logs', and it encrypts log groups; "
+            "add a statement to the key's policy (docs/your-service.md#keys), and 'logs' to",
+        ),
+        (
+            "keys",
+            CustomerKeys(topics=allowing("s3")),
+            "keys.topics: the policy of the key does not allow 'cloudwatch', and alarms publish",
+        ),
+        (
+            "permissions_boundary",
+            "boundary",
+            "permissions_boundary='boundary' is no ARN of a policy; give one such as arn:aws:iam::",
+        ),
+        ("layers", LAYER, "; give a tuple of ARNs"),
+        ("layers", (LAYER,) * 6, "layers has 6 ARNs; a function takes 5 layers at most"),
+        (
+            "layers",
+            (LAYER.removesuffix(":7"),),
+            "is no ARN of a layer version; give one such as arn:aws:lambda:eu-west-1:111122223333:"
+            "layer:agent:7, with the version",
+        ),
+        ("existing_tables", {"seats": "arn"}, "give a mapping such as {'seats': ExistingTable("),
+        (
+            "existing_queues",
+            {"refunds": ExistingQueue("refunds")},
+            "existing_queues['refunds']='refunds' is no ARN of a queue; give one such as arn:aws:",
+        ),
+        (
+            "existing_queues",
+            {"refunds": ExistingQueue(QUEUE.arn, ALIAS)},
+            f"the key of existing_queues['refunds']='{ALIAS}' is no ARN of a key",
+        ),
+    ],
+)
+def test_a_malformed_option_is_a_fault_with_a_remedy(option: str, value: Any, fault: str) -> None:
+    config: DeploymentConfig = replace(DeploymentConfig(), **{option: value})
+    [found] = deployment_faults(config)
+    assert fault in found
+
+
+def test_publishers_of_the_ingress_topic_need_its_key() -> None:
+    keys = CustomerKeys(topics=allowing("cloudwatch", "444455556666"))
+    publishers = ("s3", "444455556666", "777788889999")
+    found = deployment_faults(DeploymentConfig(keys=keys, ingress_publishers=publishers))
+    assert [fault.partition(" and ")[0] for fault in found] == [
+        f"keys.topics: the policy of the key does not allow {each!r},"
+        for each in ("s3", "777788889999")
+    ]
+
+
+SEATS = TableProps("seats", "seat")
+LINE = ConsumerProps("refunds", external=("seat.refunded",), tables=(SEATS,))
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "fault"),
+    [
+        (LINE, {"keys": CustomerKeys(queues=allowing())}, "'sns', and it delivers into the queues"),
+        (
+            replace(LINE, source=Source.event_bridge("aws.ec2", envelope_id=True)),
+            {"keys": CustomerKeys(queues=allowing("sns"))},
+            "'events', and it delivers into the queues of 'refunds'; add a statement",
+        ),
+        (
+            replace(LINE, source=Source.s3("uploads")),
+            {"keys": CustomerKeys(queues=allowing("sns"))},
+            "'s3', and it delivers into the queues of 'refunds'; add a statement",
+        ),
+        (
+            replace(LINE, secrets=("printer_key",)),
+            {"network": replace(NETWORK, endpoints=("dynamodb", "sns", "sqs"))},
+            "network: its endpoints lack 'secretsmanager', which consumer 'refunds' needs; add",
+        ),
+        (
+            LINE,
+            {"network": replace(NETWORK, endpoints=("dynamodb", "sqs"))},
+            "network: its endpoints lack 'sns', which the outbox relay needs; add the endpoint "
+            "com.amazonaws.<region>.sns to the VPC and name it in endpoints=",
+        ),
+        (
+            LINE,
+            {"existing_tables": {"halls": TABLE}},
+            "existing_tables has 'halls', and no consumer has this table; take it out",
+        ),
+        (
+            LINE,
+            {"existing_queues": {"refund": QUEUE}},
+            "existing_queues has 'refund', and no consumer has this name; take it out",
+        ),
+        (
+            replace(LINE, events=("seat.taken",)),
+            {"existing_queues": {"refunds": QUEUE}},
+            "and it takes events of other consumers, which no topic delivers into an existing",
+        ),
+    ],
+)
+def test_an_option_that_the_consumers_cannot_use_is_a_fault(
+    line: ConsumerProps, options: dict[str, Any], fault: str
+) -> None:
+    config: DeploymentConfig = replace(DeploymentConfig(), **options)
+    [found] = account_set_faults([line], config)
+    assert fault in found
+
+
+def test_a_nat_gateway_reaches_every_service() -> None:
+    config = DeploymentConfig(network=replace(NETWORK, endpoints=None))
+    assert account_set_faults([replace(LINE, secrets=("printer_key",))], config) == []
+
+
+@pytest.mark.parametrize(
+    ("stages", "fault"),
+    [
+        ([replace(TEST, account="12")], "stage 'test': account='12'; give a text of 12 digits"),
+        ([replace(TEST, region="Ireland")], "stage 'test': region='Ireland'; give a region"),
+        (
+            [TEST, replace(TEST, name="dev")],
+            "2 stages have the service 'theatre-test'; give each its own: stacks and deployed",
+        ),
+        (
+            [TEST, replace(TEST, config=replace(PLAIN, service="other"))],
+            "2 stages have the name 'test'; give each its own",
+        ),
+        (
+            [replace(TEST, config=replace(PLAIN, layers=(LAYER,)))],
+            "stage 'test': layers[0] is in eu-west-1, and the stage in us-east-1; give the one of",
+        ),
+    ],
+)
+def test_a_malformed_stage_is_a_fault_with_a_remedy(stages: list[Stage], fault: str) -> None:
+    [found] = stage_faults(stages)
+    assert found.startswith(fault)

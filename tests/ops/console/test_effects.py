@@ -1,0 +1,113 @@
+"""Pending effects are listed, and settled as `once effects settle` does."""
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from once.handlers.effect_declaration import Policy
+from once.ops.aws.deployment import Deployment
+from once.ops.console.app import console_app
+from once.ops.console.jobs import JobPhase
+from once.ops.console.state import ConsoleState
+from once.ops.effects import pending_list
+from tests.ops.cloud import Cloud
+from tests.ops.console.conftest import ADDRESS, OWN
+from tests.ops.console.waiting import confirmed, planned
+from tests.ops.letters import Shop
+from tests.ops.notes import KEY, note
+
+SETTLE = "effects/settle"
+
+
+@pytest.fixture
+def unknown(cloud: Cloud) -> Iterator[Shop]:
+    """A consumer whose effect may have happened."""
+    with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
+        shop.outside.answers = [TimeoutError()] * 3
+        shop.dead_letter(note("a"))
+        shop.outside.answers = []
+        yield shop
+
+
+@pytest.fixture
+def state(unknown: Shop) -> ConsoleState:
+    return ConsoleState(Deployment.find())
+
+
+def test_an_unknown_effect_is_listed_with_its_key_and_lease(browser: TestClient) -> None:
+    text = browser.get("effects").text
+    assert text.count('<tr class="stuck">') == 1
+    assert "charge" in text
+    assert f"message?key={KEY.replace('#', '%23')}" in text
+    story = browser.get("message", params={"key": KEY}).text
+    assert "pending: unknown" in story
+    assert "effects/one?key=" in story
+
+
+def test_a_list_that_is_not_complete_says_so(unknown: Shop) -> None:
+    unknown.process(note("b"))
+    found = pending_list.list_pending(unknown.records, 1)
+    assert (found.read, found.left > 0) == (1, True)
+    assert "dlq list --reason effect-unknown" in str(found.note)
+    assert pending_list.list_pending(unknown.records).note is None
+
+
+def test_an_effect_is_settled_after_its_dry_run(
+    browser: TestClient, state: ConsoleState, unknown: Shop
+) -> None:
+    evidence = "<b>seen</b> at the provider"
+    given = {"key": KEY, "outcome": "done", "done": '"ref-1"', "why": evidence}
+    job = planned(browser, state, SETTLE, **given)
+    shown = browser.get(f"jobs/{job.id}").text
+    assert "&lt;b&gt;seen&lt;/b&gt;" in shown
+    assert "once effects settle" in shown
+    [before] = unknown.aws.items("dedup")
+    assert before["standing"] == "unknown"
+    assert "<dd>1</dd>" in confirmed(browser, job, "ticket 7")
+    [after] = unknown.aws.items("dedup")
+    assert after["standing"] == "settled"
+    assert json.loads(after["settlement"])["why"] == f"{evidence}; ticket 7"
+    intent, outcome = unknown.cloud.logged()
+    assert (intent["command"], outcome["counts"]) == ("effects settle", {"settled": 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "give exactly one of these"),
+        ({"outcome": "done", "done": "ref-1"}, "it is no JSON"),
+        ({"outcome": "not-done", "why": ""}, "say how the outcome was found out"),
+        ({"outcome": "not-done", "key": "orders#none"}, "there is no dedup record"),
+    ],
+)
+def test_a_form_that_does_not_fit_plans_nothing(
+    browser: TestClient, given: dict[str, str], words: str
+) -> None:
+    answer = browser.post(SETTLE, data={"key": KEY, "why": "seen", **given})
+    assert answer.status_code >= 400
+    assert words in answer.text
+
+
+def test_an_effect_that_may_be_running_is_not_settled(
+    browser: TestClient, state: ConsoleState, unknown: Shop
+) -> None:
+    job = planned(browser, state, SETTLE, key=KEY, outcome="not-done", why="seen")
+    [item] = unknown.aws.items("dedup")
+    running = {"standing": "in-flight", "lease_until": int(time.time() * 1000)}
+    unknown.aws.put("dedup", item | running)
+    answer = browser.post(SETTLE, data={"key": KEY, "outcome": "not-done", "why": "seen"})
+    assert "a function may be calling the provider until" in answer.text
+    confirmed(browser, job)  # the record has changed since the dry run
+    assert job.phase is JobPhase.FAILED
+    [after] = unknown.aws.items("dedup")
+    assert after["standing"] == "in-flight"
+
+
+def test_a_read_only_console_offers_no_settlement(state: ConsoleState) -> None:
+    read_only = ConsoleState(state.deployment, read_only=True)
+    with TestClient(console_app(read_only, ADDRESS), base_url=ADDRESS.url, headers=OWN) as client:
+        assert "<form" not in client.get("effects/one", params={"key": KEY}).text
+        assert client.post(SETTLE, data={"key": KEY}).status_code == 403

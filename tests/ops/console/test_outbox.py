@@ -1,0 +1,127 @@
+"""The outbox page shows what waits, and publishes again as `once outbox republish` does."""
+
+import json
+from typing import Any
+
+import boto3
+import pytest
+from starlette.testclient import TestClient
+
+from once.ops.console.jobs import JobPhase
+from once.ops.console.state import ConsoleState
+from once.ops.outbox import recent_outboxes
+from once.schema import RELAY
+from tests.ops.cloud import Cloud
+from tests.ops.console.waiting import confirmed, planned
+from tests.ops.outboxes import commit, commit_each, event, ids, published
+from tests.ops.tracing import Saga
+
+REPUBLISH = "outbox/republish"
+
+
+def report(saga: Saga, published: int, lag: float) -> None:
+    """Write the relay's figures into its log, from which CloudWatch makes the metrics."""
+    described = {"Namespace": "Once", "Dimensions": [["service"]], "Metrics": []}
+    figures = {"EventsPublished": [published], "RelayLag": [lag]}
+    saga.write(RELAY, json.dumps({"_aws": {"CloudWatchMetrics": [described]}, **figures}))
+
+
+def test_an_empty_outbox_says_how_to_get_events(browser: TestClient, cloud: Cloud) -> None:
+    boto3.client("logs").create_log_group(logGroupName=f"/aws/lambda/once-{RELAY}")
+    text = browser.get("outbox").text
+    assert "make demo KEEP=1" in text
+    assert "stuck" not in text
+
+
+def test_events_without_a_record_at_a_consumer_are_marked(saga: Saga, browser: TestClient) -> None:
+    saga.now += 3000  # within the last hour
+    saga.order("4711")
+    report(saga, 3, 1500)
+    report(saga, 2, 400)
+    saga.cloud.bury(RELAY, reason="unpublishable")
+    text = browser.get("outbox").text
+    assert '<td class="number">5</td>' in text
+    assert "1.5 s" in text
+    assert "once dlq list --consumer outbox_relay" in text
+    assert "3 of 3 consumers have a record" in text
+    assert "1 of 1 consumers have a record" in text
+
+
+def test_a_waiting_event_and_hostile_outboxes_are_text(saga: Saga, browser: TestClient) -> None:
+    odd = "orders#<script>alert(1)</script>\u202e"
+    reserved = event("inventory#waits", 0, "stock.reserved", data={"order_id": "1"})
+    commit(
+        saga.cloud, "inventory#waits", reserved.replace("{", '{"specversion":"1.0",', 1), age=0.1
+    )
+    commit(saga.cloud, odd, outbox="<script>not JSON", age=0.1)
+    text = browser.get("outbox").text
+    assert "no consumer has a record yet" in text
+    assert "its outbox cannot be read" in text
+    assert text.count('<tr class="stuck">') == 2
+    assert "<script>alert" not in text
+    assert "\u202e" not in text
+
+
+def test_a_table_that_is_not_read_whole_is_noted(
+    saga: Saga, browser: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_each(saga.cloud, "orders#a", "orders#b", age=0.1)
+    monkeypatch.setattr(recent_outboxes, "MOST_READ", 1)
+    assert (
+        "1 records of the dedup table were read, and there are more" in browser.get("outbox").text
+    )
+
+
+def test_events_are_counted_and_published_again(
+    browser: TestClient, state: ConsoleState, cloud: Cloud
+) -> None:
+    commit_each(cloud, "orders#a", "orders#b", age=1)
+    commit_each(cloud, "inventory#old", age=5)
+    job = planned(browser, state, REPUBLISH, since="2h", rate="1000")
+    assert job.plan == ["order.placed: 2", "2 records, 2 events"]
+    assert published(cloud) == set()
+    text = confirmed(browser, job, "the relay was down")
+    assert published(cloud) == ids("orders#a", "orders#b")
+    assert "<dt>order.placed</dt><dd>2</dd>" in text
+    assert "once outbox republish --since 2h --rate 1000" in text
+    intent, outcome = cloud.logged()
+    assert (intent["why"], intent["arguments"]["since"]) == ("the relay was down", "2h")
+    assert outcome["counts"] == {"records": 2, "events": 2}
+
+
+def test_events_are_sent_to_one_consumer(
+    browser: TestClient, state: ConsoleState, cloud: Cloud
+) -> None:
+    pk = "orders#a"
+    commit(cloud, pk, event(pk), event(pk, 1, "payment.captured"), age=1)
+    job = planned(browser, state, REPUBLISH, since="2h", to="inventory")
+    confirmed(browser, job)
+    assert [json.loads(body)["type"] for body in cloud.take("inventory")] == ["payment.captured"]
+    assert published(cloud) == set()
+
+
+def test_a_republish_is_stopped(browser: TestClient, state: ConsoleState, cloud: Cloud) -> None:
+    commit_each(cloud, "orders#a", age=1)
+    job = planned(browser, state, REPUBLISH, since="2h")
+    browser.post(f"jobs/{job.id}/stop")
+    assert "what is published twice is deduplicated" in confirmed(browser, job)
+    assert job.phase is JobPhase.STOPPED
+    assert published(cloud) == set()
+    assert cloud.logged()[-1]["outcome"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"since": ""}, "is no point in time"),
+        ({"since": "2h", "until": "3h"}, "is not before --until"),
+        ({"since": "2h", "rate": "nan"}, "is no number from 1"),
+        ({"since": "2h", "consumer": "none"}, "has no consumer"),
+    ],
+)
+def test_a_form_that_does_not_fit_plans_nothing(
+    browser: TestClient, given: dict[str, Any], words: str
+) -> None:
+    answer = browser.post(REPUBLISH, data=given)
+    assert answer.status_code >= 400
+    assert words in answer.text

@@ -1,0 +1,198 @@
+"""Each option of a deployment's account, in the templates of a service that uses all of them."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.cx_api import CloudFormationStackArtifact
+from cdk_nag import AwsSolutionsChecks
+from cfnlint.api import lint
+
+from tests.stacks.booking_office import without_wheels
+from tests.stacks.cloud import Json, flat, listed
+from tests.stacks.full_service import (
+    BOUNDARY,
+    KEY,
+    LAYER,
+    NETWORK,
+    PROD,
+    QUEUE,
+    TABLE,
+    TEST,
+    full_app,
+)
+
+CDKS_OWN = "BucketNotificationsHandler"
+"""The CDK's function that writes a bucket's notifications. It is outside the VPC."""
+
+
+class Stacks:
+    """The stacks of both stages."""
+
+    def __init__(self, folder: Path) -> None:
+        with without_wheels(folder):
+            app = full_app(folder)
+            cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+            self.stacks = {each.stack_name: each for each in app.synth().stacks}
+        self.report = json.loads((folder / "out" / "validation-report.json").read_text())
+
+    def of(self, stage: str) -> Iterator[CloudFormationStackArtifact]:
+        for part in ("state", "service"):
+            yield self.stacks[f"theatre-{stage}-{part}"]
+
+    def every(self, kind: str, stage: str = "prod") -> dict[str, Json]:
+        """Return the properties of the resources of a type, by logical id."""
+        return {
+            name: resource.get("Properties", {})
+            for stack in self.of(stage)
+            for name, resource in stack.template["Resources"].items()
+            if resource["Type"] == kind and not name.startswith(CDKS_OWN)
+        }
+
+    def statements(self, role: str) -> list[Json]:
+        policies = self.every("AWS::IAM::Role")[role].get("Policies", [])
+        return [s for policy in policies for s in policy["PolicyDocument"]["Statement"]]
+
+
+@pytest.fixture(scope="module")
+def stacks(tmp_path_factory: pytest.TempPathFactory) -> Stacks:
+    return Stacks(tmp_path_factory.mktemp("stages"))
+
+
+def has(*path: str) -> Callable[[Json], Any]:
+    def value(properties: Json) -> Any:
+        found: Any = properties
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+    return value
+
+
+VPC = {"SubnetIds": [*NETWORK.subnets], "SecurityGroupIds": [*NETWORK.security_groups]}
+BUCKET_KEY = [
+    {
+        "BucketKeyEnabled": True,
+        "ServerSideEncryptionByDefault": {"KMSMasterKeyID": KEY.arn, "SSEAlgorithm": "aws:kms"},
+    }
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("AWS::Lambda::Function", has("VpcConfig"), VPC),
+        ("AWS::Lambda::Function", has("Layers"), [LAYER]),
+        ("AWS::IAM::Role", has("PermissionsBoundary"), BOUNDARY),
+        ("AWS::DynamoDB::Table", has("SSESpecification", "KMSMasterKeyId"), KEY.arn),
+        ("AWS::SQS::Queue", has("KmsMasterKeyId"), KEY.arn),
+        ("AWS::SNS::Topic", has("KmsMasterKeyId"), KEY.arn),
+        ("AWS::Logs::LogGroup", has("KmsKeyId"), KEY.arn),
+        ("AWS::SecretsManager::Secret", has("KmsKeyId"), KEY.arn),
+        (
+            "AWS::S3::Bucket",
+            has("BucketEncryption", "ServerSideEncryptionConfiguration"),
+            BUCKET_KEY,
+        ),
+    ],
+    ids=[
+        *("network", "layers", "permissions_boundary", "keys.tables", "keys.queues"),
+        *("keys.topics", "keys.logs", "keys.secrets", "keys.buckets"),
+    ],
+)
+def test_an_option_is_on_every_resource_of_its_stage_alone(
+    stacks: Stacks, kind: str, value: Callable[[Json], Any], expected: Any
+) -> None:
+    found = {name: value(each) for name, each in stacks.every(kind).items()}
+    assert found
+    assert {name: each for name, each in found.items() if each != expected} == {}
+    plain = [value(each) for each in stacks.every(kind, "test").values()]
+    assert expected not in plain
+
+
+def test_tags_and_environment_are_those_of_the_stage(stacks: Stacks) -> None:
+    for stage in (TEST, PROD):
+        for stack in stacks.of(stage.name):
+            assert stack.tags == stage.config.tags
+            assert (stack.environment.account, stack.environment.region) == (
+                stage.account,
+                stage.region,
+            )
+
+
+def test_with_a_key_of_ones_own_the_service_makes_none(stacks: Stacks) -> None:
+    assert stacks.every("AWS::KMS::Key") == {}
+    assert len(stacks.every("AWS::KMS::Key", "test")) == 2
+
+
+ENCRYPTED = {"sqs", "sns", "dynamodb", "s3", "secretsmanager"}
+
+
+def test_each_role_may_use_the_key_through_each_service_that_it_calls(stacks: Stacks) -> None:
+    functions = stacks.every("AWS::Lambda::Function").values()
+    roles = {each["Role"]["Fn::GetAtt"][0] for each in functions}
+    roles |= {name for name in stacks.every("AWS::IAM::Role") if "ScheduleRole" in name}
+    assert len(roles) == len(functions) + 1
+    for role in roles:
+        called, through = set(), set()
+        for statement in stacks.statements(role):
+            actions = listed(statement["Action"])
+            called |= {action.split(":")[0] for action in actions} & ENCRYPTED
+            if actions[0].startswith("kms:") and statement["Resource"] == KEY.arn:
+                names = statement["Condition"]["StringEquals"]["kms:ViaService"]
+                through |= {name.split(".")[0] for name in listed(names)}
+        assert called
+        assert called <= through
+
+
+def test_existing_tables_and_queues_are_used_with_their_keys_and_not_made(stacks: Stacks) -> None:
+    assert not [name for name in stacks.every("AWS::DynamoDB::Table") if "halls" in name]
+    [role] = [name for name in stacks.every("AWS::IAM::Role") if name.startswith("refundsRole")]
+    statements = stacks.statements(role)
+    used = {flat(resource) for s in statements for resource in listed(s["Resource"])}
+    assert {TABLE.arn, TABLE.key_arn, QUEUE.arn, QUEUE.key_arn} <= used
+    mappings = stacks.every("AWS::Lambda::EventSourceMapping").values()
+    assert QUEUE.arn in [flat(each["EventSourceArn"]) for each in mappings]
+    subscribed = [each["Endpoint"] for each in stacks.every("AWS::SNS::Subscription").values()]
+    assert subscribed
+    assert QUEUE.arn not in subscribed
+    [service] = [each for each in stacks.of("prod") if each.stack_name.endswith("-service")]
+    url = flat(service.template["Outputs"]["QueueRefunds"]["Value"])
+    assert url.endswith("/111122223333/refunds")
+
+
+def test_a_stage_whose_data_may_go_retains_nothing(stacks: Stacks) -> None:
+    for stack in stacks.of("test"):
+        kept = [
+            name
+            for name, each in stack.template["Resources"].items()
+            if "Retain" in str(each.get("DeletionPolicy"))
+        ]
+        assert kept == []
+    tables = stacks.every("AWS::DynamoDB::Table", "test").values()
+    assert [each for each in tables if each["DeletionProtectionEnabled"]] == []
+    assert all(
+        each["DeletionProtectionEnabled"] for each in stacks.every("AWS::DynamoDB::Table").values()
+    )
+
+
+@pytest.mark.parametrize("part", ["state", "service"])
+def test_cfn_lint_finds_nothing_with_every_option(stacks: Stacks, part: str) -> None:
+    for stage in ("test", "prod"):
+        template = stacks.stacks[f"theatre-{stage}-{part}"].template
+        found = [str(match) for match in lint(json.dumps(template))]
+        assert [each for each in found if CDKS_OWN not in each] == []
+
+
+def test_cdk_nag_finds_nothing_with_every_option(stacks: Stacks) -> None:
+    found = {
+        f"{violation['ruleName']} at {construct['constructPath']}"
+        for plugin in stacks.report["pluginReports"]
+        if plugin["pluginName"] != "Construct Annotations"
+        for violation in plugin["violations"]
+        for construct in violation["violatingConstructs"]
+    }
+    assert found == set()

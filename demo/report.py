@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import asdict
 
 from rich.console import Console
 from rich.table import Table
@@ -60,8 +61,10 @@ def write_report(
     wanted = (*FIGURES, *FAULT_FIGURES)
     figures = {key: getattr(findings, key) for key in wanted if hasattr(findings, key)}
     figures |= run_figures
+    samples = {each: asdict(sample) for each, sample in findings.samples.items()}
+    written = figures | ({"samples": samples} if samples else {})
     REPORTS.mkdir(exist_ok=True)
-    (REPORTS / f"{name}.json").write_text(json.dumps(figures, indent=2) + "\n")
+    (REPORTS / f"{name}.json").write_text(json.dumps(written, indent=2) + "\n")
     console.print(_table(findings, figures))
     return figures
 
@@ -125,6 +128,8 @@ def _table(findings: Findings, figures: _Figures) -> Table:
     for name, label in FIGURES.items():
         if name in figures:  # a scenario has only some of them
             table.add_row(label, str(figures[name]))
+    for consumer, sample in findings.samples.items():
+        table.add_row(consumer, str(sample))
     for reason, count in sorted(findings.quarantined_by_reason.items()):
         table.add_row(f"  {reason}", str(count))
     for name, label in SPEED_FIGURES.items():

@@ -12,6 +12,7 @@ from demo.deployed_shop import collect_evidence
 from demo.payment_sandbox import PaymentSandbox
 from demo.process_kills import kill_processes
 from demo.quiescence import wait_until_quiescent
+from demo.traffic.sample_events import send_samples
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment
 from once.schema import RELAY
@@ -37,7 +38,7 @@ class TrafficRun:
 def send_traffic(
     aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment, options: Sequence[str]
 ) -> TrafficRun:
-    """Send orders with `python -m demo send`, and wait until they are processed.
+    """Send orders with `python -m demo send`, and sample events; wait until they are processed.
 
     Args:
         aws: the AWS that the service runs on.
@@ -55,9 +56,11 @@ def send_traffic(
     started = time.monotonic()
     with kill_processes(aws, sandbox, charging, [relay, *names.values()]) as kills:
         run_module(aws, "demo", "send", *options, "--manifest", str(manifest))
+        sent = json.loads(manifest.read_text())
+        samples = send_samples(aws.client("sns"), deployment, sent["seed"])
         wait_until_processed(aws, sandbox, deployment)
     seconds = time.monotonic() - started
-    return TrafficRun(json.loads(manifest.read_text()), seconds, kills.killed.total())
+    return TrafficRun({**sent, "samples": samples}, seconds, kills.killed.total())
 
 
 def wait_until_processed(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> None:

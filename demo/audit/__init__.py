@@ -13,6 +13,7 @@ from demo.audit.mail import audit_mail
 from demo.audit.orders import audit_orders
 from demo.audit.payments import audit_payments
 from demo.audit.published_events import audit_published_events, undelivered_events
+from demo.audit.samples import audit_samples
 from demo.audit.stock import audit_stock
 
 __all__ = ["Evidence", "Findings", "Manifest", "audit", "undelivered_events"]
@@ -32,6 +33,7 @@ def audit(manifest: Manifest, evidence: Evidence) -> Findings:
     unsent = audit_dead_letters(manifest, evidence, findings)
     audit_mail(manifest, evidence, unsent, findings)
     audit_published_events(evidence, findings)
+    audit_samples(manifest, evidence, findings)
     findings.deliveries = sum(
         count_deliveries(evidence.logs, name) for name in evidence.log_groups.values()
     )

@@ -1,6 +1,7 @@
 """Evidence: access to the systems that the audit reads, and how it reads them."""
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,9 +84,17 @@ def number(item: Item, name: str) -> int:
 
 def count_deliveries(logs: Any, group: str) -> int:
     """Count the messages delivered to a function, as its log lines report them."""
+    return count_fates(logs, group).total()
+
+
+def count_fates(logs: Any, group: str) -> Counter[str]:
+    """Count the messages delivered to a function by what its log lines say became of them."""
     pages = logs.get_paginator("filter_log_events").paginate(logGroupName=group)
     lines = [event["message"] for page in pages for event in page["events"]]
-    return sum(sum(fates.values()) for fates in map(_fates, lines))
+    found: Counter[str] = Counter()
+    for line in lines:
+        found.update(_fates(line))
+    return found
 
 
 def _fates(line: str) -> Mapping[str, int]:

@@ -4,6 +4,22 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 
+@dataclass(frozen=True, slots=True)
+class SampleFigures:
+    """Sample events of one consumer; duplicates count as received and not as distinct."""
+
+    received: int
+    distinct: int
+    doubled: int
+    lost: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.received} received, {self.distinct} distinct, {self.doubled} doubled, "
+            f"{self.lost} lost"
+        )
+
+
 @dataclass
 class Findings:
     """The audit's result.
@@ -14,6 +30,7 @@ class Findings:
     without a final status, or with a wrong one. `stock_balance_error` is the difference between
     stock moved and stock reserved or sold, in pieces. `balance_error` is the difference between
     amounts ordered and paid, in minor units, and between stock moved and stock expected to move.
+    `samples` has the figures of each consumer of sample events; `lost` and `doubled` include them.
     """
 
     sent: int
@@ -36,6 +53,7 @@ class Findings:
     balance_error: int = 0
     unexplained_dead_letters: int = 0
     quarantined_by_reason: Counter[str] = field(default_factory=Counter)
+    samples: dict[str, SampleFigures] = field(default_factory=dict)
 
     @property
     def quarantined(self) -> int:

@@ -2,6 +2,7 @@
 
 import shlex
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from emulator.child_processes import ProcessFailed
 from emulator.connection import Connection
 from emulator.local.background import background
 from emulator.local.function_logs import Entry, FunctionLogs
+from emulator.local.quick_deployment import QuickDeployment
 from once.ops.errors import OpsError
 from once.ops.terminal.console import command_group, console
 from once.ops.terminal.formatting import escape_controls
@@ -45,18 +47,40 @@ def up() -> None:
 
 
 @app.command()
-def deploy(context: ContextOption = None) -> None:
-    """Deploy every stack of the CDK app in this folder, with the context local=true."""
+def deploy(
+    context: ContextOption = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Run `cdk deploy` even if only code has changed.")
+    ] = False,
+) -> None:
+    """Deploy the CDK app in this folder, with the context local=true.
+
+    If only code of handlers or of the library has changed since the last deployment, the
+    functions' code alone is updated, in seconds. What templates may depend on, such as an
+    event type, the registry or a requirement, needs a whole deployment.
+    """
     connection = background().connection()
     if not Path("cdk.json").exists():
         raise OpsError(f"there is no cdk.json in {Path.cwd()}: run this in the folder of a CDK app")
+    quick = QuickDeployment.of(connection, Path.cwd(), _context(context or []))
+    updated = "--full was given" if full else quick.deploy()
+    if isinstance(updated, list):
+        console.print(f"code updated: {', '.join(updated) or 'nothing has changed'}")
+        return
+    console.print(f"whole deployment: {updated}", soft_wrap=True)
+    quick.restore()
+    _deploy_all(connection, quick.context)
+    quick.remember()
+
+
+def _deploy_all(connection: Connection, context: Mapping[str, str]) -> None:
     try:
         _bootstrap_once(connection)
         with step("cdk deploy", console=console) as shown:
             outputs = cdk_deploy(
                 connection,
                 cwd=Path.cwd(),
-                context=_context(context or []),
+                context=context,
                 outputs=connection.state_dir / "outputs.json",
                 report=shown.show,
             )

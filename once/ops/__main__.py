@@ -11,6 +11,7 @@ try:
     from once.ops.console import command as console
     from once.ops.dlq import command as dlq
     from once.ops.effects import command as effects
+    from once.ops.new import command as new
     from once.ops.outbox import command as outbox
     from once.ops.plugins import plugin_commands
     from once.ops.terminal.console import command_group
@@ -34,6 +35,7 @@ app.add_typer(effects.app, name="effects")
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(send.app)
 app.add_typer(console.app)
+app.add_typer(new.app, name="new")
 for name, commands in plugin_commands():
     app.add_typer(commands, name=name)
 

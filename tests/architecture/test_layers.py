@@ -24,7 +24,7 @@ ONCE = (
 )
 """The packages and modules of the library, the lowest layer first."""
 
-COMMANDS = ("status", "dlq", "trace", "outbox", "send", "effects", "webhooks")
+COMMANDS = ("status", "dlq", "trace", "outbox", "send", "effects", "webhooks", "new")
 OPS = (
     *("errors", "aws", "terminal", "plugins", "operator_log", "dedup_records"),
     *("message_grouping", "dead_letters"),

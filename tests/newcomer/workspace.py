@@ -1,7 +1,6 @@
 """A copy of the working tree, in which the pages' steps for a new consumer are followed."""
 
 import os
-import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from tests.architecture.imports import ROOT
 INSTALLED = (".venv", ".venv-aws", "node_modules")
 CACHES = ("jsii", "node", "site")
 NOT_COPIED = (*INSTALLED, ".git", ".cache", "build", "cdk.out", "dist", "reports")
-PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -35,19 +33,10 @@ class Workspace:
             (folder / ".cache" / name).symlink_to(shared)
         return cls(folder)
 
-    def add_consumer(self) -> None:
-        """Follow the README: the folder with its first example, the lines of its third."""
-        handler, _, lines = PYTHON.findall((self.folder / "README.md").read_text())
-        home = self.folder / "functions" / "tickets"
-        home.mkdir()
-        (home / "handler.py").write_text(handler)
-        table, line = lines.splitlines()
-        registry = self.folder / "stacks" / "consumers.py"
-        before, begin, entries = registry.read_text().partition("\nCONSUMERS = (\n")
-        rest = entries.removesuffix(")\n")
-        assert begin
-        assert rest != entries
-        registry.write_text(f"{before}{table}\n{begin}{rest}    {line},\n)\n")
+    @property
+    def mypy_cache(self) -> Path:
+        """The project's own cache of mypy: what it knows of unchanged files is not read again."""
+        return ROOT / ".mypy_cache"
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the virtual environment; its output is text, both streams in one."""

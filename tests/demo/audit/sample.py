@@ -74,4 +74,5 @@ def changes(findings: Findings) -> dict[str, int]:
 
 def _figures(findings: Findings) -> Counter[str]:
     figures = dict(vars(findings))
+    del figures["samples"]
     return Counter({**figures.pop("quarantined_by_reason"), **figures})

@@ -1,0 +1,106 @@
+"""Update of functions' code without CloudFormation: new code, a version of it, the alias moved."""
+
+import hashlib
+import io
+import json
+import py_compile
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import cache_from_source
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from emulator.connection import Connection
+
+ALIAS = "live"
+_TASK = "/var/task"
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedCode:
+    """The package of a function that CloudFormation deployed."""
+
+    function: str
+    key: str
+
+
+def deployed_code(aws: Connection, stacks: list[str]) -> list[DeployedCode]:
+    """Return the packages of the functions of these stacks."""
+    cloudformation = aws.client("cloudformation")
+    return [code for stack in stacks for code in _functions(cloudformation, stack)]
+
+
+def update_code(aws: Connection, packages: Mapping[DeployedCode, Mapping[str, Path]]) -> list[str]:
+    """Let the alias of each function point to a version with other files in its package.
+
+    Args:
+        aws: the embedded AWS.
+        packages: for each function the files that replace or extend those of its deployed package,
+            by their path in it; without any, the deployed package itself.
+
+    Returns:
+        The functions' names.
+    """
+    s3, client = aws.client("s3"), aws.client("lambda")
+    bucket = f"cdk-hnb659fds-assets-{aws.account}-{aws.region}"
+
+    def update(code: DeployedCode, files: Mapping[str, Path]) -> str:
+        key = _with_files(s3, bucket, code.key, files) if files else code.key
+        client.update_function_code(FunctionName=code.function, S3Bucket=bucket, S3Key=key)
+        version = client.publish_version(FunctionName=code.function)["Version"]
+        client.update_alias(FunctionName=code.function, Name=ALIAS, FunctionVersion=version)
+        return code.function
+
+    with ThreadPoolExecutor(4) as pool:
+        return sorted(pool.map(lambda each: update(*each), packages.items()))
+
+
+def _functions(cloudformation: Any, stack: str) -> Iterator[DeployedCode]:
+    body = cloudformation.get_template(StackName=stack)["TemplateBody"]
+    template = json.loads(body) if isinstance(body, str) else body
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::Lambda::Function":
+            properties = resource["Properties"]
+            name, key = properties.get("FunctionName"), properties["Code"].get("S3Key")
+            if isinstance(name, str) and isinstance(key, str):
+                yield DeployedCode(name, key)
+
+
+def _with_files(s3: Any, bucket: str, key: str, files: Mapping[str, Path]) -> str:
+    """Store a package with these files added; return its key. The last of equal names counts."""
+    package = io.BytesIO(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    with warnings.catch_warnings(), zipfile.ZipFile(package, "a", zipfile.ZIP_DEFLATED) as archive:
+        warnings.simplefilter("ignore", UserWarning)  # of a name that is there already
+        for name, path in files.items():
+            archive.writestr(_entry(name), path.read_bytes())
+            archive.writestr(_entry(_bytecode_name(name)), _bytecode(name, path))
+    content = package.getvalue()
+    changed = f"local/{hashlib.sha256(content).hexdigest()}.zip"
+    s3.put_object(Bucket=bucket, Key=changed, Body=content)
+    return changed
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name)
+    entry.external_attr = 0o644 << 16
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
+
+
+def _bytecode_name(name: str) -> str:
+    return PurePosixPath(cache_from_source(name)).as_posix()
+
+
+def _bytecode(name: str, path: Path) -> bytes:
+    """Compile as the deployed package was: Python would take its older bytecode for the module."""
+    with TemporaryDirectory() as folder:
+        target = Path(folder) / "module.pyc"
+        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        py_compile.compile(
+            str(path), str(target), f"{_TASK}/{name}", doraise=True, invalidation_mode=mode
+        )
+        return target.read_bytes()

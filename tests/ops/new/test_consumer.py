@@ -1,0 +1,178 @@
+"""`once new consumer` in a project of its own: every file of it, or none."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.imports import ROOT
+from tests.ops.output import stderr_of, stdout_of
+
+RUFF = Path(sys.executable).with_name("ruff")
+REGISTRY = '''\
+"""The registry."""
+
+from pathlib import Path
+
+from once.cdk import ConsumerProps, Registry, TableProps
+
+CONSUMERS = (
+    ConsumerProps("payments", publishes=("payment.captured",)),
+    ConsumerProps("ledger", external=("entry.made",), tables=(TableProps("book", "entry_id"),)),
+)
+HERE = Path(__file__).resolve().parent
+REGISTRY = Registry(CONSUMERS, file=Path(__file__), functions=HERE / {functions!r}, deployed=HERE)
+'''
+HANDLER = '''\
+"""Books entries."""
+
+from msgspec import Struct
+
+from once import Consumer, Transaction
+
+consumer = Consumer("ledger")
+
+
+class Entry(Struct, frozen=True):
+    """An entry."""
+
+    account: str
+    entry_id: str
+    lines: list[int]
+    note: str = ""
+
+
+@consumer.handles("entry.made", Entry)
+def book(event: Entry, tx: Transaction) -> None:
+    """Book it."""
+'''
+SETTINGS = '[tool.once]\nregistry = "{module}:REGISTRY"\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project whose modules have names of their own, since they are imported."""
+    name = f"{tmp_path.name}_{tmp_path.parent.name}".replace("-", "_")
+    handlers = tmp_path / f"handlers_of_{name}"
+    (handlers / "ledger").mkdir(parents=True)
+    (handlers / "ledger" / "handler.py").write_text(HANDLER)
+    (handlers / "payments").mkdir()
+    module = f"registry_of_{name}"
+    (tmp_path / f"{module}.py").write_text(REGISTRY.format(functions=handlers.name))
+    (tmp_path / "pyproject.toml").write_text(SETTINGS.format(module=module))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for loaded in [each for each in sys.modules if name in each]:
+        del sys.modules[loaded]
+
+
+def content(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {str(path.relative_to(folder)): path.read_text() for path in files}
+
+
+def text_of(project: Path, pattern: str) -> str:
+    [path] = project.glob(pattern)
+    return path.read_text()
+
+
+def ruff_accepts(project: Path) -> bool:
+    new = [*project.glob("handlers_*/refunds/*.py"), *project.glob("tests/*.py")]
+    rules = ["check", "--select", "D1,E,F,I,UP,W", "--ignore", "D100,D103,I001"]
+    config = ["--no-cache", "--config", str(ROOT / "pyproject.toml")]
+    return all(
+        subprocess.run([str(RUFF), *command, *config, *map(str, new)], check=False).returncode == 0
+        for command in (rules, ["format", "--check"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("takes", "fields", "line"),
+    [
+        ([], "refund_id: str\n    amount: int\n", 'external=("refund.requested",),'),
+        (["entry.made"], "account: str\n    entry_id: str\n\n", 'external=("entry.made",),'),
+        (["payment.captured"], 'are ignored."""\n\n\nclass', 'events=("payment.captured",),'),
+        (["a.b", "entry.made"], "account: str\n", 'external=("a.b", "entry.made"),'),
+        ([f"{'long' * 9}.requested"], "amount: int\n", "longlong.requested"),
+    ],
+    ids=["a new type", "a type with a handler", "a published type", "two types", "a long type"],
+)
+def test_a_consumer_is_written_whole(
+    project: Path, takes: list[str], fields: str, line: str
+) -> None:
+    before = content(project)
+    options = [word for each in takes for word in ("--takes", each)]
+    told = stdout_of("new", "consumer", "refunds", *options)
+    assert "once local logs -f refunds" in told
+    assert fields in text_of(project, "handlers_*/refunds/handler.py")
+    assert line in text_of(project, "registry_of_*.py")
+    assert "FakeAws(consumer" in text_of(project, "tests/test_refunds.py")
+    samples = {"entry.made": 0, "payment.captured": 0}
+    assert len([*project.glob("events/*.json")]) == sum(samples.get(t, 1) for t in takes or [""])
+    assert {name for name in before if content(project)[name] != before[name]} == {
+        path.name for path in project.glob("registry_of_*.py")
+    }
+    assert ruff_accepts(project)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["Refunds"], "cannot be a consumer's name: use at most 40 lower-case letters"),
+        (["ledger"], "there is a consumer 'ledger' already: choose another name"),
+        (["book"], "there is a table 'book' already"),
+        (["refunds", "--takes", "a,b"], "cannot be an event type here"),
+        (["refunds", "--takes", "a.b", "--takes", "a_b"], "would have one class name"),
+        (["n" * 40], "choose a shorter name"),
+    ],
+)
+def test_what_cannot_be_written_leaves_everything_as_it_was(
+    project: Path, arguments: list[str], said: str
+) -> None:
+    before = content(project)
+    assert said in stderr_of("new", "consumer", *arguments)
+    assert content(project) == before
+
+
+def test_no_file_is_replaced(project: Path) -> None:
+    (project / "tests").mkdir()
+    (project / "tests" / "test_refunds.py").write_text("mine\n")
+    before = content(project)
+    assert "exists, and no file is replaced" in stderr_of("new", "consumer", "refunds")
+    assert content(project) == before
+
+
+def test_a_failing_command_of_the_project_undoes_everything(project: Path) -> None:
+    settings = project / "pyproject.toml"
+    (project / "fails.py").write_text("raise SystemExit('no sample')")
+    settings.write_text(f'{settings.read_text()}after = ["python fails.py"]\n')
+    before, folders = content(project), {path for path in project.rglob("*") if path.is_dir()}
+    said = stderr_of("new", "consumer", "refunds")
+    assert "nothing was written" in said
+    assert "no sample" in said
+    assert content(project) == before
+    assert {
+        path for path in project.rglob("*") if path.name != "__pycache__" and path.is_dir()
+    } <= (folders)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (None, "begin one in an empty folder with `once new service NAME`"),
+        ("[tool.once", "is no TOML"),
+        ("[project]\n", "does not say where consumers belong; add"),
+        ("[tool.once]\n", "names no registry"),
+        ('[tool.once]\nregistry = "no_such_module_here:X"\n', "cannot be imported"),
+        ('[tool.once]\nregistry = "json:X"\n', "cannot be imported"),
+    ],
+)
+def test_a_project_without_a_registry_is_told_what_to_do(
+    project: Path, settings: str | None, said: str
+) -> None:
+    file = project / "pyproject.toml"
+    file.unlink() if settings is None else file.write_text(settings)
+    assert said in stderr_of("new", "consumer", "refunds")

@@ -16,7 +16,6 @@ SHELL = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 
 RUN_BY = {
     "python -m demo": "tests/e2e/test_traffic.py",
-    "python -m tests.golden": "tests/newcomer/test_recipe.py",
     "pip install": "tests/wheel/test_wheel.py::test_the_console_script_starts",
     "redelivery check": "tests/conformance/test_readme.py",
     "pytest": "tests/conformance/test_readme.py",
@@ -37,8 +36,10 @@ RUN_BY = {
     "once webhooks replay": "tests/ops/webhooks/test_replay.py",
     "once webhooks send": "tests/ops/webhooks/test_send.py",
     "once webhooks listen": "tests/ops/webhooks/test_listen.py",
+    "once new consumer": "tests/newcomer/test_new_consumer.py",
+    "once new service": "tests/ops/new/test_service.py",
     **{
-        f"once local {name}": "tests/newcomer/test_page.py"
+        f"once local {name}": "tests/newcomer/test_new_consumer.py"
         for name in ("up", "deploy", "env", "logs", "down")
     },
 }

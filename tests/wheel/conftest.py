@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from emulator.cdk_cli import bootstrap
+from emulator.embedded_aws import EmbeddedAws, embedded_aws
+
 ROOT = Path(__file__).resolve().parents[2]
 APP = Path(__file__).resolve().parent / "app"
 LOCKED = re.compile(r"^[\w.-]+==[^ \\]+( ;[^\\]+)?", re.MULTILINE)
@@ -61,15 +64,25 @@ def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Insta
     venv = home / "venv"
     with step("virtual environment made"):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
-    versions = LOCKED.finditer((ROOT / "requirements.txt").read_text())
+    versions = LOCKED.finditer((ROOT / "requirements-dev.txt").read_text())
     # The wheel decides what is installed, and the lock in which version.
     constraints = home / "constraints.txt"
     constraints.write_text("".join(f"{version[0].strip()}\n" for version in versions))
     with step("wheel installed with its extras"):
         options = ("--no-compile", "--constraint", str(constraints))
-        _pip("--python", str(venv / "bin" / "python"), "install", *options, f"{wheel}[cdk,ops]")
+        wanted = (f"{wheel}[cdk,ops,testing]", "pytest")
+        _pip("--python", str(venv / "bin" / "python"), "install", *options, *wanted)
     shutil.copytree(APP, home / "app", ignore=shutil.ignore_patterns("__pycache__"))
     return Installation(venv, home / "app")
+
+
+@pytest.fixture(scope="session")
+def account() -> Iterator[EmbeddedAws]:
+    """An embedded AWS that is bootstrapped."""
+    with embedded_aws() as aws:
+        with step("account bootstrapped"):
+            bootstrap(aws)
+        yield aws
 
 
 def build_wheel(source: Path, folder: Path) -> None:

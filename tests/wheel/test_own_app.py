@@ -1,14 +1,13 @@
 """A service outside this repository, on an existing table and queue; and one construct alone."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from demo.quiescence import wait_until
-from emulator.cdk_cli import bootstrap, deploy
-from emulator.embedded_aws import EmbeddedAws, embedded_aws
+from emulator.cdk_cli import deploy
+from emulator.embedded_aws import EmbeddedAws
 from once.testing import cloud_event
 from tests.wheel.conftest import APP, Installation, step
 
@@ -31,20 +30,17 @@ class Deployed:
 
 
 @pytest.fixture(scope="module")
-def deployed(installation: Installation) -> Iterator[Deployed]:
-    with embedded_aws() as aws:
-        queue_url = _existing(aws)
-        with step("account bootstrapped"):
-            bootstrap(aws)
-        with step("service deployed"):
-            stacks = deploy(
-                aws,
-                app=f"{installation.venv / 'bin' / 'python'} app.py",
-                cwd=installation.folder,
-                outputs=installation.folder / "outputs.json",
-            )
-        outputs = {**stacks[f"{SERVICE}-state"], **stacks[f"{SERVICE}-service"]}
-        yield Deployed(aws, queue_url, outputs)
+def deployed(installation: Installation, account: EmbeddedAws) -> Deployed:
+    queue_url = _existing(account)
+    with step("service deployed"):
+        stacks = deploy(
+            account,
+            app=f"{installation.venv / 'bin' / 'python'} app.py",
+            cwd=installation.folder,
+            outputs=installation.folder / "outputs.json",
+        )
+    outputs = {**stacks[f"{SERVICE}-state"], **stacks[f"{SERVICE}-service"]}
+    return Deployed(account, queue_url, outputs)
 
 
 def _existing(aws: EmbeddedAws) -> str:

@@ -21,7 +21,7 @@ export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
-.PHONY: help setup installed demo lab test types tests check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants synth bootstrap deploy lock clean verify redraw
+.PHONY: help setup installed demo lab test types tests check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants audit wheels synth bootstrap deploy lock clean verify redraw
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -94,6 +94,12 @@ soak: setup ## 5,000 sends, processes killed, answers dropped; writes reports/so
 mutants: setup ## small faults in the code, which tests must notice; writes reports/mutants.json
 	@$(PY) -m proof mutants
 
+audit: setup ## vulnerabilities, licences and secrets, and bills of materials in reports/sbom; writes reports/audit.json
+	@$(PY) -m proof audit
+
+wheels: setup ## the wheels of a release, into dist (TAG=v1.2.3 must be their version)
+	@$(PY) -m proof wheels
+
 verify: setup ## on real AWS, in your own account: deploy, observe, delete (ACCOUNT=, YES=1, CLEAN=prefix); writes reports/verify.json
 	@ACCOUNT="$(ACCOUNT)" YES="$(YES)" CLEAN="$(CLEAN)" $(PY) -m proof verify
 
@@ -118,7 +124,7 @@ lock: setup ## resolve the requirements anew, and lock them with hashes
 	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
 
 clean: ## everything that was generated
-	rm -rf $(VENV) $(AWS_VENV) node_modules .cache build cdk.out reports
+	rm -rf $(VENV) $(AWS_VENV) node_modules .cache build cdk.out dist reports
 
 $(VENV)/.ready: requirements-dev.txt emulator/pyproject.toml conformance/pyproject.toml
 	@echo "installing Python packages ($(VENV))"

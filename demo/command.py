@@ -1,5 +1,6 @@
 """The command `run`: deploys the shop, runs one scenario, and leaves it running on request."""
 
+import json
 import subprocess
 import time
 from collections.abc import Callable
@@ -63,17 +64,22 @@ _APPS = {
 def run(
     scenario: Annotated[Scenario, typer.Option(envvar="SCENARIO")] = Scenario.FAULTS,
     keep: Annotated[bool, typer.Option(envvar="KEEP")] = False,
+    pictures: Annotated[bool, typer.Option(envvar="PICTURES")] = False,
 ) -> None:
-    """Deploy, send orders while faults occur, and audit; --keep leaves it running."""
-    raise typer.Exit(run_scenario(scenario, keep=keep))
+    """Deploy, send orders while faults occur, and audit.
+
+    --keep leaves it running; --pictures takes those of the console in docs/img.
+    """
+    raise typer.Exit(run_scenario(scenario, keep=keep, pictures=pictures))
 
 
-def run_scenario(scenario: Scenario, *, keep: bool) -> int:
+def run_scenario(scenario: Scenario, *, keep: bool, pictures: bool = False) -> int:
     """Run a scenario against an embedded AWS of its own.
 
     Args:
         scenario: the faults.
         keep: leave the embedded AWS running afterwards, until Ctrl-C.
+        pictures: take the console's pictures for the pages; scenario `faults` alone.
 
     Returns:
         The exit status: 0 if the audit is clean and enough faults occurred.
@@ -84,6 +90,8 @@ def run_scenario(scenario: Scenario, *, keep: bool) -> int:
         except (subprocess.CalledProcessError, ProcessFailed) as error:
             print_failure(aws, error)
             return 1
+        if pictures and scenario is Scenario.FAULTS:
+            _take_pictures(aws)
         if keep:
             _keep_running(aws)
     return 0 if passed else 1
@@ -96,6 +104,16 @@ def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: Scenari
         deployment = deploy_service(aws, sandbox.url, app=app, report=shown.show)
         seconds = time.monotonic() - started
     return _FUNCTIONS[scenario](aws, sandbox, deployment, seconds)
+
+
+def _take_pictures(aws: EmbeddedAws) -> None:
+    # A browser's driver is needed for nothing else.
+    from demo.browser.console_pictures import take_pictures
+
+    manifest = json.loads((aws.state_dir / "manifest.json").read_text())
+    sent_twice = next(order for order in manifest["orders"] if order["sends"] > 1)
+    with step("pictures of the console"):
+        take_pictures(aws.environment(), sent_twice["order_id"])
 
 
 def _keep_running(aws: EmbeddedAws) -> None:

@@ -98,5 +98,29 @@ def mutants(processes: Processes = 2) -> None:
     raise typer.Exit(mutation.run(processes))
 
 
+@app.command()
+def audit() -> None:
+    """Audit the supply chain: vulnerabilities, licences, bills of materials, secrets."""
+    from proof.supply_chain import command
+
+    raise typer.Exit(command.run())
+
+
+@app.command()
+def wheels(
+    folder: Annotated[Path, typer.Option()] = Path("dist"),
+    tag: Annotated[str, typer.Option(envvar="TAG", help="The tag of a release.")] = "",
+) -> None:
+    """Build the wheels of a release, in the version that the tag names."""
+    from proof.supply_chain import release_wheels
+
+    try:
+        built = release_wheels.build(folder, tag)
+    except (OSError, ValueError) as error:
+        typer.echo(f"wheels: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo("\n".join(map(str, built)))
+
+
 if __name__ == "__main__":
     app()

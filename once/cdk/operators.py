@@ -148,7 +148,8 @@ class OperatorPolicies(Construct):
             "ReadDedupRecords", [*table, "dynamodb:DescribeTable"], self._dedup_table.table_arn
         )
         yield allow("ReadMetrics", ["cloudwatch:GetMetricData"], "*")
-        yield allow("ReadChanges", ["logs:FilterLogEvents"], self._operator_log.log_group_arn)
+        own_logs = self._operator_log.log_group_arn, self._relay.function.log_group.log_group_arn
+        yield allow("ReadOwnLogs", ["logs:FilterLogEvents"], *own_logs)
         yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
         yield allow("ReadOtherLetters", READ_LETTERS, *self._other_letters())
         if self._claims is not None:

@@ -31,7 +31,7 @@ TICKETS = ConsumerProps(
     "tickets",
     external=("seat.booked",),
     tables=(TableProps("seats", "show"),),
-    folder=ROOT / "tests" / "wheel" / "app" / "tickets",
+    folder=ROOT / "tests" / "wheel" / "app" / "functions" / "tickets",
 )
 
 

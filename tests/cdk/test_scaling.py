@@ -29,7 +29,7 @@ TICKETS = ConsumerProps(
     "tickets",
     external=("seat.booked",),
     tables=(SEATS,),
-    folder=ROOT / "tests" / "wheel" / "app" / "tickets",
+    folder=ROOT / "tests" / "wheel" / "app" / "functions" / "tickets",
 )
 CONFIG = DeploymentConfig()
 WARM = WarmThroughput(24_000, 8_000)

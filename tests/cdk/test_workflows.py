@@ -26,7 +26,7 @@ from tests.stacks.cloud import Json
 MACHINE = "arn:aws:states:eu-west-1:111122223333:stateMachine:fulfil"
 FUNCTION = "arn:aws:lambda:eu-west-1:111122223333:function:bill:live"
 EXECUTIONS = "arn:aws:states:eu-west-1:111122223333:execution:fulfil:once-*"
-FOLDER = ROOT / "tests" / "wheel" / "app" / "tickets"
+FOLDER = ROOT / "tests" / "wheel" / "app" / "functions" / "tickets"
 
 
 def consumer(*starts: Any, effect_timeout_seconds: int = 4) -> ConsumerProps:

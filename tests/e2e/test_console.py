@@ -1,12 +1,14 @@
 """The console in a real browser, on the deployed service."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from demo.browser.chromium import chromium
+from demo.browser.console_pictures import take_pictures
 from demo.browser.console_process import console_process
 from once.testing import cloud_event
 from tests.e2e.deployment import Deployment
@@ -85,6 +87,15 @@ def test_every_page_is_reached_by_keyboard(page: Page) -> None:
         page.keyboard.press("Enter")
         page.wait_for_url(f"**{path}")
         expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+
+def test_pictures_are_taken(service: Deployment, tmp_path: Path) -> None:
+    order, _ = place_order(service)
+    files = take_pictures(service.aws.environment(), order, tmp_path)
+    assert [file.name for file in files] == [
+        *("console-overview.png", "console-dead-letters.png", "console-message.png")
+    ]
+    assert all(file.stat().st_size > 10_000 for file in files)
 
 
 def test_a_page_of_another_site_cannot_make_a_change(browser: Browser, url: str) -> None:

@@ -52,8 +52,7 @@ def step(name: str) -> Iterator[None]:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     with step("wheel built"):
-        options = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(folder))
-        _pip("wheel", *options, str(ROOT))
+        build_wheel(ROOT, folder)
     [built] = folder.iterdir()
     return built
 
@@ -84,6 +83,11 @@ def account() -> Iterator[EmbeddedAws]:
         with step("account bootstrapped"):
             bootstrap(aws)
         yield aws
+
+
+def build_wheel(source: Path, folder: Path) -> None:
+    options = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(folder))
+    _pip("wheel", *options, str(source))
 
 
 def _pip(*arguments: str) -> None:

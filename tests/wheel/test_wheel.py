@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wheel.conftest import ROOT, Installation
+from tests.wheel.conftest import ROOT, Installation, build_wheel
 
 
 @pytest.fixture(scope="session")
@@ -41,10 +41,23 @@ def test_the_wheel_is_the_whole_library_and_nothing_else(files: list[str]) -> No
 
 def test_its_metadata_names_python_and_extras(metadata: Message) -> None:
     assert (metadata["Name"], metadata["Requires-Python"]) == ("once-consumer", ">=3.11")
-    assert metadata.get_all("Provides-Extra") == ["cdk", "ops", "testing", "webhooks"]
+    assert metadata.get_all("Provides-Extra") == ["cdk", "ops", "otel", "testing", "webhooks"]
     required = [text for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text]
     names = [re.split("[<>]", text)[0] for text in required]
     assert names == ["aws-lambda-powertools", "boto3", "msgspec", "rfc8785"]
+
+
+def test_another_build_at_another_time_and_place_gives_the_same_bytes(
+    wheel: Path, tmp_path: Path
+) -> None:
+    copy, built = tmp_path / "copy", tmp_path / "dist"
+    listed = subprocess.check_output(["git", "ls-files", "-z", "once"], cwd=ROOT, text=True)
+    named = (*listed.strip("\0").split("\0"), "pyproject.toml", "README.md", "LICENSE")
+    for name in reversed(named):
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        (copy / name).write_bytes((ROOT / name).read_bytes())
+    build_wheel(copy, built)
+    assert (built / wheel.name).read_bytes() == wheel.read_bytes()
 
 
 def test_the_library_comes_from_the_wheel(installation: Installation) -> None:

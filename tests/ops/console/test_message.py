@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from once.ops.console.sequence.picture import MOST_STEPS, sequence_picture
 from once.ops.console.sequence.steps import PRODUCER, TABLE, TOPIC, Step
 from once.schema import Outcome, Reason, Record
+from tests.ops.support import requests_of
 from tests.ops.tracing import ORDER_ID, Saga, body, placed
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -127,3 +128,16 @@ def test_a_large_picture_is_cut_and_its_lanes_do_not_overlap() -> None:
     assert min(b - a for a, b in pairwise(places)) > 130
     assert max(len(lane.shown) for lane in picture.lanes) <= 18
     assert all(len(arrow.label) * 6 <= abs(arrow.x2 - arrow.x1) for arrow in picture.arrows)
+
+
+def test_a_refresh_does_not_receive_the_dead_letters_again(saga: Saga, browser: TestClient) -> None:
+    saga.bury("orders", saga.order("4711"))
+    given = {"key": "placed-4711", "source": "/shop"}
+    received = requests_of("sqs.ReceiveMessage")
+    shown = browser.get("message", params=given).text
+    asked = len(received)
+    assert asked > 0
+    refreshed = browser.get("message", params=given, headers={"sec-fetch-dest": "empty"}).text
+    assert (refreshed, len(received)) == (shown, asked)
+    browser.get("message", params=given)  # opened anew
+    assert len(received) > asked

@@ -96,6 +96,15 @@ def test_a_clean_up_of_a_deleted_stack_finds_what_it_retained() -> None:
     assert existing() == before
 
 
+def test_a_secret_is_found_when_nothing_else_is_left() -> None:
+    before = existing()
+    secret = client("secretsmanager").create_secret(Name="without the prefix")["ARN"]
+    STACKS.create(f"{PREFIX}-state", ("AWS::SecretsManager::Secret", secret))
+    STACKS.delete_stack(f"{PREFIX}-state")
+    assert Cleanup(PREFIX, STACKS, poll_seconds=0).run(lambda _: None) == []
+    assert existing() == before
+
+
 class Denied:
     """Makes clients that may not delete log groups."""
 

@@ -149,10 +149,10 @@ def test_stop_ends_a_redrive_between_calls(shop: Shop, plan: Plan, confirm: Conf
 def test_edited_letter_keeps_its_identity_and_history(
     shop: Shop, plan: Plan, confirm: Confirm, browser: TestClient
 ) -> None:
-    shop.dead_letter(note("a", data={"amount": "three", "sent": "\u202e"}))
+    shop.dead_letter(note("a", data={"amount": "three", "sent": "\x7f\u202e"}))
     path = f"dead-letters/orders/{shop.letter().message_id}/edit"
     form = browser.get(path).text
-    assert "\\u202e" in form
+    assert "\\u007f\\u202e" in form
     text = html.unescape(form.partition("<textarea")[2].partition("</textarea>")[0])
     text = text.partition(">\n")[2].replace('"three"', "3").replace("\n", "\r\n")
     job = plan(path, body=text)
@@ -163,7 +163,7 @@ def test_edited_letter_keeps_its_identity_and_history(
     assert "sent 1" in confirm(job)
     [message] = shop.waiting()
     assert message["MessageAttributes"][DeadLetter.LINEAGE]["StringValue"].endswith(" edited")
-    assert json.loads(message["Body"])["data"]["sent"] == "\u202e"
+    assert json.loads(message["Body"])["data"]["sent"] == "\x7f\u202e"
     [entry] = [one for one in shop.cloud.logged() if one["phase"] == "outcome"]
     assert (entry["command"], entry["arguments"]["edit"]) == ("dlq redrive", True)
 

@@ -53,7 +53,7 @@ def assemblies(workspace: Workspace) -> list[Path]:
 
 def test_the_consumer_is_tested_deployed_and_changed_as_the_page_says(workspace: Workspace) -> None:
     written = succeeds(workspace, "bash", "-c", commands(workspace, "## Write it"))
-    assert "added the line of tickets to stacks/consumers.py" in written
+    assert "wrote stacks/consumers.py" in written
     assert "tickets: ticket.requested: added" in written
     _is_green(workspace)
     try:

@@ -31,6 +31,8 @@ CONSOLE = "console"
 LIST, SETTLE = EFFECTS = ("effects list", "effects settle")
 WEBHOOKS = {name for name in DOCUMENTED if name.startswith("webhooks ")}
 """Tested with a deployment that has an ingress: tests/ops/webhooks/test_json.py."""
+NEW = {name for name in DOCUMENTED if name.startswith("new ")}
+"""They write into the working directory."""
 FREE = {"events", "attributes", "failed", "moments", "headers"}
 """Members whose own members are names of data, or differ from entry to entry."""
 
@@ -78,7 +80,9 @@ def has_documented_shape(command: str, output: str) -> bool:
     return output.count("\n") == 1 and shape(json.loads(output)) == shape(DOCUMENTED[command])
 
 
-@pytest.mark.parametrize("command", sorted(DOCUMENTED.keys() - {CONSOLE, *EFFECTS} - WEBHOOKS))
+@pytest.mark.parametrize(
+    "command", sorted(DOCUMENTED.keys() - {CONSOLE, *EFFECTS, *NEW} - WEBHOOKS)
+)
 def test_stdout_is_one_value_of_the_documented_shape(shop: Shop, command: str) -> None:
     result = run(*command.split(), *arguments(shop, command), "--json")
     assert has_documented_shape(command, result.stdout), result.output
@@ -101,6 +105,14 @@ def test_the_console_tells_its_url_in_the_documented_shape(
     monkeypatch.setattr(ConsoleServer, "serve_until_stopped", lambda server: None)
     result = run(CONSOLE, "--read-only", "--json")
     assert has_documented_shape(CONSOLE, result.stdout), result.output
+
+
+def test_new_files_are_told_in_the_documented_shape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("new", "service", "shop", "--json")
+    assert has_documented_shape("new service", result.stdout), result.output
 
 
 def test_every_command_has_json_and_a_documented_shape() -> None:

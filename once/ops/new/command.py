@@ -1,11 +1,12 @@
 """The commands `new consumer` and `new service`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
-from once.ops.terminal.console import command_group, console
+from once.ops.terminal.console import JsonOption, command_group, console, print_json
 
 app = command_group(help="Begin: write a consumer, or a service of your own.")
 
@@ -21,6 +22,7 @@ def consumer(
             "By default the name's singular and `.requested`: refunds takes refund.requested.",
         ),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a consumer into the project of this folder: handler, tests, sample event, line.
 
@@ -36,18 +38,14 @@ def consumer(
     made = consumer_files(project, name, takes or [], project.registry_file.read_text())
     with written(made.files, {project.registry_file: made.registry}):
         said = run_after(project)
-    for path in made.files:
-        console.print(f"wrote {path.relative_to(project.root)}", soft_wrap=True)
-    registry = project.registry_file.relative_to(project.root)
-    console.print(f"added the line of {name} to {registry}", soft_wrap=True)
-    for line in [*said, "\nnext:", *(f"  {step}" for step in [*project.next, *made.next])]:
-        console.print(line, soft_wrap=True)
+    _tell([*made.files, project.registry_file], [*project.next, *made.next], said, as_json=as_json)
 
 
 @app.command()
 def service(
     name: Annotated[str, Argument(help="The service's name, with which its stacks' names begin.")],
     consumer: Annotated[str, Option(help="The name of its first consumer.")] = "tickets",
+    as_json: JsonOption = False,
 ) -> None:
     """Write a service of your own into this empty folder: a CDK app, a consumer, tests, CI."""
     from once.ops.new.service_files import service_files
@@ -56,7 +54,17 @@ def service(
     files, steps = service_files(Path.cwd(), name, consumer)
     with written(files):
         pass
-    for path in files:
-        console.print(f"wrote {path.relative_to(Path.cwd())}", soft_wrap=True)
-    for line in ["\nnext:", *(f"  {step}" for step in steps)]:
+    _tell(list(files), steps, (), as_json=as_json)
+
+
+def _tell(
+    paths: Sequence[Path], steps: Sequence[str], said: Sequence[str], *, as_json: bool
+) -> None:
+    """Print what was written, the output of the project's own commands, and what comes next."""
+    written = [path.relative_to(Path.cwd()).as_posix() for path in paths]
+    if as_json:
+        print_json({"written": written, "next": list(steps)})
+        return
+    lines = [*(f"wrote {each}" for each in written), *said, "\nnext:", *(f"  {s}" for s in steps)]
+    for line in lines:
         console.print(line, soft_wrap=True)

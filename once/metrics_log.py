@@ -3,11 +3,15 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from once.metric_names import Metric
+from once.schema import OTLP_ENDPOINT
+
+if TYPE_CHECKING:
+    from once.telemetry import Telemetry
 
 _UNITS = {
     Metric.COMMIT_MS: "Milliseconds",
@@ -22,6 +26,15 @@ def _service() -> str:
     return os.environ.get("POWERTOOLS_SERVICE_NAME", "service_undefined")
 
 
+def _telemetry() -> "Telemetry | None":
+    endpoint = os.environ.get(OTLP_ENDPOINT)
+    if not endpoint:
+        return None
+    from once.telemetry import Telemetry  # half a second, which other functions do not spend
+
+    return Telemetry(endpoint, _service())
+
+
 @dataclass(frozen=True, slots=True)
 class MetricsLog:
     """Prints figures. Powertools prints the same lines and takes ten times as long.
@@ -29,10 +42,12 @@ class MetricsLog:
     Attributes:
         service: value of the dimension `service`; by default the function's name.
         write: prints one line.
+        telemetry: takes the figures as well; None if the environment names no collector.
     """
 
     service: str = field(default_factory=_service)
     write: Callable[[str], object] = print
+    telemetry: "Telemetry | None" = field(default_factory=_telemetry)
 
     def report(
         self,
@@ -64,3 +79,10 @@ class MetricsLog:
             **figures,
         }
         self.write(msgspec.json.encode(line).decode())
+        if self.telemetry is not None:
+            self.telemetry.count(figures, _UNITS, dimensions)
+
+    def flush(self) -> None:
+        """Send the telemetry of an invocation, at its end; it takes half a second at most."""
+        if self.telemetry is not None:
+            self.telemetry.flush()

@@ -16,6 +16,9 @@ CONSUMER_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 EVENT_TYPE = re.compile(r"[^\s,*]([^,*]*[^\s,*])?")
 """An event type. A queue selects it literally: an asterisk would select nothing else."""
 
+OTLP_ENDPOINT = "ONCE_OTLP_ENDPOINT"
+"""Variable of a function: base URL of the collector that takes its spans and metrics."""
+
 RELAY = "outbox_relay"
 """The function on the dedup table's stream. It consumes no queue, so it is no consumer."""
 

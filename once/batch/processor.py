@@ -33,6 +33,7 @@ class BatchProcessor:
     def handle(self, event: dict[str, Any], context: Context) -> "PartialItemFailureResponse":
         """Process the records of one invocation, and return Lambda's partial batch answer."""
         runtime, margin = self._runtime, self._runtime.settings.time_margin_ms
+        began = runtime.clock()
         deadline = Deadline(context.get_remaining_time_in_millis, margin, runtime.sleep)
         metrics = BatchMetrics(runtime.metrics, runtime.clock)
         messages = [
@@ -41,6 +42,10 @@ class BatchProcessor:
         ]
         finished = self._groups.settle(messages, deadline, metrics)
         metrics.report(finished)
+        if runtime.metrics.telemetry is not None:
+            from once.batch._batch_telemetry import send_telemetry  # other functions do not load it
+
+            send_telemetry(runtime.metrics.telemetry, finished, began, runtime.clock(), deadline)
         return {
             "batchItemFailures": [
                 {"itemIdentifier": message.delivery.record.message_id}

@@ -16,7 +16,7 @@ from once.cdk.errors import SynthError
 from once.cdk.nag import acknowledge_finding
 from once.cdk.packaging.bytecode import bytecode_excludes, compiler_for
 from once.cdk.packaging.function_package import package
-from once.schema import Limits
+from once.schema import OTLP_ENDPOINT, Limits
 
 TRACED = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
 
@@ -74,6 +74,7 @@ def make_function(
             **environment,
             "POWERTOOLS_SERVICE_NAME": full_name,
             "POWERTOOLS_LOG_LEVEL": config.log_level,
+            **({OTLP_ENDPOINT: config.otlp_endpoint} if config.otlp_endpoint else {}),
         },
         # Retained versions would fill the account's code storage.
         current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.DESTROY),

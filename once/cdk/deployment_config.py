@@ -55,6 +55,8 @@ class DeploymentConfig:
         keys: customer managed keys, by what they encrypt.
         permissions_boundary: the ARN of the policy that bounds every role of both stacks.
         layers: the ARNs of layer versions that every function gets, such as those of an agent.
+        otlp_endpoint: base URL of a collector that takes spans and metrics of every function; None
+            without one. The functions' packages need the extra `otel` (docs/telemetry.md).
         existing_tables: tables that exist already, by the name that consumers use.
         existing_queues: queues that exist already, by the name of the consumer that reads it.
         keep_data: False for a deployment whose data may go: its stacks can be deleted as a whole.
@@ -82,6 +84,7 @@ class DeploymentConfig:
     keys: CustomerKeys = field(default_factory=CustomerKeys)
     permissions_boundary: str | None = None
     layers: tuple[str, ...] = ()
+    otlp_endpoint: str | None = None
     existing_tables: Mapping[str, ExistingTable] = field(default_factory=dict)
     existing_queues: Mapping[str, ExistingQueue] = field(default_factory=dict)
     keep_data: bool = True

@@ -170,4 +170,5 @@ class Relay:
                 figures[Metric.RELAY_LAG_MS] = [max(0, now * 1000 - min(times))]
             figures[Metric.PUBLISHED] = [published]
             self.metrics.report(figures, now)
+            self.metrics.flush()
         self.logger.info("relayed", extra={"published": published})

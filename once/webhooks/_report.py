@@ -75,6 +75,7 @@ class Report:
         # A captured webhook is answered with success, whether it can be counted or not.
         with suppress(Exception):
             self.metrics.report(self._figures(outcome, began), self.clock(), **given)
+            self.metrics.flush()
             if outcome.error:
                 self.logger.warning("webhook not captured", extra={**given, "error": outcome.error})
 

@@ -18,7 +18,7 @@ ONCE = (
         "environment",
         "settings",
     ),
-    *("deadline", "sdk", "metrics_log", "claim_check"),
+    *("deadline", "sdk", "telemetry", "metrics_log", "claim_check"),
     *("events", "handlers", "intake", "commit", "effects", "failures", "outbox"),
     *("runtime", "batch", "composition", "consumer", "workflows", "webhooks", "testing"),
 )

@@ -96,7 +96,8 @@ FIELDS = {
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
     "dedup_warm_throughput ingress_publishers webhook_concurrency runtime_lock parameters tags "
-    "network keys permissions_boundary layers existing_tables existing_queues keep_data faults",
+    "network keys permissions_boundary layers otlp_endpoint existing_tables "
+    "existing_queues keep_data faults",
     Stage: "name account region config",
     Network: "subnets security_groups endpoints",
     CustomerKey: "arn allows",

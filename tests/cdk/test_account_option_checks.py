@@ -98,6 +98,9 @@ def test_every_option_together_has_no_fault() -> None:
             "boundary",
             "permissions_boundary='boundary' is no ARN of a policy; give one such as arn:aws:iam::",
         ),
+        ("otlp_endpoint", 4318, "; give the URL of a collector, or None"),
+        ("otlp_endpoint", "localhost:4318", "is no base URL; give one such as http://localhost"),
+        ("otlp_endpoint", "http://localhost:4318/v1/traces", "is no base URL; give one such as"),
         ("layers", LAYER, "; give a tuple of ARNs"),
         ("layers", (LAYER,) * 6, "layers has 6 ARNs; a function takes 5 layers at most"),
         (

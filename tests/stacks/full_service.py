@@ -55,6 +55,7 @@ OPTIONS = DeploymentConfig(
     keys=CustomerKeys.one(KEY),
     permissions_boundary=BOUNDARY,
     layers=(LAYER,),
+    otlp_endpoint="http://localhost:4318",
     existing_tables={"halls": TABLE},
     existing_queues={"refunds": QUEUE},
 )

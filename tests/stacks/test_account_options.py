@@ -86,6 +86,11 @@ BUCKET_KEY = [
     [
         ("AWS::Lambda::Function", has("VpcConfig"), VPC),
         ("AWS::Lambda::Function", has("Layers"), [LAYER]),
+        (
+            "AWS::Lambda::Function",
+            has("Environment", "Variables", "ONCE_OTLP_ENDPOINT"),
+            "http://localhost:4318",
+        ),
         ("AWS::IAM::Role", has("PermissionsBoundary"), BOUNDARY),
         ("AWS::DynamoDB::Table", has("SSESpecification", "KMSMasterKeyId"), KEY.arn),
         ("AWS::SQS::Queue", has("KmsMasterKeyId"), KEY.arn),
@@ -99,7 +104,8 @@ BUCKET_KEY = [
         ),
     ],
     ids=[
-        *("network", "layers", "permissions_boundary", "keys.tables", "keys.queues"),
+        *("network", "layers", "otlp_endpoint", "permissions_boundary"),
+        *("keys.tables", "keys.queues"),
         *("keys.topics", "keys.logs", "keys.secrets", "keys.buckets"),
     ],
 )

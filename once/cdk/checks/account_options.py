@@ -39,6 +39,7 @@ _TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "keys": (lambda v: _are_keys(v), "CustomerKeys(queues=CustomerKey('arn:…'), …)"),
     "permissions_boundary": (lambda v: isinstance(v, str | None), "the ARN of a policy, or None"),
     "layers": (lambda v: _are_texts(v), "a tuple of ARNs"),
+    "otlp_endpoint": (lambda v: isinstance(v, str | None), "the URL of a collector, or None"),
     "existing_tables": (
         lambda v: _maps(v, ExistingTable),
         "a mapping such as {'seats': ExistingTable('arn:…')}",
@@ -88,10 +89,19 @@ def _option_faults(config: DeploymentConfig) -> Iterator[str]:
     yield from _network_faults(config.network)
     if len(config.layers) > 5:
         yield f"layers has {len(config.layers)} ARNs; a function takes 5 layers at most"
+    if config.otlp_endpoint is not None and not _is_base_url(config.otlp_endpoint):
+        yield (
+            f"otlp_endpoint={config.otlp_endpoint!r} is no base URL; give one such as "
+            "http://localhost:4318, without /v1/traces"
+        )
     for option, kind, arn in _arns(config):
         if not Token.is_unresolved(arn) and not re.fullmatch(_ARNS[kind], arn):
             yield f"{option}={arn!r} is no ARN of a {kind}; give one such as {_EXAMPLES[kind]}"
     yield from _key_faults(config)
+
+
+def _is_base_url(text: str) -> bool:
+    return bool(re.fullmatch(r"https?://[\w.:\[\]-]+(/(?!v1/)[^?#\s]*)?", text))
 
 
 def _tag_faults(tags: Mapping[str, str]) -> Iterator[str]:

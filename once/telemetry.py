@@ -1,0 +1,189 @@
+"""Telemetry over OTLP, beside X-Ray and EMF, for functions whose environment names an endpoint.
+
+A span tells what became of a message, never its content. What cannot be sent is dropped: telemetry
+neither fails nor delays a message by more than `TIMEOUT_SECONDS` a `PAUSE_SECONDS`.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+from once.schema import OTLP_ENDPOINT
+
+try:
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.metrics import Counter, Histogram, MeterProvider
+    from opentelemetry.sdk.metrics.export import (
+        AggregationTemporality,
+        InMemoryMetricReader,
+        MetricExportResult,
+    )
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExportResult
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+    from opentelemetry.trace import Link, SpanKind, StatusCode
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"{OTLP_ENDPOINT} is set, and {error.name} is missing: add the extra `otel` to the lock "
+        "file of the functions (docs/telemetry.md), or leave otlp_endpoint= out",
+        name=error.name,
+    ) from error
+
+TIMEOUT_SECONDS = 0.5
+"""Most time that a collector has for its answer. It runs beside the function, or near it."""
+PAUSE_SECONDS = 60.0
+"""Time after a failure in which nothing is sent."""
+
+_DELTA: dict[type, AggregationTemporality] = {
+    Counter: AggregationTemporality.DELTA,
+    Histogram: AggregationTemporality.DELTA,
+}
+_PROPAGATOR = TraceContextTextMapPropagator()
+_NANOSECONDS = 1_000_000_000
+_log = logging.getLogger(__name__)
+
+
+def _never_failing(method: Callable[..., None]) -> Callable[..., None]:
+    @wraps(method)
+    def run(*given: Any, **named: Any) -> None:
+        try:
+            method(*given, **named)
+        except Exception as error:  # a message is worth more than what is told of it
+            _log.warning("telemetry failed: %s", type(error).__name__)
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSpan:
+    """What is told of one message.
+
+    Attributes:
+        name: the span's name.
+        carrier: the event's `traceparent` and `tracestate`, as far as it has them.
+        attributes: facts without any content of the message.
+        failed: whether it was neither committed nor a duplicate.
+    """
+
+    name: str
+    carrier: Mapping[str, str]
+    attributes: Mapping[str, str | int]
+    failed: bool
+
+
+class _Ended(SpanProcessor):
+    """Keeps the spans that have ended until they are taken."""
+
+    def __init__(self) -> None:
+        self.spans: list[ReadableSpan] = []
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self.spans.append(span)
+
+    def take(self) -> list[ReadableSpan]:
+        taken, self.spans = self.spans, []
+        return taken
+
+
+class Telemetry:
+    """Spans and metrics of one function. No method raises an error.
+
+    Args:
+        endpoint: the collector's base URL for OTLP over HTTP, such as `http://localhost:4318`.
+        service: the function's name.
+        clock: a monotonic time in seconds.
+    """
+
+    def __init__(
+        self, endpoint: str, service: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        resource, base = Resource.create({"service.name": service}), endpoint.rstrip("/")
+        self._clock, self._paused_until = clock, float("-inf")
+        self._ended = _Ended()
+        # Who samples is the collector: an event without a trace of its own has none to follow.
+        tracers = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False)
+        tracers.add_span_processor(self._ended)
+        self._tracer = tracers.get_tracer("once")
+        self._reader = InMemoryMetricReader(preferred_temporality=_DELTA)
+        meters = MeterProvider([self._reader], resource, shutdown_on_exit=False)
+        self._meter = meters.get_meter("once")
+        self._spans_out = OTLPSpanExporter(f"{base}/v1/traces", timeout=TIMEOUT_SECONDS)
+        self._metrics_out = OTLPMetricExporter(f"{base}/v1/metrics", timeout=TIMEOUT_SECONDS)
+
+    @_never_failing
+    def count(
+        self,
+        figures: Mapping[str, Sequence[float]],
+        units: Mapping[str, str],
+        attributes: Mapping[str, str],
+    ) -> None:
+        """Add figures: those with a unit to histograms, the others to counters.
+
+        Args:
+            figures: the values of each metric, by its name.
+            units: the units of the metrics that are no counts.
+            attributes: further dimensions.
+        """
+        for name, values in figures.items():
+            unit, known = units.get(name), f"once.{_snake(name)}"
+            if unit is None:
+                self._meter.create_counter(known).add(sum(values), attributes)
+                continue
+            histogram = self._meter.create_histogram(known, unit)
+            for value in values:
+                histogram.record(value, attributes)
+
+    @_never_failing
+    def batch(self, spans: Sequence[MessageSpan], began: float, ended: float) -> None:
+        """Add a span of the invocation, and one of each message in the trace of its event.
+
+        Args:
+            spans: the messages.
+            began: start of the invocation, in seconds since the epoch.
+            ended: its end.
+        """
+        start, end = int(began * _NANOSECONDS), int(ended * _NANOSECONDS)
+        invocation = self._tracer.start_span(
+            "process batch",
+            kind=SpanKind.CONSUMER,
+            attributes={"messaging.batch.message_count": len(spans)},
+            start_time=start,
+        )
+        link = Link(invocation.get_span_context())
+        for one in spans:
+            span = self._tracer.start_span(
+                one.name,
+                _PROPAGATOR.extract(one.carrier),
+                SpanKind.CONSUMER,
+                one.attributes,
+                [link],
+                start,
+            )
+            if one.failed:
+                span.set_status(StatusCode.ERROR)
+            span.end(end)
+        invocation.end(end)
+
+    @_never_failing
+    def flush(self) -> None:
+        """Send what was added, unless the collector has failed in the last minute."""
+        spans = self._ended.take()
+        if self._clock() < self._paused_until:
+            return
+        sent = not spans or self._spans_out.export(spans) is SpanExportResult.SUCCESS
+        if sent and (metrics := self._reader.get_metrics_data()):
+            sent = self._metrics_out.export(metrics) is MetricExportResult.SUCCESS
+        if not sent:
+            self._paused_until = self._clock() + PAUSE_SECONDS
+            _log.warning("telemetry was not sent: nothing is for %g seconds", PAUSE_SECONDS)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -72,4 +72,6 @@ def _unpack(folder: Path) -> None:
     for name in _ARCHIVES:
         content = brotli.decompress((_PACKAGE / "bin" / f"{name}.tar.br").read_bytes())
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            archive.extractall(folder / name, filter="data")
+            # Python 3.11.4 and newer have the filter, 3.14 uses it by itself.
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)
+            archive.extractall(folder / name)  # noqa: S202 - a locked package with its hash

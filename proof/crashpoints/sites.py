@@ -46,6 +46,9 @@ LEFT_OUT = {
     "demo.traffic.publisher.to_topic.<locals>.call sns.PublishBatch": (
         "`orders` is a producer: what it sends twice, or not, is traffic like any other"
     ),
+    "demo.traffic.sample_events._publish sns.Publish": (
+        "sends the sample events of further consumers, each several times"
+    ),
     "demo.traffic.stock._put_new dynamodb.PutItem": "stocks the shop before its first order",
     "once.ops.aws._stack_outputs._stack cloudformation.DescribeStacks": (
         "only reads, before anything else"

@@ -69,6 +69,9 @@ def test_policies_for_many_consumers_are_split() -> None:
     table = f"arn:aws:dynamodb:{ACCOUNT}:table/{'t' * 100}"
     relay: Any = SimpleNamespace(
         dead_letters=parts.queue("relay"),
+        function=SimpleNamespace(
+            log_group=logs.LogGroup.from_log_group_name(stack, "relay-log", "/aws/lambda/relay")
+        ),
         alias=lambda_.Function.from_function_arn(stack, "relay-alias", arn),
     )
     unrouted: Any = SimpleNamespace(queue=parts.queue("unrouted"), sweep=parts.queue("sweep"))

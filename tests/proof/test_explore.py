@@ -72,7 +72,7 @@ REPLAYED = {
     "resumed is clean": (
         "charged twice", (0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1, 0, 0, 0, 0),
     ),
-    "redrive deletes first": ("lost", (0, 0, 0, 0, 0, 7, 0, 0)),
+    "redrive deletes first": ("lost", (0, 0, 0, 0, 0, 0, 0, 7, 0, 0)),
 }  # fmt: skip
 """Schedules that take long to find: `make sim` finds them, and here they are repeated."""
 

@@ -63,7 +63,7 @@ def _never_failing(method: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True, slots=True)
 class MessageSpan:
-    """What is told of one message.
+    """Facts about one message.
 
     Attributes:
         name: the span's name.

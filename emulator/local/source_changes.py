@@ -43,7 +43,7 @@ class Sources:
 
 @dataclass(slots=True)
 class CodeChanges:
-    """What has changed since a whole deployment.
+    """Changes of the sources since a whole deployment.
 
     Attributes:
         other: a file whose change needs a whole deployment; None without one.

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 
 class Collector:
-    """What was received.
+    """The requests that were received.
 
     Attributes:
         url: its base URL.

@@ -15,7 +15,7 @@ _MOST_KEPT = 100
 
 
 class JobPhase(StrEnum):
-    """How far a job is."""
+    """Phase of a job."""
 
     PLANNED = "planned"
     RUNNING = "running"

@@ -37,12 +37,12 @@ class LetterGroup:
 
     @property
     def oldest(self) -> datetime:
-        """When the first of them was dead-lettered."""
+        """Time at which the first of them was dead-lettered."""
         return self.rows[0].sent_at
 
     @property
     def newest(self) -> datetime:
-        """When the last of them was dead-lettered."""
+        """Time at which the last of them was dead-lettered."""
         return self.rows[-1].sent_at
 
     @property

@@ -51,7 +51,7 @@ class ShownEvent:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What is known of a message.
+    """A message with all that is known of it.
 
     Attributes:
         entries: the timeline, the oldest first.

@@ -27,7 +27,7 @@ LetterPages = Iterable[Sequence[Letter]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedriveRequest:
-    """What an operator asks for.
+    """Request of an operator.
 
     Attributes:
         options: select letters, if none are named.

@@ -15,7 +15,7 @@ from once.ops.new.rendering import render
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFiles:
-    """What belongs to a new consumer.
+    """The parts of a new consumer.
 
     Attributes:
         files: the content of each new file.

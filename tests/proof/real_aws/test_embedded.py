@@ -24,7 +24,7 @@ NOT_SHOWN = {
     "alarm": "letters sent: None",
     "rollout": "leaves CodeDeploy out",
 }
-"""What the embedded AWS does not show, and a part of the reason."""
+"""Checks that the embedded AWS does not show, each with a part of the reason."""
 
 
 def interrupt(_: Target) -> Iterator[Seen]:

@@ -108,12 +108,13 @@ def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: Scenari
 
 def _take_pictures(aws: EmbeddedAws) -> None:
     # A browser's driver is needed for nothing else.
+    from demo.browser.chromium import chromium
     from demo.browser.console_pictures import take_pictures
 
     manifest = json.loads((aws.state_dir / "manifest.json").read_text())
     sent_twice = next(order for order in manifest["orders"] if order["sends"] > 1)
-    with step("pictures of the console"):
-        take_pictures(aws.environment(), sent_twice["order_id"])
+    with step("pictures of the console"), chromium() as browser:
+        take_pictures(browser, aws.environment(), sent_twice["order_id"])
 
 
 def _keep_running(aws: EmbeddedAws) -> None:

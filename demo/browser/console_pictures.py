@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
-from demo.browser.chromium import chromium
 from demo.browser.console_process import console_process
 from emulator.embedded_aws import ROOT
 
@@ -14,10 +13,13 @@ FOLDER = ROOT / "docs" / "img"
 WIDTH, MOST_HEIGHT = 1280, 900
 
 
-def take_pictures(aws: Mapping[str, str], order: str, folder: Path = FOLDER) -> list[Path]:
+def take_pictures(
+    browser: Browser, aws: Mapping[str, str], order: str, folder: Path = FOLDER
+) -> list[Path]:
     """Take pictures of the overview, the dead letters and the story of one order.
 
     Args:
+        browser: shows the pages.
         aws: the variables of an AWS with a deployment.
         order: the id of an order that it has processed.
         folder: for the pictures `console-*.png`.
@@ -30,7 +32,7 @@ def take_pictures(aws: Mapping[str, str], order: str, folder: Path = FOLDER) -> 
         "dead-letters": "dead-letters",
         "message": f"message?key={quote(order)}",
     }
-    with console_process(aws, "--read-only") as url, chromium() as browser:
+    with console_process(aws, "--read-only") as url:
         page = browser.new_page(viewport={"width": WIDTH, "height": MOST_HEIGHT})
         return [_picture(page, url + path, folder, name) for name, path in pages.items()]
 

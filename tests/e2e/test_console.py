@@ -89,9 +89,9 @@ def test_every_page_is_reached_by_keyboard(page: Page) -> None:
         expect(page.get_by_role("heading", level=1)).to_be_visible()
 
 
-def test_pictures_are_taken(service: Deployment, tmp_path: Path) -> None:
+def test_pictures_are_taken(browser: Browser, service: Deployment, tmp_path: Path) -> None:
     order, _ = place_order(service)
-    files = take_pictures(service.aws.environment(), order, tmp_path)
+    files = take_pictures(browser, service.aws.environment(), order, tmp_path)
     assert [file.name for file in files] == [
         *("console-overview.png", "console-dead-letters.png", "console-message.png")
     ]

@@ -128,10 +128,10 @@ def _table(findings: Findings, figures: _Figures) -> Table:
     for name, label in FIGURES.items():
         if name in figures:  # a scenario has only some of them
             table.add_row(label, str(figures[name]))
-    for consumer, sample in findings.samples.items():
-        table.add_row(consumer, str(sample))
     for reason, count in sorted(findings.quarantined_by_reason.items()):
         table.add_row(f"  {reason}", str(count))
+    for consumer, sample in findings.samples.items():
+        table.add_row(consumer, str(sample))
     for name, label in SPEED_FIGURES.items():
         if name in figures:
             table.add_row(label, str(figures[name]))

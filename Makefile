@@ -42,10 +42,10 @@ test: setup ## ruff, mypy --strict, and every test
 	@echo "ruff"   && $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(MAKE) --no-print-directory -j2 types tests  # pytest takes half a minute to begin on all cores
 
-types: setup
+types: installed
 	@echo "mypy"   && $(BIN)/mypy
 
-tests: setup
+tests: installed
 	@$(BIN)/pytest -n 3
 
 lint: setup ## ruff and mypy alone

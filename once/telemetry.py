@@ -55,7 +55,7 @@ def _never_failing(method: Callable[..., None]) -> Callable[..., None]:
     def run(*given: Any, **named: Any) -> None:
         try:
             method(*given, **named)
-        except Exception as error:  # a message is worth more than what is told of it
+        except Exception as error:  # processing a message is more important
             _log.warning("telemetry failed: %s", type(error).__name__)
 
     return run

@@ -7,7 +7,7 @@ letters is not repeated for that: it costs money, and makes the letters invisibl
 import time
 from collections.abc import Callable, Hashable
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from starlette.requests import Request
 
@@ -36,7 +36,7 @@ class KeptReadings:
         with self._lock:
             at, found = self._kept.get(key, (0.0, None))
         if is_refresh and at and time.monotonic() - at < SECONDS:
-            return found  # type: ignore[no-any-return]
+            return cast(_T, found)
         value = read()
         with self._lock:
             self._kept.pop(key, None)

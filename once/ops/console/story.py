@@ -79,7 +79,7 @@ def find_story(
     since: datetime | None,
     now: datetime,
 ) -> Story | str:
-    """Return the story of a key; or the text that says where it was searched in vain.
+    """Return the story of a key; or, if nothing is known of it, the places that were searched.
 
     Args:
         deployment: the deployment.

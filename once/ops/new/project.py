@@ -33,7 +33,7 @@ class Project:
         published: the event types that its consumers and its webhooks publish.
         handled: the event types that its consumers take, with the module of a handler of each.
         after: commands that run after a consumer was written, such as one that adds golden data.
-        next: commands that the user is told of.
+        next: further commands, printed after those above have run.
     """
 
     root: Path

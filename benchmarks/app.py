@@ -51,7 +51,7 @@ def _add_plain_webhooks(stack: cdk.Stack) -> None:
     config = DeploymentConfig.from_context(stack.node)
     key = dynamodb.Attribute(name=KEYS[CAPTURES], type=dynamodb.AttributeType.STRING)
     table = dynamodb.Table(stack, "PlainWebhooks", table_name=PLAIN_TABLE, partition_key=key)
-    code = package(_PLAIN, WEBHOOK_SOURCE, config)
+    code = package(_PLAIN, WEBHOOK_SOURCE, (), config)
     function = lambda_.Function(
         stack,
         "VerifyThenPut",

@@ -85,9 +85,8 @@ def measure(repeats: int = 7) -> list[dict[str, Any]]:
 
 def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
     sources = {
-        **{line.name: REGISTRY.folder_of(line) for line in CONSUMERS},
-        WEBHOOKS.name: REGISTRY.folder_of(WEBHOOKS),
-        RELAY: functions.FOLDER / RELAY,
+        **{e.name: (REGISTRY.folder_of(e), e.aws_services) for e in (*CONSUMERS, WEBHOOKS)},
+        RELAY: (functions.FOLDER / RELAY, ()),
     }
     settings = {
         **{line.name: _settings(line) for line in CONSUMERS},
@@ -95,7 +94,7 @@ def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
         RELAY: _RELAY,
     }
     for number, (name, source) in enumerate(sources.items()):
-        folder = package(name, source, DeploymentConfig(local=True))
+        folder = package(name, *source, DeploymentConfig(local=True))
         if not bytecode:
             bare = shutil.ignore_patterns("__pycache__")
             folder = shutil.copytree(folder, scratch / name, ignore=bare)

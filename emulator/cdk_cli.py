@@ -22,9 +22,11 @@ Outputs = dict[str, dict[str, str]]
 """Stack name → output name → value."""
 
 Report = Callable[[str], object]
-"""Takes a few words about what goes on, every second."""
+"""Takes a text: a few words about what goes on, every second, or a warning."""
 
 _EVENT = re.compile(r"^(?P<stack>[\w-]+) \| +(?P<done>\d+/\d+) \| .*$", re.MULTILINE)
+_WARNING = re.compile(r"^(?:WARNING |\[Warning at ).*$", re.MULTILINE)
+"""In the form of the CDK's command line of today, and of older ones."""
 _ASSET = re.compile(r"^[\w-]+: (?:start|success): \w+ .*$", re.MULTILINE)
 
 
@@ -48,6 +50,7 @@ def deploy(
     context: Mapping[str, str] | None = None,
     outputs: Path,
     report: Report | None = None,
+    warn: Report | None = None,
 ) -> Outputs:
     """Deploy every stack of an app, with the context `local=true`.
 
@@ -58,6 +61,7 @@ def deploy(
         context: Further context values for the app.
         outputs: File to write the stacks' outputs to, as JSON.
         report: Told of the progress.
+        warn: Told of each warning of the synthesis.
 
     Returns:
         The outputs.
@@ -77,6 +81,9 @@ def deploy(
     arguments += [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
     arguments += ["--app", app] if app else []
     _cdk(aws, folder, cwd, "deploy", *arguments, report=report)
+    if warn:
+        for warning in warnings_of((folder / "cdk.log").read_text(errors="replace")):
+            warn(warning)
     mark_fifo_topics(aws)
     stacks: Outputs = json.loads(outputs.read_text())
     return stacks
@@ -88,6 +95,11 @@ def progress_of(log: str) -> str:
         stack, done = events[-1]
         return f"{stack} {done} resources"
     return "publishing assets" if _ASSET.search(log) else "synthesizing"
+
+
+def warnings_of(log: str) -> list[str]:
+    """Return the warnings of the synthesis, each once, from the output of the CDK."""
+    return [*dict.fromkeys(_WARNING.findall(log))]
 
 
 def _cdk(

@@ -64,13 +64,14 @@ def compose(
         dynamodb, settings.dedup_table, clock, logger, settings.lease_margin_seconds
     )
     executor = EffectExecutor(effects, rejections.keys(), ledger, settings.effect_timeout_seconds)
-    machine = MessageStateMachine(runtime, committer, runner, executor, breaker, failures)
+    reader = RecordReader(settings, handlers, clock, claims)
+    machine = MessageStateMachine(runtime, reader, committer, runner, executor, breaker, failures)
     # The outcome of an effect commits before the next intent does. Otherwise, a function that is
     # killed in between would leave pending effects that were never called.
     size = GroupSize(1 if effects else settings.group_size)
     isolation = Isolation(sqs, settings, logger)
     groups = GroupCommitter(machine, committer, isolation, breaker, size, settings.commit_threads)
-    return BatchProcessor(runtime, RecordReader(settings, handlers, clock, claims), groups)
+    return BatchProcessor(runtime, reader, groups)
 
 
 def _claim_store(runtime: Runtime) -> "ClaimStore | None":

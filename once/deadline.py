@@ -2,9 +2,12 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Protocol
+
+from once.errors import OutOfTime
 
 _BASE_SECONDS = 0.025
 _CAP_SECONDS = 1.0
@@ -55,6 +58,21 @@ class Deadline:
     def hurried(self) -> bool:
         """Whether half of the margin is gone: the rest is for the answer alone."""
         return self.remaining_ms() < self.margin_ms / 2
+
+    def steps(self, count: int) -> Iterator[None]:
+        """Return an endless iterator for long work, of which `next` is called before each step.
+
+        It looks at the clock before each `count` steps.
+
+        Raises:
+            OutOfTime: on `next`, when no time is left.
+        """
+        return chain.from_iterable(self._rounds(count))
+
+    def _rounds(self, count: int) -> Iterator[Iterator[None]]:
+        while not self.spent:
+            yield repeat(None, count)
+        raise OutOfTime("the invocation's time was up while the message was read")
 
     def pause(self, attempt: int) -> bool:
         """Wait before another attempt; return False, without a wait, if there is no time for it."""

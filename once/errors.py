@@ -8,6 +8,13 @@ from collections.abc import Sequence
 from once.error_text import place_of, summary_of
 from once.schema import Reason
 
+UNREADABLE = (ValueError, RecursionError)
+"""Errors of `json` and `msgspec` for a text that is not JSON, not of a type, or nested too deeply.
+
+Texts that another party wrote are decoded by `once.events.strict_json.parse`, or with these errors
+handled.
+"""
+
 
 class OnceError(Exception):
     """Base class of all errors that the library raises on purpose.
@@ -112,6 +119,16 @@ class InvalidWrite(PermanentError):
     reason = Reason.INVALID_WRITE
 
 
+class WrongOutcome(PermanentError):
+    """An effect was done, and returned another type than its function declares.
+
+    Remedy: correct the function or its annotation, deploy, and redrive. The effect is then called
+    again as its policy allows; `once effects settle --done` avoids that.
+    """
+
+    reason = Reason.WRONG_OUTCOME
+
+
 class UnhandledRefusal(PermanentError):
     """A refusal that no `@consumer.rejects` answers."""
 
@@ -160,6 +177,14 @@ class Unexpected(RetryableError):
     def summary(self) -> str:
         """The class of the exception and its place in the code, without its text."""
         return self._summary
+
+
+class ValueReturned(RetryableError):
+    """A handler returned a value, which nothing would receive. Its writes were not committed.
+
+    Remedy: write the value with `tx.put` or `tx.update`, publish it with `tx.publish`, or return
+    nothing. Deploy that before the attempts are used up; redrive what was dead-lettered.
+    """
 
 
 class ConditionFailed(RetryableError):

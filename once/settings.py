@@ -18,6 +18,13 @@ MOST_COMMIT_THREADS = 10
 MAX_BODY_BYTES = 256 * 1024
 """Largest body that a consumer without a claim check reads: what SNS takes."""
 
+FUNCTION_MB = 64
+"""Memory of a loaded function before it reads a body: runtime, SDK and library."""
+CLAIM_MEMORY_FACTOR, WEBHOOK_MEMORY_FACTOR = 44, 64
+"""Peak of the memory to read a body, as a multiple of its size, in a message and in the ingress.
+
+`make fuzz` measures both with its costliest bodies, and fails above them. ADR 0053 has the figures.
+"""
 TIME_MARGIN_MS = 5000
 """Part of a function's timeout that is reserved for a call in progress and for the answer."""
 

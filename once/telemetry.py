@@ -12,9 +12,15 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
+from once.extras import extra
 from once.schema import OTLP_ENDPOINT
 
-try:
+_REMEDY = (
+    f"{OTLP_ENDPOINT} is set, so add the extra to the lock file of the functions "
+    "(docs/telemetry.md), or leave otlp_endpoint= out"
+)
+
+with extra("otel", remedy=_REMEDY):
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.metrics import Counter, Histogram, MeterProvider
@@ -29,12 +35,6 @@ try:
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON
     from opentelemetry.trace import Link, SpanKind, StatusCode
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"{OTLP_ENDPOINT} is set, and {error.name} is missing: add the extra `otel` to the lock "
-        "file of the functions (docs/telemetry.md), or leave otlp_endpoint= out",
-        name=error.name,
-    ) from error
 
 TIMEOUT_SECONDS = 0.5
 """Most time that a collector has for its answer. It runs beside the function, or near it."""

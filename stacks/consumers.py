@@ -18,6 +18,7 @@ CONSUMERS = (
             "stripe.charge.refunded",  # a webhook
         ),
         tables=(ORDERS, CUSTOMERS),
+        aws_services=(),
     ),
     ConsumerProps(
         "inventory",
@@ -25,6 +26,7 @@ CONSUMERS = (
         events=("payment.captured", "payment.declined"),
         tables=(STOCK, RESERVATIONS),
         publishes=("stock.reserved", "stock.refused"),
+        aws_services=(),
     ),
     ConsumerProps(
         "payments",
@@ -37,6 +39,7 @@ CONSUMERS = (
         timeout_seconds=30,
         secrets=("stripe_key",),
         parameters=("payment_api",),
+        aws_services=(),
     ),
     ConsumerProps(
         "notifications",
@@ -47,5 +50,6 @@ CONSUMERS = (
         effect_timeout_seconds=3,
         timeout_seconds=15,
         sends_email=True,
+        aws_services=("sesv2",),
     ),
 )

@@ -2,4 +2,6 @@
 
 from once.cdk import STRIPE, Endpoint, WebhookProps
 
-WEBHOOKS = WebhookProps(endpoints=(Endpoint("stripe", STRIPE, types=("charge.refunded",)),))
+WEBHOOKS = WebhookProps(
+    endpoints=(Endpoint("stripe", STRIPE, types=("charge.refunded",)),), aws_services=()
+)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,11 @@ Item = Mapping[str, Any]
 
 WAIT_SECONDS = 1
 """Long polling: without a wait, SQS may return no message although the queue holds some."""
+_ATTEMPTS = 3
+
+
+class UnreadMessagesError(RuntimeError):
+    """A queue holds messages that the audit cannot read, so that it would count too few."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,26 +55,70 @@ class Evidence:
         """Read a whole table, by its partition key."""
         return {item[key]["S"]: item for item in self.items(table)}
 
-    def messages(self, url: str) -> Iterator[dict[str, Any]]:
-        """Read a queue to its end, and make every message visible again."""
-        seen = []
-        while batch := self._receive(url):
-            seen += batch
-        for message in seen:
-            self.sqs.change_message_visibility(
-                QueueUrl=url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
-            )
-            yield message
+    def messages(self, url: str) -> Collection[dict[str, Any]]:
+        """Read a queue to its end, and make every message visible again.
 
-    def _receive(self, url: str) -> list[Any]:
+        Raises:
+            UnreadMessagesError: the queue holds more messages than could be received.
+        """
+        held: dict[str, dict[str, Any]] = {}
+        try:
+            for _ in range(_ATTEMPTS):
+                while self._receive(url, held):
+                    pass
+                if (unread := self._number(url) - len(held)) <= 0:
+                    break
+                self._receive_groups(url, held)
+        finally:
+            self._release(url, held.values())
+        if unread > 0:
+            raise UnreadMessagesError(
+                f"{unread} messages of {url} could not be received beside the other {len(held)}: "
+                "another reader holds them, or they are behind ten others of their message group, "
+                "of which SQS returns no more"
+            )
+        return held.values()
+
+    def _receive_groups(self, url: str, held: dict[str, dict[str, Any]]) -> None:
+        """Receive what SQS has withheld: the messages of a group whose first ones are in flight.
+
+        The first ones are released, and up to ten of the group received together.
+        """
+        for group in {_group(message) for message in held.values()} - {None}:
+            self._release(url, [each for each in held.values() if _group(each) == group])
+            self._receive(url, held)
+
+    def _receive(self, url: str, held: dict[str, dict[str, Any]]) -> bool:
+        """Receive up to ten messages, and tell whether there were any."""
         answer = self.sqs.receive_message(
             QueueUrl=url,
             MaxNumberOfMessages=10,
+            AttributeNames=["MessageGroupId"],
             MessageAttributeNames=["All"],
             VisibilityTimeout=120,
             WaitTimeSeconds=WAIT_SECONDS,
         )
-        return list(answer.get("Messages", []))
+        found = answer.get("Messages", [])
+        held.update((message["MessageId"], message) for message in found)
+        return bool(found)
+
+    def _release(self, url: str, messages: Iterable[Mapping[str, Any]]) -> None:
+        for message in messages:
+            self.sqs.change_message_visibility(
+                QueueUrl=url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
+            )
+
+    def _number(self, url: str) -> int:
+        """Return the number of messages in a queue, whether they can be received or not."""
+        states = ("", "NotVisible", "Delayed")
+        names = [f"ApproximateNumberOfMessages{state}" for state in states]
+        answer = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)
+        return sum(map(int, answer["Attributes"].values()))
+
+
+def _group(message: Mapping[str, Any]) -> str | None:
+    group: str | None = message.get("Attributes", {}).get("MessageGroupId")
+    return group
 
 
 def text(item: Item, name: str) -> str:

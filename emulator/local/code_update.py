@@ -3,21 +3,25 @@
 import hashlib
 import io
 import json
-import py_compile
+import subprocess
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.util import cache_from_source
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from botocore.config import Config
+from botocore.exceptions import ReadTimeoutError
+
 from emulator.connection import Connection
+from emulator.server import PROBE
 
 ALIAS = "live"
 _TASK = "/var/task"
+_LOAD_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,32 @@ def update_code(aws: Connection, packages: Mapping[DeployedCode, Mapping[str, Pa
         return sorted(pool.map(lambda each: update(*each), packages.items()))
 
 
+def load_functions(aws: Connection, codes: list[DeployedCode]) -> dict[str, str]:
+    """Load each function, without a call of its handler.
+
+    Returns:
+        The error of each function that cannot start.
+    """
+    options = Config(read_timeout=_LOAD_SECONDS, retries={"total_max_attempts": 1})
+    client = aws.client("lambda", config=options)
+
+    def load(code: DeployedCode) -> str | None:
+        call = {"FunctionName": code.function, "Payload": json.dumps(PROBE)}
+        try:
+            try:
+                answer = client.invoke(**call, Qualifier=ALIAS)
+            except client.exceptions.ResourceNotFoundException:  # a function of the app's own
+                answer = client.invoke(**call)
+        except ReadTimeoutError:
+            return f"it does not load within {_LOAD_SECONDS} s"
+        error = json.loads(answer["Payload"].read()) if "FunctionError" in answer else None
+        return error and str(error["errorMessage"])
+
+    with ThreadPoolExecutor(4) as pool:
+        errors = zip(codes, pool.map(load, codes), strict=True)
+        return {code.function: error for code, error in errors if error}
+
+
 def _functions(cloudformation: Any, stack: str) -> Iterator[DeployedCode]:
     body = cloudformation.get_template(StackName=stack)["TemplateBody"]
     template = json.loads(body) if isinstance(body, str) else body
@@ -73,11 +103,18 @@ def _functions(cloudformation: Any, stack: str) -> Iterator[DeployedCode]:
 def _with_files(s3: Any, bucket: str, key: str, files: Mapping[str, Path]) -> str:
     """Store a package with these files added; return its key. The last of equal names counts."""
     package = io.BytesIO(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-    with warnings.catch_warnings(), zipfile.ZipFile(package, "a", zipfile.ZIP_DEFLATED) as archive:
+    with (
+        TemporaryDirectory() as folder,
+        warnings.catch_warnings(),
+        zipfile.ZipFile(package, "a", zipfile.ZIP_DEFLATED) as archive,
+    ):
         warnings.simplefilter("ignore", UserWarning)  # of a name that is there already
         for name, path in files.items():
-            archive.writestr(_entry(name), path.read_bytes())
-            archive.writestr(_entry(_bytecode_name(name)), _bytecode(name, path))
+            (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+            (Path(folder) / name).write_bytes(path.read_bytes())
+        _add_bytecode(archive.read(".python").decode(), folder)
+        for path in sorted(Path(folder).rglob("*.py*")):
+            archive.writestr(_entry(path.relative_to(folder).as_posix()), path.read_bytes())
     content = package.getvalue()
     changed = f"local/{hashlib.sha256(content).hexdigest()}.zip"
     s3.put_object(Bucket=bucket, Key=changed, Body=content)
@@ -91,16 +128,8 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _bytecode_name(name: str) -> str:
-    return PurePosixPath(cache_from_source(name)).as_posix()
-
-
-def _bytecode(name: str, path: Path) -> bytes:
+def _add_bytecode(python: str, folder: str) -> None:
     """Compile as the deployed package was: Python would take its older bytecode for the module."""
-    with TemporaryDirectory() as folder:
-        target = Path(folder) / "module.pyc"
-        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-        py_compile.compile(
-            str(path), str(target), f"{_TASK}/{name}", doraise=True, invalidation_mode=mode
-        )
-        return target.read_bytes()
+    mode = ("--invalidation-mode", "unchecked-hash")
+    where = ("-s", folder, "-p", _TASK, folder)
+    subprocess.run([python, "-I", "-S", "-m", "compileall", "-qq", *mode, *where], check=True)

@@ -58,6 +58,9 @@ def deploy(
     If only code of handlers or of the library has changed since the last deployment, the
     functions' code alone is updated, in seconds. What templates may depend on, such as an
     event type, the registry or a requirement, needs a whole deployment.
+
+    Then every function is loaded. The command fails if one cannot start, such as for an
+    import that fails or a table that its line does not have, with the error.
     """
     connection = background().connection()
     if not Path("cdk.json").exists():
@@ -66,14 +69,17 @@ def deploy(
     updated = "--full was given" if full else quick.deploy()
     if isinstance(updated, list):
         console.print(f"code updated: {', '.join(updated) or 'nothing has changed'}")
-        return
-    console.print(f"whole deployment: {updated}", soft_wrap=True)
-    quick.restore()
-    _deploy_all(connection, quick.context)
-    quick.remember()
+    else:
+        console.print(f"whole deployment: {updated}", soft_wrap=True)
+        quick.restore()
+        _deploy_all(connection, quick.context)
+        quick.remember()
+    with step("functions loaded", console=console):
+        quick.load()
 
 
 def _deploy_all(connection: Connection, context: Mapping[str, str]) -> None:
+    warnings: list[str] = []
     try:
         _bootstrap_once(connection)
         with step("cdk deploy", console=console) as shown:
@@ -83,9 +89,12 @@ def _deploy_all(connection: Connection, context: Mapping[str, str]) -> None:
                 context=context,
                 outputs=connection.state_dir / "outputs.json",
                 report=shown.show,
+                warn=warnings.append,
             )
     except (FileNotFoundError, ProcessFailed) as error:
         raise OpsError(str(error)) from None
+    for warning in warnings:
+        console.print(escape_controls(warning), soft_wrap=True)
     console.print(f"deployed: {', '.join(outputs)}")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.connection import Connection
-from emulator.local.code_update import DeployedCode, deployed_code, update_code
+from emulator.local.code_update import DeployedCode, deployed_code, load_functions, update_code
 from emulator.local.source_changes import CodeChanges, Sources, code_changes
 from once.ops.errors import OpsError
 from once.ops.new.project import Project, load_project
@@ -61,6 +61,21 @@ class QuickDeployment:
         changes = code_changes(before, self.sources, folders)
         return f"{changes.other} has changed" if changes.other else self._update(changes)
 
+    def load(self) -> None:
+        """Load every function.
+
+        Raises:
+            OpsError: functions cannot start; the message has the error of each.
+        """
+        if errors := load_functions(self.aws, self._deployed()):
+            told = "\n".join(
+                f"  {name}: {error}".replace("\n", "\n  ") for name, error in errors.items()
+            )
+            raise OpsError(
+                f"deployed, but functions cannot start:\n{told}\n"
+                "`once local logs` has the tracebacks; correct the errors, and deploy again"
+            )
+
     def restore(self) -> None:
         """Give every function the code of the last whole deployment, as CloudFormation knows it.
 
@@ -81,8 +96,7 @@ class QuickDeployment:
         updated: dict[str, str] = json.loads(kept.read_text()) if kept.exists() else {}
         packages: dict[DeployedCode, dict[str, Path]] = {}
         digests: dict[str, str] = {}
-        stacks = list(json.loads(self._file("outputs").read_text()))
-        for code in deployed_code(self.aws, stacks):
+        for code in self._deployed():
             files = self._files(changes, code)
             digests[code.function] = _digest(files)
             if updated.get(code.function, _digest({})) != _digest(files):
@@ -90,6 +104,9 @@ class QuickDeployment:
         names = update_code(self.aws, packages)
         kept.write_text(json.dumps(digests))
         return names
+
+    def _deployed(self) -> list[DeployedCode]:
+        return deployed_code(self.aws, list(json.loads(self._file("outputs").read_text())))
 
     def _files(self, changes: CodeChanges, code: DeployedCode) -> dict[str, Path]:
         """Return the changed files of a function's package; no consumer's name has a hyphen."""

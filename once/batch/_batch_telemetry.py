@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from once.disposition import Disposition
 from once.errors import OnceError
+from once.intake.reader import DecodedEvent
 from once.telemetry import MessageSpan, Telemetry
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _span(delivery: "Delivery", result: "MessageResult", disposition: Dispositio
     if isinstance(result, OnceError):
         attributes["once.error"] = type(result).__name__
     name, carrier = "process", dict[str, str]()
-    if not isinstance(delivery.decoded, OnceError):
+    if isinstance(delivery.decoded, DecodedEvent):
         event = delivery.decoded.event
         attributes["once.event_type"] = event.type
         name = f"process {event.type}"

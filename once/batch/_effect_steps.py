@@ -1,11 +1,10 @@
 """Effect steps: the steps of a message whose event requests an effect, or has requested one."""
 
-from once.batch._endings import unfinished_text
 from once.batch._message_state import MessageState
 from once.batch.handler_runner import Filled, HandlerRunner
 from once.commit.result import CommitResult
 from once.effects.executor import EffectAttempt, EffectExecutor
-from once.errors import OnceError, Unfinished
+from once.errors import OnceError
 from once.handlers.effect_declaration import Effect
 from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
@@ -48,13 +47,6 @@ class EffectSteps:
     def complete(self, message: MessageState, attempt: EffectAttempt) -> Filled:
         """Run the completion of an effect, whose outcome is known."""
         return self._runner.complete(message.event, attempt.intent, attempt.outcome)
-
-    def unfinished(self, message: MessageState) -> OnceError:
-        """Return the error of a message that must not run again."""
-        text, known = unfinished_text(message), message.known
-        if known is None or known.intent is None:
-            return Unfinished(text)
-        return self._effects.unfinished(known.intent, text)
 
     def hand_back(self, message: MessageState, error: OnceError) -> OnceError:
         """Leave an effect without its commit to a redelivery; return the error of the message."""

@@ -2,7 +2,7 @@
 
 from once.batch._message_state import MessageState
 from once.disposition import Disposition, MessageResult
-from once.errors import Contention, OnceError, OutOfTime, Suspended
+from once.errors import Contention, OnceError, OutOfTime, Suspended, Unfinished
 from once.intake.adapter import NoEvent
 
 LOGGED = (Disposition.DUPLICATE, Disposition.ISOLATED, Disposition.TEST_MESSAGE)
@@ -29,9 +29,9 @@ def suspended() -> Suspended:
     return Suspended("what the consumer depends on is down")
 
 
-def unfinished_text(message: MessageState) -> str:
-    """Return the error text of a message whose function ended, or did not start, each time."""
-    return (
+def unfinished(message: MessageState) -> Unfinished:
+    """Return the error of a message whose function ended, or did not start, each time."""
+    return Unfinished(
         "the function did not start, died, timed out or was throttled in each of its "
         f"{message.delivery.receive_count - 1} deliveries"
     )

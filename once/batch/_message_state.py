@@ -7,7 +7,6 @@
        └──────────┘  its commit did not take place, and its handler must run again
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,11 +14,11 @@ from msgspec import Struct
 
 from once.batch._metrics import BatchMetrics
 from once.commit.request import CommitRequest
-from once.commit.result import CommitOutcome, CommitResult
+from once.commit.result import CommitResult
 from once.deadline import Deadline
 from once.disposition import Disposition, MessageResult
 from once.effects.executor import EffectAttempt
-from once.errors import InvalidData, OnceError
+from once.errors import InvalidData
 from once.intake.reader import DecodedEvent, Delivery
 from once.schema import Limits
 
@@ -67,7 +66,6 @@ class MessageState:
         effect: its attempt at an effect, if it has begun one.
         attempts: commits that failed by contention, since the handler or the effect made progress.
         max_group_size: largest group this message may still join, itself included.
-        is_behind: whether it waits for another message of its FIFO group; see `mark_followers`.
     """
 
     delivery: Delivery
@@ -78,45 +76,16 @@ class MessageState:
     effect: EffectAttempt | None = None
     attempts: int = 0
     max_group_size: int = Limits.TRANSACTION_ACTIONS
-    is_behind: bool = False
 
     @property
     def event(self) -> DecodedEvent:
-        """The decoded event.
-
-        Raises:
-            OnceError: the message could not be decoded.
-        """
-        if isinstance(self.delivery.decoded, OnceError):
-            raise self.delivery.decoded
-        return self.delivery.decoded
+        """The decoded event of a message that could be read."""
+        decoded = self.delivery.decoded
+        assert isinstance(decoded, DecodedEvent)  # noqa: S101, no other message takes a step
+        return decoded
 
     @property
     def is_readable(self) -> bool:
-        """Whether a handler can run: the message was decoded, and its data fits the model."""
+        """Whether a handler can run: the message was read, and its data fits the model."""
         decoded = self.delivery.decoded
         return isinstance(decoded, DecodedEvent) and not isinstance(decoded.data, InvalidData)
-
-    @property
-    def must_not_run(self) -> bool:
-        """Whether its receives are used up. Those of a message that waited were no attempts."""
-        return self.delivery.is_spent and not self.is_behind and not self.is_decided
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether its dedup record decides already: neither a handler nor an effect will run."""
-        return self.known is not None and self.known.outcome is not CommitOutcome.PENDING
-
-
-def mark_followers(messages: Iterable[MessageState]) -> None:
-    """Mark the messages of FIFO groups that wait for an earlier one of the batch.
-
-    In earlier deliveries they waited as well: a later message runs after the one before it has
-    committed, which then is decided here, or has left the queue.
-    """
-    groups: set[str] = set()
-    for message in messages:
-        group = message.delivery.ordered_group
-        if group is not None and not message.is_decided:
-            message.is_behind = group in groups
-            groups.add(group)

@@ -1,6 +1,6 @@
-"""Ready queue: the order in which the messages of one batch run."""
+"""Ready queue: the order in which the messages of one batch are read and run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -14,10 +14,12 @@ class _Rank(IntEnum):
     """Position of a message in the queue; those of one rank keep the order of the batch."""
 
     LAST_CHANCE = 0
-    """Without time to run, it would be dead-lettered without an attempt."""
+    """Read alone, and first: another message that ends the function, or takes all of its time,
+    would have it dead-lettered without an attempt."""
     ORDINARY = 1
+    """Read together, since they commit together."""
     OFTEN_RECEIVED = 2
-    """It may have ended the function in earlier deliveries."""
+    """Read alone, and last: it may have ended the function in earlier deliveries."""
 
 
 class Turn(NamedTuple):
@@ -32,9 +34,15 @@ class ReadyQueue:
 
     Args:
         messages: the batch, in the order of its records.
+        read: reads messages that run together.
     """
 
-    def __init__(self, messages: Sequence[MessageState]) -> None:
+    def __init__(
+        self,
+        messages: Sequence[MessageState],
+        read: Callable[[Sequence[MessageState]], None],
+    ) -> None:
+        self._read = read
         self._ranks = _ranks(messages)
         self._waiting = sorted(messages, key=self._ranks.__getitem__)
         self._taken: Sequence[MessageState] = ()
@@ -82,17 +90,33 @@ class ReadyQueue:
 
     def _chosen(self, count: int) -> list[MessageState]:
         """Return messages without contention first: that of the others may end meanwhile."""
+        for message in self._free():
+            if self._ranks[message] is not _Rank.LAST_CHANCE:
+                break
+            if not message.attempts:
+                return [message]
+        self._read_ordinary()
         fresh: list[MessageState] = []
         contended: list[MessageState] = []
         for message in self._free():
-            if self._ranks[message] is _Rank.LAST_CHANCE and not message.attempts:
-                return [message]
             if self._ranks[message] is _Rank.OFTEN_RECEIVED:
                 break
             (contended if message.attempts else fresh).append(message)
             if len(fresh) == count:
                 break
         return fresh or contended[:count] or [_either_end(list(self._free()))]
+
+    def _read_ordinary(self) -> None:
+        """Read the messages that need not be read alone: their keys decide which may run now."""
+        if len(self._waiting) == 1:
+            return  # it is read when it begins
+        unread = [
+            message
+            for message in self._waiting
+            if message.delivery.decoded is None and self._ranks[message] is _Rank.ORDINARY
+        ]
+        if unread:
+            self._read(unread)
 
     def _free(self) -> Iterator[MessageState]:
         """Yield the first waiting message of each group and key."""
@@ -124,16 +148,16 @@ def _ranks(messages: Sequence[MessageState]) -> dict[MessageState, _Rank]:
     """Return the rank of each message. A FIFO group has one rank, or its order would be lost."""
     first: dict[str, _Rank] = {}
     for message in messages:
-        if message.delivery.ordered_group is not None and not message.is_decided:
+        if message.delivery.ordered_group is not None:
             first.setdefault(message.delivery.ordered_group, _rank(message))
     return {m: first.get(m.delivery.ordered_group or "", _rank(m)) for m in messages}
 
 
 def _rank(message: MessageState) -> _Rank:
     delivery = message.delivery
-    if not (delivery.is_last_chance or delivery.came_often) or message.is_decided:
-        return _Rank.ORDINARY  # the handler of a decided message will not run
-    return _Rank.LAST_CHANCE if delivery.is_last_chance else _Rank.OFTEN_RECEIVED
+    if delivery.is_last_chance:
+        return _Rank.LAST_CHANCE
+    return _Rank.OFTEN_RECEIVED if delivery.came_often else _Rank.ORDINARY
 
 
 def _either_end(messages: Sequence[MessageState]) -> MessageState:

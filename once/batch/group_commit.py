@@ -5,14 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import NamedTuple
 
-from once.batch._message_state import (
-    Ended,
-    Finished,
-    MessageState,
-    Ready,
-    Waiting,
-    mark_followers,
-)
+from once.batch._message_state import Ended, Finished, MessageState, Ready, Waiting
 from once.batch._metrics import BatchMetrics, GroupAnswer
 from once.batch._ready_queue import ReadyQueue
 from once.batch.group_size import GroupSize
@@ -76,63 +69,73 @@ class GroupCommitter:
         self, messages: Sequence[MessageState], deadline: Deadline, metrics: BatchMetrics
     ) -> list[Finished]:
         """Bring each message to its final state; return these states in the order of completion."""
-        often = self._isolation.often_received(messages) if _came_often(messages) else []
-        self._look_up(messages, often, deadline)
-        if any(message.delivery.ordered_group for message in messages):
-            mark_followers(messages)
-        finished = self._finish(self._isolate(often, deadline))
-        queue = ReadyQueue([m for m in messages if not isinstance(m.phase, Finished)])
+        finished = self._finish(self._isolate(messages, deadline))
+        left = [m for m in messages if not isinstance(m.phase, Finished)]
+        may_end_function = any(m.delivery.came_often for m in left)
+        deleted = len(finished)
+        queue = ReadyQueue(left, self._read)
         while len(finished) < len(messages):
+            if may_end_function:
+                self._acknowledge(finished[deleted:], deadline)
+                deleted = len(finished)
             going = self._take(queue, deadline)
             self._commit(going, messages, deadline, metrics)
             finished += self._finish(going)
         return finished
 
     def _finish(self, messages: Sequence[MessageState]) -> list[Finished]:
-        finished = [
+        return [
             self._machine.finish(message, message.phase.result)
             for message in messages
             if isinstance(message.phase, Ended)
         ]
-        if any(message.delivery.is_spent for message in messages):
-            self._isolation.acknowledge_spent(messages)
-        return finished
-
-    def _look_up(
-        self, messages: Sequence[MessageState], often: Sequence[MessageState], deadline: Deadline
-    ) -> None:
-        """Look up redelivered messages: they are likely duplicates, which cancel their group."""
-        grouped = self._size.limit > 1 and len(messages) > 1
-        looked_up = [
-            m
-            for m in messages
-            if m.delivery.is_spent or m in often or (grouped and self._is_redelivered(m))
-        ]
-        for start in range(0, len(looked_up), Limits.BATCH_GET_KEYS):
-            if not deadline.spent:
-                self._machine.look_up(looked_up[start : start + Limits.BATCH_GET_KEYS])
-
-    def _is_redelivered(self, message: MessageState) -> bool:
-        return message.delivery.receive_count > 1 or self._size.looks_up_all
 
     def _isolate(self, messages: Sequence[MessageState], deadline: Deadline) -> list[MessageState]:
-        """Delete or move messages before a handler can end the process; return those moved."""
-        if not messages:
+        """Move messages before any body is read, and return those moved."""
+        often = [message for message in messages if message.delivery.came_often]
+        if not often:
             return []
-        is_suspended = self._breaker.is_open
-        moved = self._isolation.settle(messages, deadline, is_suspended=is_suspended)
+        if self._breaker.is_open:  # it holds back all but the last chances
+            often = [message for message in often if message.delivery.is_last_chance]
+        alone = len(messages) == 1
+        moved = self._isolation.move(
+            [m for m in often if self._isolation.must_move(m.delivery, alone=alone)], deadline
+        )
         for message in moved:
             self._machine.end(message, Disposition.ISOLATED)
         return moved
 
+    def _acknowledge(self, finished: Sequence[Finished], deadline: Deadline) -> None:
+        """Delete what is settled, before a message that came often is read or runs."""
+        settled = [m.delivery for m in finished if m.disposition is not Disposition.RETRIED]
+        self._isolation.acknowledge(settled, deadline)
+
+    def _read(self, messages: Sequence[MessageState]) -> None:
+        """Read messages that run together, while there is time, and look up the redelivered ones.
+
+        These are likely duplicates, which cancel their group.
+        """
+        for message in messages:
+            if message.deadline.spent:
+                return
+            self._machine.read(message)
+        if self._size.limit == 1 or len(messages) == 1:
+            return
+        everyone = self._size.looks_up_all
+        looked_up = [m for m in messages if everyone or m.delivery.receive_count > 1]
+        for start in range(0, len(looked_up), Limits.BATCH_GET_KEYS):
+            if not messages[0].deadline.spent:
+                self._machine.look_up(looked_up[start : start + Limits.BATCH_GET_KEYS])
+
     def _take(self, queue: ReadyQueue, deadline: Deadline) -> list[MessageState]:
         """Return the messages of the next round. Those without time to run have ended."""
-        if deadline.spent:
+        size = self._size.size
+        turns = queue.take(size if size == 1 else size * self._threads)
+        if deadline.spent:  # checked after `take`, which reads
             self._machine.stop(waiting := queue.waiting)
             return waiting
-        size = self._size.size
         going = []
-        for message, decision in queue.take(size if size == 1 else size * self._threads):
+        for message, decision in turns:
             if decision is not None:
                 self._machine.end(message, decision)
             going.append(message)
@@ -244,7 +247,3 @@ def _pause(going: Sequence[MessageState], deadline: Deadline) -> bool:
     """Wait if all messages had contention before; return False if there is no time to wait."""
     attempts = min(message.attempts for message in going)
     return attempts == 0 or deadline.pause(attempts - 1)
-
-
-def _came_often(messages: Iterable[MessageState]) -> bool:
-    return any(m.delivery.came_often or m.delivery.is_spent for m in messages)

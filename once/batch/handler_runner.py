@@ -3,7 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from once.errors import InvalidData, OnceError, Refusal, Unexpected, UnhandledRefusal
+from once.errors import (
+    InvalidData,
+    OnceError,
+    Refusal,
+    Unexpected,
+    UnhandledRefusal,
+    ValueReturned,
+)
 from once.handlers.effect_declaration import Completion
 from once.handlers.intent import Intent
 from once.handlers.registration import Rejection
@@ -123,14 +130,20 @@ def refused_twice(refusal: Refusal) -> UnhandledRefusal:
     return UnhandledRefusal(f"the answer to a refusal was refused itself: {refusal!r}")
 
 
-def _raised_by(function: Callable[..., None], *arguments: Any) -> OnceError | None:
+def _raised_by(function: Callable[..., object], *arguments: Any) -> OnceError | None:
     try:
-        function(*arguments)
+        returned = function(*arguments)
     except OnceError as error:
         return error
     except Exception as error:  # a handler may raise anything
         return Unexpected(error)
-    return None
+    if returned is None:
+        return None
+    return ValueReturned(
+        f"{getattr(function, '__qualname__', function)} returned a value "
+        f"({type(returned).__qualname__}), which would be lost: write it with tx.put or "
+        "tx.update, publish it with tx.publish, or return nothing"
+    )
 
 
 def _claims_of(transaction: Transaction) -> list["Claim"]:

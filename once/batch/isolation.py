@@ -1,10 +1,12 @@
-"""Isolation: a message that was received often runs its handler alone, from a separate queue.
+"""Isolation: a message that was received often is read and run alone, from a separate queue.
 
-A handler can end the process, or hang until Lambda ends it. SQS then delivers the whole batch
-again, and each message in it has used up a receive, even one that had committed. Messages that
-were received often are therefore handled at SQS before any handler runs: known duplicates are
-deleted, the others are moved to the isolation queue. Its batches hold one message, and its receive
-counts start at one.
+A body can end the process while it is read, and a handler while it runs, or hang until Lambda ends
+it. SQS then delivers the whole batch again, and each message in it has used up a receive, even one
+that had committed. Messages that were received often are therefore moved to the isolation queue
+before any body is read. Its batches hold one message, and its receive counts start at one.
+
+Messages that cannot be moved are read and run one by one. What is settled before them is deleted
+at SQS first, so that it does not come again with them.
 
 A message is sent to the isolation queue before it is deleted. If the function ends in between,
 there are two copies, and the dedup record lets one of them commit.
@@ -16,13 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.batch._message_state import Finished, MessageState
-from once.commit.result import DUPLICATE
+from once.batch._message_state import MessageState
 from once.deadline import Deadline
-from once.disposition import Disposition
 from once.error_text import summary_of
 from once.failures.quarantine import first_seen, lineage, text, whole
 from once.intake.original_message import OriginalMessage
+from once.intake.reader import Delivery
 from once.schema import DeadLetter, Limits
 from once.settings import Settings
 
@@ -70,40 +71,17 @@ class Isolation:
         self._source_url = settings.queue_url
         self._logger = logger
 
-    def often_received(self, messages: Sequence[MessageState]) -> list[MessageState]:
-        """Return the messages of a batch that must be deleted or moved before any handler runs.
+    def must_move(self, delivery: Delivery, *, alone: bool) -> bool:
+        """Return whether an often received message is moved before any body of its batch is read.
 
         A message that is alone in its batch may run. If its receives are used up, it is moved
         nevertheless: other messages, in the batches of earlier deliveries, may be the cause.
         """
-        alone = len(messages) == 1
-        return [message for message in messages if self._must_move(message, alone=alone)]
-
-    def _must_move(self, message: MessageState, *, alone: bool) -> bool:
-        delivery = message.delivery
         return (
-            (delivery.is_spent or (delivery.came_often and not alone))
+            (delivery.is_spent or not alone)
             and bool(self._url)
             and not delivery.is_isolated
-            and message.is_readable
             and delivery.ordered_group is None  # a message group would lose its order
-        )
-
-    def settle(
-        self, messages: Sequence[MessageState], deadline: Deadline, *, is_suspended: bool
-    ) -> list[MessageState]:
-        """Delete known duplicates, move the messages that would run, and return the moved.
-
-        Args:
-            messages: the messages that were received often, after the look-up of their records.
-            deadline: the time of this invocation.
-            is_suspended: whether the circuit breaker holds messages back, except on their last
-                chance.
-        """
-        self.acknowledge([m for m in messages if m.known == DUPLICATE], deadline)
-        undecided = [m for m in messages if not m.is_decided]
-        return self.move(
-            [m for m in undecided if m.delivery.is_last_chance or not is_suspended], deadline
         )
 
     def move(self, messages: Sequence[MessageState], deadline: Deadline) -> list[MessageState]:
@@ -116,30 +94,15 @@ class Isolation:
             if deadline.spent:
                 break
             sent = self._sent(copies)
-            self.acknowledge(sent, deadline)
+            self.acknowledge([message.delivery for message in sent], deadline)
             moved += sent
         return moved
 
-    def acknowledge_spent(self, messages: Sequence[MessageState]) -> None:
-        """Delete the quarantined messages of FIFO groups whose receives are used up.
-
-        The next message of the group runs in this invocation, and may end the function before it
-        answers. SQS would then deliver the quarantined message in front of it again.
-        """
-        for message in messages:
-            if (
-                isinstance(message.phase, Finished)
-                and message.phase.disposition is Disposition.QUARANTINED
-                and message.delivery.ordered_group is not None
-                and message.must_not_run
-            ):
-                self.acknowledge([message], message.deadline)
-
-    def acknowledge(self, messages: Sequence[MessageState], deadline: Deadline) -> None:
-        """Delete settled messages now: the function may end before it answers."""
-        for start in range(0, len(messages), Limits.QUEUE_BATCH):
+    def acknowledge(self, deliveries: Sequence[Delivery], deadline: Deadline) -> None:
+        """Delete the settled messages of a batch now: the function may end before it answers."""
+        for start in range(0, len(deliveries), Limits.QUEUE_BATCH):
             if not deadline.spent:
-                self._delete(messages[start : start + Limits.QUEUE_BATCH])
+                self._delete(deliveries[start : start + Limits.QUEUE_BATCH])
 
     def _sent(self, copies: Sequence[_Copy]) -> list[MessageState]:
         entries: Any = [{"Id": str(number), **copy.entry()} for number, copy in enumerate(copies)]
@@ -152,15 +115,16 @@ class Isolation:
             self._warn("not isolated", len(refused), refused[0]["Code"])
         return [copies[int(sent["Id"])].message for sent in answer.get("Successful", [])]
 
-    def _delete(self, messages: Sequence[MessageState]) -> None:
+    def _delete(self, deliveries: Sequence[Delivery]) -> None:
+        url = self._url if deliveries[0].is_isolated else self._source_url
         entries: Any = [
-            {"Id": str(number), "ReceiptHandle": message.delivery.record.receipt_handle}
-            for number, message in enumerate(messages)
+            {"Id": str(number), "ReceiptHandle": delivery.record.receipt_handle}
+            for number, delivery in enumerate(deliveries)
         ]
         try:
-            self._client.delete_message_batch(QueueUrl=self._source_url, Entries=entries)
+            self._client.delete_message_batch(QueueUrl=url, Entries=entries)
         except _NO_ANSWER as error:
-            self._warn("settled, and not deleted yet", len(messages), summary_of(error))
+            self._warn("settled, and not deleted yet", len(deliveries), summary_of(error))
 
     def _warn(self, what: str, messages: int, error: str) -> None:
         self._logger.warning(what, extra={"messages": messages, "error": error})

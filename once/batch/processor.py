@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from once.batch._message_state import MessageState
+from once.batch._message_state import Finished, MessageState
 from once.batch._metrics import BatchMetrics
 from once.batch.group_commit import GroupCommitter
 from once.deadline import Context, Deadline
@@ -21,7 +21,7 @@ class BatchProcessor:
 
     Args:
         runtime: the clients and settings of the function.
-        reader: decodes the records.
+        reader: makes the deliveries.
         groups: commits the messages.
     """
 
@@ -37,8 +37,8 @@ class BatchProcessor:
         deadline = Deadline(context.get_remaining_time_in_millis, margin, runtime.sleep)
         metrics = BatchMetrics(runtime.metrics, runtime.clock)
         messages = [
-            MessageState(self._reader.read(record, deadline), deadline, metrics)
-            for record in SQSEvent(event).records
+            MessageState(delivery, deadline, metrics)
+            for delivery in self._reader.receive(SQSEvent(event).records)
         ]
         finished = self._groups.settle(messages, deadline, metrics)
         metrics.report(finished)
@@ -49,7 +49,8 @@ class BatchProcessor:
         return {
             "batchItemFailures": [
                 {"itemIdentifier": message.delivery.record.message_id}
-                for message in finished
-                if message.disposition is Disposition.RETRIED
+                for message in messages
+                if isinstance(message.phase, Finished)
+                and message.phase.disposition is Disposition.RETRIED
             ]
         }

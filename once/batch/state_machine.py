@@ -4,7 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from once.batch._effect_steps import EffectSteps
-from once.batch._endings import LOGGED, contention, out_of_time, suspended, undecoded
+from once.batch._endings import (
+    LOGGED,
+    contention,
+    out_of_time,
+    suspended,
+    undecoded,
+    unfinished,
+)
 from once.batch._message_state import Ended, Finished, MessageState, Ready, Waiting
 from once.batch.handler_runner import HandlerRunner, refused_twice
 from once.commit.committer import Committer
@@ -24,7 +31,7 @@ from once.errors import (
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.handlers.transaction import Transaction
-from once.intake.reader import DecodedEvent
+from once.intake.reader import DecodedEvent, RecordReader
 
 if TYPE_CHECKING:
     from once.runtime import Runtime
@@ -49,6 +56,7 @@ class MessageStateMachine:
 
     Args:
         runtime: settings, clock and logger.
+        reader: reads the bodies.
         committer: looks up dedup records.
         runner: the consumer's functions.
         effects: the consumer's effects.
@@ -59,6 +67,7 @@ class MessageStateMachine:
     def __init__(
         self,
         runtime: "Runtime",
+        reader: RecordReader,
         committer: Committer,
         runner: HandlerRunner,
         effects: EffectExecutor,
@@ -67,11 +76,16 @@ class MessageStateMachine:
     ) -> None:
         self._settings, self._clock = runtime.settings, runtime.clock
         self._logger = runtime.logger
+        self._reader = reader
         self._committer = committer
         self._runner = runner
         self._effects = EffectSteps(runner, effects)
         self._breaker = breaker
         self._failures = failures
+
+    def read(self, message: MessageState) -> DecodedEvent | OnceError:
+        """Read the body of a message; see `RecordReader.read`."""
+        return self._reader.read(message.delivery, message.deadline)
 
     def look_up(self, messages: Sequence[MessageState]) -> None:
         """Look up the dedup records of messages, at most a hundred.
@@ -87,7 +101,7 @@ class MessageStateMachine:
             message.known = result
 
     def begin(self, message: MessageState, *, first: bool) -> None:
-        """Run a waiting message's handler, unless its result is known already.
+        """Read a waiting message, and run its handler, unless its result is known already.
 
         Args:
             message: the message.
@@ -180,13 +194,19 @@ class MessageStateMachine:
 
     def _first_step(self, message: MessageState) -> Step:
         delivery, decoded = message.delivery, message.delivery.decoded
+        if delivery.is_spent:
+            return unfinished(message)
+        is_suspended = not delivery.is_last_chance and self._breaker.is_open
+        if decoded is None:
+            if is_suspended:
+                return suspended()
+            decoded = self.read(message)
+            if delivery.came_often:
+                self.look_up([message])
         if isinstance(decoded, OnceError):
             return undecoded(decoded)
-        if not isinstance(decoded.data, InvalidData):
-            if delivery.is_spent and message.must_not_run:
-                return self._effects.unfinished(message)
-            if not delivery.is_last_chance and self._breaker.is_open:
-                return suspended()
+        if is_suspended and not isinstance(decoded.data, InvalidData):
+            return suspended()
         if message.known is not None:
             return self._next(message, self._runner.empty(decoded), message.known)
         return self._handle(message, decoded)

@@ -9,6 +9,7 @@ seconds.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from once.extras import extra
 from once.schema import StackOutput
 from once.settings import Dedup
 
@@ -179,4 +180,5 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'once.cdk' has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    with extra("cdk"):
+        return getattr(import_module(_MODULES[name]), name)

@@ -10,9 +10,7 @@ from once.cdk._message_groups import MessageGroups
 from once.cdk._workflow_permissions import workflow_variables
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.props import ConsumerProps
-from once.settings import MAX_BODY_BYTES, Settings, TableSettings
-
-MIB = 1024 * 1024
+from once.settings import Settings, TableSettings
 
 
 def consumer_settings(
@@ -33,8 +31,6 @@ def consumer_settings(
     `groups` are those of the types that the consumer publishes.
     """
     return Settings(
-        consumer=props.identity,
-        event_types=props.event_types,
         sources=sources,
         queue_url=queue.queue_url,
         dead_letter_url=dead_letters.queue_url,
@@ -44,22 +40,13 @@ def consumer_settings(
             for table in props.tables
         },
         dedup_window_seconds=config.dedup_window_seconds,
-        publishes=props.publishes,
-        max_receive_count=props.receive_limit,
         time_margin_ms=config.time_margin_ms,
-        effect_timeout_seconds=props.effect_timeout_seconds,
         lease_margin_seconds=config.lease_margin_seconds,
-        group_size=props.group_size,
-        commit_threads=props.commit_threads,
-        dedup=props.dedup,
         isolation_queue_url=None if isolation is None else isolation.queue_url,
         groups=groups.fields,
         ordered_types=tuple(sorted(groups.ordered)),
-        blocks_group=props.blocks_group,
-        event_source=props.source,
-        max_body_bytes=props.claim_check_mb * MIB or MAX_BODY_BYTES,
         claim_bucket=None if claims is None else claims.bucket_name,
-        **config.backoff,
+        **{**props.settings, **config.backoff},
     )
 
 

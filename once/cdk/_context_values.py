@@ -95,6 +95,7 @@ READ: dict[str, Callable[[str], Any]] = {
     "dedup_warm_throughput": WarmThroughput.read,
     "ingress_publishers": _publishers,
     "webhook_concurrency": _count,
+    "fifo_topic_letters": _flag,
     "keep_data": _flag,
 }
 """Reader of each value of the context; raises ValueError with the remedy."""

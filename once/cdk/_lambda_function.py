@@ -1,6 +1,6 @@
 """Lambda functions: packaged, on arm64, traced, with a stable name and a log group."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -45,9 +45,12 @@ def make_function(
     timeout_seconds: int,
     memory_mb: int,
     environment: Mapping[str, str],
+    aws_services: Collection[str] | None = (),
     reserved_concurrency: int | None = None,
 ) -> lambda_.Function:
     """Return the function whose `handler.py` is in `folder`, and is packaged as `functions.<name>`.
+
+    Its package has the models of the library's AWS services and of `aws_services`; None for all.
 
     Raises:
         SynthError: its package cannot be built, or its variables are too large for Lambda.
@@ -62,7 +65,7 @@ def make_function(
         architecture=lambda_.Architecture.ARM_64,
         handler=f"functions.{name}.handler.lambda_handler",
         code=lambda_.Code.from_asset(
-            str(package(name, folder, config)), exclude=bytecode_excludes(config)
+            str(package(name, folder, aws_services, config)), exclude=bytecode_excludes(config)
         ),
         timeout=Duration.seconds(timeout_seconds),
         memory_size=memory_mb,

@@ -5,7 +5,7 @@ mapping that is created before the role may read its source.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -21,7 +21,7 @@ from once.cdk._key_permissions import key_statements
 from once.cdk._table_permissions import allow, state_statements
 from once.cdk._workflow_permissions import acknowledge_executions, workflow_statements
 from once.cdk.deployment_config import DeploymentConfig
-from once.cdk.nag import acknowledge_finding
+from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.props import ConsumerProps
 from once.settings import Dedup
 
@@ -105,7 +105,7 @@ def consumer_role(
     if consumer.sends_email:
         acknowledge_finding(
             role,
-            f"AwsSolutions-IAM5[Resource::{text_in_findings(scope, _identities(scope))}]",
+            f"AwsSolutions-IAM5[Resource::{name_in_findings(scope, _identities(scope))}]",
             "SES may also check the recipient's identity, as in its sandbox; the condition "
             "restricts the sender to one address.",
         )
@@ -147,9 +147,10 @@ def relay_role(
         *key_statements(scope, uses),
     ]
     role = make_role(scope, "Relay", statements, config)
+    bucket = as_referenced(scope, failures.bucket_arn)
     acknowledge_finding(
         role,
-        f"AwsSolutions-IAM5[Resource::{arn_in_findings(scope, failures)}/*]",
+        f"AwsSolutions-IAM5[Resource::{name_in_findings(scope, bucket)}/*]",
         "Lambda itself names the objects that it writes into the bucket.",
     )
     return role
@@ -182,29 +183,6 @@ def _send_email(scope: Construct, sender: str, *, local: bool) -> iam.PolicyStat
 
 def _identities(scope: Construct) -> str:
     return Stack.of(scope).format_arn(service="ses", resource="identity", resource_name="*")
-
-
-def arn_in_findings(scope: Construct, bucket: s3.IBucket) -> str:
-    """Return how findings name the bucket's ARN: by its reference, or by its export."""
-    value: Any = bucket.bucket_arn
-    if bucket.stack.node.path != Stack.of(scope).node.path:
-        value = bucket.stack.export_value(value)
-    match bucket.stack.resolve(value):
-        case {"Fn::ImportValue": name}:
-            return str(name)
-        case {"Fn::GetAtt": [name, attribute]}:
-            return f"<{name}.{attribute}>"
-        case arn:
-            return str(arn)
-
-
-def text_in_findings(scope: Construct, arn: str) -> str:
-    """Return how findings name an ARN, of which the stack may know neither account nor region."""
-    match Stack.of(scope).resolve(arn):
-        case {"Fn::Join": [_, parts]}:
-            return "".join(p if isinstance(p, str) else f"<{p['Ref']}>" for p in parts)
-        case text:
-            return str(text)
 
 
 def make_role(

@@ -28,7 +28,8 @@ ONLY_IN_TRANSACTIONS = {
 
 PUT, UPDATE = "dynamodb:PutItem", "dynamodb:UpdateItem"
 WRITES = (PUT, UPDATE, "dynamodb:DeleteItem")
-READS = ("dynamodb:GetItem", "dynamodb:BatchGetItem")
+LOOK_UP = "dynamodb:BatchGetItem"
+READS = ("dynamodb:GetItem", LOOK_UP)
 
 
 def state_statements(
@@ -50,7 +51,7 @@ def record_statements(
     conditions = {**ONLY_IN_TRANSACTIONS, **own}
     return [
         allow("WriteOwnRecordsInTransactions", writes, arn, conditions=conditions),
-        allow("ReadOwnRecords", READS, arn, conditions=own),
+        allow("ReadOwnRecords", [LOOK_UP], arn, conditions=own),
     ]
 
 

@@ -1,16 +1,20 @@
 """Permissions and variables of a function that starts workflows."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from aws_cdk import Arn, ArnFormat, Fn, Reference, Stack, Tokenization
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from once.cdk.nag import acknowledge_finding
+from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps, WorkflowProps
 from once.workflow_names import EXECUTION_PREFIX, retention_variable, workflow_variable
+
+_MACHINE_PARTS = 7
+"""Parts of a state machine's ARN, between colons. A version or an alias is one more."""
+_QUALIFIED = (sfn.CfnStateMachineAlias, sfn.CfnStateMachineVersion)
 
 _REASON = (
     "Step Functions has no permission for one execution: the prefix is that of the executions "
@@ -26,18 +30,47 @@ def workflow_statements(
     functions = [each.arn for each in starts if isinstance(each, DurableFunctionProps)]
     if machines:
         executions = [_executions(scope, arn) for arn in machines]
-        yield _allow("StartExecutions", "states:StartExecution", machines)
+        yield from _starts(machines)
         yield _allow("ReadOwnExecutions", "states:DescribeExecution", executions)
     if functions:
         yield _allow("StartDurableExecutions", "lambda:InvokeFunction", functions)
+
+
+def _starts(machines: Sequence[str]) -> Iterator[iam.PolicyStatement]:
+    """Yield the statements on state machines, and one more for each version or alias.
+
+    Step Functions authorizes by the ARN of the state machine, and compares a version or an alias
+    with a condition key (Developer Guide, "Authorization for versions and aliases").
+    """
+    pairs = [_machine_and_qualifier(arn) for arn in machines]
+    if plain := [machine for machine, qualifier in pairs if qualifier is None]:
+        yield _allow("StartExecutions", "states:StartExecution", plain)
+    qualified = [pair for pair in pairs if pair[1] is not None]
+    for number, (machine, qualifier) in enumerate(qualified, 1):
+        only = {"ForAnyValue:StringEquals": {"states:StateMachineQualifier": qualifier}}
+        sid = f"StartQualifiedExecutions{number}"
+        yield _allow(sid, "states:StartExecution", [machine], conditions=only)
+
+
+def _machine_and_qualifier(arn: str) -> tuple[str, str | None]:
+    """Return the ARN of a state machine, and the version or alias that follows in `arn`."""
+    parts = arn.split(":")
+    if len(parts) > _MACHINE_PARTS:
+        return ":".join(parts[:_MACHINE_PARTS]), parts[_MACHINE_PARTS]
+    token = Tokenization.reverse_string(arn).first_token if len(parts) == 1 else None
+    if not isinstance(token, Reference) or not isinstance(token.target, _QUALIFIED):
+        return arn, None
+    split = Fn.split(":", arn)
+    machine = Fn.join(":", [Fn.select(number, split) for number in range(_MACHINE_PARTS)])
+    return machine, Fn.select(_MACHINE_PARTS, split)
 
 
 def acknowledge_executions(role: Construct, starts: Sequence[WorkflowProps]) -> None:
     """Accept the finding that the role may read more executions than one."""
     for each in starts:
         if isinstance(each, StateMachineProps):
-            executions = Stack.of(role).resolve(_executions(role, each.arn))
-            rule = f"AwsSolutions-IAM5[Resource::{_in_findings(executions)}]"
+            executions = name_in_findings(role, _executions(role, as_referenced(role, each.arn)))
+            rule = f"AwsSolutions-IAM5[Resource::{executions}]"
             acknowledge_finding(role, rule, _REASON)
 
 
@@ -50,9 +83,8 @@ def workflow_variables(starts: Sequence[WorkflowProps]) -> dict[str, str]:
     }
 
 
-def _executions(scope: Construct, machine: str) -> str:
+def _executions(scope: Construct, arn: str) -> str:
     """Return the ARN of the executions that consumers start, of any version of a machine."""
-    arn = _from_here(scope, machine)
     parts = Arn.split(arn, ArnFormat.COLON_RESOURCE_NAME)
     # The resource name may end in a version or an alias, so it is not that of the machine.
     name = Fn.select(6, Fn.split(":", arn))
@@ -67,23 +99,12 @@ def _executions(scope: Construct, machine: str) -> str:
     )
 
 
-def _from_here(scope: Construct, arn: str) -> str:
-    """Return an ARN as the stack of `scope` refers to it: if another stack has it, by its export.
-
-    CDK makes the same export later; findings are named before that.
-    """
-    token = Tokenization.reverse_string(arn).first_token
-    owner = Stack.of(token.target) if isinstance(token, Reference) else Stack.of(scope)
-    return arn if owner.node.path == Stack.of(scope).node.path else owner.export_value(arn)
-
-
-def _in_findings(arn: Any) -> str:
-    """Return how findings name a resolved ARN: intrinsic functions in it as JSON."""
-    parts = arn["Fn::Join"][1] if isinstance(arn, dict) else [arn]
-    return "".join(
-        part if isinstance(part, str) else json.dumps(part, separators=(",", ":")) for part in parts
+def _allow(
+    sid: str,
+    action: str,
+    resources: Sequence[str],
+    conditions: Mapping[str, Any] | None = None,
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        sid=sid, actions=[action], resources=list(resources), conditions=conditions
     )
-
-
-def _allow(sid: str, action: str, resources: Sequence[str]) -> iam.PolicyStatement:
-    return iam.PolicyStatement(sid=sid, actions=[action], resources=list(resources))

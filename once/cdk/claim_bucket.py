@@ -9,11 +9,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from once.cdk._permissions import arn_in_findings
 from once.cdk._table_permissions import allow
 from once.cdk.customer_keys import bucket_encryption
 from once.cdk.deployment_config import DeploymentConfig
-from once.cdk.nag import acknowledge_finding
+from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.props import ConsumerProps
 from once.cdk.webhooks.props import WebhookProps
 from once.schema import SOURCE_PREFIX
@@ -61,7 +60,7 @@ class ClaimBucket(s3.Bucket):
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             enforce_ssl=True,
             lifecycle_rules=rules,
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         acknowledge_finding(
             self,
@@ -123,7 +122,7 @@ class ClaimAccess:
 
     def acknowledge(self, role: Construct) -> None:
         """Explain the patterns in the statements of a role or a policy."""
-        arn = arn_in_findings(role, self.bucket)
+        arn = name_in_findings(role, as_referenced(role, self.bucket.bucket_arn))
         for pattern in {*self.reads, *self.writes}:
             acknowledge_finding(
                 role,

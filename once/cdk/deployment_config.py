@@ -57,8 +57,11 @@ class DeploymentConfig:
         layers: the ARNs of layer versions that every function gets, such as those of an agent.
         otlp_endpoint: base URL of a collector that takes spans and metrics of every function; None
             without one. The functions' packages need the extra `otel` (docs/telemetry.md).
-        existing_tables: tables that exist already, by the name that consumers use.
+        existing_tables: tables that exist already, by the name that consumers use; the dedup table
+            by `dedup-records`.
         existing_queues: queues that exist already, by the name of the consumer that reads it.
+        fifo_topic_letters: False to give subscriptions of standard queues to FIFO topics no
+            dead-letter queue, if AWS refuses a standard one there (docs/verify.md).
         keep_data: False for a deployment whose data may go: its stacks can be deleted as a whole.
         faults: the malformed values of the context, each with its remedy.
     """
@@ -87,6 +90,7 @@ class DeploymentConfig:
     otlp_endpoint: str | None = None
     existing_tables: Mapping[str, ExistingTable] = field(default_factory=dict)
     existing_queues: Mapping[str, ExistingQueue] = field(default_factory=dict)
+    fifo_topic_letters: bool = True
     keep_data: bool = True
     faults: tuple[str, ...] = ()
 

@@ -18,6 +18,7 @@ from once.cdk._permissions import consumer_role
 from once.cdk._queue_mappings import map_isolation, map_queue
 from once.cdk._queues import make_dead_letters, make_queue, queue_name, retain_messages
 from once.cdk._rollout import make_alias, shift_gradually
+from once.cdk.checks.aws_services import UNREAD_CLIENTS, unread_clients
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.consumer_set import deployment_faults
 from once.cdk.checks.email_sender import RESERVED_SENDER, reserved_sender
@@ -136,6 +137,7 @@ class IdempotentConsumer(Construct):
         _raise_if_any(props, [*faults, *wiring_faults(props, wiring)])
         warnings = {
             UNREAD: unread_handlers(props),
+            UNREAD_CLIENTS: unread_clients(props),
             RESERVED_SENDER: reserved_sender(props, self._config),
         }
         for warning, text in warnings.items():
@@ -225,6 +227,7 @@ class IdempotentConsumer(Construct):
             log_group=log_group,
             timeout_seconds=props.timeout_seconds,
             memory_mb=props.memory_mb,
+            aws_services=props.aws_services,
             reserved_concurrency=props.reserved_concurrency,
             environment={
                 **settings.to_env(),

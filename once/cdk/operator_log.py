@@ -28,6 +28,6 @@ class OperatorLog(logs.LogGroup):
             construct_id,
             encryption_key=imported_key(scope, key),
             retention=logs.RetentionDays.ONE_YEAR,
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         CfnOutput(scope, StackOutput.OPERATOR_LOG, value=self.log_group_name)

@@ -1,6 +1,8 @@
 """IAM policies for the operators of a deployment, who use the command `once`."""
 
+import json
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -11,20 +13,27 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from once.cdk._key_permissions import KeyUse, key_statements
-from once.cdk._permissions import text_in_findings
 from once.cdk._table_permissions import ONLY_IN_TRANSACTIONS, allow
 from once.cdk.claim_bucket import ClaimAccess
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
-from once.cdk.nag import acknowledge_finding
+from once.cdk.nag import acknowledge_finding, name_in_findings
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.settings import ITEM_RECORD_PREFIX
 from once.webhooks.capture import BY_TIME
 
-CONSUMERS_A_POLICY = 7
-"""A managed policy holds 6,144 characters: four ARNs of a consumer have up to 120 each."""
+POLICY_CHARACTERS = 6144
+"""IAM's limit for a managed policy, without white space."""
+
+_LONGEST = {
+    "AWS::Partition": "aws-us-gov",
+    "AWS::Region": "ap-southeast-2",
+    "AWS::AccountId": "111122223333",
+}
+_LONGEST_ARN = "x" * 150
+"""In place of an ARN that CloudFormation makes: those of log groups and tables are the longest."""
 
 Statements = Callable[[Sequence[IdempotentConsumer]], Iterator[iam.PolicyStatement]]
 
@@ -42,7 +51,8 @@ class OperatorPolicies(Construct):
     `show` and `listen`. A look at a dead letter receives and hides it for a minute, so it includes
     these actions. `changes` allows what the other commands need besides: to redrive, purge, import,
     settle, republish and replay, and to send test webhooks. Attach both to the role of an operator
-    who may change data. There is one of each for every eight consumers.
+    who may change data. Each is split into as many policies as IAM's limit of characters requires.
+    Detach them before the stack is deleted: IAM refuses to delete a policy that is attached.
 
     No action reads or writes a business table. Changes of dedup records are restricted to
     transactions. With a webhook ingress, each has one more, at its end: to read captured webhooks,
@@ -85,7 +95,7 @@ class OperatorPolicies(Construct):
         self._operator_log = operator_log
         self._captures, self._endpoint_secrets = captures, endpoint_secrets
         self._claims = None if claims is None else ClaimAccess.of_operators(claims)
-        self._keys = [*self._key_uses(consumers)]
+        self._keys = [*self._common_keys()]
         reads = self._make("ReadOnly", consumers, self._common_reads, _reads)
         self.read_only = (*reads, *self._optional("ReadWebhooks", self._webhook_reads()))
         changes = self._make("Changes", consumers, self._common_changes, _changes)
@@ -98,28 +108,48 @@ class OperatorPolicies(Construct):
         common: Callable[[], Iterator[iam.PolicyStatement]],
         own: Statements,
     ) -> tuple[iam.ManagedPolicy, ...]:
-        starts = range(0, max(len(consumers), 1), CONSUMERS_A_POLICY)
+        made: list[list[iam.PolicyStatement]] = []
+        fixed = [*common()]
+        together: list[IdempotentConsumer] = []
+        for consumer in consumers:
+            more = self._with_keys([*fixed, *own([*together, consumer])], [*together, consumer])
+            if self._characters(more) > POLICY_CHARACTERS:
+                made.append(self._with_keys([*fixed, *own(together)], together))
+                fixed, together = [], []
+            together.append(consumer)
+        made.append(self._with_keys([*fixed, *own(together)], together))
         return tuple(
-            self._policy(
-                name if start == 0 else f"{name}{start // CONSUMERS_A_POLICY + 1}",
-                [
-                    *(common() if start == 0 else ()),
-                    *own(consumers[start : start + CONSUMERS_A_POLICY]),
-                ],
-            )
-            for start in starts
+            self._policy(name if number == 1 else f"{name}{number}", statements)
+            for number, statements in enumerate(made, 1)
         )
+
+    def _characters(self, statements: Sequence[iam.PolicyStatement]) -> int:
+        """Return the size of a policy with these statements, with the longest ARNs there can be."""
+        written = [statement.to_statement_json() for statement in statements]
+        document = {"Version": "2012-10-17", "Statement": written}
+        resolved = Stack.of(self).resolve(document)
+        return len(json.dumps(_at_its_longest(resolved), separators=(",", ":")))
+
+    def _with_keys(
+        self,
+        statements: Sequence[iam.PolicyStatement],
+        consumers: Sequence[IdempotentConsumer] = (),
+    ) -> list[iam.PolicyStatement]:
+        """Add permissions on the common keys, and on those of the queues of these consumers."""
+        queues = [queue for each in consumers for queue in (each.queue, each.dead_letters)]
+        own = [("sqs", queue.encryption_master_key) for queue in queues]
+        return [*statements, *key_statements(self, [*self._keys, *own])]
 
     def _policy(self, name: str, statements: list[iam.PolicyStatement]) -> iam.ManagedPolicy:
         policy = iam.ManagedPolicy(
             self,
             name,
             description=f"once: {name} of operators",
-            statements=[*statements, *key_statements(self, self._keys)],
+            statements=statements,
         )
         acknowledge_finding(policy, "AwsSolutions-IAM5[Resource::*]", _METRICS)
         for stack in self._stacks:
-            rule = f"AwsSolutions-IAM5[Resource::{text_in_findings(self, stack)}]"
+            rule = f"AwsSolutions-IAM5[Resource::{name_in_findings(self, stack)}]"
             acknowledge_finding(policy, rule, "The ARN of a stack ends with a random id.")
         if self._claims is not None:
             self._claims.acknowledge(policy)
@@ -129,7 +159,7 @@ class OperatorPolicies(Construct):
         self, name: str, statements: Iterator[iam.PolicyStatement]
     ) -> tuple[iam.ManagedPolicy, ...]:
         given = [*statements]
-        return (self._policy(name, given),) if given else ()
+        return (self._policy(name, self._with_keys(given)),) if given else ()
 
     def _webhook_reads(self) -> Iterator[iam.PolicyStatement]:
         if self._captures is not None:
@@ -148,8 +178,10 @@ class OperatorPolicies(Construct):
             "ReadDedupRecords", [*table, "dynamodb:DescribeTable"], self._dedup_table.table_arn
         )
         yield allow("ReadMetrics", ["cloudwatch:GetMetricData"], "*")
-        own_logs = self._operator_log.log_group_arn, self._relay.function.log_group.log_group_arn
-        yield allow("ReadOwnLogs", ["logs:FilterLogEvents"], *own_logs)
+        functions = self._relay.function, self._unrouted.function
+        own_logs = (self._operator_log, *(each.log_group for each in functions))
+        arns = [each.log_group_arn for each in own_logs]
+        yield allow("ReadOwnLogs", ["logs:FilterLogEvents"], *arns)
         yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
         yield allow("ReadOtherLetters", READ_LETTERS, *self._other_letters())
         if self._claims is not None:
@@ -167,10 +199,9 @@ class OperatorPolicies(Construct):
             for part in ("state", "service")
         ]
 
-    def _key_uses(self, consumers: Sequence[IdempotentConsumer]) -> Iterator[KeyUse]:
-        """Yield the customer managed keys of what is opened."""
-        queues = [q for c in consumers for q in (c.queue, c.dead_letters)]
-        for queue in (*queues, self._relay.dead_letters, self._unrouted.queue):
+    def _common_keys(self) -> Iterator[KeyUse]:
+        """Yield the customer managed keys of what is opened, except those of the consumers."""
+        for queue in (self._relay.dead_letters, self._unrouted.queue):
             yield "sqs", queue.encryption_master_key
         for table in filter(None, (self._dedup_table, self._captures)):
             yield "dynamodb", table.encryption_key
@@ -199,6 +230,22 @@ class OperatorPolicies(Construct):
 
     def _other_letters(self) -> tuple[str, str]:
         return self._relay.dead_letters.queue_arn, self._unrouted.queue.queue_arn
+
+
+def _at_its_longest(value: Any) -> Any:
+    """Return a resolved value with a text in place of each intrinsic function."""
+    match value:
+        case {"Ref": name}:
+            return _LONGEST.get(name, _LONGEST_ARN)
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(map(_at_its_longest, parts))
+        case {"Fn::GetAtt": _} | {"Fn::GetStackOutput": _} | {"Fn::ImportValue": _}:
+            return _LONGEST_ARN
+        case dict():
+            return {key: _at_its_longest(each) for key, each in value.items()}
+        case list():
+            return [_at_its_longest(each) for each in value]
+    return value
 
 
 def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatement]:

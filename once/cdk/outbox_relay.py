@@ -79,7 +79,7 @@ class RelayFailures(s3.Bucket):
             **bucket_encryption(scope, key),
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             enforce_ssl=True,
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         acknowledge_finding(
             self,

@@ -5,7 +5,7 @@ Each has a FIFO topic beside it if some consumer takes its types in order.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, cast
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_iam as iam
@@ -37,6 +37,8 @@ class Topics:
         ordered_ingress: the FIFO topic of the producers' ordered types; None without such types.
         ordered_events: the FIFO topic of the consumers' ordered types; None without such types.
         groups: the message groups of the types.
+        fifo_letters: whether a standard queue's subscription to a FIFO topic has a dead-letter
+            queue, which is a standard one.
         subscribed: the subscriptions of consumers, those made later included.
     """
 
@@ -45,6 +47,7 @@ class Topics:
     ordered_ingress: sns.Topic | None = None
     ordered_events: sns.Topic | None = None
     groups: MessageGroups = field(default_factory=MessageGroups)
+    fifo_letters: bool = True
     subscribed: DependencyGroup = field(default_factory=DependencyGroup, init=False)
 
     @classmethod
@@ -66,28 +69,33 @@ class Topics:
         publishers = config.ingress_publishers
         own = imported_key(scope, config.keys.topics)
         ingress_key = own or make_ingress_key(scope, publishers, local=config.local)
-        # The AWS managed key of SNS: any principal of this account may publish with it.
-        key = own or kms.Alias.from_alias_name(scope, "TopicKey", "alias/aws/sns")
         groups = MessageGroups.of(consumers)
         external = {event for each in consumers for event in each.ingress_types}
         internal = {event for each in consumers for event in each.events}
         topics = cls(
             ingress=sns.Topic(scope, "Ingress", master_key=ingress_key, enforce_ssl=True),
-            events=sns.Topic(scope, "Events", master_key=key, enforce_ssl=True),
+            events=sns.Topic(scope, "Events", master_key=own, enforce_ssl=True),
             ordered_ingress=(
                 _fifo_topic(scope, "OrderedIngress", ingress_key)
                 if groups.ordered & external
                 else None
             ),
             ordered_events=(
-                _fifo_topic(scope, "OrderedEvents", key) if groups.ordered & internal else None
+                _fifo_topic(scope, "OrderedEvents", own) if groups.ordered & internal else None
             ),
             groups=groups,
+            fifo_letters=config.fifo_topic_letters,
         )
+        for topic in filter(None, (topics.events, topics.ordered_events)):
+            if own is None:
+                # The AWS managed key of SNS: any principal of this account may publish with it. It
+                # exists from its first use by this name on, and has no ARN before.
+                made = cast(sns.CfnTopic, topic.node.default_child)
+                made.kms_master_key_id = "alias/aws/sns"
         for output, topic in topics.by_output().items():
             retain_messages(topic, config)
             CfnOutput(scope, output, value=topic.topic_arn)
-        for topic in filter(None, (topics.ingress, topics.ordered_ingress)):
+        for topic in topics._producers:
             allow_publishers(topic, publishers)
         return topics
 
@@ -129,8 +137,10 @@ class Topics:
     ) -> None:
         """Deliver the events that a consumer takes into its queue.
 
-        Those of a retiring consumer select no event: deleted, a subscription of AWS would be
-        retained, and would still deliver.
+        The queue is also subscribed where it takes no type, with a filter that selects no event:
+        to both topics of its kind, standard or FIFO, and to every topic while it is retiring.
+        Without this, the last type to leave a line would take the subscription out of the template.
+        AWS would retain and still deliver to it, while the queue's new policy refuses its events.
 
         Args:
             queue: the queue.
@@ -140,19 +150,32 @@ class Topics:
                 types that it adds.
         """
         for topic, types in self.routes(props.ingress_types, props.events):
-            if types:
-                selected = [NO_EVENT] if props.retiring else list(types)
+            own = topic.fifo == props.fifo and (
+                props.source is None or topic not in self._producers
+            )
+            if types or own:
+                selected = list(types) if types and not props.retiring else [NO_EVENT]
                 policy = sns.SubscriptionFilter.string_filter(allowlist=selected)
                 subscription = topic.add_subscription(
                     subscriptions.SqsSubscription(
                         queue,
                         raw_message_delivery=True,
                         filter_policy={EVENT_TYPE_ATTRIBUTE: policy},
-                        dead_letter_queue=dead_letters,
+                        dead_letter_queue=self.letters(topic, dead_letters),
                     )
                 )
                 subscription.node.add_dependency(*after)
                 self.subscribed.add(subscription)
+
+    def letters(self, topic: sns.ITopic, queue: sqs.IQueue | None) -> sqs.IQueue | None:
+        """Return the dead-letter queue of a subscription to a topic, if it may have this one."""
+        is_fifo = queue is not None and queue.fifo
+        return queue if is_fifo or self.fifo_letters or not topic.fifo else None
+
+    @property
+    def _producers(self) -> tuple[sns.Topic, ...]:
+        """The topics of the producers."""
+        return tuple(filter(None, (self.ingress, self.ordered_ingress)))
 
     def restrict_events_to(self, role: iam.IRole, *, local: bool) -> None:
         """Deny publishing the consumers' events to every principal except this role.
@@ -187,7 +210,7 @@ class Topics:
         )
 
 
-def _fifo_topic(scope: Construct, part: str, key: kms.IKey) -> sns.Topic:
+def _fifo_topic(scope: Construct, part: str, key: kms.IKey | None) -> sns.Topic:
     return sns.Topic(
         scope,
         part,

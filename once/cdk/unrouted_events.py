@@ -67,6 +67,7 @@ class UnroutedEvents(Construct):
         super().__init__(scope, UNROUTED)
         # The function writes no state, so it may read a queue without deduplication.
         self.node.add_metadata(CONSTRUCT_METADATA, UNROUTED)
+        self._topics = topics
         self._config = config or DeploymentConfig.from_context(self.node)
         self._name = f"{self._config.service}-{UNROUTED}"
         subscribed = [each for each in consumers if not each.retiring]
@@ -177,7 +178,7 @@ class UnroutedEvents(Construct):
                 # In SNS's envelope: a raw delivery carries ten message attributes at most.
                 raw_message_delivery=False,
                 filter_policy={EVENT_TYPE_ATTRIBUTE: others} if but else None,
-                dead_letter_queue=self.queue,
+                dead_letter_queue=self._topics.letters(topic, self.queue),
             )
         )
         subscription.node.add_dependency(*after)

@@ -13,6 +13,7 @@ from typing import Self
 import msgspec
 
 from once.claim_check.errors import InvalidClaim
+from once.errors import UNREADABLE
 from once.schema import source_of
 from once.settings import PRODUCER_OBJECTS, consumer_objects
 
@@ -65,7 +66,7 @@ class Reference:
             return None
         try:
             _, pointer = msgspec.json.decode(body, type=tuple[str, _Pointer])
-        except (msgspec.MsgspecError, UnicodeError) as error:
+        except UNREADABLE as error:
             raise InvalidClaim(f"the body is no pointer to an object: {error}") from None
         return cls(pointer.bucket, pointer.key)
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import formatannotation
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from once.errors import (
     PermanentError,
     Refusal,
     Unanswered,
-    Unfinished,
+    WrongOutcome,
 )
 from once.handlers.effect_declaration import Effect, Policy
 from once.handlers.intent import Intent
@@ -133,6 +134,7 @@ class EffectExecutor:
         """Call the provider, up to three times, and set the outcome. A Refusal is an outcome too.
 
         Raises:
+            WrongOutcome: the effect was done, and its outcome is not of the declared type.
             OnceError: there is no outcome. The error's class determines whether the message is
                 retried.
         """
@@ -146,6 +148,7 @@ class EffectExecutor:
                     raise
             else:
                 attempt.is_done = True
+                _check_outcome(attempt)
                 return
 
     def hand_back(self, attempt: EffectAttempt, error: OnceError) -> OnceError:
@@ -171,14 +174,6 @@ class EffectExecutor:
         is_known = found.standing in (Standing.NOT_DONE, Standing.SETTLED)
         return (type(error) if is_known else EffectUnknown)(f"{error}; {found.account}")
 
-    def unfinished(self, found: Intent, text: str) -> Unfinished:
-        """Return the error of a pending effect whose message must not run again."""
-        try:
-            self._ledger.check_ended(found)
-        except InFlight as running:
-            return Unfinished(f"{text}; {running}")
-        return Unfinished(f"{text}; {found.account}")
-
     def _keep(self, attempt: EffectAttempt, error: OnceError) -> OnceError:
         from once.effects.kept_outcome import NotKept, kept_text  # rare: not part of a cold start
 
@@ -188,9 +183,10 @@ class EffectExecutor:
         is_stored = self._ledger.hand_back(attempt.pk, attempt.intent, standing, text)
         if (is_stored and text) or attempt.effect.policy is not Policy.AT_MOST_ONCE:
             return error
+        why = error if isinstance(error, WrongOutcome) else error.summary
         return EffectUnknown(
             f"the effect {attempt.effect.name!r} was done, and its outcome could be neither "
-            f"committed ({error.summary}) nor kept in its record. Settle it with `once effects "
+            f"committed ({why}) nor kept in its record. Settle it with `once effects "
             f"settle`; the outcome is {text or repr(attempt.outcome)}"
         )
 
@@ -218,6 +214,24 @@ class EffectExecutor:
     def _check_time(self, deadline: Deadline) -> None:
         if deadline.seconds < self._timeout:
             raise OutOfTime("a call to the outside world would not fit into this invocation")
+
+
+def _check_outcome(attempt: EffectAttempt) -> None:
+    """Check that the outcome could be kept: otherwise only a recovery would find the mistake."""
+    if isinstance(attempt.outcome, Refusal):
+        return
+    from once.effects.kept_outcome import NotKept, kept_text  # not part of a cold start
+
+    effect = attempt.effect
+    try:
+        kept_text(effect, attempt.outcome)
+    except NotKept as error:
+        raise WrongOutcome(
+            f"the effect {effect.name!r} was done, and returned a value of the type "
+            f"{type(attempt.outcome).__qualname__}, which does not fit the declared "
+            f"{formatannotation(effect.outcome_type)} ({error}): correct the function or its "
+            "annotation, deploy, and redrive"
+        ) from None
 
 
 def _decoded(effect: Effect, request: bytes) -> Any:

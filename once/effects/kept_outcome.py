@@ -1,7 +1,7 @@
 """Kept outcome: an effect's outcome as JSON in the pending record, until it is committed.
 
 It is kept if its commit fails, or if an operator found it out. The next delivery commits it without
-another call.
+another call. Each outcome that a provider returns is compared with what could be kept of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,12 +47,13 @@ def kept_text(effect: Effect, outcome: Any) -> str:
             again = type(outcome)(*_arguments(text))
             is_same = (again.args, vars(again)) == (outcome.args, vars(outcome))
         else:
-            text = returned_text(msgspec.json.encode(outcome))
-            is_same = restored(effect, text, ()) == outcome
+            encoded = msgspec.json.encode(outcome)
+            text = returned_text(encoded)
+            is_same = msgspec.json.decode(encoded, type=effect.outcome_type) == outcome
     except Exception as error:  # a user's class may raise anything
-        raise NotKept from error
+        raise NotKept(str(error)) from error
     if not is_same:
-        raise NotKept
+        raise NotKept("read back from JSON, it is not equal")
     return text
 
 

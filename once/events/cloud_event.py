@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from once.deadline import Deadline
 from once.errors import InvalidEvent, NoKey
 from once.events.strict_json import parse
 
@@ -44,20 +45,21 @@ class _Envelope(msgspec.Struct):
 _NAMED = frozenset(_Envelope.__struct_fields__)
 
 
-def read_event(body: str, *, max_bytes: int) -> CloudEvent:
+def read_event(body: str, *, max_bytes: int, deadline: Deadline | None = None) -> CloudEvent:
     """Read the body of an SQS message, sent directly or by SNS with raw delivery.
 
     Args:
         body: the message body as received.
         max_bytes: the largest body to read, in bytes.
+        deadline: the time until which a long body may be read.
 
     Raises:
-        Unparseable, TooLarge: see `once.events.strict_json.parse`.
+        Unparseable, TooLarge, OutOfTime: see `once.events.strict_json.parse`.
         NoKey: `id` or `source` is missing, null, empty or blank.
         InvalidEvent: another required attribute is missing or of another type, or the data is not
             JSON. Attributes that Once does not use are not checked.
     """
-    return event_of(parse(body, max_bytes=max_bytes))
+    return event_of(parse(body, max_bytes=max_bytes, deadline=deadline))
 
 
 def event_of(tree: Any) -> CloudEvent:

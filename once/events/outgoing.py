@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from once.errors import InvalidWrite, OnceError, TooLarge, Unpublishable
+from once.errors import UNREADABLE, InvalidWrite, OnceError, TooLarge, Unpublishable
 from once.events._trace_context import passed_on
 from once.events.cloud_event import DATAREF, CloudEvent, event_of, read_event
 from once.events.dedup_key import consumer_of, key_hash
-from once.events.fingerprint import has_no_float
+from once.events.fingerprint import has_plain_numbers
 from once.events.message_group import message_group
 from once.events.strict_json import MAX_DEPTH
 from once.schema import CAUSE_EXTENSION, Limits, Record, source_of
@@ -89,19 +89,30 @@ def draft(
         InvalidWrite: the data cannot be written as JSON, or its field gives no message group.
     """
     try:
-        written_data = msgspec.to_builtins(data, str_keys=True)
+        tree = msgspec.to_builtins(data, str_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidWrite(f"{event_type} cannot be published: {error}") from None
+    return parsed_draft(event_type, tree, subject, grouped_by=grouped_by)
+
+
+def parsed_draft(
+    event_type: str, tree: Any, subject: str | None, *, grouped_by: str | None
+) -> Draft:
+    """Return a draft of an event whose data is a parsed JSON value, which is not copied.
+
+    Raises:
+        InvalidWrite: its field gives no message group.
+    """
     if grouped_by is None:
-        return Draft(event_type, written_data, subject)
-    group = message_group(written_data, grouped_by)
+        return Draft(event_type, tree, subject)
+    group = message_group(tree, grouped_by)
     if group is None:
         raise InvalidWrite(
             f"{event_type} cannot be published: its message group is the field {grouped_by!r} of "
             "the data, which must be a non-blank string or a whole number; set it, or change "
             "ordered_by= or fair_by= of the consumer that takes this type"
         )
-    return Draft(event_type, written_data, subject, group)
+    return Draft(event_type, tree, subject, group)
 
 
 def written(
@@ -172,7 +183,7 @@ def _simple_text(envelope: Mapping[str, Any]) -> str | None:
 
     The text is the one of `json.dumps`, which together with parsing takes twenty times as long.
     """
-    if not has_no_float([envelope]):
+    if not has_plain_numbers([envelope]):
         return None
     text = _ENCODER.encode(envelope)
     depth = text.count(b"{") + text.count(b"[")
@@ -195,7 +206,7 @@ def events_in(item: Mapping[str, Any]) -> list[OutgoingEvent]:
     try:
         bodies = msgspec.json.decode(item[Record.OUTBOX]["S"], type=list[msgspec.Raw])
         return [_outgoing(bytes(body)) for body in bodies]
-    except (KeyError, TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+    except (KeyError, TypeError, *UNREADABLE) as error:
         raise Unpublishable(f"the record's outbox cannot be read: {error}") from None
 
 

@@ -1,20 +1,31 @@
 """Strict JSON: refuses text that two parsers could read differently, with a reason.
 
 The rules are those of I-JSON (RFC 7493): no duplicate keys, no lone surrogates, no number that an
-IEEE double cannot hold. Depth and digits are limited before any recursion or conversion, runs of
-combining marks before any normalisation.
+IEEE double cannot hold. Depth, containers and digits are limited before any conversion, and
+runs of combining marks before any normalisation.
 """
 
 import json
 import math
-import re
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
+from itertools import accumulate
+from sys import float_info
 from typing import Any, NoReturn
 from unicodedata import combining
 
+from once.deadline import Deadline
 from once.errors import TooLarge, Unparseable
 
 MAX_DEPTH = 64
+FREE_CONTAINERS = 1000
+BYTES_PER_CONTAINER = 8
+"""Containers: a text may have `FREE_CONTAINERS` objects and arrays, and one more for each
+`BYTES_PER_CONTAINER` bytes of its size.
+
+A container takes more memory and time than any other part of a text: an empty array of three bytes
+takes 64 bytes of memory. ADR 0053 has the measurements.
+"""
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_NON_STARTERS = 30
 """Longest run of combining marks: the Stream-Safe Text Format of Unicode (UAX #15).
@@ -28,17 +39,24 @@ _LONG_RUN = b"\1" * (MAX_NON_STARTERS + 1)
 # Their own combining class is that of starters, but they decompose into non-starters only.
 _DISGUISED = "\u0f73\u0f75\u0f81"
 
-# An unclosed string must match too. Otherwise the scan would restart at each quote in it.
-_STRING = re.compile(r'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
-_BRACKET = re.compile(r"[\[\]{}]")
+_NO_MARK = bytes(set(range(256)) - set(b'[]{}"'))
+_LEVELS = {**dict.fromkeys(b"[{", 1), **dict.fromkeys(b"]}", -1)}
+
+_TIMED_BYTES = 64 * 1024
+"""A text of this size is read within milliseconds. A longer one is read with a look at the clock
+before each `_STEPS` objects and numbers."""
+_STEPS = 1024
+
+_PART = 2**20
 
 
-def parse(text: str, *, max_bytes: int) -> Any:
+def parse(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> Any:
     """Parse a JSON text.
 
     Args:
         text: the text as received.
         max_bytes: the largest size to read, in bytes of UTF-8.
+        deadline: the time until which a long text may be read.
 
     Returns:
         dict, list, str, int, float, bool or None; numbers are finite and exact as doubles.
@@ -46,11 +64,14 @@ def parse(text: str, *, max_bytes: int) -> Any:
     Raises:
         TooLarge: the text is longer than `max_bytes`.
         Unparseable: the text is not strict JSON.
+        OutOfTime: the deadline passed while the text was read.
     """
-    _check_encoding(text, max_bytes)
-    _check_depth(text)
+    size = _check_limits(text, max_bytes)
+    decoder = _DECODER
+    if deadline is not None and size > _TIMED_BYTES:
+        decoder = _timed_decoder(deadline)
     try:
-        tree = _DECODER.decode(text)
+        tree = decoder.decode(text)
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" at")
         raise Unparseable(f"not JSON: {what} at character {error.pos}") from None
@@ -62,50 +83,75 @@ def parse(text: str, *, max_bytes: int) -> Any:
     return tree
 
 
-def _check_encoding(text: str, max_bytes: int) -> None:
+def _check_limits(text: str, max_bytes: int) -> int:
+    """Check what can be checked without decoding a text, and return its size in bytes."""
     try:
-        size = len(text.encode())
+        encoded = text.encode()
     except UnicodeEncodeError as error:
-        raise Unparseable(f"a lone surrogate at character {error.start}") from None
-    if size > max_bytes:
-        raise TooLarge(f"the body has {size} bytes, and at most {max_bytes} are read")
+        raise Unparseable(
+            f"a lone surrogate at character {error.start}: send well-formed Unicode"
+        ) from None
+    if len(encoded) > max_bytes:
+        raise TooLarge(f"the body has {len(encoded)} bytes, and at most {max_bytes} are read")
+    if encoded.count(b"[") + encoded.count(b"{") > MAX_DEPTH:
+        brackets = _brackets(encoded)
+        _check_depth(brackets)
+        _check_containers(brackets, len(encoded))
+    return len(encoded)
 
 
-def _check_depth(text: str) -> None:
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
-        return
-    depth = 0
-    # Without the strings there is much less to go through in Python.
-    for bracket in _BRACKET.finditer(_STRING.sub("", text)):
-        depth += 1 if bracket[0] in "[{" else -1
-        if depth > MAX_DEPTH:
-            raise Unparseable(f"nested deeper than {MAX_DEPTH} levels")
+def _brackets(encoded: bytes) -> bytes:
+    """Return the brackets of a JSON text that are not in its strings, in their order."""
+    unescaped = encoded.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # Without two adjacent quotes, each other character is in a string or not, as it was before.
+    marks = unescaped.translate(None, _NO_MARK).replace(b'""', b"")
+    return "".join(marks.decode().split('"')[::2]).encode()
+
+
+def _check_containers(brackets: bytes, size: int) -> None:
+    containers = brackets.count(b"[") + brackets.count(b"{")
+    if containers > (most := FREE_CONTAINERS + size // BYTES_PER_CONTAINER):
+        raise Unparseable(
+            f"{containers} objects and arrays in {size} bytes, and at most {most} are read: send "
+            "longer arrays instead of arrays of short ones, or the data in several events"
+        )
+
+
+def _check_depth(brackets: bytes) -> None:
+    if max(accumulate(map(_LEVELS.__getitem__, brackets)), default=0) > MAX_DEPTH:
+        raise Unparseable(
+            f"nested deeper than {MAX_DEPTH} levels: send the inner levels as a list, each with a "
+            "reference to its parent"
+        )
 
 
 def _check_surrogates(plain: str) -> None:
     try:
         plain.encode()
     except UnicodeEncodeError:
-        raise Unparseable("an escaped lone surrogate") from None
+        raise Unparseable("an escaped lone surrogate: send well-formed Unicode") from None
 
 
 def _check_combining(plain: str) -> None:
     """Refuse a long run of non-starters in a JSON text without escapes."""
     if plain.isascii():
         return
-    for character in _DISGUISED:
-        plain = plain.replace(character, "\u0300")
-    if _LONG_RUN in bytes(map(bool, map(combining, plain))):
-        raise Unparseable(
-            f"more than {MAX_NON_STARTERS} combining marks in a row: send text in the Stream-Safe "
-            "Text Format (UAX #15)"
-        )
+    # In parts, since the classes of a text take as much memory as the text. Parts overlap by a run.
+    for start in range(0, len(plain), _PART):
+        part = plain[start : start + _PART + MAX_NON_STARTERS]
+        for character in _DISGUISED:
+            part = part.replace(character, "\u0300")
+        if _LONG_RUN in bytes(map(bool, map(combining, part))):
+            raise Unparseable(
+                f"more than {MAX_NON_STARTERS} combining marks in a row: send text in the "
+                "Stream-Safe Text Format (UAX #15)"
+            )
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise Unparseable("an object has the same key twice")
+        raise Unparseable("an object has the same key twice: send each key once")
     return members
 
 
@@ -123,6 +169,9 @@ def _fraction(digits: str) -> float:
 
 
 def _is_exact(digits: str, number: float) -> bool:
+    # A double keeps each normal number of so few digits, and Decimal is slow.
+    if len(digits) <= float_info.dig and abs(number) >= float_info.min:
+        return True
     try:
         return Decimal(digits) == Decimal(repr(number))
     except InvalidOperation:  # an exponent that Decimal cannot hold either
@@ -130,12 +179,39 @@ def _is_exact(digits: str, number: float) -> bool:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise Unparseable(f"{name} is not JSON")
+    raise Unparseable(f"{name} is not JSON: send null, or a string")
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object,
-    parse_int=_integer,
-    parse_float=_fraction,
-    parse_constant=_refuse_constant,
-)
+def _decoder(
+    made: Callable[[list[tuple[str, Any]]], Any],
+    integer: Callable[[str], int],
+    fraction: Callable[[str], float],
+) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=made,
+        parse_int=integer,
+        parse_float=fraction,
+        parse_constant=_refuse_constant,
+    )
+
+
+_DECODER = _decoder(_object, _integer, _fraction)
+
+
+def _timed_decoder(deadline: Deadline) -> json.JSONDecoder:
+    """Return the strict decoder, with looks at the clock."""
+    step = deadline.steps(_STEPS)
+
+    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        next(step)
+        return _object(pairs)
+
+    def integer(digits: str) -> int:
+        next(step)
+        return _integer(digits)
+
+    def fraction(digits: str) -> float:
+        next(step)
+        return _fraction(digits)
+
+    return _decoder(made, integer, fraction)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict
 from urllib.parse import quote, unquote
 
 from once.errors import OnceError
@@ -26,6 +26,28 @@ _REPLACED = re.compile("%(?:0[0-8BCEF]|1[0-9A-F]|EF%BF%B[EF])")
 _MOST_STAYS = 20
 _STAY_CHARACTERS = 120
 _EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
+_PLACE = re.compile(r"([!-~]{1,128}) ([0-9]{1,39})")
+
+
+class Place(NamedTuple):
+    """Place of a message in the FIFO queue to which its producer's message was sent.
+
+    Attributes:
+        group: its message group.
+        number: its `SequenceNumber`, which SQS increases within a group; at most 128 bits.
+    """
+
+    group: str
+    number: int
+
+    @classmethod
+    def read(cls, value: str) -> Self | None:
+        """Return the place of a text of `once-group`; None if it is not one."""
+        found = _PLACE.fullmatch(value)
+        return found and cls(found[1], int(found[2]))
+
+    def __str__(self) -> str:
+        return f"{self.group} {self.number}"
 
 
 class _Grouping(TypedDict, total=False):
@@ -66,19 +88,34 @@ class Quarantine:
         }
         if delivery.pk is not None:
             facts[DeadLetter.KEY] = key_text(delivery.pk)
+        if delivery.ordered_group is not None:
+            facts[DeadLetter.GROUP] = str(_place(delivery, delivery.ordered_group))
         return {name: text(value) for name, value in facts.items()}
 
 
 def _grouping(delivery: "Delivery") -> "_Grouping":
-    """Return the message group, and on a FIFO queue, whose dead-letter queue is one, the id."""
-    if delivery.group is None:
-        return {}
+    """Return the message group of a dead letter, and in a FIFO queue its deduplication id.
+
+    Each letter of a FIFO queue is a message group of its own: SQS returns no more messages of a
+    group while a command holds earlier ones, which would put the later letters out of its reach.
+    """
     if delivery.ordered_group is None:
-        return {"MessageGroupId": delivery.group}
-    return {
-        "MessageGroupId": delivery.group,
-        "MessageDeduplicationId": delivery.record.message_id,
-    }
+        return {} if delivery.group is None else {"MessageGroupId": delivery.group}
+    message_id = delivery.record.message_id
+    return {"MessageGroupId": message_id, "MessageDeduplicationId": message_id}
+
+
+def _place(delivery: "Delivery", group: str) -> Place:
+    """Return the place of a message in its FIFO queue; that of its first stay, if it is known.
+
+    A letter that SQS's own redrive brought back is in the message group of the letter, which is
+    the last id of its lineage.
+    """
+    noted = Place.read(_earlier(delivery, DeadLetter.GROUP))
+    letter = _earlier(delivery, DeadLetter.LINEAGE).rpartition(",")[2]
+    if noted is not None and group in {noted.group, letter}:
+        return noted
+    return Place(group, int(delivery.record["attributes"].get("SequenceNumber", 0)))
 
 
 def carried(original: OriginalMessage, facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -40,6 +41,7 @@ def name_of(function: Callable[..., object]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
+@cache
 def returned_type(function: Callable[..., object]) -> Any:
     """Return the type that a function returns, by its annotation; None if there is none to use."""
     try:

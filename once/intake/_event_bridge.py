@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from once.deadline import Deadline
 from once.errors import InvalidEvent, NoKey, UntrustedSource
 from once.events.cloud_event import CloudEvent
 from once.events.strict_json import parse
@@ -34,9 +35,11 @@ class EventBridgeAdapter:
 
     source: EventBridgeSource
 
-    def __call__(self, body: str, *, max_bytes: int) -> CloudEvent:
+    def __call__(
+        self, body: str, *, max_bytes: int, deadline: Deadline | None = None
+    ) -> CloudEvent:
         """Return the event in a body; see `once.intake.adapter.Adapter`."""
-        tree = parse(body, max_bytes=max_bytes)
+        tree = parse(body, max_bytes=max_bytes, deadline=deadline)
         try:
             envelope = msgspec.convert(tree, _Envelope)
         except msgspec.ValidationError as error:

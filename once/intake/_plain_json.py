@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from once.deadline import Deadline
 from once.errors import InvalidEvent
 from once.events.cloud_event import CloudEvent
 from once.events.strict_json import parse
@@ -18,9 +19,11 @@ class JsonAdapter:
 
     source: JsonSource
 
-    def __call__(self, body: str, *, max_bytes: int) -> CloudEvent:
+    def __call__(
+        self, body: str, *, max_bytes: int, deadline: Deadline | None = None
+    ) -> CloudEvent:
         """Return the event in a body; see `once.intake.adapter.Adapter`."""
-        data = parse_object(body, max_bytes=max_bytes)
+        data = parse_object(body, max_bytes=max_bytes, deadline=deadline)
         return CloudEvent(
             id=sha256(body.encode()).hexdigest(),  # for `once trace`; never a key
             source=_SOURCE,
@@ -29,14 +32,14 @@ class JsonAdapter:
         )
 
 
-def parse_object(text: str, *, max_bytes: int) -> dict[str, Any]:
+def parse_object(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> dict[str, Any]:
     """Parse a JSON object.
 
     Raises:
         Unparseable, TooLarge: see `once.events.strict_json.parse`.
         InvalidEvent: the text is another JSON value.
     """
-    tree = parse(text, max_bytes=max_bytes)
+    tree = parse(text, max_bytes=max_bytes, deadline=deadline)
     if not isinstance(tree, dict):
         raise InvalidEvent(f"the body is a JSON {type(tree).__name__}, and an event is an object")
     return tree

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from once.deadline import Deadline
 from once.errors import InvalidEvent, NoKey
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.strict_json import parse
@@ -29,12 +30,14 @@ class SnsAdapter:
 
     source: SnsSource
 
-    def __call__(self, body: str, *, max_bytes: int) -> CloudEvent:
+    def __call__(
+        self, body: str, *, max_bytes: int, deadline: Deadline | None = None
+    ) -> CloudEvent:
         """Return the event in a body; see `once.intake.adapter.Adapter`."""
-        notification = _notification(body, max_bytes)
+        notification = _notification(body, max_bytes, deadline)
         if not self.source.is_plain:
-            return read_event(notification.message, max_bytes=max_bytes)
-        data = parse_object(notification.message, max_bytes=max_bytes)
+            return read_event(notification.message, max_bytes=max_bytes, deadline=deadline)
+        data = parse_object(notification.message, max_bytes=max_bytes, deadline=deadline)
         return CloudEvent(
             id=notification.message_id,
             source=notification.topic_arn,
@@ -44,9 +47,9 @@ class SnsAdapter:
         )
 
 
-def _notification(body: str, max_bytes: int) -> _Notification:
+def _notification(body: str, max_bytes: int, deadline: Deadline | None) -> _Notification:
     try:
-        found = msgspec.convert(parse(body, max_bytes=max_bytes), _Notification)
+        found = msgspec.convert(parse(body, max_bytes=max_bytes, deadline=deadline), _Notification)
     except msgspec.ValidationError as error:
         raise InvalidEvent(
             f"not a notification of SNS: {error}. If its subscription has raw delivery, turn that "

@@ -5,6 +5,7 @@ A function loads only the adapter of its own source.
 
 from typing import Protocol
 
+from once.deadline import Deadline
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent, read_event
 from once.source import (
@@ -27,13 +28,16 @@ class NoEvent(OnceError):
 class Adapter(Protocol):
     """Reads the body of a message."""
 
-    def __call__(self, body: str, *, max_bytes: int) -> CloudEvent:
-        """Return the event in a body of at most `max_bytes` bytes.
+    def __call__(
+        self, body: str, *, max_bytes: int, deadline: Deadline | None = None
+    ) -> CloudEvent:
+        """Return the event in a body of at most `max_bytes` bytes, read until the deadline.
 
         Raises:
             Unparseable, TooLarge, NoKey, InvalidEvent: see `once.events.cloud_event.read_event`.
             UntrustedSource: the event is of another sender than the declared ones.
             NoEvent: the message holds no event.
+            OutOfTime: see `once.events.strict_json.parse`.
         """
 
 

@@ -8,6 +8,7 @@ import msgspec
 from once.claim_check.errors import InvalidClaim
 from once.claim_check.reference import Reference, check_place
 from once.claim_check.store import ClaimStore
+from once.deadline import Deadline
 from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.strict_json import parse
 
@@ -30,21 +31,25 @@ def claimed_body(body: str, store: ClaimStore | None) -> str:
     return _of(store).read(reference)
 
 
-def with_claimed_data(event: CloudEvent, store: ClaimStore | None, *, max_bytes: int) -> CloudEvent:
+def with_claimed_data(
+    event: CloudEvent, store: ClaimStore | None, *, max_bytes: int, deadline: Deadline | None
+) -> CloudEvent:
     """Return an event with the data that its `dataref` refers to.
 
     Args:
         event: an event without data, whose source was checked.
         store: the claim-check bucket, if the consumer has one.
         max_bytes: the largest data to read.
+        deadline: the time until which the data may be read.
 
     Raises:
         InvalidClaim: the reference may not be followed.
         ClaimMissing, ClaimUnavailable, TooLarge, Unparseable: see `ClaimStore.read`.
+        OutOfTime: see `once.events.strict_json.parse`.
     """
     reference = Reference.of_uri(event.extensions[DATAREF])
     check_place(reference, source=event.source, event_id=event.id)
-    data = parse(_of(store).read(reference), max_bytes=max_bytes)
+    data = parse(_of(store).read(reference), max_bytes=max_bytes, deadline=deadline)
     return msgspec.structs.replace(event, data=data)
 
 

@@ -13,9 +13,10 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec import MsgspecError, Struct, to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.json import decode
 
+from once.errors import UNREADABLE
 from once.schema import DeadLetter
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def restored(kept: str) -> Attributes:
     """
     try:
         found = decode(kept, type=dict[str, Attribute], strict=True)
-    except (MsgspecError, ValueError, RecursionError):
+    except UNREADABLE:
         return {}
     attributes: Attributes = to_builtins(found)
     texts = (text for name, one in attributes.items() for text in (name, *one.values()))

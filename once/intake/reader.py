@@ -1,7 +1,11 @@
-"""Reader: decodes an SQS message into event, key, fingerprint and typed data."""
+"""Reader: decodes an SQS message into event, key, fingerprint and typed data.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+Decoding a body may end the function, as running a handler may. `receive` therefore uses only what
+SQS itself adds to a message, such as its receive count; `read` decodes the body, on its turn.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +14,6 @@ from once.deadline import Deadline
 from once.errors import (
     InvalidData,
     OnceError,
-    OutOfTime,
     Unexpected,
     UnknownType,
     Unparseable,
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from once.handlers.former_records import FormerRecord
 
 _OFTEN = 3
-"""Receives after which a message itself may be ending the function.
+"""Receives after which a message itself may be ending the function, when it is read or runs.
 
 Two may be due to another message: its first batch, and a second one if SQS delivers both together
 again.
@@ -78,8 +81,12 @@ class Delivery:
         is_isolated: whether the message comes from the isolation queue.
         is_last_chance: whether the message will not run again after this delivery.
         is_expiring: whether the reason for that is the end of its retention.
-        is_spent: whether the message was delivered as often as it may run, and must not run.
-        came_often: whether the message itself may have ended the function in earlier deliveries.
+        is_spent: whether the message was delivered as often as it may run: it is neither read nor
+            run. Deliveries in which it waited behind an earlier message of its FIFO group, as it
+            does in this one, do not count.
+        came_often: whether the message itself may have ended the function in earlier deliveries. It
+            is read alone, on its turn.
+        decoded: its event, or the error that prevents reading it; None before it is read.
     """
 
     record: "SQSRecord"
@@ -92,7 +99,7 @@ class Delivery:
     is_expiring: bool = False
     is_spent: bool = False
     came_often: bool = False
-    decoded: DecodedEvent | OnceError = field(init=False)
+    decoded: DecodedEvent | OnceError | None = None
 
     @property
     def log_fields(self) -> dict[str, str | int]:
@@ -131,22 +138,32 @@ class RecordReader:
         url = settings.isolation_queue_url
         self._isolation_queue = None if url is None else url.rpartition("/")[2]
 
-    def read(self, record: "SQSRecord", deadline: Deadline) -> Delivery:
-        """Read a message; where that fails, the error takes the place of the decoded event.
+    def receive(self, records: "Iterable[SQSRecord]") -> list[Delivery]:
+        """Return the deliveries of a batch, in the order of its records, without reading a body."""
+        heads: set[str] = set()
+        deliveries = []
+        for record in records:
+            delivery = Delivery(record)
+            try:
+                self._read_attributes(delivery, heads)
+            except Exception as error:  # must not affect the other messages of the batch
+                delivery.decoded = Unexpected(error)
+            deliveries.append(delivery)
+        return deliveries
 
-        Without time left its body is not read.
-        """
-        delivery = Delivery(record)
+    def read(self, delivery: Delivery, deadline: Deadline) -> DecodedEvent | OnceError:
+        """Read the body of a message; return its event, or the error that prevents reading it."""
+        decoded: DecodedEvent | OnceError
         try:
-            self._read_attributes(delivery)
-            delivery.decoded = _out_of_time() if deadline.spent else self._decode(delivery)
+            decoded = self._decode(delivery, deadline)
         except OnceError as error:
-            delivery.decoded = _without_traceback(error)
+            decoded = _without_traceback(error)
         except Exception as error:  # must not affect the other messages of the batch
-            delivery.decoded = Unexpected(error)
-        return delivery
+            decoded = Unexpected(error)
+        delivery.decoded = decoded
+        return decoded
 
-    def _read_attributes(self, delivery: Delivery) -> None:
+    def _read_attributes(self, delivery: Delivery, heads: set[str]) -> None:
         # Each property of Powertools' record takes longer than all of these items.
         attributes, queue = delivery.record["attributes"], delivery.record["eventSourceARN"]
         delivery.is_isolated = queue.rpartition(":")[2] == self._isolation_queue
@@ -154,26 +171,28 @@ class RecordReader:
         delivery.group = attributes.get("MessageGroupId")
         delivery.ordered_group = delivery.group if queue.endswith(".fifo") else None
         end = int(attributes["SentTimestamp"]) / 1000 + Limits.QUEUE_RETENTION_SECONDS
-        self._set_chances(delivery, end - self._clock())
+        waits = delivery.ordered_group in heads
+        if delivery.ordered_group is not None:
+            heads.add(delivery.ordered_group)
+        self._set_chances(delivery, end - self._clock(), waits=waits)
 
-    def _set_chances(self, delivery: Delivery, seconds_left: float) -> None:
+    def _set_chances(self, delivery: Delivery, seconds_left: float, *, waits: bool) -> None:
         receives, most = delivery.receive_count, self._settings.max_receive_count
         blocks = self._settings.blocks_group and delivery.ordered_group is not None
         last = _LAST_ATTEMPTS_SECONDS if blocks else _LAST_HOURS_SECONDS
-        delivery.came_often = receives >= _OFTEN
         delivery.is_expiring = seconds_left < last
         delivery.is_last_chance = receives >= most or delivery.is_expiring
-        delivery.is_spent = receives > most
-        if blocks and receives > 1:
-            delivery.is_spent |= seconds_left < _LAST_HOURS_SECONDS
+        ends = blocks and receives > 1 and seconds_left < _LAST_HOURS_SECONDS
+        delivery.is_spent = (receives > most or ends) and not waits
+        delivery.came_often = receives >= _OFTEN or delivery.is_spent or delivery.is_isolated
 
-    def _decode(self, delivery: Delivery) -> DecodedEvent:
+    def _decode(self, delivery: Delivery, deadline: Deadline) -> DecodedEvent:
         if delivery.record.body == MOVED:
             raise Unparseable(
                 f"{MOVED}, compressed: send it back with `dlq redrive`, which opens it"
             )
         body = self._body(delivery.record.body)
-        event = self._event_in(body, max_bytes=self._settings.max_body_bytes)
+        event = self._event_in(body, max_bytes=self._settings.max_body_bytes, deadline=deadline)
         handler = self._handlers.get(event.type)
         if handler is None:
             raise UnknownType(
@@ -181,8 +200,8 @@ class RecordReader:
                 "the type out of the consumer's declaration in the CDK app"
             )
         check_source(event, delivery.record, self._settings.sources)
-        event = self._with_data(event)
-        content = fingerprint(event, volatile=handler.volatile)
+        event = self._with_data(event, deadline)
+        content = fingerprint(event, volatile=handler.volatile, deadline=deadline)
         delivery.pk = handler.key.of(event, fingerprint=content, consumer=self._settings.consumer)
         on_item = self._settings.dedup is Dedup.ITEM
         item = handler.key.item_values(event) if on_item else ()
@@ -202,12 +221,14 @@ class RecordReader:
 
         return claimed_body(body, self._claims)
 
-    def _with_data(self, event: CloudEvent) -> CloudEvent:
+    def _with_data(self, event: CloudEvent, deadline: Deadline) -> CloudEvent:
         if event.data is not None or DATAREF not in event.extensions:
             return event
         from once.intake.claimed_data import with_claimed_data
 
-        return with_claimed_data(event, self._claims, max_bytes=self._settings.max_body_bytes)
+        return with_claimed_data(
+            event, self._claims, max_bytes=self._settings.max_body_bytes, deadline=deadline
+        )
 
 
 def _convert(event: CloudEvent, handler: Handler) -> Any:
@@ -215,10 +236,6 @@ def _convert(event: CloudEvent, handler: Handler) -> Any:
         return msgspec.convert(event.data, handler.model)
     except (msgspec.ValidationError, ArithmeticError) as error:
         return InvalidData(f"{event.type} does not fit {handler.model.__name__}: {error}")
-
-
-def _out_of_time() -> OutOfTime:
-    return OutOfTime("the invocation's time was up before the message was read")
 
 
 def _without_traceback(error: OnceError) -> OnceError:

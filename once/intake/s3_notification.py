@@ -11,6 +11,7 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
+from once.deadline import Deadline
 from once.errors import InvalidEvent, NoKey, TooLarge
 from once.events.cloud_event import CloudEvent
 from once.events.strict_json import parse
@@ -18,6 +19,7 @@ from once.intake.adapter import NoEvent
 
 _KEY_BYTES = 1024
 """The longest object key, in bytes of UTF-8."""
+_ESCAPED_BYTE = len("%20")
 _HEX = re.compile("[0-9A-Fa-f]+")
 _VERSION = re.compile("[^/]*")
 
@@ -75,9 +77,9 @@ class _Notification(msgspec.Struct):
     records: list[_Record] = msgspec.field(name="Records")
 
 
-def read_notification(body: str, *, max_bytes: int) -> CloudEvent:
+def read_notification(body: str, *, max_bytes: int, deadline: Deadline | None = None) -> CloudEvent:
     """Return the event in a body; see `once.intake.adapter.Adapter`."""
-    record = _only_record(parse(body, max_bytes=max_bytes))
+    record = _only_record(parse(body, max_bytes=max_bytes, deadline=deadline))
     bucket, sent = record.s3.bucket, record.s3.object
     key = _decoded(sent.key)
     sequencer = _sequencer(record)
@@ -117,16 +119,21 @@ def _only_record(tree: Any) -> _Record:
     [record] = records
     if record.event_source != "aws:s3" or not record.event_version.startswith("2."):
         raise InvalidEvent("not a notification of S3 of version 2: eventSource or eventVersion")
+    if not record.event_name.partition(":")[0].strip():
+        raise InvalidEvent("a notification of S3 without an eventName")
     return record
 
 
 def _decoded(key: str) -> str:
+    too_large = TooLarge(f"the object's key is longer than {_KEY_BYTES} bytes, the limit of S3")
+    if len(key) > _KEY_BYTES * _ESCAPED_BYTE:  # decoding takes 70 times the memory of its text
+        raise too_large
     try:
         decoded = unquote_plus(key, errors="strict")
     except UnicodeDecodeError:
         raise InvalidEvent("the object's key is not UTF-8 in URL encoding") from None
     if len(decoded.encode()) > _KEY_BYTES:
-        raise TooLarge(f"the object's key is longer than {_KEY_BYTES} bytes, the limit of S3")
+        raise too_large
     if not decoded:
         raise NoKey("the object's key is empty")
     return decoded

@@ -4,25 +4,24 @@ import sys
 from importlib.metadata import version
 from typing import Annotated
 
-try:
-    import typer
+from once.extras import MissingExtra, extra
 
-    from once.ops import send, status
-    from once.ops.console import command as console
-    from once.ops.dlq import command as dlq
-    from once.ops.effects import command as effects
-    from once.ops.new import command as new
-    from once.ops.outbox import command as outbox
-    from once.ops.plugins import plugin_commands
-    from once.ops.terminal.console import command_group
-    from once.ops.trace import command as trace
-    from once.ops.webhooks import command as webhooks
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] not in {"rich", "typer"}:
-        raise
-    sys.exit(
-        "once: the command line is an extra of the library; run pip install 'once-consumer[ops]'"
-    )
+try:
+    with extra("ops"):
+        import typer
+
+        from once.ops import send, status
+        from once.ops.console import command as console
+        from once.ops.dlq import command as dlq
+        from once.ops.effects import command as effects
+        from once.ops.new import command as new
+        from once.ops.outbox import command as outbox
+        from once.ops.plugins import plugin_commands
+        from once.ops.terminal.console import command_group
+        from once.ops.trace import command as trace
+        from once.ops.webhooks import command as webhooks
+except MissingExtra as error:
+    sys.exit(f"once: {error}")
 
 app = command_group(
     help="Operate Once: see how events are processed, and repair failures.", completion=True
@@ -58,7 +57,11 @@ def _root(
 
 def main() -> None:
     """Run the command line; the entry of the console script."""
-    app(prog_name="once")
+    try:
+        with extra("ops"):  # `once console` and `once new` import further parts of it
+            app(prog_name="once")
+    except MissingExtra as error:
+        sys.exit(f"once: {error}")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """The arguments do not fit together: nothing was done."""
     HIDDEN = 3
-    """Dead letters exist that another command hides from this one."""
+    """Dead letters exist that other commands hide from this one, or that SQS withholds."""
     STUCK = 4
     """`status` found something that needs an operator."""
     STOPPED = 130

@@ -13,11 +13,12 @@ from rich.table import Table
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.aws.queue_depth import depth, oldest_message_seconds
+from once.ops.aws.start_errors import start_errors
 from once.ops.errors import ExitCode, OpsError
 from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
 from once.ops.terminal.formatting import UNKNOWN
 from once.ops.terminal.timestamps import parse_age_option
-from once.schema import RELAY, UNROUTED
+from once.schema import RELAY, UNROUTED, Limits
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -53,6 +54,9 @@ class QueueStatus:
         oldest_seconds: age of the oldest message, isolated ones included.
         isolated: messages in the isolation queue.
         dead_letters: dead letters; for the sweep queue, unrouted events.
+        message_bytes: size of the largest message that each of these queues takes.
+        start_error: the error with which the function fails to start; None without one. It is not
+            looked for while the queues are empty.
     """
 
     consumer: str
@@ -62,6 +66,24 @@ class QueueStatus:
     oldest_seconds: int | None
     isolated: int | None
     dead_letters: int
+    message_bytes: int
+    start_error: str | None = None
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether messages wait, or are dead letters. The relay's stream is not known."""
+        counts = (self.visible, self.in_flight, self.delayed, self.isolated, self.dead_letters)
+        return self.visible is None or any(counts)
+
+    @property
+    def warning(self) -> str | None:
+        """A limit that refuses messages which the library sends, as a text; None without one."""
+        if self.message_bytes >= Limits.MESSAGE_BYTES:
+            return None
+        return (
+            f"{self.consumer}: set MaximumMessageSize of its queues to {Limits.MESSAGE_BYTES} (is "
+            f"{self.message_bytes}): isolated messages, dead letters and redrives may be refused"
+        )
 
     def stuck(self, max_age_seconds: float) -> list[str]:
         """Return what needs an operator, as texts."""
@@ -69,6 +91,8 @@ class QueueStatus:
         found = [f"{self.dead_letters} {letters}"] if self.dead_letters else []
         if self.oldest_seconds is not None and self.oldest_seconds >= max_age_seconds:
             found.append(f"a message has waited for {_age(self.oldest_seconds)}")
+        if self.start_error:
+            found.append(f"its function cannot start: {self.start_error}")
         return found
 
 
@@ -85,8 +109,10 @@ def status(
     """Show the number of messages in every queue; the numbers are approximate on AWS.
 
     Ends with exit code 4 if something is stuck: there are dead letters or unrouted
-    events, or the oldest message of a queue is older than --max-age. The age is not
-    known for a queue without recent use, nor in an embedded AWS.
+    events, a function cannot start, or the oldest message of a queue is older than
+    --max-age. The age is not known for a queue without recent use, nor in an embedded
+    AWS. Failed starts are read from the last hour of the logs, if messages wait. A
+    queue that refuses messages of 1 MiB is named below the table.
     """
     seconds = parse_age_option(max_age, option="--max-age").total_seconds()
     deployment = Deployment.find(service)
@@ -139,10 +165,12 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
     consumers = [*deployment.consumers.values()]
     urls = [*(url for one in consumers for url in one.queue_urls), deployment.sweep_queue_url]
     ages = dict(zip(urls, oldest_message_seconds(client("cloudwatch"), urls), strict=True))
-    letters = depth(sqs, deployment.relay_dead_letter_url).total
-    return [
+    letters = depth(sqs, deployment.relay_dead_letter_url)
+    rows = [
         *(_of_consumer(sqs, one, [ages[url] for url in one.queue_urls]) for one in consumers),
-        QueueStatus(RELAY, None, None, None, None, None, dead_letters=letters),
+        QueueStatus(
+            RELAY, None, None, None, None, None, letters.total, message_bytes=letters.message_bytes
+        ),
         _of_queue(
             sqs,
             UNROUTED,
@@ -151,6 +179,10 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
             ages[deployment.sweep_queue_url],
         ),
     ]
+    names = {row.consumer: f"{deployment.service}-{row.consumer}" for row in rows}
+    read = [names[row.consumer] for row in rows if row.has_messages]
+    errors = start_errors(client("logs"), read)
+    return [replace(row, start_error=errors.get(names[row.consumer])) for row in rows]
 
 
 def _of_consumer(
@@ -158,19 +190,32 @@ def _of_consumer(
 ) -> QueueStatus:
     oldest = max((age for age in ages if age is not None), default=None)
     row = _of_queue(sqs, consumer.name, consumer.queue_url, consumer.dead_letter_url, oldest)
-    url = consumer.isolation_queue_url
-    return row if url is None else replace(row, isolated=depth(sqs, url).total)
+    if consumer.isolation_queue_url is None:
+        return row
+    isolated = depth(sqs, consumer.isolation_queue_url)
+    smallest = min(row.message_bytes, isolated.message_bytes)
+    return replace(row, isolated=isolated.total, message_bytes=smallest)
 
 
 def _of_queue(
     sqs: "SQSClient", name: str, url: str, letters_url: str, oldest: int | None
 ) -> QueueStatus:
-    found, letters = asdict(depth(sqs, url)), depth(sqs, letters_url).total
-    return QueueStatus(name, **found, oldest_seconds=oldest, isolated=None, dead_letters=letters)
+    found, letters = depth(sqs, url), depth(sqs, letters_url)
+    return QueueStatus(
+        consumer=name,
+        visible=found.visible,
+        in_flight=found.in_flight,
+        delayed=found.delayed,
+        oldest_seconds=oldest,
+        isolated=None,
+        dead_letters=letters.total,
+        message_bytes=min(found.message_bytes, letters.message_bytes),
+    )
 
 
 def _table(rows: Sequence[QueueStatus], max_age_seconds: float) -> Table:
-    table = Table("consumer")
+    warnings = [row.warning for row in rows if row.warning]
+    table = Table("consumer", caption="\n".join(warnings) or None, caption_justify="left")
     for name in ("visible", "in flight", "delayed", "oldest", "isolated", "dead letters"):
         table.add_column(name, justify="right")
     for row in rows:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from once.errors import OnceError, Unpublishable
+from once.errors import UNREADABLE, OnceError, Unpublishable
 from once.events.dedup_key import consumer_of
 from once.events.message_group import message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
@@ -87,7 +87,10 @@ def _grouped(event: OutgoingEvent, settings: RelaySettings) -> OutgoingEvent:
     path = settings.groups.get(event.type)
     if path is None:
         return event
-    found = msgspec.json.decode(event.body, type=_Data)
+    try:
+        found = msgspec.json.decode(event.body, type=_Data)
+    except UNREADABLE as error:
+        raise Unpublishable(f"its message group cannot be read: {error}") from None
     group = found.oncegroup or message_group(found.data, path)
     if group is None and event.type in settings.ordered_types:
         raise Unpublishable(

@@ -13,7 +13,7 @@ import msgspec
 from aws_lambda_powertools import Logger
 
 from once.error_text import summary_of
-from once.errors import OnceError, PermanentError, Unparseable
+from once.errors import UNREADABLE, OnceError, PermanentError, Unparseable
 from once.failures.quarantine import allowed, carried, described, text
 from once.intake.original_message import OriginalMessage
 from once.schema import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Reason
@@ -69,7 +69,7 @@ class SnsEnvelope(msgspec.Struct, frozen=True):
         """
         try:
             return msgspec.json.decode(body, type=cls)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise Unparseable(f"not a notification of SNS: {error}") from None
 
     @property
@@ -171,7 +171,7 @@ def _array(attribute: SnsAttribute) -> list[str]:
     """Return the strings of a String.Array; none if it is malformed, as no filter matches that."""
     try:
         values = json.loads(attribute.value)
-    except (ValueError, RecursionError):
+    except UNREADABLE:
         return []
     return [v for v in values if isinstance(v, str)] if isinstance(values, list) else []
 

@@ -3,16 +3,19 @@
 Needs moto, which the extra `testing` installs. Function packages do not contain this folder.
 """
 
-from once.testing.aws import FakeAws
-from once.testing.events import FakeContext, cloud_event
-from once.testing.faults import (
-    Fault,
-    answer_lost,
-    cancelled,
-    inject,
-    never_sent,
-    refused,
-)
+from once.extras import extra
+
+with extra("testing"):
+    from once.testing.aws import FakeAws
+    from once.testing.events import FakeContext, cloud_event
+    from once.testing.faults import (
+        Fault,
+        answer_lost,
+        cancelled,
+        inject,
+        never_sent,
+        refused,
+    )
 
 __all__ = [
     "FakeAws",

@@ -18,8 +18,9 @@ from once.handlers.actions import serialize
 from once.runtime import Runtime
 from once.schema import COMMIT_ATTRIBUTE, Record, source_of
 from once.settings import Settings, TableSettings
+from once.testing._failed_messages import failed_messages, shown_error
 from once.testing._function_role import function_role
-from once.testing._unexpected_errors import unexpected_errors
+from once.testing._registry import Registry, consumer_of
 from once.testing.events import FakeContext, sqs_record
 
 _REGION = "us-east-1"
@@ -41,8 +42,6 @@ class FakeAws:
         publishers: the consumer that publishes each internal event type. By default all types are
             external: they may come from any source that does not begin with `/once/`.
         grants: further DynamoDB operations that the app grants to the function, such as `Query`.
-        reraise: whether `deliver` raises an exception that the library does not know, such as the
-            IndexError of a bug. With False, it is a failed message only, as on AWS.
         settings: other values for fields of `once.settings.Settings`.
     """
 
@@ -53,17 +52,43 @@ class FakeAws:
         *,
         publishers: Mapping[str, str] | None = None,
         grants: Collection[str] = (),
-        reraise: bool = True,
         **settings: Any,
     ) -> None:
         self._consumer = consumer
         self._tables = {name: TableSettings(name, _key(name, key)) for name, key in tables.items()}
         self._sources = {t: (source_of(name),) for t, name in (publishers or {}).items()}
         self._grants = grants
-        self._reraise = reraise
         self._more = settings
+        self._remaining_ms = 30_000
         self.time: float | None = None
         self.slept: list[float] = []
+
+    @classmethod
+    def of(cls, registry: Registry, name: str, **settings: Any) -> Self:
+        """Return the queue and tables of a consumer as its line declares them.
+
+        Tables, event types, timeouts and limits are those of the line, so that they cannot differ
+        from the deployed ones. The consumer is that of the line's `handler.py`. Events may come
+        from any source, unless `publishers` names theirs.
+
+        Args:
+            registry: the `once.cdk.Registry` of the service.
+            name: the consumer's name.
+            settings: arguments of `FakeAws`, and other values for fields of the settings.
+
+        Raises:
+            LookupError: the registry has no such line, or the handler cannot be imported.
+        """
+        line = registry.line_of(name)
+        declared = registry.settings_of(name)
+        del declared["commit_threads"]  # moto does not isolate threads from each other
+        if line.claim_check_mb:
+            declared["claim_bucket"] = "claims"
+        tables = {table.name: table.keys for table in line.tables}
+        fake = cls(consumer_of(line), tables, **settings)
+        fake._more = {**declared, **fake._more}
+        fake._remaining_ms = line.timeout_seconds * 1000
+        return fake
 
     def __enter__(self) -> Self:
         # If one of these steps fails, the patches of moto must not remain.
@@ -88,19 +113,29 @@ class FakeAws:
         self.runtime = self._runtime()
 
     def deliver(
-        self, *messages: Any, receive_count: int = 1, remaining_ms: int = 30_000
+        self,
+        *messages: Any,
+        receive_count: int = 1,
+        remaining_ms: int | None = None,
+        fails: bool | None = False,
     ) -> PartialItemFailureResponse:
         """Send messages to the queue, and invoke the consumer with them as one batch.
+
+        A message fails if it is returned to the queue or dead-lettered. Duplicates, and business
+        refusals that the consumer answers, do not fail.
 
         Args:
             messages: bodies as text, or values to send as JSON.
             receive_count: their `ApproximateReceiveCount`.
-            remaining_ms: the remaining time of the invocation, in milliseconds.
+            remaining_ms: the remaining time of the invocation, in milliseconds; by default the
+                timeout of the consumer's line, or 30 s.
+            fails: True if the test expects that a message fails; None if any outcome will do.
 
         Raises:
-            Exception: the first exception that the library does not know and for which a message
-                failed, unless `reraise` is False. All messages have been processed before. An
-                exception of an effect is not raised: it means an unknown outcome.
+            Exception: the error of the first message that fails, unless `fails` is set: the
+                exception of the handler, or an error of `once.errors`. Its notes say what became
+                of each message. All messages have been processed before.
+            AssertionError: no message failed, and `fails` is True.
         """
         for message in messages:
             body = message if isinstance(message, str) else json.dumps(message)
@@ -108,12 +143,15 @@ class FakeAws:
         records = [sqs_record(message, self._arn) for message in self._receive()]
         for record in records:
             record["attributes"]["ApproximateReceiveCount"] = str(receive_count)
+        left = self._remaining_ms if remaining_ms is None else remaining_ms
         handle = self._consumer.bound_to(self.runtime)
         role = function_role(self.runtime.dynamodb, test=self.dynamodb, grants=self._grants)
-        with role, unexpected_errors() as errors:
-            answer = handle({"Records": records}, FakeContext(remaining_ms))
-        if errors and self._reraise:
-            raise errors[0]
+        with role, failed_messages() as failed:
+            answer = handle({"Records": records}, FakeContext(left))
+        if failed and fails is False:
+            raise shown_error(failed, [record["messageId"] for record in records])
+        if fails and not failed:
+            raise AssertionError("no message failed: take fails=True out, or correct the test")
         return answer
 
     def put(self, table: str, item: Mapping[str, Any]) -> None:
@@ -174,15 +212,20 @@ class FakeAws:
         )
 
     def _runtime(self) -> Runtime:
+        given = {
+            "consumer": self._consumer.name,
+            "event_types": tuple(self._consumer.handlers),
+            "sources": self._sources,
+            "dedup_window_seconds": 28 * 24 * 60 * 60,
+            "commit_threads": 1,
+            **self._more,
+        }
         settings = Settings(
-            consumer=self._consumer.name,
-            event_types=tuple(self._consumer.handlers),
             queue_url=self.queue,
             dead_letter_url=self.dead_letter_queue,
             dedup_table="dedup",
             tables=self._tables,
-            sources=self._sources,
-            **{"dedup_window_seconds": 28 * 24 * 60 * 60, "commit_threads": 1, **self._more},
+            **given,
         )
         runtime = Runtime.of(settings, region=_REGION)
         return Runtime(

@@ -19,16 +19,18 @@ from once.errors import (
     RequestRefused,
     Unexpected,
 )
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key, key_hash
 from once.handlers.transaction import Identity
 from once.sdk import S3Client
-from once.webhooks._capture_identity import conflict_identity
 from once.webhooks._capture_transaction import CaptureTransaction
 from once.webhooks._new_capture import Receipt
-from once.webhooks.capture import Standing
+from once.webhooks.capture import Conflict, Standing
 from once.webhooks.identity import Webhook
 from once.webhooks.settings import WebhookSettings
 
 _DURABLE = {CommitOutcome.COMMITTED, CommitOutcome.DUPLICATE}
+_BY_EVENT = Key.event()
 _AGAIN = {CommitOutcome.BUSY, CommitOutcome.CONTENDED, CommitOutcome.UNAFFECTED}
 
 
@@ -65,23 +67,30 @@ class CaptureCommitter:
         """
         identity = receipt.webhook.identity(self.settings.consumer)
         standing = _standing(receipt.webhook)
-        result = self._attempt(receipt, identity, standing, deadline)
+        conflict: tuple[Conflict, str] | None = None
+        result = self._attempt(receipt, identity, standing, conflict, deadline)
         while instead := _instead(standing, result.cause):
             standing = instead
             if standing is Standing.CONFLICT:
+                conflict = _reason(receipt.webhook, result.cause), identity.pk
                 consumer = self.settings.consumer
-                identity = conflict_identity(receipt.webhook, identity, consumer)
-            result = self._attempt(receipt, identity, standing, deadline)
+                identity = _conflict_identity(receipt.webhook, identity, consumer)
+            result = self._attempt(receipt, identity, standing, conflict, deadline)
         if result.outcome not in _DURABLE:
             raise result.cause or Contention("others kept writing the record until the time was up")
         is_new = result.outcome is CommitOutcome.COMMITTED
         return Captured(identity.pk, standing if is_new else None)
 
     def _attempt(
-        self, receipt: Receipt, identity: Identity, standing: Standing, deadline: Deadline
+        self,
+        receipt: Receipt,
+        identity: Identity,
+        standing: Standing,
+        conflict: tuple[Conflict, str] | None,
+        deadline: Deadline,
     ) -> CommitResult:
         try:
-            made = CaptureTransaction.of(receipt, identity, standing, self.settings)
+            made = CaptureTransaction.of(receipt, identity, standing, conflict, self.settings)
             now = receipt.received_at / 1000
             request = CommitRequest.of(made.transaction, self.settings, now)
         except PermanentError as error:
@@ -132,6 +141,23 @@ def _instead(standing: Standing, cause: OnceError | None) -> Standing | None:
         return None if standing is Standing.CONFLICT else Standing.CONFLICT
     is_event = isinstance(cause, PermanentError) and standing is Standing.HANDED_ON
     return Standing.UNPUBLISHABLE if is_event else None
+
+
+def _reason(webhook: Webhook, cause: OnceError | None) -> Conflict:
+    if isinstance(cause, Unexpected):
+        return Conflict.RECORD
+    return Conflict.CONTENT if webhook.is_keyed_by_id else Conflict.TYPE
+
+
+def _conflict_identity(webhook: Webhook, own: Identity, consumer: str) -> Identity:
+    """Return the identity of a webhook whose own key belongs to a webhook that differs from it.
+
+    It is the same for each delivery of this content and type under this key.
+    """
+    event_id = f"conflict:{key_hash(own.pk)}:{own.fingerprint}"
+    event = CloudEvent(id=event_id, source=webhook.endpoint.source, type="")
+    pk = _BY_EVENT.of(event, fingerprint=own.fingerprint, consumer=consumer)
+    return Identity(pk, own.fingerprint)
 
 
 def _is_open(result: CommitResult) -> bool:

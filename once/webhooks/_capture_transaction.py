@@ -9,7 +9,7 @@ from once.handlers.actions import Table
 from once.handlers.transaction import Identity, Transaction
 from once.webhooks._event_draft import event_draft, inbound_event
 from once.webhooks._new_capture import Receipt, new_capture
-from once.webhooks.capture import Capture, Standing
+from once.webhooks.capture import Capture, Conflict, Standing
 from once.webhooks.identity import Webhook
 from once.webhooks.settings import CAPTURES, WebhookSettings
 
@@ -29,9 +29,21 @@ class CaptureTransaction:
 
     @classmethod
     def of(
-        cls, receipt: Receipt, identity: Identity, standing: Standing, settings: WebhookSettings
+        cls,
+        receipt: Receipt,
+        identity: Identity,
+        standing: Standing,
+        conflict: tuple[Conflict, str] | None,
+        settings: WebhookSettings,
     ) -> "CaptureTransaction":
         """Return the transaction that captures a webhook.
+
+        Args:
+            receipt: the webhook.
+            identity: its dedup key and its fingerprint.
+            standing: what becomes of it.
+            conflict: of a conflict, its reason and the key of the earlier webhook.
+            settings: the function's settings.
 
         Raises:
             InvalidWrite, TooLarge: the webhook cannot be handed on.
@@ -44,7 +56,9 @@ class CaptureTransaction:
             read=lambda table, key: None,  # noqa: ARG005
         )
         kept = settings.capture_seconds
-        capture = new_capture(receipt, standing, pk=identity.pk, kept_seconds=kept)
+        capture = new_capture(
+            receipt, standing, pk=identity.pk, conflict=conflict, kept_seconds=kept
+        )
         transaction.put(_TABLE, capture.item())
         if standing is Standing.HANDED_ON:
             transaction.drafts.append(_draft(receipt.webhook, identity.pk, settings))

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from once.events.cloud_event import CloudEvent
-from once.events.outgoing import Draft, draft
+from once.events.outgoing import Draft, parsed_draft
 from once.webhooks.identity import Webhook
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def event_draft(
         TooLarge: with a claim-check bucket, the data is over its largest object.
     """
     name = webhook.endpoint.name
-    each = draft(event_type, webhook.data, name, grouped_by=group_field)
+    each = parsed_draft(event_type, webhook.data, name, grouped_by=group_field)
     if claims is not None:
         each = claims.fitting(each, (), pk)
     extensions = {"webhookid": webhook.id or webhook.sha256, "webhookendpoint": name}

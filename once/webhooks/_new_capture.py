@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from once.webhooks._event_draft import TEXT_CHARACTERS
-from once.webhooks.capture import INLINE_BYTES, KEPT_HEADERS, Capture, Standing, Verified
+from once.webhooks.capture import INLINE_BYTES, KEPT_HEADERS, Capture, Conflict, Standing, Verified
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.identity import Webhook
 from once.webhooks.settings import OBJECTS
@@ -23,13 +23,21 @@ class Receipt:
     received_at: int
 
 
-def new_capture(receipt: Receipt, standing: Standing, *, pk: str, kept_seconds: int) -> Capture:
+def new_capture(
+    receipt: Receipt,
+    standing: Standing,
+    *,
+    pk: str,
+    conflict: tuple[Conflict, str] | None,
+    kept_seconds: int,
+) -> Capture:
     """Return the capture of a webhook.
 
     Args:
         receipt: the webhook.
         standing: what becomes of it.
         pk: its dedup key.
+        conflict: of a conflict, its reason and the key of the earlier webhook.
         kept_seconds: the time for which the capture is kept.
     """
     webhook, received_at = receipt.webhook, receipt.received_at
@@ -44,6 +52,8 @@ def new_capture(receipt: Receipt, standing: Standing, *, pk: str, kept_seconds: 
         webhook_type=webhook.type[:TEXT_CHARACTERS],
         event_type=webhook.event_type if standing is Standing.HANDED_ON else None,
         standing=standing,
+        conflict=conflict[0] if conflict else None,
+        conflicts_with=conflict[1] if conflict else None,
         verified=receipt.verified,
         method=request.method,
         path=request.path[:_PATH_CHARACTERS],

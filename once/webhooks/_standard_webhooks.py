@@ -8,6 +8,7 @@ import base64
 from datetime import UTC, datetime
 from hmac import compare_digest
 
+from once.extras import extra
 from once.webhooks._signed_request import SignedRequest
 
 PUBLIC_KEY = "whpk_"
@@ -18,6 +19,10 @@ SECRET_KEY = "whsk_"  # noqa: S105
 
 _TEMPLATE = "{id}.{timestamp}.{body}"
 _SEED_BYTES = 32
+_REMEDY = (
+    "lock it in the requirements.txt of the function's folder (docs/webhooks.md); on a "
+    "workstation, run pip install 'once-consumer[webhooks]'"
+)
 
 
 def is_signed(secret: str, request: SignedRequest) -> bool:
@@ -26,7 +31,7 @@ def is_signed(secret: str, request: SignedRequest) -> bool:
     A secret that cannot be decoded signs nothing.
 
     Raises:
-        ModuleNotFoundError: the function's package lacks the package for this kind of secret.
+        MissingExtra: the function's package lacks the package for this kind of secret.
     """
     if not request.id or str(request.seconds) != request.timestamp:
         return False
@@ -56,7 +61,8 @@ def signature_of(secret: str, request: SignedRequest) -> str:
 
 def _hmac(secret: str, request: SignedRequest) -> bytes | None:
     """Return the HMAC; None if the secret or the content cannot be used."""
-    from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
+    with extra("webhooks", remedy=_REMEDY):
+        from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
 
     try:
         at = datetime.fromtimestamp(request.seconds or 0, UTC)
@@ -67,8 +73,9 @@ def _hmac(secret: str, request: SignedRequest) -> bytes | None:
 
 
 def _is_signed_by_owner(key: str, request: SignedRequest) -> bool:
-    from nacl.exceptions import CryptoError
-    from nacl.signing import VerifyKey
+    with extra("webhooks", remedy=_REMEDY):
+        from nacl.exceptions import CryptoError
+        from nacl.signing import VerifyKey
 
     try:
         public = VerifyKey(base64.b64decode(key.removeprefix(PUBLIC_KEY), validate=True))
@@ -87,7 +94,8 @@ def _is_signed_by_owner(key: str, request: SignedRequest) -> bool:
 
 
 def _signed_by_owner(key: str, request: SignedRequest) -> bytes:
-    from nacl.signing import SigningKey
+    with extra("webhooks", remedy=_REMEDY):
+        from nacl.signing import SigningKey
 
     try:
         seed = base64.b64decode(key.removeprefix(SECRET_KEY), validate=True)[:_SEED_BYTES]

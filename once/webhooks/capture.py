@@ -37,6 +37,10 @@ class CaptureAttribute:
     EVENT_TYPE = "event_type"
     """The type of the event that was published; missing if none was."""
     STANDING = "standing"
+    CONFLICT = "conflict"
+    """The reason of a conflict; missing if it is none."""
+    CONFLICTS_WITH = "conflicts_with"
+    """Of a conflict, the dedup key that belongs to the earlier webhook."""
     VERIFIED = "verified"
     METHOD = "method"
     PATH = "path"
@@ -63,7 +67,19 @@ class Standing(StrEnum):
     UNPUBLISHABLE = "unpublishable"
     """No topic or consumer could take its event: it is too large, for example."""
     CONFLICT = "conflict"
-    """A webhook with its id and other content was captured before."""
+    """Its key belongs to an earlier webhook that differs from it; see `Conflict`."""
+
+
+class Conflict(StrEnum):
+    """The reason of a conflict."""
+
+    CONTENT = "content"
+    """Other content came before under its signed id."""
+    TYPE = "type"
+    """The same bytes came before with another type. The type is in a header that is not signed, so
+    that either of the two may be forged."""
+    RECORD = "record"
+    """The dedup record under its key cannot be read."""
 
 
 class Verified(StrEnum):
@@ -91,6 +107,8 @@ class Capture:
     webhook_type: str
     event_type: str | None
     standing: Standing
+    conflict: Conflict | None = None
+    conflicts_with: str | None = None
     verified: Verified
     method: str
     path: str
@@ -108,6 +126,7 @@ class Capture:
         return item | {
             CaptureAttribute.STANDING: str(self.standing),
             CaptureAttribute.VERIFIED: str(self.verified),
+            **({CaptureAttribute.CONFLICT: str(self.conflict)} if self.conflict else {}),
             CaptureAttribute.HEADERS: json.dumps(dict(self.headers)),
             CaptureAttribute.DAY: day_part(self.endpoint, self.received_at, self.body_sha256),
         }
@@ -119,16 +138,17 @@ class Capture:
         Raises:
             KeyError, TypeError, ValueError: it is no capture of this version.
         """
-        body = item.get(CaptureAttribute.BODY)
+        body, conflict = (item.get(n) for n in (CaptureAttribute.BODY, CaptureAttribute.CONFLICT))
         given: dict[str, Any] = {
             **{name: int(item[name]) for name in ("received_at", "body_bytes", "expires_at")},
             **{name: item.get(name, "") for name in ("webhook_id", "webhook_type")},
-            **{name: item.get(name) for name in ("event_type", "body_object")},
+            **{name: item.get(name) for name in ("event_type", "body_object", "conflicts_with")},
             **{name: item[name] for name in _TEXTS},
         }
         return cls(
             **given,
             standing=Standing(item[CaptureAttribute.STANDING]),
+            conflict=None if conflict is None else Conflict(conflict),
             verified=Verified(item[CaptureAttribute.VERIFIED]),
             headers=json.loads(item[CaptureAttribute.HEADERS]),
             body=None if body is None else bytes(body),

@@ -83,6 +83,8 @@ def _place_faults(profile: Profile) -> Iterator[str]:
             )
     if "" in profile.type:
         yield "an empty text is not a place for the type: leave it out"
+    if profile.type_in_key and profile.has_signed_type:
+        yield "`type_in_key` has no effect without a type that is in a header: leave it out"
 
 
 def _signed_faults(profile: Profile) -> Iterator[str]:

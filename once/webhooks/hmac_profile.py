@@ -16,6 +16,7 @@ def hmac_profile(
     tolerance_seconds: int | None = None,
     id: str = "",  # noqa: A002
     type: tuple[str, ...] = (),  # noqa: A002
+    type_in_key: bool = False,
     volatile: tuple[str, ...] = (),
     form_field: str = "",
     answer_seconds: int = 10,
@@ -35,6 +36,8 @@ def hmac_profile(
             is signed.
         id: the place of the webhook's id; see `Profile`. Without one, the body is the identity.
         type: the places of the webhook's type.
+        type_in_key: whether the provider sends equal bodies as webhooks of several types, and names
+            the type in a header.
         volatile: top-level fields of the body that may differ between two deliveries.
         form_field: the field of a form that holds the JSON.
         answer_seconds: the time after which the provider gives up waiting for an answer.
@@ -56,6 +59,7 @@ def hmac_profile(
         tolerance_seconds=tolerance_seconds,
         id=_lower(id),
         type=tuple(map(_lower, type)),
+        type_in_key=type_in_key,
         volatile=volatile,
         form_field=form_field,
         retry_seconds=retry_seconds,

@@ -1,10 +1,13 @@
 """Identity of a webhook: its id, its type, its content, and the key that it is deduplicated by.
 
-The provider's id is the key if the signature covers it. Anybody who has seen a request can send it
-again under another id otherwise, and the signature still holds: such an id counts for nothing, and
-the key is the hash of the body. Nothing here raises on what a verified request says.
+The signed bytes alone decide how a body is read, and they are the key: the provider's id if the
+signature covers it, otherwise the hash of the body. Anybody who has seen a request can change a
+header that is not signed and send it again, and the signature still holds. Such a header joins the
+key only where the profile or the endpoint says that equal bodies are several webhooks. Another type
+is otherwise a conflict. Nothing here raises on what a verified request says.
 """
 
+import re
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -23,8 +26,11 @@ MAX_ID_BYTES = 512
 """The longest id that stays as it is. A dedup key has at most 2,048 bytes, and escaping and Unicode
 normalisation make an id up to three times as long. Providers' ids have some 40 bytes."""
 
+_TYPE_BYTES = 64
+"""The longest type that stays as it is in a key; Shopify's have some 30 bytes."""
+
 _MAX_FORM_FIELDS = 64
-_FORM = "application/x-www-form-urlencoded"
+_OBJECT_OR_ARRAY = re.compile(r"[ \t\r\n]*[{\[]")
 _BY_EVENT = Key.event()
 
 
@@ -84,17 +90,27 @@ class Webhook:
         return CloudEvent(id=self._key, source=self.endpoint.source, type=kind, data=self.data)
 
     def identity(self, consumer: str) -> Identity:
-        """Return its dedup key and its fingerprint."""
+        """Return its dedup key and its fingerprint: of the content, and of a type in a header."""
         pk = _BY_EVENT.of(self.event, fingerprint=self.content, consumer=consumer)
-        return Identity(pk, self.content)
+        if self.endpoint.profile.has_signed_type:
+            return Identity(pk, self.content)
+        return Identity(pk, digest([self.content, self.type]))
+
+    @property
+    def is_keyed_by_id(self) -> bool:
+        """Whether a signed id is its key; otherwise the key contains the hash of its content."""
+        return bool(self.id) and self.endpoint.profile.has_signed_id
 
     @property
     def _key(self) -> str:
-        if self.id and self.endpoint.profile.has_signed_id:
-            return self.id
-        if self.id and self.endpoint.trusts_id:
-            return f"{self.id}:{self.sha256}"
-        return f"sha256:{self.sha256 if self.endpoint.profile.id else self.content}"
+        if self.is_keyed_by_id:
+            key = self.id
+        elif self.id and self.endpoint.trusts_id:
+            key = f"{self.id}:{self.sha256}"
+        else:
+            key = f"sha256:{self.sha256 if self.endpoint.profile.id else self.content}"
+        is_part = self.endpoint.profile.type_in_key
+        return f"{key}:{_bounded(self.type, _TYPE_BYTES)}" if is_part else key
 
 
 def _data(endpoint: Endpoint, request: Request) -> Any:
@@ -103,12 +119,12 @@ def _data(endpoint: Endpoint, request: Request) -> Any:
     Raises:
         OnceError, ValueError, KeyError: it is not strict JSON, nor a form with one such field.
     """
-    text = request.body.decode()
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() == _FORM:
+    text, field = request.body.decode(), endpoint.profile.form_field
+    if field and not _OBJECT_OR_ARRAY.match(text):
         fields = parse_qs(
             text, strict_parsing=True, errors="strict", max_num_fields=_MAX_FORM_FIELDS
         )
-        [text] = fields[endpoint.profile.form_field]
+        [text] = fields[field]
     return parse(text, max_bytes=endpoint.limit)
 
 
@@ -122,8 +138,13 @@ def _id(value: Any) -> str:
     text = str(value) if type(value) is int else value
     if not isinstance(text, str) or not text.strip():
         return ""
+    return _bounded(text, MAX_ID_BYTES)
+
+
+def _bounded(text: str, most: int) -> str:
+    """Return a text of at most so many bytes as it is, and the hash of another one."""
     encoded = text.encode("utf-8", "surrogatepass")
-    if len(encoded) > MAX_ID_BYTES or _has_surrogates(text):
+    if len(encoded) > most or _has_surrogates(text):
         return f"sha256:{sha256(encoded).hexdigest()}"
     return text
 

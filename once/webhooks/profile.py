@@ -46,11 +46,14 @@ class Profile:
             direction; 0 if no time is signed.
         id: the place of the webhook's id; empty for the canonical form of the body.
         type: the places of the webhook's type; the first one that has a value counts.
+        type_in_key: whether the provider sends equal bodies as webhooks of several types, which
+            are then several webhooks. Otherwise another type for a known body is a conflict.
         volatile: top-level fields of the body that may differ between two deliveries.
         kept_headers: further headers that a capture keeps, in lower case. It always keeps those
             with the signatures, time, id and type, and those of `once.webhooks.capture`.
         challenge: for a handshake, the value of the body's field `type`, and the field to return.
-        form_field: the field of a form that holds the JSON; empty if no body is a form.
+        form_field: the field that holds the JSON if a body is a form; empty if none is one. The
+            body itself tells: an object or array begins with a bracket, and a form never does.
         retry_seconds: the longest time after which the provider sends a webhook again, by itself or
             because a person asks it to.
         answer_seconds: the time after which the provider gives up waiting for an answer; 10 if it
@@ -68,6 +71,7 @@ class Profile:
     tolerance_seconds: int = 0
     id: str = ""
     type: tuple[str, ...] = ()
+    type_in_key: bool = False
     volatile: tuple[str, ...] = ()
     kept_headers: tuple[str, ...] = ()
     challenge: tuple[str, str] | None = None
@@ -80,6 +84,11 @@ class Profile:
     def has_signed_id(self) -> bool:
         """Whether the signature covers the id, so that nobody can change it."""
         return self.id.startswith("body:") or (bool(self.id) and "{id}" in self.signed)
+
+    @property
+    def has_signed_type(self) -> bool:
+        """Whether the signature covers the type; True for a provider without types."""
+        return all(place.startswith("body:") for place in self.type)
 
 
 STRIPE = Profile(
@@ -121,7 +130,8 @@ GITHUB = Profile(
 """GitHub.
 
 Signature: docs.github.com/webhooks/using-webhooks/validating-webhook-deliveries. Only the body is
-signed, so that id and type can be changed by anybody who has seen a request.
+signed, so that id and type can be changed by anybody who has seen a request. The fields of a body
+depend on its type, so that equal bodies of two types are not expected.
 Repetition: docs.github.com/webhooks/testing-and-troubleshooting-webhooks/redelivering-webhooks.
 Never automatic; by hand for three days, on Enterprise Server for seven, and with the same
 `X-GitHub-Delivery`. Best practices name 10 seconds to answer. Bodies have up to 25 MB, of which
@@ -134,6 +144,7 @@ SHOPIFY = Profile(
     encoding=Encoding.BASE64,
     id="header:x-shopify-webhook-id",
     type=("header:x-shopify-topic",),
+    type_in_key=True,
     kept_headers=(
         *("x-shopify-shop-domain", "x-shopify-triggered-at", "x-shopify-event-id"),
         *("x-shopify-api-version", "x-shopify-name", "x-shopify-sub-topic"),
@@ -145,7 +156,9 @@ SHOPIFY = Profile(
 """Shopify.
 
 Signature: shopify.dev/docs/apps/build/webhooks/verify-deliveries. Only the body is signed, with
-the app's client secret; after a rotation the old one is used for up to an hour.
+the app's client secret; after a rotation the old one is used for up to an hour. The body is the
+resource, and the topic alone says what happened to it: `orders/create` and `orders/paid` of one
+order can have equal bodies.
 Repetition: shopify.dev/changelog/updates-to-webhook-retry-mechanism. Eight times in four hours,
 with the original payload. `X-Shopify-Webhook-Id` is the delivery's id and stays the same;
 `X-Shopify-Event-Id` is shared by the webhooks of one action. Five seconds to answer.

@@ -215,6 +215,12 @@ SCENARIOS = (
         reaches=(_SEND,),
     ),
     Scenario(
+        "a webhook comes again with another type in a header",
+        _webhooks(Story("push", attack="other type")),
+        reaches=(_SEND,),
+        in_pairs=False,
+    ),
+    Scenario(
         "a webhook's answer is lost, and it comes again under another id",
         _webhooks(Story("push", attack="renamed")),
         _at(_COMMIT, (1,), Fault.LOST),

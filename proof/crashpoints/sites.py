@@ -58,6 +58,7 @@ LEFT_OUT = {
     "once.ops.aws.queue_depth.oldest_message_seconds cloudwatch.GetMetricData": (
         "`status` only reads"
     ),
+    "once.ops.aws.start_errors._events logs.FilterLogEvents": "`status` and `trace` only read",
     "once.ops.console.audit_trail.read_trail logs.FilterLogEvents": "a page only reads",
     "once.ops.console.figures._from_metrics cloudwatch.GetMetricData": "a page only reads",
     "once.ops.console.figures._metric_lines logs.FilterLogEvents": "a page only reads",

@@ -28,6 +28,7 @@ _TWICE, _CONFLICT = "two deliveries of one event", "two contents under one key"
 _CHARGE, _OUTAGE = "charge", "charge and outage"
 _MAIL, _REDRIVE = "two deliveries of an e-mail", "redrive"
 _EXPIRY = "relay and expiry"
+_FATAL = "a body that ends the function beside another event"
 _ENTRIES = "entries of one account"
 
 CAUGHT_IN: Mapping[str, Place] = {
@@ -35,7 +36,7 @@ CAUGHT_IN: Mapping[str, Place] = {
     "effect, then mark": Place(_TWICE, 1, 0),
     "no condition on the record": Place(_TWICE, 0, 0),
     "acknowledged before the commit": Place(_TWICE, 0, 1),
-    "any cancellation is a failure": Place(_TWICE, 0, 0),
+    "any cancellation is a failure": Place("relay and downstream", 0, 0),
     "any cancellation is a duplicate": Place(_TWICE, 0, 1),
     "no answer is done": Place(_TWICE, 0, 1),
     "checkpoint first": Place(_TWICE, 0, 1),
@@ -61,6 +62,7 @@ CAUGHT_IN: Mapping[str, Place] = {
     "never in doubt": Place(_MAIL, 0, 1),
     "a lease without a margin for clocks": Place("e-mail by skewed clocks", 1, 0),
     "settled while its owner runs": Place("e-mail settled by hand", 1, 0),
+    "bodies are read before messages are isolated": Place(_FATAL, 0, 0),
     "redrive deletes first": Place(_REDRIVE, 0, 1),
     "a group goes on after a failed message": Place(_ENTRIES, 0, 1),
     "a later event after a failed one": Place(_ENTRIES, 0, 1),

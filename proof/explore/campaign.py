@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from proof.explore.scheduler import DEATH
 from proof.explore.scope import Scope
 from proof.explore.scopes import SCOPES
 from proof.explore.search import Explored, Found, explore
@@ -13,7 +14,7 @@ from proof.world.faults import Fault
 MOST_SCHEDULES = 1_000
 """So many schedules with two faults are executed where all of them would take too long."""
 MOST_FAULTS = 2
-KINDS = frozenset(map(str, Fault))
+KINDS = frozenset({*map(str, Fault), DEATH})
 
 
 @dataclass(slots=True)

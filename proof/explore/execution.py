@@ -56,6 +56,8 @@ class Execution:
         self.preemptions = self.faults = 0
         self.service = _service(scope)
         self.world = self.service.world
+        entries = () if scope.entries is None else scope.entries.fatal_bodies
+        self.world.fatal = frozenset((*scope.fatal, *entries))
         self.ledger: Ledger | OrderLedger
         self.oracles: Oracles | OrderOracles
         if scope.entries is None:

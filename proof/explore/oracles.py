@@ -130,6 +130,8 @@ class Oracles:
                 )
             case Reason.EFFECT_UNKNOWN:
                 return is_disturbed
+            case Reason.UNFINISHED:
+                return letter.body in self._scope.fatal
         # A redrive that fails leaves a letter where it was: it may go on with the next one.
         is_first = any(letter.body == sent.body for sent in self._scope.letters)
         return is_disturbed and is_first and not reason_of(letter)

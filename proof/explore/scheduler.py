@@ -21,6 +21,7 @@ from proof.world.tasks import Process, Task
 
 OUTAGE_SECONDS = 25 * 60 * 60
 REDELIVERED = "delivered again"
+DEATH = "death while reading"
 _RETENTION_SECONDS = 14 * 24 * 60 * 60
 """The longest that SQS keeps a message."""
 _SIDE_BY_SIDE = 2
@@ -108,6 +109,7 @@ class Scheduler:
         for task in (*current, *other):
             yield from self._faults(task, 0 if task in current else cost)
         yield from self._redeliveries(cost)
+        yield from self._deaths(cost)
 
     def _faults(self, task: Task, cost: int) -> Iterator[Option]:
         for fault in self.world.faults(task):
@@ -117,6 +119,20 @@ class Scheduler:
             yield Option(words, partial(self._fail, task, fault), cost, str(fault.what))
 
     def _deliveries(self, cost: int) -> Iterator[Option]:
+        for place, queue, batch in self._batches():
+            deliver = partial(self._deliver, place, queue, batch)
+            yield Option(_delivery_words(queue, batch), deliver, cost)
+
+    def _deaths(self, cost: int) -> Iterator[Option]:
+        """A function may be killed while it reads any message of its batch."""
+        for place, queue, batch in self._batches():
+            for message in batch:
+                words = f"{_delivery_words(queue, batch)}, and reading {message.id} is fatal"
+                deliver = partial(self._deliver, place, queue, batch, message.id)
+                yield Option(words, deliver, cost, DEATH)
+
+    def _batches(self) -> Iterator[tuple[Place, Queue, list[Message]]]:
+        """Yield the batches that may be delivered."""
         now = self.world.tasks.now
         for place in self.places:
             for queue in place.sources if place.function.busy < _SIDE_BY_SIDE else ():
@@ -126,9 +142,7 @@ class Scheduler:
                 if len(visible) > 1 and place.batch(queue) > 1:
                     batches.append(visible)
                 for batch in batches:
-                    names = " and ".join(message.id for message in batch)
-                    words = f"SQS delivers {names} from {queue.name}"
-                    yield Option(words, partial(self._deliver, place, queue, batch), cost)
+                    yield place, queue, batch
 
     def _redeliveries(self, cost: int) -> Iterator[Option]:
         """A standard queue may deliver again what is deleted, or what a function is working on."""
@@ -189,14 +203,19 @@ class Scheduler:
         [task] = [task for task in self.world.tasks.ready if task.process is process]
         return self._run(task)
 
-    def _deliver(self, place: Place, queue: Queue, messages: Sequence[Message]) -> Process | None:
+    def _deliver(
+        self, place: Place, queue: Queue, messages: Sequence[Message], fatal: str = ""
+    ) -> Process | None:
         for message in messages:
             message.deleted = False
         batch = queue.receive_these(messages, self.world.tasks.now)
         if not batch:  # SQS has moved it to the dead letters
             return None
         name = "+".join(message.handles[-1] for message in batch)
-        return self._begun(self._invocations.consume(place, queue, batch, name))
+        name += f"!{fatal}" if fatal else ""  # the name stands for all that decides its way
+        process = self._invocations.consume(place, queue, batch, name)
+        process.fatal = fatal
+        return self._begun(process)
 
     def _relay(self) -> Process:
         relayed = self._invocations.relayed
@@ -227,6 +246,10 @@ class Scheduler:
 
     def _wait(self, until: float) -> None:
         self.world.tasks.now = until
+
+
+def _delivery_words(queue: Queue, batch: Iterable[Message]) -> str:
+    return f"SQS delivers {' and '.join(message.id for message in batch)} from {queue.name}"
 
 
 def _distinct(messages: Iterable[Message]) -> list[Message]:

@@ -37,6 +37,7 @@ class Scope:
         effect_calls: how often an effect is attempted in one invocation.
         clocks: skewed clocks, as actions of a plan.
         conflicting: bodies that share their key with an event of other content.
+        fatal: bodies that no function survives reading.
         entries: the events of the FIFO consumers, which then run in place of the shop's.
     """
 
@@ -55,6 +56,7 @@ class Scope:
     effect_calls: int = 3
     clocks: tuple[Action, ...] = ()
     conflicting: tuple[str, ...] = ()
+    fatal: tuple[str, ...] = ()
     entries: Entries | None = None
 
     @property

@@ -41,6 +41,7 @@ _ORDER, _OTHER = _placed(), _placed(1, sku="pear")
 _BUYER, _RIVAL = _placed(quantity=4), _placed(1, quantity=4)
 _REFUSED = _placed(quantity=8)
 _REUSED = _placed(more=1)
+_FATAL = _placed(2)
 _PAYMENT = _internal("payments", "inventory", "stock.reserved", payment_method="pm_card_visa")
 _RECEIPT = _internal("notifications", "payments", "payment.captured")
 _BOTH = (_ORDER.body, _REUSED.body)
@@ -94,6 +95,20 @@ SCOPES = (
     Scope("entries of one account", running=_FIFO, entries=Entries(("a", "a")), preemptions=0),
     Scope(
         "entries of two accounts", running=_FIFO, entries=Entries(("a", "b", "a")), preemptions=0
+    ),
+    Scope(
+        "a body that ends the function beside another event",
+        (_ORDER, _FATAL),
+        preemptions=0,
+        faults=0,
+        fatal=(_FATAL.body,),
+    ),
+    Scope(
+        "entries beside one that ends the function",
+        running=_FIFO,
+        entries=Entries(("a", "b"), fatal=(0,)),
+        preemptions=0,
+        faults=0,
     ),
     Scope("redrive", letters=(_ORDER,), redrives=2, preemptions=0),
     Scope(

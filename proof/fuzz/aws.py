@@ -67,6 +67,9 @@ class DeadLetterQueue:
         lineage = attributes["once-lineage"]["StringValue"]
         self.letters[lineage.rpartition(",")[2]] = message
 
+    def delete_message_batch(self, **_: Any) -> None:
+        """Accept it: the answer to Lambda says the same."""
+
     def change_message_visibility(self, **_: Any) -> None:
         """Accept a delay; messages are not delivered again here."""
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from functions.orders.handler import consumer
+from once.claim_check.store import ClaimStore
 from once.events.dedup_key import Key
 from once.handlers.registration import Handler
 from once.intake.reader import RecordReader
@@ -59,7 +60,7 @@ ENVELOPES: dict[str, Callable[[int], Message]] = {
 """Each family by name: from a size in bytes to a message of about this size."""
 
 
-def reader_of(family: str) -> RecordReader:
+def reader_of(family: str, claims: ClaimStore | None = None, **more: Any) -> RecordReader:
     """Return a reader of the envelope of a family, with the handlers of a consumer of the shop."""
     handlers: dict[str, Any] = dict(consumer.handlers)
     [placed] = [one for one in handlers.values() if one.event_type == "order.placed"]
@@ -67,5 +68,5 @@ def reader_of(family: str) -> RecordReader:
         handlers[event_type] = Handler(
             event_type, dict, placed.function, Key.content(), frozenset()
         )
-    settings = settings_of(consumer, event_source=SOURCES[_FAMILIES[family][0]])
-    return RecordReader(settings, handlers, lambda: messages.NOW)
+    settings = settings_of(consumer, event_source=SOURCES[_FAMILIES[family][0]], **more)
+    return RecordReader(settings, handlers, lambda: messages.NOW, claims)

@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from random import Random
 
+from once.events.strict_json import BYTES_PER_CONTAINER
 from once.intake.original_message import MOVED
 from once.schema import DeadLetter
 from proof.fuzz.messages import Message
@@ -63,6 +64,38 @@ def numbered(member: str) -> Make:
     return make
 
 
+def sparse(unit: str) -> str:
+    """Return a member followed by zeros, with as few bytes for a container as are allowed."""
+    containers = unit.count("[") + unit.count("{")
+    return unit + ",0" * max(0, (containers * BYTES_PER_CONTAINER - len(unit)) // 2)
+
+
+_UNITS = {
+    "nested arrays": sparse("[" * 55 + "]" * 55),
+    "nested objects": sparse(_DEEP),
+    "empty arrays": sparse("[]"),
+    "empty objects": sparse("{}"),
+    "small objects": sparse('{"a":0}'),
+    "digits": "0",
+    "numbers": "300",
+    "empty texts": '""',
+    "short texts": '"ab"',
+    "wide texts": '"\u0101"',
+    "short texts to compose": '"e\u0301"',
+    "fractions": "1.5",
+    "whole fractions": "1.0",
+    "small exponents": "1e-9",
+}
+"""Members of arrays that take the most time or memory."""
+_TOO_MANY = {
+    "nested arrays": "[" * 55 + "]" * 55,
+    "nested objects": '{"":' * 50 + "1" + "}" * 50,
+    "empty arrays": "[]",
+}
+_SLOW = '1.0,"e\u0301\U0001f600","\\u00e9",'
+"""Members for which the canonical form is written in Python, and the text takes 4 bytes for each
+character."""
+
 _IN_ORDERS: dict[str, Make] = {
     "marks of two classes": filled('"a', "\u0300", "\u0316", end='"'),
     "marks of two classes, escaped": filled('"a', "\\u0300", "\\u0316", end='"'),
@@ -77,30 +110,30 @@ _IN_ORDERS: dict[str, Make] = {
     "ideographs that decompose": text("\U0002f800"),
     "letters that decompose": text("\u1f82"),
     "emoji": text("\U0001f600"),
-    "short texts to compose": members('"e\u0301"'),
     "names to compose": numbered('"e\u0301%x":0'),
-    "nested arrays": members("[" * 55 + "]" * 55),
-    "nested objects": members(_DEEP),
-    "empty arrays": members("[]"),
-    "empty objects": members("{}"),
-    "empty texts": members('""'),
+    **{name: members(unit) for name, unit in _UNITS.items()},
+    **{
+        f"{name}, in the slow form": filled("[" + _SLOW, f"{unit},", end="0]")
+        for name, unit in _UNITS.items()
+    },
+    **{f"too many {name}": members(unit) for name, unit in _TOO_MANY.items()},
+    **{
+        f"too many {name}, in the slow form": filled("[" + _SLOW, f"{unit},", end="0]")
+        for name, unit in _TOO_MANY.items()
+    },
     "nulls": members("null"),
-    "small objects": members('{"a":0}'),
     "many names": numbered('"%x":0'),
     "long names": numbered('"' + "n" * 200 + '%x":0'),
     "names beyond the basic plane": numbered('"\U0001f600%x":0'),
     "one long name": filled('{"', "n", end='":1}'),
     "a name twice": filled('{"a":1,"b":"', "x", end='","a":2}'),
     "names that collide when composed": filled('{"\u00e9":"', "x", end='","e\u0301":2}'),
-    "digits": members("1"),
     "long numbers": members("9007199254740991"),
     "a number of many digits": filled("", "9"),
     "a fraction of many digits": filled("0.", "3"),
     "a fraction of many zeros": filled("0.5", "0"),
-    "fractions": members("1.5"),
     "fractions of many zeros": members("0.5" + "0" * 500),
     "exponents": members("1e5"),
-    "small exponents": members("1e-6"),
     "exponents that are written out": members("1e20"),
     "the smallest numbers": members("5e-324"),
     "exponents of zero": members("0e999999"),

@@ -15,6 +15,7 @@ from once.schema import Record, Standing
 from once.settings import TableSettings
 from proof.fuzz import values
 from proof.fuzz.aws import settings
+from proof.fuzz.json_text import nested
 
 Item = dict[str, Any]
 
@@ -80,7 +81,8 @@ def outbox(rng: Random, pk: str) -> dict[str, Any]:
     if pick < 0.1:
         return attribute(rng)
     tree = values.changed(rng, events) if pick < 0.4 else events
-    return {"S": json.dumps(tree, separators=(",", ":"))}
+    text = json.dumps(tree, separators=(",", ":"))
+    return {"S": nested(rng, text) if pick > 0.97 else text}
 
 
 def _event(rng: Random, event_id: str) -> dict[str, Any]:

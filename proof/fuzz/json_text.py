@@ -14,6 +14,9 @@ _TOKENS = (
     *("\\", "\\u", "\\ud800", "\\udc00", "\ud800", "\ufeff", "\u00a0", "\x00"),
     *('"id":1,', '"\\u0069d":"x",'),
 )
+_OPEN = re.compile(r"[:,\[{]")
+_LEVELS = (70, 1100, 20_000)
+"""Levels that strict JSON refuses, and at which parsers raise RecursionError."""
 _MEMBER = re.compile(r'(?P<name>"[^"]*"\s*:)[^,{}\[\]]*')
 _TEXT = "<text>"
 _OVERSIZED = (
@@ -88,11 +91,26 @@ def hostile(rng: Random, tree: Any) -> str:
 
 def _damaged(rng: Random, text: str) -> str:
     """Return a text with one to three faults, rarely an oversized text instead."""
-    if rng.random() < 0.02:
+    pick = rng.random()
+    if pick < 0.02:
         return rng.choice(rng.choice(_OVERSIZED)).replace(_TEXT, text)
+    if pick < 0.04:
+        return nested(rng, text)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         text = _damaged_once(rng, text)
     return text
+
+
+def nested(rng: Random, text: str) -> str:
+    """Return a text with many levels in place of a value, or of the text; half of them are closed.
+
+    What follows stays, so that the text is valid JSON if the value was a whole one.
+    """
+    start = rng.choice([0, *(found.end() for found in _OPEN.finditer(text))])
+    unit, end = rng.choice((("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")))
+    levels = rng.choice(_LEVELS)
+    value = f"{unit * levels}0{end * levels if rng.random() < 0.5 else ''}"
+    return text[:start] + value + rng.choice(("", ",")) + text[start:]
 
 
 def _damaged_once(rng: Random, text: str) -> str:

@@ -14,9 +14,10 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from once.claim_check.reference import POINTERS
 from once.schema import DeadLetter
 from proof.fuzz import values
-from proof.fuzz.json_text import hostile
+from proof.fuzz.json_text import hostile, nested
 from proof.report import ROOT
 
 Message = dict[str, Any]
@@ -50,7 +51,12 @@ def event(rng: Random) -> dict[str, Any]:
 
 
 def body(rng: Random) -> str:
-    """Return the body of a message: an event, which may be changed, damaged or in an envelope."""
+    """Return the body of a message: an event, which may be changed, damaged or in an envelope.
+
+    One in fifty is a pointer to an object instead.
+    """
+    if rng.random() < 0.02:
+        return _pointer(rng)
     text = hostile(rng, event(rng) | rng.choice(_OPTIONAL))
     return _enveloped(rng, text) if rng.random() < 0.04 else text
 
@@ -60,6 +66,13 @@ def json_text(rng: Random) -> str:
     if rng.random() < 0.1:
         return rng.choice(values.NUMBERS)
     return hostile(rng, values.value(rng) if rng.random() < 0.67 else event(rng))
+
+
+def _pointer(rng: Random) -> str:
+    """Return a pointer to an object, most of them nested too deeply."""
+    place: dict[str, Any] = {"s3BucketName": "b", "s3Key": values.text(rng), "more": {}}
+    text = json.dumps([rng.choice(POINTERS), place], separators=(",", ":"))
+    return nested(rng, text) if rng.random() < 0.67 else hostile(rng, json.loads(text))
 
 
 def _enveloped(rng: Random, text: str) -> str:

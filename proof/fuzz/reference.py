@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 _MAX_DEPTH = 64
+_FREE_CONTAINERS, _BYTES_PER_CONTAINER = 1000, 8
 _MAX_INTEGER = 2**53 - 1
 _MAX_DIGITS = 400
 
@@ -23,9 +24,10 @@ def read(text: str) -> Any:
     try:
         tree = _DECODER.decode(text)
         json.dumps(tree, ensure_ascii=False, default=str).encode()
+        most = _FREE_CONTAINERS + len(text.encode()) // _BYTES_PER_CONTAINER
+        return tree if _depth(tree) <= _MAX_DEPTH and _containers(tree) <= most else REFUSED
     except (ValueError, RecursionError, ArithmeticError):
         return REFUSED
-    return tree if _depth(tree) <= _MAX_DEPTH else REFUSED
 
 
 def meaning(tree: Any) -> tuple[str, Any]:
@@ -61,6 +63,12 @@ def _depth(tree: Any) -> int:
         return 0
     members = tree.values() if isinstance(tree, dict) else tree
     return 1 + max(map(_depth, members), default=0)
+
+
+def _containers(tree: Any) -> int:
+    if not isinstance(tree, dict | list):
+        return 0
+    return 1 + sum(map(_containers, tree.values() if isinstance(tree, dict) else tree))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

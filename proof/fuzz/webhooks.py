@@ -6,6 +6,7 @@ It shares no code with `once.webhooks`: HMAC is written out (RFC 2104), Ed25519 
 import base64
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -26,6 +27,9 @@ SIGNATURE_HEADER = {
     "slack": "x-slack-signature",
     "standard": "webhook-signature",
 }
+ID_HEADER = {"github": "x-github-delivery", "shopify": "x-shopify-webhook-id"}
+TYPE_HEADER = {"github": "x-github-event", "shopify": "x-shopify-topic"}
+"""Headers that the provider does not sign, as it signs none of the content type."""
 TIME_HEADER = {"slack": "x-slack-request-timestamp", "standard": "webhook-timestamp"}
 
 _JUNK = (
@@ -41,10 +45,19 @@ _BODIES = (
     "",
     "payload=%7B%7D",
     "[1]",
+    ' \n{"a": "&payload={}&"}',
+    '"a&payload={}&b="',
+    '{"id":"evt_1","data":' + "[" * 20_000,
+    '{"a":' * 20_000 + "0" + "}" * 20_000,
+    "payload=" + "[" * 20_000,
+    "payload=" + "%7B%22a%22%3A" * 1100,
 )
+_CONTENT_TYPES = ("application/json", "application/x-www-form-urlencoded", "text/plain")
+_TYPES = ("push", "orders/paid", "orders/create", "é", "e\u0301", "t" * 80)
 
 Request = dict[str, Any]
-"""A provider's name, headers, the body in Latin-1, and the seconds by which the clock is off."""
+"""A provider's name, headers, others that are not signed, by which a copy of the request differs,
+the body in Latin-1, and the seconds by which the clock is off."""
 
 
 def signed(rng: Random, provider: str) -> Request:
@@ -52,7 +65,9 @@ def signed(rng: Random, provider: str) -> Request:
     body, time = rng.choice(_BODIES), str(NOW)
     headers = {"webhook-id": rng.choice(("msg_1", "{body}", "a.b"))}
     headers.update({TIME_HEADER[provider]: time} if provider in TIME_HEADER else {})
+    headers.update(_unsigned(rng, provider))
     request: Request = {"provider": provider, "headers": headers, "body": body, "off": 0}
+    request["unsigned"] = _unsigned(rng, provider)
     secrets = rng.choice((SECRETS[:1], SECRETS[1:], SECRETS))
     macs = [_mac(provider, each, request, time) for each in secrets]
     headers[SIGNATURE_HEADER[provider]] = _written(rng, provider, macs, request)
@@ -79,6 +94,27 @@ def changed(rng: Random, request: Request) -> Request:
     else:
         del headers[name]
     return request | {"headers": headers}
+
+
+def is_one_webhook(request: Request, *, trusts_id: bool) -> bool:
+    """Return whether the copy of a request with the other headers is the same webhook."""
+    copy = {**request["headers"], **request["unsigned"]}
+    names = [TYPE_HEADER, ID_HEADER] if trusts_id else [TYPE_HEADER]
+    headers = [each[request["provider"]] for each in names if request["provider"] in each]
+    return all(_text(copy.get(name)) == _text(request["headers"].get(name)) for name in headers)
+
+
+def _text(value: str | None) -> str:
+    """Return a type or an id as it counts: in the form NFC, and empty if there is none."""
+    return unicodedata.normalize("NFC", value or "")
+
+
+def _unsigned(rng: Random, provider: str) -> dict[str, str]:
+    drawn = {"content-type": rng.choice((*_CONTENT_TYPES, *_JUNK))}
+    if provider in TYPE_HEADER:
+        drawn[TYPE_HEADER[provider]] = rng.choice(_TYPES)
+        drawn[ID_HEADER[provider]] = rng.choice(("1", "2", "x" * 600))
+    return {name: text for name, text in drawn.items() if rng.random() < 0.8}
 
 
 def is_signed(request: Request, *, strictly: bool) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from once.batch._message_state import MessageState
+from once.batch.group_commit import GroupCommitter
 from once.batch.isolation import Isolation
 from once.batch.processor import BatchProcessor
 from once.commit.dedup_record import _condition
@@ -20,6 +21,7 @@ _publish = Publisher.publish
 _sent = Redriver._sent
 _move = Isolation.move
 _decode = RecordReader._decode
+_settle = GroupCommitter.settle
 
 
 def acknowledge_all(self: BatchProcessor, event: Any, context: Any) -> Any:
@@ -42,13 +44,22 @@ def delete_first(self: Redriver, pairs: Any) -> Any:
 
 def acknowledge_first(self: Isolation, messages: Sequence[MessageState], deadline: Deadline) -> Any:
     """Delete messages before they are in the isolation queue."""
-    self.acknowledge(messages, deadline)
+    self.acknowledge([message.delivery for message in messages], deadline)
     return _move(self, messages, deadline)
 
 
-def message_id_as_key(self: RecordReader, delivery: Delivery) -> DecodedEvent:
+def read_first(
+    self: GroupCommitter, messages: Sequence[MessageState], deadline: Deadline, metrics: Any
+) -> Any:
+    """Read all bodies of a batch before any message is moved or dead-lettered."""
+    for message in messages:
+        self._machine.read(message)
+    return _settle(self, messages, deadline, metrics)
+
+
+def message_id_as_key(self: RecordReader, delivery: Delivery, deadline: Deadline) -> DecodedEvent:
     """Use the message's id as the idempotency key."""
-    event = _decode(self, delivery)
+    event = _decode(self, delivery, deadline)
     delivery.pk = f"{self._settings.consumer}#{delivery.record.message_id}"
     return msgspec.structs.replace(
         event, identity=Identity(delivery.pk, event.identity.fingerprint)

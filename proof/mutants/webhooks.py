@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 from unittest.mock import PropertyMock, patch
+from urllib.parse import parse_qs
 
 import msgspec
 
@@ -13,8 +14,10 @@ from once.commit.committer import Committer
 from once.commit.request import CommitRequest
 from once.commit.result import COMMITTED, DUPLICATE, CommitOutcome, CommitResult, failed
 from once.errors import KeyConflict, OnceError, RequestRefused
+from once.events.strict_json import parse
 from once.schema import Record
 from once.webhooks.capture import Capture, CaptureAttribute
+from once.webhooks.endpoint import Endpoint
 from once.webhooks.http import Request
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.profile import Profile
@@ -115,6 +118,13 @@ def _current_alone(self: SecretCache, endpoint: str, *, refreshed: bool = False)
     return Secrets(_of(self, endpoint, refreshed=refreshed).current)
 
 
+def _by_content_type(endpoint: Endpoint, request: Request) -> Any:
+    text = request.body.decode()
+    if request.headers.get("content-type") == "application/x-www-form-urlencoded":
+        [text] = parse_qs(text, strict_parsing=True)[endpoint.profile.form_field]
+    return parse(text, max_bytes=endpoint.limit)
+
+
 def _ignored_failure(self: ClaimStore, claims: Any) -> None:
     with suppress(OnceError):
         _write(self, claims)
@@ -131,6 +141,18 @@ WEBHOOK_MUTANTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
         "once.webhooks.secrets.KEPT_SECONDS", _FOR_EVER
     ),
     "the current secret alone": lambda: patch.object(SecretCache, "of", _current_alone),
+    "the content type decides how a body is read": lambda: patch(
+        "once.webhooks.identity._data", _by_content_type
+    ),
+    "another type is a duplicate": lambda: patch.object(
+        Profile, "has_signed_type", PropertyMock(return_value=True)
+    ),
+    "another type is another webhook": lambda: patch.object(
+        Profile, "type_in_key", PropertyMock(return_value=True)
+    ),
+    "another topic is a conflict": lambda: patch.object(
+        Profile, "type_in_key", PropertyMock(return_value=False)
+    ),
     "an id that nobody signed is the key": lambda: patch.object(
         Profile, "has_signed_id", PropertyMock(return_value=True)
     ),

@@ -17,11 +17,18 @@ class Entries:
         accounts: the account of each entry, in the order in which they are sent.
         blocks_group: what both consumers do with a failed message.
         failing: the numbers that fail permanently, until the handler is corrected.
+        fatal: the numbers whose events no function survives reading.
     """
 
     accounts: tuple[str, ...]
     blocks_group: bool = False
     failing: tuple[int, ...] = ()
+    fatal: tuple[int, ...] = ()
+
+    @property
+    def fatal_bodies(self) -> list[str]:
+        """The events of the fatal numbers."""
+        return [body_of(number, self.accounts[number]) for number in self.fatal]
 
     @classmethod
     def read(cls, content: dict[str, Any]) -> "Entries":

@@ -1,7 +1,7 @@
 """Account and region of a run: those that the caller names and the credentials belong to."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,3 +64,33 @@ def _check_bootstrap(client: ClientOf, region: str) -> None:
         raise OpsError(
             f"the account has no stack {_BOOTSTRAP} in {region}: run `make bootstrap` first"
         ) from None
+
+
+def needed_concurrency(templates: Sequence[Any]) -> int:
+    """Return how many functions run at once under load: the maxima of the mappings, or one."""
+    resources = [each for one in templates for each in one["Resources"].values()]
+    mappings = [r for r in resources if r["Type"] == "AWS::Lambda::EventSourceMapping"]
+    urls = [r for r in resources if r["Type"] == "AWS::Lambda::Url"]
+    scaling = (each["Properties"].get("ScalingConfig", {}) for each in mappings)
+    return len(urls) + sum(int(each.get("MaximumConcurrency", 1)) for each in scaling)
+
+
+def check_concurrency(templates: Sequence[Any], client: ClientOf) -> None:
+    """Check that the account may run the functions of the service at once.
+
+    Raises:
+        OpsError: it may not. A throttled message counts as received, and is dead-lettered after
+            five receives: checks would fail for a reason that is not theirs.
+    """
+    needed = needed_concurrency(templates)
+    if not needed:
+        return
+    limit = client("lambda").get_account_settings()["AccountLimit"]
+    free = int(limit["UnreservedConcurrentExecutions"])
+    if free < needed:
+        raise OpsError(
+            f"the account may run {free} functions at once, and the checks need {needed}: "
+            "throttles would use up receives. Ask for more, which is free: aws service-quotas "
+            "request-service-quota-increase --service-code lambda --quota-code L-B99A9384 "
+            "--desired-value 1000"
+        )

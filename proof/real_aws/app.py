@@ -1,14 +1,21 @@
-"""CDK app of the check: three consumers and a webhook ingress, made with the library's constructs.
+"""CDK app of the check: four consumers and a webhook ingress, made with the library's constructs.
 
 The example shop is not deployed: its payment provider and its mailbox do not exist in an account.
+Two values of the CDK context change it: `verify_without=leaving` removes an endpoint, and
+`verify_holds=ARN` puts a restored table in the place of `holds`.
 """
 
+import json
+import os
 from pathlib import Path
 
 from once.cdk import (
     STRIPE,
     ConsumerProps,
+    Dedup,
+    DeploymentConfig,
     Endpoint,
+    ExistingTable,
     Registry,
     Rollout,
     TableProps,
@@ -22,7 +29,11 @@ MAX_CONCURRENCY = 2
 
 COUNTERS = TableProps("counters", "id")
 HOOK = Endpoint("verify", STRIPE, types=("hook.sent",))
-WEBHOOKS = WebhookProps(endpoints=(HOOK,), reserved_concurrency=None)
+LEAVING = Endpoint("leaving", STRIPE, types=("leaving.sent",))
+_CHANGES = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
+WEBHOOKS = WebhookProps(
+    endpoints=tuple(e for e in (HOOK, LEAVING) if e.name != _CHANGES.get("verify_without"))
+)
 
 COUNTER = ConsumerProps(
     "counter",
@@ -44,8 +55,16 @@ HOLDER = ConsumerProps(
     batch_size=1,
     max_concurrency=MAX_CONCURRENCY,
 )
+TALLY = ConsumerProps(
+    "tally",
+    external=("verify.tallied",),
+    tables=(TableProps("tallies", "id"),),
+    max_concurrency=2,
+    group_size=1,
+    dedup=Dedup.ITEM,
+)
 REGISTRY = Registry(
-    (COUNTER, FOLLOWER, HOLDER),
+    (COUNTER, FOLLOWER, HOLDER, TALLY),
     file=HERE / "app.py",
     functions=HERE / "functions",
     deployed=HERE / "deployed.json",
@@ -53,4 +72,6 @@ REGISTRY = Registry(
 )
 
 if __name__ == "__main__":
-    run_app(REGISTRY)
+    restored = _CHANGES.get("verify_holds")
+    existing = {"holds": ExistingTable(restored)} if restored else {}
+    run_app(REGISTRY, DeploymentConfig(existing_tables=existing))

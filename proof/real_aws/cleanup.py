@@ -162,11 +162,14 @@ class Cleanup:
         return None if status == "DELETE_COMPLETE" else status
 
     def _read_lists(self) -> None:
-        """Add the resources of the stacks, also of deleted ones: those that they retained."""
+        """Add the resources that the stacks ever had: also those that an update or a deletion left.
+
+        The list of a stack's resources has none that an update took out; its events do.
+        """
         for stack in self._stack_ids():
-            pages = self.client("cloudformation").get_paginator("list_stack_resources")
+            pages = self.client("cloudformation").get_paginator("describe_stack_events")
             for page in pages.paginate(StackName=stack):
-                for each in page["StackResourceSummaries"]:
+                for each in page["StackEvents"]:
                     if each.get("PhysicalResourceId"):
                         self.listed[each["ResourceType"]].add(each["PhysicalResourceId"])
 

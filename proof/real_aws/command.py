@@ -19,9 +19,16 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal.line_progress import step
-from proof.real_aws.account import Account, ClientOf, checked_account
+from proof.real_aws.account import Account, ClientOf, check_concurrency, checked_account
 from proof.real_aws.checks import CHECKS
-from proof.real_aws.checks.check import POLL_SECONDS, Check, run_check
+from proof.real_aws.checks.check import (
+    POLL_SECONDS,
+    Check,
+    Checked,
+    Result,
+    left_out,
+    run_check,
+)
 from proof.real_aws.cleanup import Cleanup, refuse_unknown_retained
 from proof.real_aws.deployment import Cdk
 from proof.real_aws.estimate import HOURS, MESSAGES_SENT, estimate, total
@@ -101,6 +108,7 @@ def _verify(number: str | None, yes: bool, options: Options) -> int:
         with step("cdk synth", console=console) as shown:
             templates = cdk.synthesize(shown.show)
         refuse_unknown_retained(templates)
+        check_concurrency(templates, options.client)
         usd = _confirmed(account, prefix, templates, yes=yes)
         report = Report(account, prefix, datetime.now(UTC), usd)
         is_clean = False
@@ -143,19 +151,31 @@ def _deploy_and_check(cdk: Cdk, report: Report, options: Options) -> None:
     started = time.monotonic()
     with step("cdk deploy", console=console) as shown:
         outputs = cdk.deploy(shown.show)
+    changes: dict[str, str] = {}
+
+    def redeploy(**change: str) -> None:
+        changes.update(change)
+        cdk.deploy(lambda _: None, **changes)
+
     target = Target(
         parts=Deployment.of(cdk.prefix, outputs),
         client=options.client,
         account=report.account.number,
-        redeploy=lambda: cdk.deploy(lambda _: None, log_level="DEBUG"),
+        redeploy=redeploy,
         local=cdk.context.get("local") == "true",
     )
+    decisive: Checked | None = None
     for check in options.checks:
+        if decisive is not None:
+            report.checks.append(left_out(check, decisive))
+            continue
         with step(check.name, console=console) as shown:
             pace = {"patience": options.patience, "poll_seconds": options.poll_seconds}
             report.checks.append(run_check(check, target, shown.show, **pace))
         report.seconds = round(time.monotonic() - started, 1)
         console.print(f"{check.name}: {report.checks[-1].result}", highlight=False)
+        if check.is_decisive and report.checks[-1].result is Result.FAILED:
+            decisive = report.checks[-1]
 
 
 def clean_up(prefix: str, number: str, options: Options = DEFAULT) -> bool:

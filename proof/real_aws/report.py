@@ -67,3 +67,7 @@ def print_checks(console: Console, checks: Sequence[Checked]) -> None:
         result = f"[{_COLOURS[each.result]}]{each.result}"
         table.add_row(each.name, result, each.seen.replace("[", "\\["), f"{each.seconds:.0f}")
     console.print(table)
+    for each in checks:
+        if each.result is Result.FAILED:
+            text = f"{each.name}: {each.if_not}"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -27,7 +27,7 @@ class Target:
         parts: its resources.
         client: makes clients.
         account: the account number.
-        redeploy: deploys it once more, with a change that makes new versions of the functions.
+        redeploy: deploys it once more, with further values of the CDK context, which stay.
         local: whether it was deployed for the embedded AWS, without CodeDeploy.
         started: the time before the first message.
         run: part of every id, so that nothing of an earlier run counts.
@@ -36,7 +36,7 @@ class Target:
     parts: Deployment
     client: ClientOf
     account: str
-    redeploy: Callable[[], object]
+    redeploy: Callable[..., object]
     local: bool = False
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     run: str = field(default_factory=lambda: secrets.token_hex(4))

@@ -29,6 +29,7 @@ IN_FUNCTIONS = {
 EXCEPTIONS = IN_FUNCTIONS | {
     "fqdn": ("MPL-2.0", _UNCHANGED),
     "hypothesis": ("MPL-2.0", _UNCHANGED),
+    "orjson": ("MPL-2.0 AND (Apache-2.0 OR MIT)", _UNCHANGED),
     "pathspec": ("MPL-2.0", _UNCHANGED),
     "psycopg": ("LGPL-3.0-only", _LAB),
     "psycopg-binary": ("LGPL-3.0-only", _LAB),

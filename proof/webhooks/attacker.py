@@ -1,12 +1,28 @@
 """Attacker: sees the requests of a provider, and sends requests without its secret."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from proof.webhooks.webhook import TIMED, Delivery
+from proof.webhooks.webhook import (
+    FORM,
+    JSON,
+    SIGNATURE_HEADERS,
+    TIMED,
+    TYPE_HEADERS,
+    Delivery,
+)
 
 STALE_SECONDS = 420.0
 """Beyond the tolerance of five minutes and the clocks of the functions."""
+
+_ID_HEADERS = {
+    "github": "x-github-delivery",
+    "shopify": "x-shopify-webhook-id",
+    "standard": "webhook-id",
+}
+_OTHER_TYPES = {"github": "issues", "shopify": "orders/updated"}
+"""Types that the ingress hands on, and that no provider sends here."""
 
 
 def attack(kind: str, seen: Delivery) -> Delivery | None:
@@ -18,17 +34,39 @@ def attack(kind: str, seen: Delivery) -> Delivery | None:
 
 
 def delays(kind: str) -> tuple[float, ...]:
-    """Return the possible times between the request that was seen and that of the attacker."""
-    return (STALE_SECONDS, 3600.0) if kind == "stale" else (0.0, 0.5, 30.0, 200.0)
+    """Return the possible times between the request that was seen and that of the attacker.
+
+    A negative time is that by which the attacker's request comes first.
+    """
+    return (STALE_SECONDS, 3600.0) if kind == "stale" else (-30.0, -0.5, 0.0, 0.5, 30.0, 200.0)
 
 
 def _renamed(seen: Delivery) -> Delivery:
     """Change the id; where it is signed, the request has to be refused."""
-    name = {"github": "x-github-delivery", "standard": "webhook-id"}.get(seen.endpoint)
+    name = _ID_HEADERS.get(seen.endpoint)
     if name is None:
         return _tampered(seen)
-    webhook = seen.webhook if seen.endpoint == "github" else None
+    webhook = None if seen.endpoint in TIMED else seen.webhook
     return replace(seen, headers={**seen.headers, name: "other"}, webhook=webhook)
+
+
+def _other_content_type(seen: Delivery) -> Delivery:
+    """Change the header that says how the body is written, from JSON to a form or back."""
+    other = {JSON: FORM, FORM: JSON}[seen.headers["content-type"]]
+    return replace(seen, headers={**seen.headers, "content-type": other})
+
+
+def _with_type(kind: str) -> Callable[[Delivery], Delivery | None]:
+    """Change the type; where it is signed, the header means nothing and the copy is a duplicate."""
+
+    def changed(seen: Delivery) -> Delivery | None:
+        name = TYPE_HEADERS.get(seen.endpoint)
+        if seen.webhook is None or name is None:
+            return replace(seen, headers={**seen.headers, "x-github-event": kind})
+        twin = seen.webhook.with_type(_OTHER_TYPES[seen.endpoint] if kind == "other" else kind)
+        return replace(seen, headers={**seen.headers, name: twin.type}, webhook=twin)
+
+    return changed
 
 
 def _stale(seen: Delivery) -> Delivery:
@@ -36,7 +74,8 @@ def _stale(seen: Delivery) -> Delivery:
 
 
 def _tampered(seen: Delivery) -> Delivery:
-    return replace(seen, body=seen.body.replace(b'"n": ', b'"n": 9'), webhook=None)
+    body = re.sub(rb'("n": |%22n%22%3A\+)', rb"\g<1>9", seen.body)
+    return replace(seen, body=body, webhook=None)
 
 
 def _forged(seen: Delivery) -> Delivery | None:
@@ -44,7 +83,7 @@ def _forged(seen: Delivery) -> Delivery | None:
 
 
 def _unsigned(seen: Delivery) -> Delivery:
-    names = seen.headers.keys() - {"stripe-signature", "x-hub-signature-256", "webhook-signature"}
+    names = seen.headers.keys() - {*SIGNATURE_HEADERS}
     return replace(seen, headers={name: seen.headers[name] for name in names}, webhook=None)
 
 
@@ -64,4 +103,8 @@ _ATTACKS: Mapping[str, Callable[[Delivery], Delivery | None]] = {
     "forged": _forged,
     "unsigned": _unsigned,
     "future": _future,
+    "other content type": _other_content_type,
+    "other type": _with_type("other"),
+    "unknown type": _with_type("unknown"),
+    "no type": _with_type(""),
 }

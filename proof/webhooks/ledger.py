@@ -26,6 +26,10 @@ _KNOWN_SECONDS = 20.0
 """After this time, every function has read a new secret that a request needs."""
 
 
+Label = tuple[str, int]
+"""An event's type, and the number in its data."""
+
+
 class WebhookLedger:
     """Checks an ingress against the webhooks that were sent.
 
@@ -40,7 +44,7 @@ class WebhookLedger:
         self._place = service.places[receiver.NAME]
         self._checked: object = None
         self.quiet_from = math.inf
-        self._numbers: dict[str, int] = {}
+        self._labels: dict[str, Label] = {}
 
     def check_answer(self, delivery: Delivery, status: int, began: float) -> None:
         """Check the answer to a request.
@@ -72,7 +76,7 @@ class WebhookLedger:
             copies += self._place.isolation.ever
         if any(copy.body == message.body for copy in copies):
             return
-        if not self._counted(self._number(message.body)):
+        if not self._counted(self._label(message.body)):
             raise Violation("acknowledged without effect", f"{consumer}: {message.body[:300]}")
 
     def check_state(self) -> None:
@@ -93,7 +97,7 @@ class WebhookLedger:
         self._check_traces()
 
     def check_rest(self) -> None:
-        """Check that each webhook was accepted, captured, and counted once if it is an event.
+        """Check that each webhook was accepted and captured, and has its event or a conflict.
 
         Raises:
             Violation: an oracle is violated.
@@ -103,13 +107,19 @@ class WebhookLedger:
             raise Violation("never accepted", str(unheard))
         for webhook in self._webhooks:
             self._check_durable(webhook)
-            self._check_conflict(webhook)
-            same = (webhook, *webhook.rivals)
-            times = sum(self._counted(each.number) for each in same)
-            if times != webhook.handed_on:
-                raise Violation("lost or doubled", f"{webhook.number} was counted {times} times")
-        if len(self._captures) != len(self._webhooks):
-            raise Violation("captures", f"{len(self._captures)} of {len(self._webhooks)}")
+            self._check_key(webhook)
+        found = [webhook for webhook in self._known if self._capture_of(webhook) is not None]
+        if len(self._captures) != len(found):
+            raise Violation("captures", f"{len(self._captures)} of {len(found)}")
+        for webhook in self._known:
+            times, owed = self._counted(webhook.label), self._is_event(webhook)
+            if times != owed:
+                raise Violation("lost or doubled", f"{webhook.label} was counted {times} times")
+
+    @property
+    def _known(self) -> list[Webhook]:
+        """The webhooks, and what an attacker made of them with another type."""
+        return [*dict.fromkeys(each for w in self._webhooks for each in (w, *w.twins.values()))]
 
     @property
     def _captures(self) -> list[Item]:
@@ -120,20 +130,34 @@ class WebhookLedger:
         return since is not None and since + _KNOWN_SECONDS <= began
 
     def _check_durable(self, webhook: Webhook) -> None:
+        """Check that an accepted webhook has its capture, and its event or a visible conflict."""
         if self._capture_of(webhook) is None:
-            raise Violation("accepted and not captured", str(webhook.number))
-        same = (webhook, *webhook.rivals)
-        if webhook.handed_on and not any(self._events()[each.number] for each in same):
-            raise Violation("accepted without an event", str(webhook.number))
+            raise Violation("accepted and not captured", str(webhook.label))
+        if self._is_event(webhook) and not self._events()[webhook.label]:
+            raise Violation("accepted without an event", str(webhook.label))
 
-    def _check_conflict(self, webhook: Webhook) -> None:
-        captures = [self._capture_of(each) for each in (webhook, *webhook.rivals)]
-        standings = [c[CaptureAttribute.STANDING]["S"] for c in captures if c is not None]
-        if webhook.rivals and sorted(standings) != [Standing.CONFLICT, Standing.HANDED_ON]:
-            raise Violation("conflict", f"{webhook.number}: {standings}")
+    def _check_key(self, webhook: Webhook) -> None:
+        """Check that of the webhooks with one key, one is no conflict."""
+        standings = [s for each in webhook.same if (s := self._standing(each)) is not None]
+        if len(standings) - standings.count(Standing.CONFLICT) != 1:
+            raise Violation("conflict", f"{webhook.label}: {standings}")
+
+    def _is_event(self, webhook: Webhook) -> bool:
+        """Tell whether a webhook has to have an event: it was captured and is no conflict."""
+        standing = self._standing(webhook)
+        return webhook.handed_on and standing not in (None, Standing.CONFLICT)
+
+    def _standing(self, webhook: Webhook) -> str | None:
+        capture = self._capture_of(webhook)
+        return None if capture is None else str(capture[CaptureAttribute.STANDING]["S"])
 
     def _capture_of(self, webhook: Webhook) -> Item | None:
-        return next((c for c in self._captures if self._body(c) in webhook.sent), None)
+        return next((c for c in self._captures if self._is_of(c, webhook)), None)
+
+    def _is_of(self, capture: Item, webhook: Webhook) -> bool:
+        kind = capture.get(CaptureAttribute.WEBHOOK_TYPE, {"S": ""})["S"]
+        is_there = capture[CaptureAttribute.ENDPOINT]["S"] == webhook.endpoint
+        return is_there and kind == webhook.type and self._body(capture) in webhook.sent
 
     def _body(self, capture: Item) -> bytes:
         if CaptureAttribute.BODY in capture:
@@ -147,10 +171,10 @@ class WebhookLedger:
             path = capture[CaptureAttribute.PATH]["S"]
             if not self._was_sent(path, body, signature_of(headers)):
                 raise Violation("captured what was not sent", f"{path}: {body[:200]!r}")
-        if strange := {*self._events()} - {webhook.number for webhook in self._webhooks}:
+        if strange := {*self._events()} - {w.label for w in self._known if w.handed_on}:
             raise Violation("an event of nothing that was sent", str(strange))
         records = [pk for pk in self._world.tables.items[DEDUP] if pk.startswith(PROPS.name)]
-        if len(records) > len(self._webhooks):
+        if len(records) > len(self._known):
             raise Violation("more records than webhooks", str(records))
         bodies = {body for webhook in self._webhooks for body in webhook.sent}
         for key, content in self._world.objects.content.items():
@@ -170,15 +194,15 @@ class WebhookLedger:
     def _check_events(self) -> None:
         events = self._events()
         for webhook in self._webhooks:
-            ids = {i for each in (webhook, *webhook.rivals) for i in events[each.number]}
-            if len(ids) > webhook.handed_on:
-                raise Violation("more than one event", f"{webhook.number}: {sorted(ids)}")
+            ids = {i for each in webhook.same for i in events[each.label]}
+            if len(ids) > 1:
+                raise Violation("more than one event", f"{webhook.label}: {sorted(ids)}")
 
-    def _events(self) -> defaultdict[int, set[str]]:
-        """Return the ids of all events, committed or published, by the webhook's number."""
-        found: defaultdict[int, set[str]] = defaultdict(set)
+    def _events(self) -> defaultdict[Label, set[str]]:
+        """Return the ids of all events, committed or published, by their label."""
+        found: defaultdict[Label, set[str]] = defaultdict(set)
         for body in self._event_bodies():
-            found[self._number(body)].add(json.loads(body)["id"])
+            found[self._label(body)].add(json.loads(body)["id"])
         return found
 
     def _event_bodies(self) -> Iterator[str]:
@@ -187,24 +211,26 @@ class WebhookLedger:
             if pk.startswith(PROPS.name) and Record.OUTBOX in item:
                 yield from map(json.dumps, json.loads(item[Record.OUTBOX]["S"]))
 
-    def _number(self, body: str) -> int:
-        """Return the number in an event's data, which may be in S3."""
-        if body not in self._numbers:
+    def _label(self, body: str) -> Label:
+        """Return the label of an event, whose data may be in S3."""
+        if body not in self._labels:
             event: Mapping[str, Any] = json.loads(body)
             if "data" in event:
-                self._numbers[body] = event["data"].get("n", 0)
+                number = event["data"].get("n", 0)
             else:
                 key = event["dataref"].removeprefix("s3://").partition("/")[2]
                 if key not in self._world.objects.content:
                     raise Violation("an event without its data", key)
-                self._numbers[body] = self._number_in(self._world.objects.content[key])
-        return self._numbers[body]
+                number = self._number_in(self._world.objects.content[key])
+            self._labels[body] = event["type"], number
+        return self._labels[body]
 
     @staticmethod
     def _number_in(content: bytes) -> int:
         number: int = json.loads(content).get("n", 0)
         return number
 
-    def _counted(self, number: int) -> int:
-        item = self._world.tables.items[receiver.TABLE].get(str(number), {})
+    def _counted(self, label: Label) -> int:
+        event_type, number = label
+        item = self._world.tables.items[receiver.TABLE].get(f"{event_type} {number}", {})
         return int(item["times"]["N"]) if item else 0

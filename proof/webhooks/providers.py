@@ -91,9 +91,13 @@ class Providers:
 
     def _send(self, webhook: Webhook, attempt: int = 0) -> None:
         delivery = webhook.delivery(self._secrets[webhook.endpoint], self._world.tasks.now, attempt)
-        if kind := self._attacks[webhook]:
-            self._attack(kind, delivery)
-        self._requests.send(delivery, partial(self._answered, webhook, attempt))
+        kind = self._attacks[webhook]
+        held = self._attack(kind, delivery) if kind else 0
+        send = partial(self._requests.send, delivery, partial(self._answered, webhook, attempt))
+        if held:
+            self._after(held, send)
+        else:
+            send()
 
     def _answered(self, webhook: Webhook, attempt: int, status: int | None) -> None:
         if status != _OK and attempt < len(_RETRIES):
@@ -104,11 +108,14 @@ class Providers:
                 again = partial(self._send, webhook, len(_RETRIES))
                 self._after(self._world.random.choice(_AGAIN), again)
 
-    def _attack(self, kind: str, seen: Delivery) -> None:
+    def _attack(self, kind: str, seen: Delivery) -> float:
+        """Let the attacker send a request; return the time for which the one seen is held back."""
         request = attacker.attack(kind, seen)
-        if request is not None:
-            delay = self._world.random.choice(attacker.delays(kind))
-            self._after(delay, partial(self._requests.send, request, lambda _: None))
+        if request is None:
+            return 0
+        delay = self._world.random.choice(attacker.delays(kind))
+        self._after(max(0, delay), partial(self._requests.send, request, lambda _: None))
+        return max(0, -delay)
 
     def _after(self, seconds: float, action: partial[None]) -> None:
         self._world.tasks.at(self._world.tasks.now + seconds, action)

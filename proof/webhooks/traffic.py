@@ -3,12 +3,16 @@
 import random
 from dataclasses import dataclass
 
-WEBHOOKS = ("refund", "other", "conflict", "push", "large", "unreadable", "contact")
+WEBHOOKS = (
+    *("refund", "other", "conflict", "push", "form", "large", "unreadable", "contact"),
+    *("order", "topics"),
+)
 """The kinds of webhooks; see `proof.webhooks.webhook`."""
-ATTACKS = ("replayed", "renamed", "stale", "tampered", "forged", "unsigned", "future")
+ATTACKS = (
+    *("replayed", "renamed", "stale", "tampered", "forged", "unsigned", "future"),
+    *("other content type", "other type", "unknown type", "no type"),
+)
 """The kinds of attacks; see `proof.webhooks.attacker`."""
-_RARE = {"large": 0.2}
-"""Kinds that take long."""
 _MOST = 4
 _ATTACKED, _ROTATED = 0.5, 0.4
 
@@ -33,7 +37,6 @@ class Story:
 def drawn(seed: int) -> tuple[Story, ...]:
     """Return random traffic."""
     draw = random.Random(f"webhooks {seed}")
-    weights = [_RARE.get(kind, 1) for kind in WEBHOOKS]
     return tuple(
         Story(
             kind,
@@ -41,5 +44,5 @@ def drawn(seed: int) -> tuple[Story, ...]:
             copies=draw.choice([1, 1, 2, 3]),
             rotated=draw.random() < _ROTATED,
         )
-        for kind in draw.choices(WEBHOOKS, weights, k=draw.randint(1, _MOST))
+        for kind in draw.choices(WEBHOOKS, k=draw.randint(1, _MOST))
     )

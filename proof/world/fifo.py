@@ -36,6 +36,12 @@ class FifoQueue(Queue):
 
     sent: dict[Sent, Message] = field(default_factory=dict)
 
+    def add(self, message: Message) -> None:
+        """Add a message, under the next sequence number."""
+        message.number = len(self.ever) + 1
+        # Without arguments, `super` does not find the class: `slots=True` has made another one.
+        super(FifoQueue, self).add(message)
+
     def known(self, grouping: Mapping[str, str], now: float) -> Message | None:
         """Return the message with this deduplication id that was sent within five minutes.
 

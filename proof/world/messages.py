@@ -13,6 +13,7 @@ class Message:
         handles: its receipt handles, the newest last.
         deleted: whether it was deleted. A standard queue may deliver it again all the same.
         group: its message group, if it has one.
+        number: its sequence number in a FIFO queue.
     """
 
     id: str
@@ -24,6 +25,7 @@ class Message:
     handles: list[str] = field(default_factory=list)
     deleted: bool = False
     group: str | None = None
+    number: int | None = None
 
     @property
     def receives(self) -> int:

@@ -218,6 +218,7 @@ def received(message: Message) -> dict[str, Any]:
             "SentTimestamp": str(int(message.sent_at * 1000)),
             "ApproximateFirstReceiveTimestamp": str(int(message.first_received_at * 1000)),
             **({} if message.group is None else {"MessageGroupId": message.group}),
+            **({} if message.number is None else {"SequenceNumber": str(message.number)}),
         },
         **({"MessageAttributes": message.attributes} if message.attributes else {}),
     }

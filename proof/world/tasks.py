@@ -21,11 +21,16 @@ class Killed(BaseException):
 
 @dataclass(eq=False)
 class Process:
-    """A process, which is killed at `deadline` at the latest."""
+    """A process, which is killed at `deadline` at the latest, or when it reads a message.
+
+    Attributes:
+        fatal: the id of the message that it does not survive reading, if there is one.
+    """
 
     name: str
     deadline: float = math.inf
     dead: bool = False
+    fatal: str = ""
 
 
 @dataclass(eq=False)

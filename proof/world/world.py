@@ -7,6 +7,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
+from once.deadline import Deadline
+from once.intake.reader import Delivery, RecordReader
 from proof.world.calls import PROVIDER, Call, NoAnswer, connected, new_owners
 from proof.world.errors import ServiceError
 from proof.world.faults import SAVED, Fault, refusal
@@ -43,6 +45,7 @@ class World:
     Attributes:
         log: the trace, a line for each call.
         owners: the process that made each owner token of a pending effect.
+        fatal: the bodies that no process survives reading.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class World:
         self.objects = Objects()
         self.log: list[str] = []
         self.owners: dict[str, Process] = {}
+        self.fatal: frozenset[str] = frozenset()
         self._seed = seed
 
     @contextmanager
@@ -76,9 +80,17 @@ class World:
         def wait(seconds: float) -> None:
             (self.tasks.pause if self.tasks.current else sleep)(seconds)
 
+        def read_or_die(reader: RecordReader, delivery: Delivery, deadline: Deadline) -> Any:
+            task, record = self.tasks.current, delivery.record
+            if task and (record.body in self.fatal or record.message_id == task.process.fatal):
+                self._kill_caller()
+            return read(reader, delivery, deadline)
+
+        read = RecordReader.read
         with ExitStack() as stack:
             stack.enter_context(connected(self.respond))
             stack.enter_context(patch.object(time, "sleep", wait))
+            stack.enter_context(patch.object(RecordReader, "read", read_or_die))
             for pool in _THREAD_POOLS:
                 stack.enter_context(patch(pool, lambda _: Pool(self.tasks)))
             random.seed(self._seed)

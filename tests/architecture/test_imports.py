@@ -9,7 +9,14 @@ import pytest
 from tests.architecture.imports import ROOT, imported, sources, within
 
 SHARED = (
-    *("once.schema", "once.metric_names", "once.settings", "once.source", "once.workflow_names"),
+    *(
+        "once.extras",
+        "once.schema",
+        "once.metric_names",
+        "once.settings",
+        "once.source",
+        "once.workflow_names",
+    ),
     *("once.webhooks.profile", "once.webhooks.endpoint", "once.webhooks.settings"),
     *("once.webhooks.capture", "once.webhooks.endpoint_faults", "once.webhooks.hmac_profile"),
 )

@@ -8,6 +8,7 @@ from tests.architecture.imports import ROOT, imported, sources, targets, within
 
 ONCE = (
     *(
+        "extras",
         "schema",
         "metric_names",
         "source",

@@ -78,7 +78,8 @@ SIGNATURES = {
     "ClaimBucket": "scope, construct_id, config=None, webhooks=None",
     "StateStack": "scope, name, registry, *, config, **options",
     "ServiceStack": "scope, name, registry, *, config, state, **options",
-    "Topics": "ingress, events, ordered_ingress=None, ordered_events=None, groups=<factory>",
+    "Topics": "ingress, events, ordered_ingress=None, ordered_events=None, groups=<factory>, "
+    "fifo_letters=True",
     "SynthError": "heading, faults",
 }
 
@@ -88,21 +89,21 @@ FIELDS = {
     "batch_size batch_window_seconds max_concurrency pollers reserved_concurrency "
     "claim_check_mb mapping_metrics max_receive_count effect_timeout_seconds starts secrets "
     "parameters sends_email group_size commit_threads memory_mb rollout "
-    "renamed_from fifo ordered_by blocks_group fair_by dedup retiring folder source",
-    WebhookProps: "endpoints name folder capture_days http_api reserved_concurrency memory_mb "
-    "timeout_seconds",
+    "renamed_from fifo ordered_by blocks_group fair_by dedup retiring folder aws_services source",
+    WebhookProps: "endpoints name folder aws_services capture_days http_api reserved_concurrency "
+    "memory_mb timeout_seconds",
     Registry: "consumers file functions deployed webhooks webhooks_file",
     Endpoint: "name profile types prefix body_bytes trusts_id",
     DeploymentConfig: "service local dedup_window_days redrives provider_retry_days log_level "
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
     "dedup_warm_throughput ingress_publishers webhook_concurrency runtime_lock parameters tags "
     "network keys permissions_boundary layers otlp_endpoint existing_tables "
-    "existing_queues keep_data faults",
+    "existing_queues fifo_topic_letters keep_data faults",
     Stage: "name account region config",
     Network: "subnets security_groups endpoints",
     CustomerKey: "arn allows",
     CustomerKeys: "tables queues topics buckets logs secrets",
-    ExistingTable: "arn key_arn",
+    ExistingTable: "arn key_arn stream_arn",
     ExistingQueue: "arn key_arn",
 }
 

@@ -15,14 +15,18 @@ HERE = DeploymentConfig(local=True)
 
 
 class Function(NamedTuple):
-    """Name and folder of a function, the first arguments of `package`."""
+    """Name, folder and AWS services of a function, the first arguments of `package`."""
 
     name: str
     source: Path
+    services: tuple[str, ...] | None = ()
 
 
 EVERY = [
-    *(Function(line.name, REGISTRY.folder_of(line)) for line in (*CONSUMERS, WEBHOOKS)),
+    *(
+        Function(line.name, REGISTRY.folder_of(line), line.aws_services)
+        for line in (*CONSUMERS, WEBHOOKS)
+    ),
     Function(RELAY, functions.FOLDER / RELAY),
     Function(UNROUTED, functions.FOLDER / UNROUTED),
 ]

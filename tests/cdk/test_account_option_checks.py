@@ -11,6 +11,7 @@ from once.cdk import (
     CustomerKeys,
     DeploymentConfig,
     ExistingQueue,
+    ExistingTable,
     Source,
     Stage,
     StateMachineProps,
@@ -111,6 +112,11 @@ def test_every_option_together_has_no_fault() -> None:
         ),
         ("existing_tables", {"seats": "arn"}, "give a mapping such as {'seats': ExistingTable("),
         (
+            "existing_tables",
+            {"seats": ExistingTable(TABLE.arn, stream_arn=TABLE.arn)},
+            f"the stream of existing_tables['seats']='{TABLE.arn}' is no ARN of a stream",
+        ),
+        (
             "existing_queues",
             {"refunds": ExistingQueue("refunds")},
             "existing_queues['refunds']='refunds' is no ARN of a queue; give one such as arn:aws:",
@@ -177,6 +183,11 @@ LINE = ConsumerProps("refunds", external=("seat.refunded",), tables=(SEATS,))
             LINE,
             {"existing_tables": {"halls": TABLE}},
             "existing_tables has 'halls', and no consumer has this table; take it out",
+        ),
+        (
+            LINE,
+            {"existing_tables": {"dedup-records": TABLE}},
+            "existing_tables['dedup-records'] has no stream, which the outbox relay reads; enable",
         ),
         (
             LINE,

@@ -18,7 +18,13 @@ from once.cdk import _lambda_function as function_module
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.packaging import bytecode as bytecode_module
-from once.cdk.packaging.bytecode import TASK, Compiler, add_bytecode, compiler_for
+from once.cdk.packaging.bytecode import (
+    TASK,
+    Compiler,
+    add_bytecode,
+    compiler_for,
+    local_python,
+)
 from once.cdk.packaging.function_package import package
 from stacks.folders import ROOT
 from tests.cdk.packages import HERE, Function, tree
@@ -91,7 +97,7 @@ def test_a_source_that_changes_in_neither_size_nor_time_is_compiled_again(tmp_pa
     for value in (1, 2):
         handler.write_text(f"print({value})\n")
         os.utime(handler, (0, 0))
-        seen.append(imported(package("probe", handler.parent, HERE), "functions.probe.handler"))
+        seen.append(imported(package("probe", handler.parent, (), HERE), "functions.probe.handler"))
     assert seen == ["1\n", "2\n"]
 
 
@@ -120,20 +126,35 @@ def test_named_parts_are_compiled_except_for_files_that_are_no_python(tmp_path: 
     assert list(tmp_path.rglob("*.pyc")) == [bytecode_of(tmp_path / "one" / "module.py")]
 
 
-def test_the_embedded_aws_runs_functions_with_this_python() -> None:
-    compiler = compiler_for(replace(OTHER, local=True))
-    assert compiler == compiler_for(HERE)
-    assert compiler == Compiler(sys.executable, str(sys.implementation.cache_tag), sys.version)
+def test_the_python_of_this_process_is_found_outside_of_its_virtual_environment() -> None:
+    real = str(Path(sys.executable).resolve())
+    expected = Compiler(real, str(sys.implementation.cache_tag), sys.version)
+    assert compiler_for(HERE) == compiler_for(DeploymentConfig()) == expected
+    assert local_python(HERE) == real
 
 
 def test_another_python_is_found_by_its_name(program: Path) -> None:
-    program.write_text("#!/bin/sh\necho cpython-399 3.99.0 of another kind\n")
+    program.write_text("#!/bin/sh\necho cpython-399 /real/python\necho 3.99.0 of another kind\n")
     found = compiler_for(OTHER)
-    assert found == Compiler(str(program), "cpython-399", "3.99.0 of another kind")
+    assert found == Compiler("/real/python", "cpython-399", "3.99.0 of another kind")
+
+
+@pytest.mark.usefixtures("staged", "_without_pip")
+def test_a_local_package_names_its_python_and_is_refused_without_it(
+    program: Path, tmp_path: Path
+) -> None:
+    program.write_text("#!/bin/sh\necho cpython-399 /bin/true\necho 3.99.0\n")
+    (tmp_path / "probe").mkdir()
+    (tmp_path / "probe" / "handler.py").touch()
+    folder = package("probe", tmp_path / "probe", None, replace(OTHER, local=True))
+    assert (folder / ".python").read_text() == "/bin/true"
+    with pytest.raises(SynthError, match=r"no Python 3\.98 on this machine; install it so that"):
+        package("probe", tmp_path / "probe", None, replace(NONE, local=True))
+    assert not (package("probe", tmp_path / "probe", None, NONE) / ".python").exists()
 
 
 @pytest.mark.parametrize(
-    "script", ["exit 127", "echo cpython-311 3.11.0", "echo pypy399 3.99.0"],
+    "script", ["exit 127", "echo cpython-311 /x", "echo pypy399 /x"],
     ids=["a shim", "another version", "another kind"],
 )  # fmt: skip
 def test_a_python_of_another_version_than_its_name_is_not_used(program: Path, script: str) -> None:
@@ -148,7 +169,7 @@ def test_without_its_python_a_package_has_no_bytecode(tmp_path: Path) -> None:
 
 
 def test_a_compiler_that_is_killed_leaves_no_package(program: Path, tmp_path: Path) -> None:
-    program.write_text("#!/bin/sh\ncase $3 in -c) echo cpython-399 3.99.0;; *) kill -9 $$;; esac\n")
+    program.write_text("#!/bin/sh\ncase $3 in -c) echo cpython-399 $0;; *) kill -9 $$;; esac\n")
     with pytest.raises(SynthError, match=r"python3.99 ended with -9 .*; try again"):
         add_bytecode(tmp_path, OTHER)
 
@@ -156,7 +177,7 @@ def test_a_compiler_that_is_killed_leaves_no_package(program: Path, tmp_path: Pa
 def test_another_compiler_or_recipe_gives_another_name(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program.write_text("#!/bin/sh\necho cpython-399 3.99.0\n")
+    program.write_text("#!/bin/sh\necho cpython-399 $0\necho 3.99.0\n")
     recipes = [bytecode_module.bytecode_recipe(config) for config in (HERE, OTHER, NONE)]
     changed = tmp_path / "recipe.py"
     changed.write_text("# another recipe\n")
@@ -165,17 +186,15 @@ def test_another_compiler_or_recipe_gives_another_name(
     assert all(recipes.count(recipe) == 1 for recipe in recipes)
 
 
-@pytest.mark.parametrize(("local", "expected"), [(False, 1), (True, 0)], ids=["aws", "local"])
 def test_synth_warns_once_that_there_is_no_bytecode(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, local: bool, expected: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "package").mkdir()
     monkeypatch.setattr(function_module, "package", lambda *_: tmp_path / "package")
     monkeypatch.setattr(shutil, "which", lambda name: None)
     other = f"3.{sys.version_info.minor + 1}"
-    cloud = Cloud.synthesize(tmp_path / "out", python_runtime=other, local=local)
-    found = [text for text in warnings(cloud) if f"no python{other} here" in text]
-    assert len(found) == expected
+    cloud = Cloud.synthesize(tmp_path / "out", python_runtime=other)
+    assert len([text for text in warnings(cloud) if f"no python{other} here" in text]) == 1
 
 
 def warnings(cloud: Cloud) -> Iterator[str]:

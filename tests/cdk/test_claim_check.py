@@ -29,10 +29,15 @@ ARCHIVE = ConsumerProps(
     external=("scan.sent",),
     events=("scan.done",),
     claim_check_mb=5,
+    batch_size=2,
     folder=FOLDER / "archive",
 )
 SCANNER = ConsumerProps(
-    "scanner", external=("scan.asked",), publishes=("scan.done",), claim_check_mb=5
+    "scanner",
+    external=("scan.asked",),
+    publishes=("scan.done",),
+    claim_check_mb=5,
+    batch_size=2,
 )
 SOURCES = {"scan.done": ("/once/scanner", "/once/copier")}
 
@@ -60,7 +65,8 @@ def stack(tmp_path: Path) -> cdk.Stack:
 
 def test_the_bucket_is_closed_and_its_objects_outlive_every_message(stack: cdk.Stack) -> None:
     [bucket] = Template.from_stack(stack).find_resources("AWS::S3::Bucket").values()
-    assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    kept = (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"])
+    assert kept == ("RetainExceptOnCreate", "Retain")
     properties = bucket["Properties"]
     assert all(properties["PublicAccessBlockConfiguration"].values())
     assert "BucketEncryption" in properties
@@ -107,7 +113,7 @@ def test_the_function_knows_the_bucket_and_its_largest_event(stack: cdk.Stack) -
     [
         ({"claim_check_mb": 65}, "claim_check_mb=65", "choose 1 to 64"),
         ({"claim_check_mb": -1}, "claim_check_mb=-1", "or 0 for none"),
-        ({"claim_check_mb": 7}, "memory_mb=512 does not hold", "raise memory_mb to 560"),
+        ({"claim_check_mb": 7}, "memory_mb=512 does not hold", "raise memory_mb to 680"),
         ({"claim_check_mb": "5"}, "claim_check_mb='5'", "give a whole number"),
     ],
     ids=str,

@@ -21,6 +21,7 @@ from once.cdk import (
     Topics,
     UnroutedEvents,
 )
+from once.cdk.topics import NO_EVENT
 from once.settings import Settings
 from tests.cdk.source_lines import LINES, SENDER, TOPIC, Make, line
 from tests.stacks.cloud import Json, flat
@@ -174,8 +175,10 @@ def test_a_schedule_sends_its_time_as_the_id(deployed: Deployed) -> None:
 
 
 def test_no_source_is_subscribed_to_the_topics_of_the_deployment(deployed: Deployed) -> None:
-    topics = [s["TopicArn"] for s in deployed.every("AWS::SNS::Subscription")]
-    assert len(topics) == 3  # the sweep queue's two, and the existing topic's
+    made = deployed.every("AWS::SNS::Subscription")
+    idle = [s for s in made if s.get("FilterPolicy") == {"type": [NO_EVENT]}]
+    assert len(idle) == len(LINES)  # to the topic of consumers' events, of which they take none
+    assert len(made) == len(idle) + 3  # the sweep queue's two, and the existing topic's
     [sweep] = [
         variables["ONCE_ROUTES"]
         for function in deployed.every("AWS::Lambda::Function")

@@ -1,19 +1,28 @@
 """A function's package: its content, and that its handler loads from it alone."""
 
+import gzip
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 
+import boto3
+import botocore
 import pytest
+from botocore.loaders import Loader
+from botocore.regions import EndpointResolver
 
+from once.cdk.checks.aws_services import OWN_SERVICES
 from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.errors import SynthError
 from once.cdk.packaging import _wheels as wheels_module
 from once.cdk.packaging import function_package as package_module
-from once.cdk.packaging._wheels import AWS_SERVICES, install_wheels
+from once.cdk.packaging._wheels import install_wheels
 from once.cdk.packaging.function_package import locks_of, package
 from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, LOCK, Function, names, tree
@@ -40,7 +49,8 @@ def test_package_is_wheels_library_and_its_own_folder(
 ) -> None:
     folder = package(*function, config)
     wheels = install_wheels(locks_of(function.source, config), config)
-    assert names(folder) == names(wheels) | {"once", "functions"}
+    python = {".python"} if config.local else set()
+    assert names(folder) == names(wheels) | {"once", "functions"} | python
     assert names(folder / "functions") - {"__pycache__"} == {"__init__.py", function.name}
     assert sources(folder / "functions" / function.name) == sources(function.source)
     assert {path.name for path in (ROOT / "once").glob("*.py")} <= names(folder / "once")
@@ -61,9 +71,85 @@ def test_package_is_trimmed(function: Function, config: DeploymentConfig) -> Non
     assert not list(folder.glob("*.dist-info/RECORD"))
     assert not [*folder.rglob("*.pyi"), *folder.rglob("*.min.js"), *folder.rglob("*.min.css")]
     models = {path.name for path in (folder / "botocore" / "data").iterdir() if path.is_dir()}
-    assert models == AWS_SERVICES
+    assert models == OWN_SERVICES.union(function.services or ())
     size = sum(len(content) for content in tree(folder).values())
     assert size < (LARGE if len(locks_of(function.source, config)) > 1 else SMALL)
+
+
+def test_every_service_in_use_has_the_endpoints_it_would_have_untrimmed() -> None:
+    sender = next(each for each in EVERY if each.services == ("sesv2",))
+    path = package(*sender, HERE) / "botocore" / "data" / "endpoints.json"
+    assert path.stat().st_size < 100_000
+    untrimmed, trimmed = Loader().load_data("endpoints"), json.loads(path.read_bytes())
+    regions = [region for part in untrimmed["partitions"] for region in part["regions"]]
+    assert len(regions) > 30
+    used = ("dynamodb", "email", "lambda", "secretsmanager", "sns", "sqs", "states")
+    for prefix, region in product(used, regions):
+        expected = EndpointResolver(untrimmed).construct_endpoint(prefix, region)
+        assert EndpointResolver(trimmed).construct_endpoint(prefix, region) == expected
+
+
+def test_without_a_declaration_nothing_of_the_sdk_is_left_out() -> None:
+    folder = package(*EVERY[0]._replace(services=None), HERE)
+    for sdk in (botocore, boto3):
+        own = Path(str(sdk.__file__)).parent / "data"
+        assert tree(folder / sdk.__name__ / "data") == tree(own)
+
+
+MAKES_SSM = "import boto3\nboto3.client('ssm')\n"
+MAKES_ANY = "import boto3\ndef make(name):\n    return boto3.client(name)\n"
+
+
+@pytest.mark.usefixtures("staged")
+@pytest.mark.parametrize(
+    ("code", "services", "kept"),
+    [
+        ("", (), False),
+        (MAKES_SSM, ("ssm",), False),
+        (MAKES_ANY, (), True),
+    ],
+    ids=["none", "declared", "unreadable"],
+)
+def test_wheels_of_the_functions_own_lock_are_read_for_clients(
+    code: str,
+    services: tuple[str, ...],
+    kept: bool,  # noqa: FBT001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    function = with_wheel(code, tmp_path, monkeypatch)._replace(services=services)
+    data = package(*function, HERE) / "botocore" / "data"
+    assert ("ec2" in names(data)) is kept
+    assert ("ssm" in names(data)) is (kept or "ssm" in services)
+
+
+@pytest.mark.usefixtures("staged")
+def test_a_wheel_that_calls_another_service_is_refused_with_its_place_and_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = with_wheel(MAKES_SSM, tmp_path, monkeypatch)
+    with pytest.raises(SynthError, match=r"wheels/needs\.py:2 uses .* 'ssm'.* add 'ssm' to"):
+        package(*function, HERE)
+
+
+def with_wheel(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Function:
+    """Return a function with a lock of its own, whose wheels are two services and one module."""
+
+    def fill(site: Path, *_: object) -> None:
+        for service in ("dynamodb", "ec2", "ssm"):
+            model = site / "botocore" / "data" / service / "1" / "service-2.json.gz"
+            model.parent.mkdir(parents=True)
+            model.write_bytes(gzip.compress(b'{"metadata": {"endpointPrefix": "x"}}'))
+        (site / "botocore" / "data" / "endpoints.json").write_text('{"partitions": []}')
+        (site / "botocore" / "session.py").write_text(MAKES_ANY)
+        (site / "needs.py").write_text(code)
+
+    monkeypatch.setattr(wheels_module, "SITES", folder / "site")
+    monkeypatch.setattr(wheels_module, "_fill", fill)
+    source = folder / "source"
+    source.mkdir()
+    (source / "requirements.txt").touch()
+    return Function("probe", source)
 
 
 def test_aws_gets_binaries_for_arm(function: Function) -> None:

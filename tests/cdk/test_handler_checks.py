@@ -71,7 +71,6 @@ UNREADABLE = {
     "an f-string": (HANDLER.format("f'seat.{name}'"), "handler.py:1"),
     "no event type": ("consumer.handles(*given)", "handler.py:1"),
     "another name for the decorator": ("handles = consumer.handles", "handler.py:1"),
-    "a syntax error": ("x = 1\ndef (", "handler.py:2"),
     "no handler": ("from acme import lambda_handler", "no @consumer.handles in "),
     "a handler in a file that is not imported": ("from ...seats import x", "no @consumer.handles"),
 }
@@ -146,6 +145,17 @@ def test_handlers_that_cannot_be_read_are_a_warning_and_no_fault(
     props = consumer(folder, {"handler": source, "seats": HANDLER.format("'x'")}, "seat.booked")
     assert list(handler_faults(props)) == []
     assert place in str(unread_handlers(props))
+
+
+@pytest.mark.parametrize("broken", ["handler", "seats"])
+def test_a_file_that_is_no_valid_python_is_a_fault_at_its_line(folder: Path, broken: str) -> None:
+    handler = "from . import seats\n" + HANDLER.format("'seat.booked'")
+    modules = {"handler": handler, "seats": "", broken: "x = 1\ndef ("}
+    props = consumer(folder, modules)
+    [fault] = [each for each in handler_faults(props) if "queue never gets" not in each]
+    assert fault.startswith(f"tickets/{broken}.py:2: ")
+    assert fault.endswith("; the function could not be loaded: correct the file")
+    assert unread_handlers(props) is None
 
 
 def test_a_handler_beside_an_unreadable_one_is_still_compared(folder: Path) -> None:

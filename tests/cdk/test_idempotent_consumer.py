@@ -20,6 +20,7 @@ from once.cdk import (
     TableProps,
     Topics,
 )
+from once.cdk.topics import NO_EVENT
 from once.settings import Settings
 from stacks.folders import ROOT
 from tests.stacks.cloud import Json, flat, listed
@@ -114,7 +115,8 @@ def test_it_publishes_through_a_relay(stack: cdk.Stack) -> None:
     relay = OutboxRelay(stack, topics=topics, publishes=publishes, dedup_table=dedup)
     make(stack, publishing, topics=topics, relay=relay, dedup_table=dedup)
     assert len(resources(stack, "AWS::S3::Bucket")) == 1  # for failed batches of the relay
-    assert len(resources(stack, "AWS::SNS::Subscription")) == 1
+    [ingress, events] = resources(stack, "AWS::SNS::Subscription")
+    assert ingress["FilterPolicy"] != events["FilterPolicy"] == {"type": [NO_EVENT]}
 
 
 def test_a_relay_on_a_table_without_a_stream_is_refused(stack: cdk.Stack) -> None:

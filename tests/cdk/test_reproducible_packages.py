@@ -24,7 +24,7 @@ def shuffled(self, pattern, walk=Path.rglob):
 
 Path.rglob = shuffled
 os.umask(0o077)
-print(package(sys.argv[1], Path(sys.argv[2]), DeploymentConfig(local=True)))
+print(package(sys.argv[1], Path(sys.argv[2]), (), DeploymentConfig(local=True)))
 """
 
 
@@ -33,8 +33,8 @@ def modes(folder: Path) -> dict[str, int]:
 
 
 def test_another_place_time_order_umask_and_hash_seed_give_the_same_package(tmp_path: Path) -> None:
-    name, source = EVERY[0]
-    here = package(name, source, HERE)
+    name, source, _ = EVERY[0]
+    here = package(name, source, (), HERE)
     copy = tmp_path / "elsewhere" / "source"
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
     for path in copy.rglob("*"):

@@ -34,6 +34,9 @@ LATE = hmac_profile("late", signature_header="x-sign", retry_seconds=46 * 86400)
 MANY = tuple(f"charge.very.long.name.of.a.type.{number}" for number in range(60))
 
 FAULTS: dict[str, WebhookProps] = {
+    "4194304 bytes, which may take 64 times its size; raise memory_mb to 320, or": replace(
+        GOOD, endpoints=(PUSHES,), memory_mb=256
+    ),
     "endpoint 'Stripe': 'Stripe' is not a valid name": replace(
         GOOD, endpoints=(Endpoint("Stripe", STRIPE),)
     ),

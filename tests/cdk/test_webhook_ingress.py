@@ -31,7 +31,12 @@ PROPS = WebhookProps(
     folder=FUNCTIONS / "webhooks",
 )
 BUILDS = ConsumerProps(
-    "builds", events=("github.push",), fifo=True, ordered_by="repository.id", claim_check_mb=4
+    "builds",
+    events=("github.push",),
+    fifo=True,
+    ordered_by="repository.id",
+    claim_check_mb=4,
+    batch_size=2,
 )
 
 pytestmark = pytest.mark.usefixtures("_without_pip", "staged")

@@ -1,16 +1,12 @@
 """Wheels of a package, and the build folders in which they are installed once."""
 
-import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import product
 from pathlib import Path
 from threading import Barrier
 
 import pytest
-from botocore.loaders import Loader
-from botocore.regions import EndpointResolver
 
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
@@ -30,18 +26,6 @@ def test_the_same_lock_gives_the_same_wheels(
     assert first != second
     assert first.name == second.name
     assert tree(first) == tree(second)
-
-
-def test_every_service_in_use_has_the_endpoints_it_would_have_untrimmed() -> None:
-    path = install_wheels([LOCK], HERE) / "botocore" / "data" / "endpoints.json"
-    assert path.stat().st_size < 100_000
-    untrimmed, trimmed = Loader().load_data("endpoints"), json.loads(path.read_bytes())
-    regions = [region for part in untrimmed["partitions"] for region in part["regions"]]
-    assert len(regions) > 30
-    used = ("dynamodb", "email", "lambda", "secretsmanager", "sns", "sqs", "states")
-    for prefix, region in product(used, regions):
-        expected = EndpointResolver(untrimmed).construct_endpoint(prefix, region)
-        assert EndpointResolver(trimmed).construct_endpoint(prefix, region) == expected
 
 
 @pytest.mark.usefixtures("_without_pip")

@@ -82,11 +82,19 @@ def test_it_has_no_right_that_its_workflows_do_not_need(stack: cdk.Stack, starts
     assert ("lambda:InvokeFunction" in json.dumps(allowed)) is bool(starts)
 
 
-def test_a_version_or_an_alias_of_a_machine_has_the_executions_of_the_machine(
-    stack: cdk.Stack,
+@pytest.mark.parametrize("qualifier", ["live", "7"])
+def test_a_start_through_a_version_or_an_alias_is_allowed_on_the_machine(
+    stack: cdk.Stack, qualifier: str
 ) -> None:
-    _, allowed = function_and_policy(stack, StateMachineProps("fulfil", f"{MACHINE}:live"))
-    assert allowed["StartExecutions"]["Resource"] == f"{MACHINE}:live"
+    variables, allowed = function_and_policy(
+        stack, StateMachineProps("fulfil", f"{MACHINE}:{qualifier}")
+    )
+    assert variables["WORKFLOW_FULFIL"] == f"{MACHINE}:{qualifier}"
+    # Step Functions authorizes by the ARN of the machine, and compares the qualifier apart.
+    start = allowed["StartQualifiedExecutions1"]
+    assert start["Resource"] == MACHINE
+    only = {"states:StateMachineQualifier": qualifier}
+    assert start["Condition"] == {"ForAnyValue:StringEquals": only}
     assert allowed["ReadOwnExecutions"]["Resource"] == EXECUTIONS
 
 
@@ -124,6 +132,19 @@ def test_workflows_of_the_same_app_are_named_by_their_references(stack: cdk.Stac
     *_, before, name, pattern = allowed["ReadOwnExecutions"]["Resource"]["Fn::Join"][1]
     assert (before, pattern) == (":execution:", ":once-*")
     assert name == {"Fn::Select": [6, {"Fn::Split": [":", reference]}]}
+
+
+def test_an_alias_of_the_same_app_is_allowed_on_its_machine(stack: cdk.Stack) -> None:
+    version = sfn.CfnStateMachineVersion(
+        stack, "Version", state_machine_arn=state_machine(stack).state_machine_arn
+    )
+    _, allowed = function_and_policy(stack, StateMachineProps("fulfil", version.attr_arn))
+    reference = stack.resolve(version.attr_arn)
+    parts = [{"Fn::Select": [n, {"Fn::Split": [":", reference]}]} for n in range(8)]
+    start = allowed["StartQualifiedExecutions1"]
+    assert start["Resource"] == {"Fn::Join": [":", parts[:7]]}
+    only = {"states:StateMachineQualifier": parts[7]}
+    assert start["Condition"] == {"ForAnyValue:StringEquals": only}
 
 
 def faults(*starts: Any, **more: Any) -> list[str]:

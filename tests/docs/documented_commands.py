@@ -47,6 +47,7 @@ RUN_BY = {
 
 NEEDS_AWS = "needs an account of AWS: its arguments are parsed, nothing is called"
 PARSED = {
+    "make wheels": "tests/wheel/test_release_wheels.py",
     **dict.fromkeys(("make bootstrap", "make deploy", "make verify"), NEEDS_AWS),
     "make test": "is this suite",
     "make demo": "takes minutes: tests/e2e/test_traffic.py runs its traffic and its audit",

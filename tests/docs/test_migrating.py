@@ -112,7 +112,7 @@ def test_powertools_a_message_in_work_is_retried(aws: FakeAws, former: Former) -
     answers = []
 
     def slow(**request: Any) -> Any:
-        answers.append(failures(aws.deliver(event)))
+        answers.append(failures(aws.deliver(event, fails=True)))
         return change(**request)
 
     names["dynamodb"].update_item = slow
@@ -132,7 +132,7 @@ def test_powertools_a_person_decides_on_an_unfinished_record(
     event = placed("o")
     with former.killed_at_its_next("UpdateItem", after=changed):
         assert not former.deliver(event, remaining_ms=-1000)  # its lease has ended
-    assert failures(aws.deliver(event)) == []
+    assert failures(aws.deliver(event, fails=True)) == []
     [letter] = aws.dead_letters()
     error = letter["MessageAttributes"]["once-error"]["StringValue"]
     [record_id] = re.findall(r"orders-fn\.app\.reserve#[0-9a-f]{32}", error)
@@ -198,5 +198,5 @@ def test_a_claim_that_was_not_finished_is_neither_lost_nor_repeated(
     with function.killed_at_its_next("UpdateItem", after=changed):
         assert not function.deliver(event, remaining_ms=-1000)
     assert not function.deliver(event)
-    assert failures(aws.deliver(event)) == []
+    assert failures(aws.deliver(event, fails=True)) == []
     assert (reserved(aws), reasons(aws)) == (int(changed), ["former-unfinished"])

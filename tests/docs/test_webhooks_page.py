@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from textwrap import dedent
 from typing import Any
@@ -14,16 +15,20 @@ import pytest
 from once.commit.item_size import item_bytes
 from once.testing import FakeAws
 from once.webhooks.capture import Standing
-from once.webhooks.profile import PROFILES, STRIPE, Profile
+from once.webhooks.endpoint import Endpoint
+from once.webhooks.profile import GITHUB, PROFILES, SHOPIFY, STRIPE, Profile
 from once.webhooks.secrets import KEPT_SECONDS, REFRESH_SECONDS
 from once.webhooks.settings import CAPTURES
+from once.webhooks.signature import sign
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
 from tests.docs.test_guarantees import table
 from tests.once.webhooks.service import (
+    ENDPOINTS,
     NOW,
     SECRET,
     Service,
+    github_request,
     request,
     stripe_body,
     stripe_request,
@@ -115,6 +120,10 @@ def after(first: Send, then: Send) -> Send:
     return send
 
 
+def pushed(kind: str) -> Send:
+    return lambda service: service.post(github_request(b"{}", event=kind))
+
+
 def without_secrets(service: Service) -> int:
     for secret in service.settings.secrets.values():
         service.secretsmanager.delete_secret(SecretId=secret, ForceDeleteWithoutRecovery=True)
@@ -132,11 +141,13 @@ SENT: dict[str, Send] = {
     "genuine, new, of a type in `types`": signed(),
     "genuine, known id, same content": after(signed(), signed()),
     "genuine, known id, other content": after(signed(), genuine(stripe_body(amount=7))),
+    "genuine, known body, other type in a header": after(pushed("issues"), pushed("push")),
     "genuine, of another type": genuine(b'{"id": "evt_2", "type": "charge.updated"}'),
     "genuine, body is not strict JSON": genuine(b'{"id": "evt_3", "id": "evt_4"}'),
-    "genuine, and no event can be made of it: nested too deep, too large for consumers": genuine(
-        stripe_body(a=json.loads("[" * 63 + "]" * 63))
-    ),
+    (
+        "genuine, and no event can be made of it: nested too deep, too many objects and arrays, "
+        "too large for consumers"
+    ): genuine(stripe_body(a=json.loads("[" * 63 + "]" * 63))),
     "handshake of the provider, genuine": handshake,
     "signature wrong or missing": signed(secret="another"),
     "signed time more than 5 minutes off, in either direction": signed(at=NOW + 301),
@@ -148,6 +159,7 @@ SENT: dict[str, Send] = {
 EARLIER = {
     "genuine, known id, same content": [Standing.HANDED_ON],
     "genuine, known id, other content": [Standing.HANDED_ON],
+    "genuine, known body, other type in a header": [Standing.CAPTURED],
 }
 """Standings of the captures that were there before."""
 
@@ -163,6 +175,49 @@ def test_a_request_is_answered_and_stored_as_its_row_says(row: list[str], servic
     standings = re.findall(r"capture `([a-z-]+)`", stored) + EARLIER.get(case, [])
     assert sorted(each.standing for each in service.captures()) == sorted(standings)
     assert len(service.events()) == standings.count(Standing.HANDED_ON)
+
+
+SHOP = Endpoint("shopify", SHOPIFY, types=("orders/create", "orders/paid"))
+CODE = Endpoint("github", GITHUB, types=("push", "issues"))
+ALTERED: list[tuple[Endpoint, dict[str, str]]] = [
+    (ENDPOINTS[0], {"content-type": "application/x-www-form-urlencoded", "content-encoding": "br"}),
+    (CODE, {"x-github-delivery": "other"}),
+    (replace(CODE, trusts_id=True), {"x-github-delivery": "other"}),
+    (CODE, {"x-github-event": "issues"}),
+    (CODE, {"x-github-event": "other"}),
+    (SHOP, {"x-shopify-topic": "orders/create"}),
+    (SHOP, {"x-shopify-topic": "other"}),
+    (CODE, {"path": "/twin"}),
+]
+"""For each row of the table, an endpoint and what a copy has in place of the genuine request."""
+
+
+def altered_request(endpoint: Endpoint, change: dict[str, str]) -> dict[str, Any]:
+    """Return a genuine request with some headers, or its path, changed."""
+    profile, body = endpoint.profile, stripe_body()
+    made = sign(profile, SECRET, body, webhook_id="genuine", now=NOW)
+    headers = {"x-github-event": "push", "x-shopify-topic": "orders/paid", **made, **change}
+    return request(headers.pop("path", f"/{endpoint.name}"), body, headers)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["second", "first"])
+@pytest.mark.parametrize(
+    ("row", "altered"), [*zip(rows("Unsigned headers"), ALTERED, strict=True)], ids=lambda _: None
+)
+def test_a_copy_with_other_headers_does_what_its_row_says(
+    row: list[str], altered: tuple[Endpoint, dict[str, str]], order: int
+) -> None:
+    endpoint, change = altered
+    service = Service((endpoint, replace(endpoint, name="twin")))
+    first, second = [altered_request(endpoint, each) for each in ({}, change)][::order]
+    assert service.post(first) == 200
+    before, events = {each.pk for each in service.captures()}, len(service.events())
+    assert service.post(second) == 200
+    stored = [str(each.standing) for each in service.captures() if each.pk not in before]
+    cell = row[2] if order == 1 else row[3]
+    assert stored == re.findall(r"capture `([a-z-]+)`", cell)
+    assert (len(service.events()) > events) == (Standing.HANDED_ON in stored)
+    assert ("no event" in cell or "nothing new" in cell) == (len(service.events()) == events)
 
 
 def test_w4_during_a_rotation_both_secrets_count_and_after_it_the_new_one(

@@ -41,6 +41,7 @@ SCANNER = ConsumerProps(
     tables=(SCANS,),
     publishes=("scan.done",),
     claim_check_mb=5,
+    batch_size=2,
     folder=FUNCTIONS / "scanner",
 )
 ARCHIVE = ConsumerProps(
@@ -49,6 +50,7 @@ ARCHIVE = ConsumerProps(
     external=("scan.sent",),
     tables=(SCANS,),
     claim_check_mb=5,
+    batch_size=2,
     folder=FUNCTIONS / "archive",
 )
 LEDGER = ConsumerProps(
@@ -123,6 +125,7 @@ PUSHES = ConsumerProps(
     events=GITHUB_PUSH.event_types,
     tables=(COUNTERS,),
     claim_check_mb=5,
+    batch_size=2,
     folder=FUNCTIONS / "pushes",
 )
 NO_FOLDERS = FUNCTIONS / "none"

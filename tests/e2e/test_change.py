@@ -1,4 +1,4 @@
-"""The steps of the runbook's entry "Rename or remove a consumer", with messages in flight."""
+"""Steps of the runbook: a consumer is renamed or removed, an endpoint removed, tables restored."""
 
 import json
 import os
@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from demo.quiescence import wait_until_empty
+from demo.quiescence import wait_until, wait_until_empty
 from emulator.cdk_cli import bootstrap, deploy
 from emulator.embedded_aws import ROOT, EmbeddedAws
+from once.cdk.existing import DEDUP
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.queue_depth import depth
 from once.testing import cloud_event
@@ -35,13 +36,29 @@ class Changing:
         self.deploy("before")
         self.tables = self.parts.tables
 
-    def deploy(self, phase: str) -> None:
+    def deploy(self, phase: str, **more: str) -> None:
         outputs = self.aws.state_dir / f"change-{phase}.json"
-        context = {"service": SERVICE, "phase": phase}
+        context = {"service": SERVICE, "phase": phase, **more}
         app = "python3 -m tests.e2e.changing_app"
         stacks = deploy(self.aws, app=app, context=context, outputs=outputs)
         values = {name: value for stack in stacks.values() for name, value in stack.items()}
         self.parts = Deployment.of(SERVICE, values)
+
+    def restore(self) -> dict[str, dict[str, str]]:
+        """Restore every table under a new name; return each as `existing_tables` takes it."""
+        dynamodb = self.aws.client("dynamodb")
+        found = {}
+        for name, table in {**self.parts.tables, DEDUP: self.parts.dedup_table}.items():
+            restored = dynamodb.restore_table_to_point_in_time(
+                SourceTableName=table,
+                TargetTableName=f"restored-{name}",
+                UseLatestRestorableTime=True,
+            )
+            found[name] = {"arn": restored["TableDescription"]["TableArn"]}
+        stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+        changed = dynamodb.update_table(TableName=f"restored-{DEDUP}", StreamSpecification=stream)
+        found[DEDUP]["stream_arn"] = changed["TableDescription"]["LatestStreamArn"]
+        return found
 
     @contextmanager
     def traffic(self) -> Iterator[None]:
@@ -60,13 +77,13 @@ class Changing:
             if over.wait(PERIOD_SECONDS):
                 return
             name = f"n-{number}"
-            self._publish(name)
+            self.publish(*events(name))
             self.sent.append(name)
             if number % 2:
-                self._publish(self.sent[number // 2])
+                self.publish(*events(self.sent[number // 2]))
 
-    def _publish(self, name: str) -> None:
-        for event in events(name):
+    def publish(self, *messages: dict[str, Any]) -> None:
+        for event in messages:
             attribute = {"type": {"DataType": "String", "StringValue": event["type"]}}
             topic = self.parts.ingress_topic_arn
             self.sns.publish(TopicArn=topic, Message=json.dumps(event), MessageAttributes=attribute)
@@ -94,10 +111,24 @@ class Changing:
 
     def counted(self, table: str, key: str, value: str) -> Counter[str]:
         """Return the number of effects of each event."""
-        name = self.tables[table]
+        name = {**self.tables, **self.parts.tables}[table]
         pages = self.aws.client("dynamodb").get_paginator("scan").paginate(TableName=name)
         items = [item for page in pages for item in page["Items"]]
         return Counter({item[key]["S"]: int(item[value]["N"]) for item in items})
+
+    def relayed(self) -> set[str]:
+        """Take what reached no consumer out of its queue; return the counters of `probe.counted`.
+
+        Events of types whose consumer was removed are there too.
+        """
+        queue, counters = {"QueueUrl": self.parts.unrouted_queue_url}, set()
+        while found := self.sqs.receive_message(**queue, MaxNumberOfMessages=10).get("Messages"):
+            for message in found:
+                self.sqs.delete_message(**queue, ReceiptHandle=message["ReceiptHandle"])
+                event = json.loads(message["Body"])
+                if event.get("type") == "probe.counted":
+                    counters.add(event["data"]["counter"])
+        return counters
 
     def dead_letters(self) -> int:
         urls = self.sqs.list_queues(QueueNamePrefix=f"{SERVICE}-").get("QueueUrls", [])
@@ -133,3 +164,22 @@ def test_h1_a_rename_and_a_removal_lose_and_double_nothing(changing: Changing) -
     assert due
     assert due <= points.keys()
     assert set(points.values()) == {1}
+
+
+def test_restored_tables_take_the_place_of_the_old_ones(changing: Changing) -> None:
+    known = changing.counted("counters", "id", "amount")
+    changing.deploy("restored", restored=json.dumps(changing.restore()))
+    assert changing.parts.dedup_table == f"restored-{DEDUP}"
+    publishes = {"id": {"S": "after"}, "publishes": {"S": "yes"}}
+    controls = changing.parts.table("controls")
+    changing.aws.client("dynamodb").put_item(TableName=controls, Item=publishes)
+    for name in (changing.sent[0], "after"):
+        asked, _ = events(name)
+        changing.publish(asked)
+    changing.drain("gauge")
+    assert changing.counted("counters", "id", "amount") == known + Counter(["after"])
+    wait_until(
+        "the relay publishes from the restored table",
+        lambda: "after" in changing.relayed(),
+        timeout=REST_SECONDS,
+    )

@@ -13,7 +13,7 @@ import pytest
 
 from demo.quiescence import wait_until
 from demo.scenarios.webhooks.deliveries import Forged, Genuine, HttpRequest, Trick
-from demo.scenarios.webhooks.sample_webhook import Provider, SampleWebhook
+from demo.scenarios.webhooks.sample_webhook import FORM, Provider, SampleWebhook
 from demo.scenarios.webhooks.sender import Sender
 from tests.e2e.deployment import REST_SECONDS, Deployment
 
@@ -70,10 +70,19 @@ def provided(service: Deployment) -> Provided:
 
 def test_w2_a_webhook_that_is_sent_twice_is_captured_and_applied_once(provided: Provided) -> None:
     request = provided.push("sent-twice")
-    assert [provided.post(request)[0] for _ in range(2)] == [200, 200]
+    copies = [
+        replace(request, headers={**request.headers, **changed})  # none of these is signed
+        for changed in ({"content-type": FORM}, {}, {}, {"x-github-event": "other"})
+    ]
+    assert [provided.post(each)[0] for each in copies] == [200] * 4
     assert provided.counted("sent-twice")["amount"] == "1"
-    [capture] = provided.captures(request.body)
+    conflict, capture = sorted(
+        provided.captures(request.body), key=lambda one: str(one["standing"]["S"])
+    )
     assert capture["body"]["B"] == request.body
+    standings = [each["standing"]["S"] for each in (capture, conflict)]
+    assert standings == ["handed-on", "conflict"]
+    assert conflict["conflicts_with"] == capture["pk"]
 
 
 def test_a_refund_at_stripe_reaches_the_order(provided: Provided) -> None:

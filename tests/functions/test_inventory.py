@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from functions.inventory.handler import consumer
 from once.testing import FakeAws, cloud_event
+from stacks.registry import REGISTRY
 from tests.functions.support import published
 from tests.once.support import calls, failures, reasons
 
@@ -18,8 +18,7 @@ Lines = list[tuple[str, int]]
 
 @pytest.fixture
 def aws() -> Iterator[FakeAws]:
-    tables = {"stock": "sku", "reservations": "order_id"}
-    with FakeAws(consumer, tables, publishes=("stock.reserved", "stock.refused")) as fake:
+    with FakeAws.of(REGISTRY, "inventory") as fake:
         for sku, available in FULL.items():
             fake.put("stock", {"sku": sku, "available": available})
         yield fake
@@ -114,7 +113,7 @@ def test_orders_are_reserved_until_stock_runs_out(aws: FakeAws) -> None:
     ],
 )
 def test_an_invalid_order_is_quarantined(aws: FakeAws, lines: Lines, reason: str) -> None:
-    aws.deliver(placed(*lines))
+    aws.deliver(placed(*lines), fails=True)
     assert reasons(aws) == [reason]
     assert stock(aws) == FULL
 
@@ -161,13 +160,13 @@ def test_a_second_end_of_an_order_is_retried_and_changes_nothing(
     aws.deliver(placed(("tea", 3)))
     aws.deliver(ended(first))
     found = stock(aws), reservations(aws)
-    assert len(failures(aws.deliver(ended(second)))) == 1
+    assert len(failures(aws.deliver(ended(second), fails=True))) == 1
     assert (stock(aws), reservations(aws)) == found
 
 
 @pytest.mark.parametrize("event_type", ENDS)
 def test_the_end_of_an_order_without_reservation_is_retried(aws: FakeAws, event_type: str) -> None:
     aws.deliver(placed(("tea", 11)))  # refused
-    assert len(failures(aws.deliver(ended(event_type), ended(event_type, "o-9")))) == 2
+    assert len(failures(aws.deliver(ended(event_type), ended(event_type, "o-9"), fails=True))) == 2
     assert stock(aws) == FULL
     assert reservations(aws) == {"o-1": "refused tea"}

@@ -8,9 +8,9 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sesv2.models import sesv2_backends
 
 from functions.notifications import mail
-from functions.notifications.handler import consumer
 from once import Call
 from once.testing import FakeAws, Fault, answer_lost, cloud_event, inject, never_sent, refused
+from stacks.registry import REGISTRY
 from tests.once.support import facts, failures, reasons
 
 SEND = "SendEmail"
@@ -28,7 +28,7 @@ def _ses(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def aws() -> Iterator[FakeAws]:
-    with FakeAws(consumer, {"notifications": "order_id"}, effect_timeout_seconds=3) as fake:
+    with FakeAws.of(REGISTRY, "notifications") as fake:
         yield fake
 
 
@@ -87,9 +87,9 @@ def test_an_e_mail_with_unknown_outcome_is_not_sent_again(
 ) -> None:
     event = event_of()
     with inject(client, SEND, fault) as left:
-        assert failures(aws.deliver(event)) == []
+        assert failures(aws.deliver(event, fails=True)) == []
     assert left == []
-    assert failures(aws.deliver(event)) == []
+    assert failures(aws.deliver(event, fails=True)) == []
     assert reasons(aws) == ["effect-unknown"] * 2
     assert len(sent()) == count
 
@@ -98,7 +98,7 @@ def test_an_e_mail_with_unknown_outcome_is_not_sent_again(
 def test_a_throttled_e_mail_is_sent_later(aws: FakeAws, client: Any, code: str) -> None:
     event, fault = event_of(), refused(code, status=429)
     with inject(client, SEND, fault, fault, fault) as left:
-        assert len(failures(aws.deliver(event))) == 1
+        assert len(failures(aws.deliver(event, fails=True))) == 1
     assert left == []
     assert failures(aws.deliver(event)) == []
     assert len(sent()) == 1
@@ -107,7 +107,7 @@ def test_a_throttled_e_mail_is_sent_later(aws: FakeAws, client: Any, code: str) 
 @pytest.mark.parametrize("code", ["MessageRejected", "BadRequestException", "NotFoundException"])
 def test_an_e_mail_that_ses_rejects_is_quarantined(aws: FakeAws, client: Any, code: str) -> None:
     with inject(client, SEND, refused(code)) as left:
-        assert failures(aws.deliver(event_of())) == []
+        assert failures(aws.deliver(event_of(), fails=True)) == []
     assert left == []
     [letter] = aws.dead_letters()
     assert facts(letter)["reason"] == "permanent"

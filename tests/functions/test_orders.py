@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from functions.orders.handler import consumer
 from once.testing import FakeAws, cloud_event
+from stacks.registry import REGISTRY
 from tests.once.support import failures, reasons
 
 ENDS = {"payment.captured": "paid", "payment.declined": "declined", "stock.refused": "refused"}
@@ -12,7 +12,7 @@ ENDS = {"payment.captured": "paid", "payment.declined": "declined", "stock.refus
 
 @pytest.fixture
 def aws() -> Iterator[FakeAws]:
-    with FakeAws(consumer, {"orders": "order_id", "customers": "customer_id"}) as fake:
+    with FakeAws.of(REGISTRY, "orders") as fake:
         yield fake
 
 
@@ -88,7 +88,7 @@ def test_a_total_that_a_float_cannot_hold_is_exact(aws: FakeAws) -> None:
 def test_the_same_event_with_another_order_is_a_conflict(aws: FakeAws) -> None:
     event = placed()
     aws.deliver(event)
-    aws.deliver(event | {"data": event["data"] | {"currency": "USD"}})
+    aws.deliver(event | {"data": event["data"] | {"currency": "USD"}}, fails=True)
     assert reasons(aws) == ["key-conflict"]
     assert customers(aws) == {"c-1": (1, 1900)}
 
@@ -108,14 +108,14 @@ def test_the_same_event_with_another_order_is_a_conflict(aws: FakeAws) -> None:
     ],
 )
 def test_an_invalid_order_is_quarantined(aws: FakeAws, changes: dict[str, Any]) -> None:
-    assert failures(aws.deliver(placed(**changes))) == []
+    assert failures(aws.deliver(placed(**changes), fails=True)) == []
     assert reasons(aws) == ["invalid-data"]
     assert aws.items("orders") == aws.items("customers") == []
 
 
 @pytest.mark.parametrize("event", [placed(""), ended(order="")], ids=["order.placed", "payment"])
 def test_an_event_with_an_empty_order_id_is_quarantined(aws: FakeAws, event: Any) -> None:
-    assert failures(aws.deliver(event)) == []
+    assert failures(aws.deliver(event, fails=True)) == []
     assert reasons(aws) == ["invalid-write"]
     assert aws.items("orders") == aws.items("customers") == []
 
@@ -164,5 +164,5 @@ def test_a_refund_may_overtake_all_other_events(aws: FakeAws) -> None:
 def test_a_refund_of_a_charge_without_an_order_is_quarantined(aws: FakeAws) -> None:
     event = refund(700, full=True)
     event["data"]["data"]["object"]["metadata"] = {}
-    aws.deliver(event)
+    aws.deliver(event, fails=True)
     assert reasons(aws) == ["invalid-data"]

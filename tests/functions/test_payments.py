@@ -6,16 +6,13 @@ import pytest
 from functions.payments import provider
 from functions.payments.handler import KEY_LIFETIME_SECONDS, consumer
 from once.testing import FakeAws, cloud_event
+from stacks.registry import REGISTRY
 from tests.functions.support import published
 from tests.once.support import failures, reasons
 
 CHARGED = provider.Result("ch", paid=True)
 DECLINED = provider.Result("", paid=False, decline_code="card_declined")
 END = {"order_id": "o-1", "email": "a@example.com", "currency": "EUR", "amount": 700}
-SETTINGS: dict[str, Any] = {
-    "publishes": ("payment.captured", "payment.declined"),
-    "effect_timeout_seconds": 8,
-}
 
 Requests = list[dict[str, Any]]
 
@@ -35,7 +32,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
 
 @pytest.fixture
 def aws(requests: Requests) -> Iterator[FakeAws]:
-    with FakeAws(consumer, {"payments": "order_id"}, **SETTINGS) as fake:
+    with FakeAws.of(REGISTRY, "payments") as fake:
         yield fake
 
 
@@ -68,7 +65,7 @@ def test_two_events_of_an_order_charge_it_once(aws: FakeAws, requests: Requests)
 
 def test_another_amount_for_the_same_order_is_a_conflict(aws: FakeAws, requests: Requests) -> None:
     aws.deliver(reserved())
-    aws.deliver(reserved(amount=1))
+    aws.deliver(reserved(amount=1), fails=True)
     assert reasons(aws) == ["key-conflict"]
     assert len(requests) == 1
 

@@ -31,7 +31,7 @@ ACME = Profile(
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A webhook, and whether its key belongs to other content."""
+    """A webhook, and whether its key belongs to an earlier webhook that differs."""
 
     endpoint: Endpoint
     headers: Mapping[str, str]
@@ -55,6 +55,9 @@ MADE: dict[str, Case] = {
         STRIPE_ENDPOINT, {}, REFUND.replace(b"19.99", b"[" * 63 + b"]" * 63)
     ),
     "github": Case(GITHUB_ENDPOINT, PUSHED, b'{"ref": "main"}'),
+    "github, with another type for its bytes": Case(
+        GITHUB_ENDPOINT, PUSHED | {"x-github-event": "ping"}, b'{"ref": "main"}', conflicts=True
+    ),
     "github, not JSON": Case(GITHUB_ENDPOINT, PUSHED, b"\xff"),
     "github, in S3": Case(GITHUB_ENDPOINT, PUSHED, b'{"ref": "%s"}' % (b"x" * 262_144)),
     "github, with an id to trust": Case(

@@ -51,10 +51,15 @@ def aws(start: Start) -> FakeAws:
 
 
 def dead_lettered(
-    aws: FakeAws, body: str, attributes: Item | None = None, message_id: str = "m-1"
+    aws: FakeAws,
+    body: str,
+    attributes: Item | None = None,
+    message_id: str = "m-1",
+    group: str | None = None,
 ) -> Item:
     """Return the dead letter that a consumer of today writes."""
-    message = record(body, message_id, receive_count=3, messageAttributes=attributes or {})
+    own = attributes or {}
+    message = record(body, message_id, receive_count=3, group=group, messageAttributes=own)
     assert invoke(aws, CONSUMER, message) == []
     return only_letter(aws)
 
@@ -89,6 +94,7 @@ MADE: dict[str, Callable[[FakeAws], Item]] = {
     "sent back": lambda aws: put_back(dead_lettered(aws, GOOD, PRODUCERS)),
     "compressed, sent back": lambda aws: put_back(dead_lettered(aws, UNSENDABLE)),
     "dead-lettered again": dead_lettered_again,
+    "of a message group": lambda aws: dead_lettered(aws, GOOD, group="account-7"),
     "dead-lettered by the relay": dead_lettered_by_the_relay,
 }
 

@@ -37,7 +37,7 @@ def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
 def deliver(*events: dict[str, Any]) -> int:
     """Deliver events in one invocation; return the amount that they have counted."""
     with FakeAws(consumer_of(), {"counters": "name"}) as aws:
-        aws.deliver(*events)
+        aws.deliver(*events, fails=None)
         return sum(item["amount"] for item in aws.items("counters"))
 
 

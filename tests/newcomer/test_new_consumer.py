@@ -88,3 +88,10 @@ def _is_tried(workspace: Workspace) -> None:
     assert "code updated: once-tickets" in changed
     assert "CHANGED t-2" in changed
     assert assemblies(workspace) == before
+
+    handler.write_text("import not_there\n" + handler.read_text())
+    broken = workspace.run("once", "local", "deploy")
+    assert broken.returncode == 1
+    error = "Unable to import module 'functions.tickets.handler': No module named 'not_there'"
+    assert f"once-tickets: Runtime.ImportModuleError: {error}" in broken.stdout
+    assert "ModuleNotFoundError" in succeeds(workspace, "once", "local", "logs", "tickets")

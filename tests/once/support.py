@@ -64,10 +64,12 @@ def count(event: Note, tx: Transaction) -> None:
     tx.update(COUNTERS, {"name": event.name}, "ADD amount :a", {":a": event.amount})
 
 
-def consumer_of(function: Function = count, **options: Any) -> Consumer:
+def consumer_of(
+    function: Function = count, *, model: type[Note] = Note, **options: Any
+) -> Consumer:
     consumer = Consumer("notes")
     consumer.table("counters")
-    consumer.handles("noted", Note, **options)(function)
+    consumer.handles("noted", model, **options)(function)
     return consumer
 
 
@@ -90,19 +92,26 @@ def offline(
 
 
 def record(
-    body: str, message_id: str, *, receive_count: int = 1, group: str | None = None, **more: Any
+    body: str,
+    message_id: str,
+    *,
+    receive_count: int = 1,
+    group: str | None = None,
+    number: int = 1,
+    **more: Any,
 ) -> dict[str, Any]:
-    """A message in the form of Lambda's event."""
+    """A message in the form of Lambda's event; with a group, the `number`th of a FIFO queue."""
     attributes = {
         "ApproximateReceiveCount": str(receive_count),
         "ApproximateFirstReceiveTimestamp": "1700000000000",
         "SentTimestamp": str(int(time.time() * 1000)),
     }
+    in_group = {"MessageGroupId": group, "SequenceNumber": str(number)}
     return {
         "messageId": message_id,
         "receiptHandle": f"handle-of-{message_id}",
         "body": body,
-        "attributes": attributes | ({"MessageGroupId": group} if group else {}),
+        "attributes": attributes | (in_group if group else {}),
         "messageAttributes": {},
         "eventSource": "aws:sqs",
         "eventSourceARN": "arn:aws:sqs:us-east-1:1:queue" + (".fifo" if group else ""),

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import boto3
 import pytest
 from botocore.session import Session
 from moto import mock_aws
+from moto.sqs.models import Message, Queue
 
 from demo.traffic import publisher as publish
 from demo.traffic import stock
@@ -41,6 +43,18 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
+def _number_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let sequence numbers increase in FIFO queues, as on AWS; those of moto are random."""
+    numbers, add = count(10**19), Queue.add_message
+
+    def numbered(queue: Queue, message: Message) -> None:
+        if queue.fifo_queue:
+            message.sequence_number = str(next(numbers))
+        add(queue, message)
+
+    monkeypatch.setattr(Queue, "add_message", numbered)
+
+
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A deployment of both consumers. AWS in memory is for one thread only."""
@@ -49,6 +63,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
         monkeypatch.setattr(module, "THREADS", 1)
     monkeypatch.setattr(walk, "WAIT_SECONDS", 0)
     with mock_aws():
+        _number_messages(monkeypatch)
         session = Session()
         session.register_component("data_loader", _MODELS)
         boto3.setup_default_session(botocore_session=session)

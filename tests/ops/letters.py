@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
+from uuid import uuid4
 
 from moto.sqs.models import sqs_backends
 from typer.testing import Result
@@ -57,25 +58,52 @@ class Shop:
     def __exit__(self, *_: object) -> None:
         self.aws.__exit__()
 
+    def make_fifo(self) -> None:
+        """Give the consumer FIFO queues in place of the standard ones."""
+        self.aws.queue, self.aws.dead_letter_queue = (
+            self.sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
+            for name in ("queue.fifo", "dead-letters.fifo")
+        )
+        urls = {"queue_url": self.aws.queue, "dead_letter_url": self.aws.dead_letter_queue}
+        settings = replace(self.aws.runtime.settings, **urls)
+        self.aws.runtime = replace(self.aws.runtime, settings=settings)
+        self.box = replace(self.box, url=self.aws.dead_letter_queue, source_url=self.aws.queue)
+        self.cloud.service |= {
+            f"{StackOutput.QUEUE}Orders": self.aws.queue,
+            f"{StackOutput.DEAD_LETTERS}Orders": self.aws.dead_letter_queue,
+        }
+
     def set_rules(self, rules: KeyRules) -> None:
         """Let the deployment state these key rules."""
         self.box = replace(self.box, rules=rules)
         keys = {name: (key.rule, *key.names) for name, key in rules.keys.items()}
         self.cloud.set_types("orders", rules.external, keys=keys, volatile=rules.volatile)
 
-    def send(self, message: Any, **attributes: str) -> str:
+    def send(self, message: Any, group: str | None = None, **attributes: str) -> str:
         """Put a message into the consumer's queue; return its id."""
+        fifo = {"MessageDeduplicationId": uuid4().hex} if self.box.is_fifo else {}
         sent = self.sqs.send_message(
             QueueUrl=self.aws.queue,
             MessageBody=message if isinstance(message, str) else json.dumps(message),
             MessageAttributes={name: text(value) for name, value in attributes.items()},
+            **({"MessageGroupId": group, **fifo} if group else {}),
         )
         return str(sent["MessageId"])
 
     def work_off(self, receive_count: int = 1) -> None:
-        """Let the consumer process every message in its queue, as Lambda would, once."""
-        messages = self.waiting()
-        records = [sqs_record(message, f"arn:aws:sqs:{REGION}:1:queue") for message in messages]
+        """Let the consumer process every message in its queue, as Lambda would, once.
+
+        Of a FIFO queue, the next ten messages are received when the last ten are deleted.
+        """
+        if not self.box.is_fifo:
+            self._work_off(self.waiting(), receive_count)
+            return
+        while messages := self._received():
+            self._work_off(messages, receive_count)
+
+    def _work_off(self, messages: list[Any], receive_count: int) -> None:
+        arn = f"arn:aws:sqs:{REGION}:1:{self.aws.queue.rpartition('/')[2]}"
+        records = [sqs_record(message, arn) for message in messages]
         for record in records:
             record["attributes"]["ApproximateReceiveCount"] = str(receive_count)
         answer = self.consumer.bound_to(self.aws.runtime)({"Records": records}, FakeContext())
@@ -92,14 +120,18 @@ class Shop:
     def waiting(self) -> list[Any]:
         """Receive every message in the consumer's queue."""
         messages: list[Any] = []
-        while found := self.sqs.receive_message(
+        while found := self._received():
+            messages += found
+        return messages
+
+    def _received(self) -> list[Any]:
+        answer = self.sqs.receive_message(
             QueueUrl=self.aws.queue,
             MaxNumberOfMessages=10,
             AttributeNames=["All"],
             MessageAttributeNames=["All"],
-        ).get("Messages"):
-            messages += found
-        return messages
+        )
+        return list(answer.get("Messages", []))
 
     def dead_letter(
         self, *messages: Any, error: Exception | None = None, receives: int = 5, **attributes: str
@@ -111,6 +143,23 @@ class Shop:
         self.work_off(receives)
         self.outside.faults = {}
         return ids
+
+    def fail_in_groups(self, *names: str) -> None:
+        """Let a FIFO consumer dead-letter notes; the group of `a-1` is `a`."""
+        self.outside.faults = dict.fromkeys(names, ValueError("boom"))
+        for name in names:
+            self.send(note(name), name.partition("-")[0])
+        self.work_off(5)
+        self.outside.faults = {}
+
+    def arrived(self) -> list[str]:
+        """Take the notes out of the consumer's FIFO queue; return their names in their order."""
+        names = []
+        while messages := self._received():
+            for message in messages:
+                names.append(json.loads(message["Body"])["data"]["name"])
+                self._delete(message)
+        return names
 
     def fail(self, *names: str) -> None:
         """Let the consumer dead-letter notes for a handler's error."""

@@ -2,7 +2,7 @@
 
 import json
 import re
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +110,11 @@ def test_the_console_tells_its_url_in_the_documented_shape(
 def test_new_files_are_told_in_the_documented_shape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = run("new", "service", "shop", "--json")
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / f"once_consumer-{version('once-consumer')}-py3-none-any.whl").touch()
+    (folder := tmp_path / "shop").mkdir()
+    monkeypatch.chdir(folder)
+    result = run("new", "service", "shop", "--wheels", "../dist", "--json")
     assert has_documented_shape("new service", result.stdout), result.output
 
 

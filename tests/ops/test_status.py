@@ -7,11 +7,19 @@ from typing import Any
 import pytest
 
 from once.ops.aws.queue_depth import oldest_message_seconds
+from once.ops.aws.start_errors import start_errors
 from once.ops.errors import ExitCode
-from once.schema import RELAY, UNROUTED, StackOutput
+from once.schema import RELAY, UNROUTED, Limits, StackOutput
 from tests.ops.cloud import Cloud
 from tests.ops.output import rows, stderr_of, stdout_of
 from tests.ops.support import OK, answer_with, refuse, run
+
+TIMES = "Init Duration: 402.23 ms\tPhase: init"
+FAILED_START = (
+    "[ERROR] RegistrationError: the registration is not valid:\n  - the table 'tickts'\n"
+    "Traceback (most recent call last):\n  File ...",
+    f"INIT_REPORT {TIMES}\tStatus: error\tError Type: RegistrationError",
+)
 
 
 @pytest.fixture
@@ -68,6 +76,8 @@ def test_json_has_the_same_values(busy: Cloud) -> None:
         ["2 dead letters"],
         ["4 unrouted events"],
     ]
+    assert [row.pop("start_error") for row in found["queues"]] == [None] * 4
+    assert [row.pop("message_bytes") for row in found["queues"]] == [Limits.MESSAGE_BYTES] * 4
     idle = {"visible": 0, "in_flight": 0, "delayed": 0, "oldest_seconds": None, "isolated": None}
     assert inventory == {"consumer": "inventory", **idle, "dead_letters": 3}
     assert orders == {
@@ -128,6 +138,52 @@ def test_a_queue_with_an_old_message_is_stuck(
     assert result.exit_code == code
     assert json.loads(result.stdout)["stuck"] is bool(code)
     assert ("orders: a message has waited for" in result.stderr) is bool(code)
+
+
+def test_a_function_that_cannot_start_is_stuck_while_messages_wait(cloud: Cloud) -> None:
+    cloud.log("orders", *FAILED_START)
+    assert "cannot start" not in stdout_of("status")
+    cloud.sqs.send_message(QueueUrl=cloud.queue("orders"), MessageBody="x")
+    assert (
+        "orders: its function cannot start: RegistrationError: the registration is not valid: - "
+        "the table 'tickts'"
+    ) in stderr_of("status", code=ExitCode.STUCK)
+    found = json.loads(run("status", "--json").stdout)
+    assert found["queues"][1]["start_error"].startswith("RegistrationError: ")
+    cloud.log("orders", '{"message": "batch"}')
+    stdout_of("status")
+
+
+@pytest.mark.parametrize(
+    ("lines", "error"),
+    [
+        ([f"INIT_REPORT {TIMES}"], None),
+        ([f"INIT_REPORT {TIMES}\tStatus: timeout"], "timeout"),
+        (
+            [f"INIT_REPORT {TIMES}\tStatus: error\tError Type: Runtime.ExitError"],
+            "error, Error Type: Runtime.ExitError",
+        ),
+        (["[ERROR] ValueError: of a batch", "REPORT"], None),
+    ],
+)
+def test_the_platforms_line_tells_whether_a_start_failed(
+    cloud: Cloud, lines: list[str], error: str | None
+) -> None:
+    cloud.log("orders", *lines)
+    found = start_errors(cloud.logs, ["once-orders", "once-without-a-log"])
+    assert found == ({"once-orders": error} if error else {})
+
+
+@pytest.mark.parametrize(
+    "output", [f"{StackOutput.QUEUE}Orders", f"{StackOutput.DEAD_LETTERS}Orders"]
+)
+def test_a_queue_that_refuses_large_messages_is_named(cloud: Cloud, output: str) -> None:
+    assert "MaximumMessageSize" not in stdout_of("status")
+    small = {"MaximumMessageSize": "262144"}
+    cloud.sqs.set_queue_attributes(QueueUrl=cloud.service[output], Attributes=small)
+    shown = " ".join(stdout_of("status").split())
+    assert "orders: set MaximumMessageSize of its queues to 1048576 (is 262144)" in shown
+    assert json.loads(run("status", "--json").stdout)["queues"][1]["message_bytes"] == 262144
 
 
 def test_max_age_is_an_age(cloud: Cloud) -> None:

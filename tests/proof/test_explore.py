@@ -30,6 +30,7 @@ SHORT = {
     "e-mail settled by hand": (1, 1),
     "redrive": (1, 0),
     "entries of one account": (1, 0),
+    "a body that ends the function beside another event": (0, 0),
 }
 """Scopes, and the preemptions and faults that take a second or so."""
 OFTEN = "two deliveries of one event"
@@ -45,7 +46,7 @@ ORACLES = {
     "checkpoint first": "committed and not published",
     "a fresh key on each delivery": "stock",
     "the message's id as the key": "stock",
-    "a lease in place of the transaction": "committed twice",
+    "a lease in place of the transaction": "acknowledged without effect",
     "published inline": "committed and not published",
     "a batch's answer is believed": "committed and not published",
     "one reason for all": "acknowledged without effect",
@@ -65,6 +66,7 @@ ORACLES = {
     "settled while its owner runs": "mailed twice",
     "a lease without a margin for clocks": "unknown while it is done",
 }
+ORACLES["bodies are read before messages are isolated"] = "unexplained dead letter"
 ORACLES |= dict.fromkeys(
     ("a group goes on after a failed message", "a later event after a failed one"), "out of order"
 )
@@ -203,7 +205,7 @@ def test_each_scope_is_explored_to_the_end_and_then_with_a_second_fault() -> Non
     found = parts()
     assert [scope for scope, most in found if most is None] == [*SCOPES]
     deeper = [(scope.name, scope.faults) for scope, most in found if most]
-    assert deeper == [(scope.name, 2) for scope in SCOPES if scope.faults == 1]
+    assert deeper == [(scope.name, 2) for scope in SCOPES if scope.faults < 2]
     assert len({scope.name for scope in SCOPES}) == len(SCOPES)
 
 

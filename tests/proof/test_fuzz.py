@@ -46,9 +46,15 @@ def fuzzed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fuzz:
     """Fuzzes these targets; returns the exit status and the report."""
     monkeypatch.setattr(report, "REPORTS", tmp_path)
 
-    def fuzzed(*targets: Target, costs: tuple[Cost, ...] = (CHEAP,), **options: Any) -> Any:
+    def fuzzed(
+        *targets: Target,
+        costs: tuple[Cost, ...] = (CHEAP,),
+        large: tuple[Cost, ...] = (),
+        **options: Any,
+    ) -> Any:
         monkeypatch.setattr(command, "PARSERS", targets)
         monkeypatch.setattr(command, "costs", lambda: costs)
+        monkeypatch.setattr(command, "large_costs", lambda: large)
         status = fuzz.run(**{"inputs": 100, "seed": 7, "processes": 1} | options)
         return status, json.loads((tmp_path / "fuzz.json").read_text())
 
@@ -72,6 +78,7 @@ def test_the_report_counts_the_inputs_of_each_parser(fuzzed: Fuzz) -> None:
     assert status == 0
     assert figures.pop("seconds") >= 0
     assert figures.pop("slowest_ratio") == 0.5
+    assert (figures.pop("memory"), figures.pop("memory_ratio")) == (0, 0)
     assert figures.pop("slowest_accepted")["family"] == "cheap"
     assert figures.pop("slowest_refused") is None
     assert figures == {"inputs": 1500, "crashes": 0, "parsers": {"sound": 1500}, "seed": 7}
@@ -80,11 +87,11 @@ def test_the_report_counts_the_inputs_of_each_parser(fuzzed: Fuzz) -> None:
 def test_an_expensive_message_fails_the_run(
     fuzzed: Fuzz, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, figures = fuzzed(SOUND, costs=(CHEAP, EXPENSIVE))
+    status, figures = fuzzed(SOUND, large=(EXPENSIVE,))
     assert status == 1
     assert figures["slowest_ratio"] == 20.1
     assert figures["slowest_refused"]["family"] == "expensive"
-    assert "expensive, 200 bytes: 20.1 times a plain body" in capsys.readouterr().out
+    assert "expensive, 200 bytes: 20.1 times the CPU" in capsys.readouterr().out
 
 
 def test_two_processes_check_the_same_inputs_as_one(fuzzed: Fuzz) -> None:

@@ -147,7 +147,12 @@ class Letters(Machine):
 
     def _may_stay(self, letter: Message) -> bool:
         if letter.body in INVALID:
-            return reason_of(letter) in (Reason.UNPARSEABLE, Reason.NO_KEY, Reason.UNKNOWN_TYPE)
+            # A message is dead-lettered unread once its receives are used up.
+            unread = Reason.UNFINISHED
+            return reason_of(letter) in (
+                *(Reason.UNPARSEABLE, Reason.NO_KEY, Reason.UNKNOWN_TYPE),
+                unread,
+            )
         if self.have_weeks_passed:
             return True  # an event whose record may have expired is not redriven
         event = json.loads(letter.body)["id"]

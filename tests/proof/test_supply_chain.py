@@ -60,7 +60,7 @@ def licences() -> dict[str, str]:
 
 
 def test_every_lock_is_audited_and_those_of_the_functions_are_those_of_their_packages() -> None:
-    packages = {name: locks_of(source, DeploymentConfig()) for name, source in EVERY}
+    packages = {name: locks_of(source, DeploymentConfig()) for name, source, _ in EVERY}
     assert {name: set(locks) for name, locks in function_locks().items()} == {
         name: set(locks) for name, locks in packages.items()
     }

@@ -109,17 +109,19 @@ class Cloud:
         return {one["TopicArn"]["Ref"]: one for one in own}
 
     def exported(self, value: Json) -> str:
-        """Return the value that the state stack exports for an import, as text."""
-        outputs = self.state["Outputs"].values()
-        exports = {flat(o["Export"]["Name"]): flat(o["Value"]) for o in outputs if "Export" in o}
-        return exports[value["Fn::ImportValue"]]
+        """Return the value of the state stack's output that a reference reads, as text."""
+        return self.output(value["Fn::GetStackOutput"]["OutputName"])
+
+    def output(self, name: str) -> str:
+        """Return the value of an output of the state stack, as text."""
+        return flat(self.state["Outputs"][name]["Value"])
 
     def resolved(self, resource: Json) -> str:
-        """Return a resource of a statement as text, imports followed."""
+        """Return a resource of a statement as text, references to the state stack followed."""
         match resource:
-            case {"Fn::ImportValue": _}:
+            case {"Fn::GetStackOutput": _}:
                 return self.exported(resource)
-            case {"Fn::Join": ["", [{"Fn::ImportValue": _} as imported, rest]]}:
+            case {"Fn::Join": ["", [{"Fn::GetStackOutput": _} as imported, rest]]}:
                 return self.exported(imported) + str(rest)
         return flat(resource)
 
@@ -165,7 +167,7 @@ def flat(value: Any) -> str:
     match value:
         case str():
             return value
-        case {"Ref": name} | {"Fn::ImportValue": name}:
+        case {"Ref": name} | {"Fn::GetStackOutput": {"OutputName": name}}:
             return placeholder(name)
         case {"Fn::GetAtt": [name, attribute]}:
             return placeholder(name, attribute)

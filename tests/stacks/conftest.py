@@ -5,6 +5,7 @@ import pytest
 from once.cdk.props import ConsumerProps
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import Cloud
+from tests.stacks.full_service import Stacks
 
 
 @pytest.fixture(params=CONSUMERS, ids=lambda consumer: str(consumer.name))
@@ -17,3 +18,9 @@ def consumer(request: pytest.FixtureRequest) -> ConsumerProps:
 def either_cloud(request: pytest.FixtureRequest) -> Cloud:
     cloud: Cloud = request.getfixturevalue(request.param)
     return cloud
+
+
+@pytest.fixture(scope="session")
+def stacks(tmp_path_factory: pytest.TempPathFactory) -> Stacks:
+    """A service with every option, in two stages."""
+    return Stacks(tmp_path_factory.mktemp("stages"))

@@ -1,15 +1,22 @@
 """A service in two stages: a plain one, and one with every option of an account."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import aws_cdk as cdk
 from aws_cdk import App
+from aws_cdk.cx_api import CloudFormationStackArtifact
+from cdk_nag import AwsSolutionsChecks
 
 from once.cdk import (
     GITHUB,
     ConsumerProps,
     CustomerKey,
     CustomerKeys,
+    Dedup,
     DeploymentConfig,
+    DurableFunctionProps,
     Endpoint,
     ExistingQueue,
     ExistingTable,
@@ -18,12 +25,14 @@ from once.cdk import (
     Rollout,
     Source,
     Stage,
+    StateMachineProps,
     TableProps,
     WebhookProps,
     assemble,
 )
-from tests.stacks.booking_office import LINES, lines_in, registry_in
-from tests.stacks.cloud import new_app
+from once.cdk.existing import DEDUP
+from tests.stacks.booking_office import LINES, lines_in, registry_in, without_wheels
+from tests.stacks.cloud import Json, new_app
 
 ACCOUNT, REGION = "111122223333", "eu-west-1"
 KEY = CustomerKey(
@@ -35,6 +44,11 @@ TABLE = ExistingTable(
     f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/halls",
     f"{KEYS}/56780000-12ab-34cd-56ef-1234567890ab",
 )
+RECORDS = ExistingTable(
+    f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/restored",
+    KEY.arn,
+    f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/restored/stream/2026-11-22T08:00:00.000",
+)
 QUEUE = ExistingQueue(
     f"arn:aws:sqs:{REGION}:{ACCOUNT}:refunds",
     f"{KEYS}/9abc0000-12ab-34cd-56ef-1234567890ab",
@@ -44,7 +58,7 @@ LAYER = f"arn:aws:lambda:{REGION}:{ACCOUNT}:layer:agent:7"
 NETWORK = Network(
     subnets=("subnet-0a1b2c3d", "subnet-4e5f6a7b"),
     security_groups=("sg-0a1b2c3d",),
-    endpoints=("dynamodb", "email", "s3", "secretsmanager", "sns", "sqs"),
+    endpoints=("dynamodb", "email", "lambda", "s3", "secretsmanager", "sns", "sqs", "states"),
 )
 OPTIONS = DeploymentConfig(
     service="theatre-prod",
@@ -56,7 +70,7 @@ OPTIONS = DeploymentConfig(
     permissions_boundary=BOUNDARY,
     layers=(LAYER,),
     otlp_endpoint="http://localhost:4318",
-    existing_tables={"halls": TABLE},
+    existing_tables={"halls": TABLE, DEDUP: RECORDS},
     existing_queues={"refunds": QUEUE},
 )
 PLAIN = DeploymentConfig(service="theatre-test", email_sender="office@theatre.de", keep_data=False)
@@ -83,12 +97,41 @@ MORE = (
     ),
     ConsumerProps("nightly", external=("night.fell",), source=Source.schedule("rate(1 day)")),
 )
+ON_ITEMS = ConsumerProps(
+    "records",
+    external=("hall.opened",),
+    tables=(TableProps("openings", "hall"),),
+    dedup=Dedup.ITEM,
+    group_size=1,
+)
+STARTS = ConsumerProps(
+    "starts",
+    external=("hall.booked",),
+    tables=(TableProps("bookings", "hall"),),
+    batch_size=1,
+    effect_timeout_seconds=8,
+    starts=(
+        StateMachineProps("fulfil", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:fulfil:PROD"),
+        DurableFunctionProps("bill", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:bill:live"),
+    ),
+)
 ENDPOINTS = (Endpoint("github", GITHUB, types=("push",)),)
+
+_KEYED = """from once import Consumer, Key
+
+consumer = Consumer({name!r})
+
+
+@consumer.handles({event!r}, dict, key=Key.field("hall"))
+def handle(event, tx): ...
+"""
 
 
 def full_service(folder: Path) -> Registry:
     """Return the registry of the service, with its handlers in `folder`."""
-    lines = lines_in(folder / "functions", (*LINES, *MORE))
+    lines = lines_in(folder / "functions", (*LINES, *MORE, ON_ITEMS, STARTS))
+    keyed = folder / "functions" / ON_ITEMS.name / "handler.py"
+    keyed.write_text(_KEYED.format(name=ON_ITEMS.name, event=ON_ITEMS.external[0]))
     (folder / "functions" / "webhooks").mkdir()
     (folder / "functions" / "webhooks" / "handler.py").touch()
     registry = registry_in(folder, lines)
@@ -106,3 +149,35 @@ def full_app(folder: Path) -> App:
     app = new_app(folder / "out", service=None, email_sender=None, create_email_identity=None)
     assemble(app, full_service(folder), stages=(TEST, PROD))
     return app
+
+
+CDKS_OWN = "BucketNotificationsHandler"
+"""The CDK's function that writes a bucket's notifications. It is outside the VPC."""
+
+
+class Stacks:
+    """The stacks of both stages."""
+
+    def __init__(self, folder: Path) -> None:
+        with without_wheels(folder):
+            app = full_app(folder)
+            cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+            self.stacks = {each.stack_name: each for each in app.synth().stacks}
+        self.report = json.loads((folder / "out" / "validation-report.json").read_text())
+
+    def of(self, stage: str) -> Iterator[CloudFormationStackArtifact]:
+        for part in ("state", "service"):
+            yield self.stacks[f"theatre-{stage}-{part}"]
+
+    def every(self, kind: str, stage: str = "prod") -> dict[str, Json]:
+        """Return the properties of the resources of a type, by logical id."""
+        return {
+            name: resource.get("Properties", {})
+            for stack in self.of(stage)
+            for name, resource in stack.template["Resources"].items()
+            if resource["Type"] == kind and not name.startswith(CDKS_OWN)
+        }
+
+    def statements(self, role: str) -> list[Json]:
+        policies = self.every("AWS::IAM::Role")[role].get("Policies", [])
+        return [s for policy in policies for s in policy["PolicyDocument"]["Statement"]]

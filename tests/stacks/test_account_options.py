@@ -1,65 +1,25 @@
 """Each option of a deployment's account, in the templates of a service that uses all of them."""
 
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
-from aws_cdk.cx_api import CloudFormationStackArtifact
-from cdk_nag import AwsSolutionsChecks
-from cfnlint.api import lint
 
-from tests.stacks.booking_office import without_wheels
 from tests.stacks.cloud import Json, flat, listed
 from tests.stacks.full_service import (
     BOUNDARY,
+    CDKS_OWN,
     KEY,
     LAYER,
     NETWORK,
     PROD,
     QUEUE,
+    RECORDS,
     TABLE,
     TEST,
-    full_app,
+    Stacks,
 )
-
-CDKS_OWN = "BucketNotificationsHandler"
-"""The CDK's function that writes a bucket's notifications. It is outside the VPC."""
-
-
-class Stacks:
-    """The stacks of both stages."""
-
-    def __init__(self, folder: Path) -> None:
-        with without_wheels(folder):
-            app = full_app(folder)
-            cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-            self.stacks = {each.stack_name: each for each in app.synth().stacks}
-        self.report = json.loads((folder / "out" / "validation-report.json").read_text())
-
-    def of(self, stage: str) -> Iterator[CloudFormationStackArtifact]:
-        for part in ("state", "service"):
-            yield self.stacks[f"theatre-{stage}-{part}"]
-
-    def every(self, kind: str, stage: str = "prod") -> dict[str, Json]:
-        """Return the properties of the resources of a type, by logical id."""
-        return {
-            name: resource.get("Properties", {})
-            for stack in self.of(stage)
-            for name, resource in stack.template["Resources"].items()
-            if resource["Type"] == kind and not name.startswith(CDKS_OWN)
-        }
-
-    def statements(self, role: str) -> list[Json]:
-        policies = self.every("AWS::IAM::Role")[role].get("Policies", [])
-        return [s for policy in policies for s in policy["PolicyDocument"]["Statement"]]
-
-
-@pytest.fixture(scope="module")
-def stacks(tmp_path_factory: pytest.TempPathFactory) -> Stacks:
-    return Stacks(tmp_path_factory.mktemp("stages"))
+from tests.stacks.test_findings import lint_findings
 
 
 def has(*path: str) -> Callable[[Json], Any]:
@@ -155,13 +115,16 @@ def test_each_role_may_use_the_key_through_each_service_that_it_calls(stacks: St
 
 
 def test_existing_tables_and_queues_are_used_with_their_keys_and_not_made(stacks: Stacks) -> None:
-    assert not [name for name in stacks.every("AWS::DynamoDB::Table") if "halls" in name]
+    made = stacks.every("AWS::DynamoDB::Table")
+    assert not [name for name in made if "halls" in name or "dedup" in name]
     [role] = [name for name in stacks.every("AWS::IAM::Role") if name.startswith("refundsRole")]
     statements = stacks.statements(role)
     used = {flat(resource) for s in statements for resource in listed(s["Resource"])}
     assert {TABLE.arn, TABLE.key_arn, QUEUE.arn, QUEUE.key_arn} <= used
+    assert {RECORDS.arn, RECORDS.key_arn} <= used
     mappings = stacks.every("AWS::Lambda::EventSourceMapping").values()
-    assert QUEUE.arn in [flat(each["EventSourceArn"]) for each in mappings]
+    sources = [flat(each["EventSourceArn"]) for each in mappings]
+    assert {QUEUE.arn, RECORDS.stream_arn} <= {*sources}
     subscribed = [each["Endpoint"] for each in stacks.every("AWS::SNS::Subscription").values()]
     assert subscribed
     assert QUEUE.arn not in subscribed
@@ -189,8 +152,7 @@ def test_a_stage_whose_data_may_go_retains_nothing(stacks: Stacks) -> None:
 def test_cfn_lint_finds_nothing_with_every_option(stacks: Stacks, part: str) -> None:
     for stage in ("test", "prod"):
         template = stacks.stacks[f"theatre-{stage}-{part}"].template
-        found = [str(match) for match in lint(json.dumps(template))]
-        assert [each for each in found if CDKS_OWN not in each] == []
+        assert [each for each in lint_findings(template) if CDKS_OWN not in each] == []
 
 
 def test_cdk_nag_finds_nothing_with_every_option(stacks: Stacks) -> None:

@@ -12,10 +12,6 @@ OTHERWISE: dict[str, tuple[Any, str]] = {
         False,
         "It adds to the usage data that the CDK reports, and this app reports none.",
     ),
-    "@aws-cdk/core:defaultCrossStackReferences": (
-        "strong",
-        "CloudFormation refuses to replace or delete a table while the service stack uses it.",
-    ),
 }
 """Value and reason of each flag that does not have its recommended value."""
 

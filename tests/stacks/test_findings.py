@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_sqs as sqs
 from cdk_nag import AwsSolutionsChecks
-from cfnlint.api import lint
+from cfnlint.api import ManualArgs, lint
 
 from once.cdk import GITHUB, Endpoint, Pollers, Rollout, assemble
 from stacks.consumers import CONSUMERS
@@ -20,7 +20,9 @@ from tests.stacks.cloud import Cloud, Json, new_app
 
 
 def lint_findings(template: Json) -> list[str]:
-    return [str(match) for match in lint(json.dumps(template))]
+    """Return what cfn-lint finds, by its informational rules too."""
+    every = ManualArgs(include_checks=["I"])
+    return [str(match) for match in lint(json.dumps(template), config=every)]
 
 
 @pytest.mark.parametrize("stack", ["state", "service"])
@@ -28,16 +30,20 @@ def test_cfn_lint_finds_nothing(cloud: Cloud, stack: str) -> None:
     assert lint_findings(getattr(cloud, stack)) == []
 
 
-def test_cfn_lint_finds_a_wrong_property(cloud: Cloud) -> None:
-    wrong = json.loads(json.dumps(cloud.service).replace("arm64", "arm65"))
-    assert any("E3030" in finding for finding in lint_findings(wrong))
+@pytest.mark.parametrize(
+    ("right", "wrong", "rule"),
+    [("arm64", "arm65", "E3030"), ("UpdateReplacePolicy", "UpdatePolicy", "I3011")],
+)
+def test_cfn_lint_finds_a_wrong_property(cloud: Cloud, right: str, wrong: str, rule: str) -> None:
+    changed = json.loads(json.dumps(cloud.service).replace(right, wrong))
+    assert any(rule in finding for finding in lint_findings(changed))
 
 
 OPTIONS = [
     replace(
         line,
         rollout=Rollout.LINEAR_10_PERCENT_EVERY_1_MINUTE,
-        claim_check_mb=5,
+        claim_check_mb=1,
         pollers=Pollers(minimum=2, maximum=4),
         max_concurrency=None,
         reserved_concurrency=42,

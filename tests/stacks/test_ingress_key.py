@@ -79,4 +79,5 @@ def test_each_publisher_publishes_to_the_ingress_topic_and_to_no_other(open_clou
 
 
 def test_the_relays_topic_has_the_key_of_aws(cloud: Cloud) -> None:
-    assert flat(cloud.of("Events")["KmsMasterKeyId"]).endswith(":alias/aws/sns")
+    # In an account that never used it, the key has no ARN yet.
+    assert cloud.of("Events")["KmsMasterKeyId"] == "alias/aws/sns"

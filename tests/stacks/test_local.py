@@ -14,8 +14,6 @@ SHORTER = {
     *("ONCE_BACKOFF_BASE_SECONDS", "ONCE_BACKOFF_CAP_SECONDS"),
     *("ONCE_BREAKER_BASE_SECONDS", "ONCE_BREAKER_CAP_SECONDS"),
 }
-UNRESERVED = {"ReservedConcurrentExecutions"}
-"""The webhooks' function has none there, as one process runs all functions."""
 WHEELS_OF_THIS_MACHINE = {"S3Key"}
 RIGHTS = {"Policies", "Statement"}
 """`test_permissions` compares them with those on AWS."""
@@ -56,8 +54,7 @@ def test_service_differs_in_times_wheels_rights_retention_dashboard_and_metric_m
     left_out = ours["Resources"].keys() - local["Resources"].keys()
     assert left_out <= {cloud.id_of("Dashboard"), *metric_math}
     found = set(differences(ours, local))
-    rights = RIGHTS | UNRESERVED
-    assert found == SHORTER | WHEELS_OF_THIS_MACHINE | rights | KEPT | VISIBLE_ONLY | left_out
+    assert found == SHORTER | WHEELS_OF_THIS_MACHINE | RIGHTS | KEPT | VISIBLE_ONLY | left_out
 
 
 def test_times_are_short_enough_to_watch_a_retry(

@@ -5,9 +5,12 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
 
 from once.cdk import ConsumerProps, DedupTable, OutboxRelay, SynthError, Topics
 from once.cdk.monitoring._group_alarms import WAIT_ALARM_SECONDS
+from once.cdk.topics import NO_EVENT
 from once.ops.aws.deployment import Deployment
 from once.schema import RELAY, UNROUTED, Limits, StackOutput
 from once.settings import RelaySettings, Settings, SweepSettings
@@ -107,7 +110,11 @@ ROUTES: dict[str, dict[str, list[str]]] = {
 def test_each_queue_subscribes_to_the_topic_of_each_type(office: Cloud, name: str) -> None:
     found = office.subscriptions(name, "Queue")
     selected = {topic: one["FilterPolicy"]["type"] for topic, one in found.items()}
-    assert selected == {office.id_of(topic): types for topic, types in ROUTES[name].items()}
+    idle = {
+        topic: [NO_EVENT] for topic in TOPICS if ("Ordered" in topic) is (name in {"plan", "gate"})
+    }
+    expected = (idle | ROUTES[name]).items()
+    assert selected == {office.id_of(topic): types for topic, types in expected}
     assert all(one["RawMessageDelivery"] for one in found.values())
 
 
@@ -234,3 +241,15 @@ def test_a_relay_needs_a_fifo_topic_for_ordered_types() -> None:
     publishes = {"shop": line.external}
     with pytest.raises(SynthError, match="so there is no FIFO topic for them; move them to events"):
         OutboxRelay(stack, topics=topics, publishes=publishes, dedup_table=dedup)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_only_by_an_option_a_standard_queue_has_no_dead_letters_at_a_fifo_topic(
+    *, given: bool
+) -> None:
+    stack = cdk.Stack()
+    fifo = sns.Topic(stack, "Fifo", fifo=True)
+    queues = [sqs.Queue(stack, "Standard"), sqs.Queue(stack, "Ordered", fifo=True)]
+    topics = Topics(ingress=fifo, events=sns.Topic(stack, "Plain"), fifo_letters=given)
+    has = [topics.letters(t, q) is not None for t in (fifo, topics.events) for q in queues]
+    assert has == [given, True, True, True]

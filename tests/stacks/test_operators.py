@@ -132,8 +132,8 @@ def test_each_action_is_allowed_on_the_resources_that_it_needs_only(cloud: Cloud
     assert reachable(cloud, "lambda:InvokeFunction") == {cloud.text(RELAY, "Live")}
     operator_log = {cloud.text(STATE, "operator-log", attribute="Arn")}
     logs = {cloud.text(name, "Log", attribute="Arn") for name in names}
-    relay_log = {cloud.text(RELAY, "Log", attribute="Arn")}
-    assert reachable(cloud, "logs:FilterLogEvents") == logs | operator_log | relay_log
+    own_logs = {cloud.text(name, "Log", attribute="Arn") for name in (RELAY, UNROUTED)}
+    assert reachable(cloud, "logs:FilterLogEvents") == logs | operator_log | own_logs
     for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
         assert reachable(cloud, action) == operator_log
     captures = cloud.text(STATE, "captures", attribute="Arn")

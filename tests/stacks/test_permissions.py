@@ -57,7 +57,7 @@ def in_tables(cloud: Cloud, consumer: ConsumerProps) -> dict[str, Right]:
     put = {"dynamodb:PutItem"} | ({"dynamodb:UpdateItem"} if consumer.has_effects else set())
     return {
         "WriteOwnRecordsInTransactions": Right(put, dedup, IN_TRANSACTIONS_ONLY | own),
-        "ReadOwnRecords": Right(READS, dedup, own),
+        "ReadOwnRecords": Right({"dynamodb:BatchGetItem"}, dedup, own),
         "WriteInTransactions": Right(WRITES, tables, IN_TRANSACTIONS_ONLY),
         "CheckInTransactions": Right({"dynamodb:ConditionCheckItem"}, tables),
         "Read": Right(READS, tables),

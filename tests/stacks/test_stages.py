@@ -22,15 +22,12 @@ def templates(folder: Path, **context: Any) -> list[Json]:
 
 
 def physical_names(template: Json) -> Iterator[tuple[str, str]]:
-    """Yield type and name of every resource with a fixed name, and the names of exports."""
+    """Yield type and name of every resource with a fixed name."""
     for resource in template["Resources"].values():
         kind = resource["Type"]
         name = resource.get("Properties", {}).get(f"{kind.rpartition('::')[2]}Name")
         if isinstance(name, str):
             yield kind, name
-    for output in template.get("Outputs", {}).values():
-        if "Export" in output:
-            yield "export", output["Export"]["Name"]
 
 
 def identities(stage: list[Json]) -> list[str]:
@@ -51,7 +48,7 @@ def test_a_second_stage_takes_no_name_and_no_identity_of_the_first(
         {name for template in stage for name in physical_names(template)}
         for stage in (first, second)
     )
-    assert {kind for kind, _ in ours} >= {"AWS::SQS::Queue", "AWS::Lambda::Function", "export"}
+    assert {kind for kind, _ in ours} >= {"AWS::SQS::Queue", "AWS::Lambda::Function"}
     assert ours & theirs == set()
     assert identities(first) == ["orders@example.com"]
     assert identities(second) == []

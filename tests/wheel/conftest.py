@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from emulator.embedded_aws import EmbeddedAws, embedded_aws
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = Path(__file__).resolve().parent / "app"
+NAME = "box-office"
 LOCKED = re.compile(r"^[\w.-]+==[^ \\]+( ;[^\\]+)?", re.MULTILINE)
 
 
@@ -33,10 +34,22 @@ class Installation:
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a program of the virtual environment in the folder."""
-        command = [str(self.venv / "bin" / program), *arguments]
+        return self._run([str(self.venv / "bin" / program), *arguments])
+
+    def make(self, *targets: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run targets of the folder's Makefile, with the virtual environment as the active one."""
+        return self._run(["make", *targets], **variables)
+
+    def _run(self, command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        env["PATH"] = os.pathsep.join([str(self.venv / "bin"), env["PATH"]])
         return subprocess.run(
-            command, cwd=self.folder, env=env, capture_output=True, text=True, check=False
+            command,
+            cwd=self.folder,
+            env=env | variables,
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
 
@@ -58,22 +71,46 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """The wheel with its extras, in the locked versions, and a copy of the app."""
+def written(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """A folder in which `once new service` of the wheel was run, and its new environment.
+
+    The command comes from another environment, which is gone then, as is the wheel.
+    """
+    home = tmp_path_factory.mktemp("service")
+    author, folder = Installation(home / "author", home / NAME), home / NAME
+    folder.mkdir()
+    copy = home / wheel.name
+    shutil.copy(wheel, copy)
+    with step("wheel installed with the command line"):
+        _make_venv(author.venv)
+        _pip(*_into(author.venv), f"{copy}[ops]", env=_locked(home))
+    with step("once new service"):
+        done = author.run("once", "new", "service", NAME)
+        assert done.returncode == 0, done.stderr
+    copy.unlink()
+    shutil.rmtree(author.venv)
+    _make_venv(home / "venv", pip=True)
+    return Installation(home / "venv", folder)
+
+
+@pytest.fixture(scope="session")
+def service(written: Installation) -> Installation:
+    """The written service, which has installed itself with `make install`."""
+    with step("make install"):
+        done = written.make("install", **_locked(written.folder.parent))
+        assert done.returncode == 0, done.stdout + done.stderr
+    return written
+
+
+@pytest.fixture(scope="session")
+def installation(service: Installation, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """A copy of the app of the pages, in the environment that the written service installed."""
     home = tmp_path_factory.mktemp("installation")
-    venv = home / "venv"
-    with step("virtual environment made"):
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
-    versions = LOCKED.finditer((ROOT / "requirements-dev.txt").read_text())
-    # The wheel decides what is installed, and the lock in which version.
-    constraints = home / "constraints.txt"
-    constraints.write_text("".join(f"{version[0].strip()}\n" for version in versions))
-    with step("wheel installed with its extras"):
-        options = ("--no-compile", "--constraint", str(constraints))
-        wanted = (f"{wheel}[cdk,ops,testing]", "pytest")
-        _pip("--python", str(venv / "bin" / "python"), "install", *options, *wanted)
     shutil.copytree(APP, home / "app", ignore=shutil.ignore_patterns("__pycache__"))
-    return Installation(venv, home / "app")
+    cache = service.folder / ".cache"  # both apps need the same wheels in their packages
+    cache.mkdir(exist_ok=True)
+    (home / "app" / ".cache").symlink_to(cache)
+    return Installation(service.venv, home / "app")
 
 
 @pytest.fixture(scope="session")
@@ -90,5 +127,23 @@ def build_wheel(source: Path, folder: Path) -> None:
     _pip("wheel", *options, str(source))
 
 
-def _pip(*arguments: str) -> None:
-    subprocess.run([sys.executable, "-m", "pip", "--quiet", "--no-input", *arguments], check=True)
+def _make_venv(venv: Path, *, pip: bool = False) -> None:
+    options = () if pip else ("--without-pip",)
+    subprocess.run([sys.executable, "-m", "venv", *options, str(venv)], check=True)
+
+
+def _into(venv: Path) -> tuple[str, ...]:
+    return ("--python", str(venv / "bin" / "python"), "install")
+
+
+def _locked(home: Path) -> dict[str, str]:
+    """Return variables of pip: the wheel decides what is installed, the lock in which version."""
+    versions = LOCKED.finditer((ROOT / "requirements-dev.txt").read_text())
+    constraints = home / "constraints.txt"
+    constraints.write_text("".join(f"{version[0].strip()}\n" for version in versions))
+    return {"PIP_CONSTRAINT": str(constraints), "PIP_NO_COMPILE": "1", "PIP_QUIET": "1"}
+
+
+def _pip(*arguments: str, env: Mapping[str, str] | None = None) -> None:
+    command = [sys.executable, "-m", "pip", "--quiet", "--no-input", *arguments]
+    subprocess.run(command, check=True, env=os.environ | dict(env or {}))

@@ -1,7 +1,9 @@
 """`once new service` of the wheel in an empty folder: tested, extended, deployed, and sent to."""
 
 import json
-import subprocess
+import os
+import re
+from pathlib import Path
 
 import pytest
 
@@ -9,31 +11,23 @@ from demo.quiescence import wait_until
 from emulator.cdk_cli import Outputs, deploy
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.queue_depth import depth
-from tests.wheel.conftest import Installation, step
+from tests.wheel.conftest import NAME, ROOT, Installation, step
 
-NAME = "box-office"
-
-
-@pytest.fixture(scope="module")
-def service(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """An empty folder but for a cache, which is hidden and so does not count."""
-    folder = tmp_path_factory.mktemp("new") / NAME
-    folder.mkdir()
-    cache = installation.folder / ".cache"
-    cache.mkdir(exist_ok=True)
-    (folder / ".cache").symlink_to(cache)
-    return Installation(installation.venv, folder)
+NPX = """#!/bin/sh
+test "$1" = aws-cdk@2 && shift && exec "{cdk}" "$@"
+"""
+"""In place of the one that downloads the CDK's command line."""
 
 
 @pytest.fixture(scope="module")
 def tested(service: Installation) -> Installation:
     """The service and a second consumer, each with its tests green right after it was written."""
-    for command, count in ((("service", NAME), 2), (("consumer", "refunds"), 4)):
-        with step(f"once new {' '.join(command)}, make test"):
-            done = service.run("once", "new", *command)
-            assert done.returncode == 0, done.stderr
-            shown = _make_test(service)
-            assert f"{count} passed" in shown, shown
+    for command, count in (((), 2), (("once", "new", "consumer", "refunds"), 4)):
+        with step(f"{' '.join(command)}, make test"):
+            done = service.run(*command) if command else None
+            assert done is None or done.returncode == 0, done.stderr
+            shown = service.make("test")
+            assert f"{count} passed" in shown.stdout, shown.stdout + shown.stderr
     return service
 
 
@@ -46,12 +40,6 @@ def outputs(tested: Installation, account: EmbeddedAws) -> Outputs:
             cwd=tested.folder,
             outputs=tested.folder / "outputs.json",
         )
-
-
-def _make_test(service: Installation) -> str:
-    command = ["make", "test", f"PYTHON={service.venv / 'bin' / 'python'}"]
-    done = subprocess.run(command, cwd=service.folder, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("consumer", ["ticket", "refund"])
@@ -81,6 +69,22 @@ def test_an_event_that_is_sent_twice_changes_a_table_of_the_new_service_once(
     assert keys.count(f"{consumer}s") == 1
 
 
-def test_the_new_service_has_a_workflow_of_continuous_integration(tested: Installation) -> None:
-    workflow = tested.folder / ".github" / "workflows" / "ci.yml"
-    assert "make install test synth" in workflow.read_text()
+def test_the_steps_of_its_continuous_integration_pass(tested: Installation, tmp_path: Path) -> None:
+    workflow = (tested.folder / ".github" / "workflows" / "ci.yml").read_text()
+    [steps] = re.findall(r"- run: make (.*)", workflow)
+    assert steps.split() == ["install", "test", "synth"]  # the first two were run before
+    npx = tmp_path / "npx"
+    npx.write_text(NPX.format(cdk=ROOT / "node_modules" / ".bin" / "cdk"))
+    npx.chmod(0o755)
+    paths = (tested.venv / "bin", tmp_path, os.environ["PATH"])
+    with step("make synth"):
+        done = tested.make("synth", PATH=os.pathsep.join(map(str, paths)))
+    assert done.returncode == 0, done.stdout + done.stderr
+    names = {path.name for path in (tested.folder / "cdk.out").glob("*.template.json")}
+    assert names == {f"{NAME}-{part}.template.json" for part in ("state", "service")}
+
+
+def test_the_service_holds_no_place_of_the_machine_that_wrote_it(written: Installation) -> None:
+    names = ("Makefile", "README.md", "pyproject.toml", "cdk.json", ".github/workflows/ci.yml")
+    texts = [(written.folder / name).read_text() for name in names]
+    assert not [text for text in texts if "://" in text or str(written.folder.parent) in text]

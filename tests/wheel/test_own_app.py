@@ -67,6 +67,8 @@ def test_a_message_that_is_sent_twice_changes_the_table_once(deployed: Deployed)
     tables = ("seats", deployed.outputs["DedupTable"])
     [seats], [record] = (dynamodb.scan(TableName=name)["Items"] for name in tables)
     assert seats["available"] == {"N": "8"}
+    identity = deployed.aws.client("sts").get_caller_identity()
+    assert seats["seller"] == {"S": identity["Account"]}  # the client of a further service
     assert record["pk"]["S"].startswith("tickets#")
     assert deployed.waiting(deployed.outputs["DeadLettersTickets"]) == 0
 

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 import zipfile
 from email import message_from_bytes
 from email.message import Message
@@ -74,22 +73,3 @@ def test_the_console_script_starts(
     done = installation.run("once", *arguments)
     assert done.returncode == 0, done.stderr
     assert shown in done.stdout
-
-
-def command_line_without(module: str) -> subprocess.CompletedProcess[str]:
-    code = f"import sys; sys.modules[{module!r}] = None; import once.ops.__main__"
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize("missing", ["typer", "rich"])
-def test_without_its_extra_the_console_script_names_it(missing: str) -> None:
-    done = command_line_without(missing)
-    assert done.returncode == 1
-    assert done.stderr == (
-        "once: the command line is an extra of the library; run pip install 'once-consumer[ops]'\n"
-    )
-
-
-def test_other_missing_modules_keep_their_trace() -> None:
-    assert "ModuleNotFoundError" in command_line_without("botocore").stderr

@@ -3,6 +3,7 @@
 Like `demo.audit`, it shares no code with the library.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -28,6 +29,21 @@ def count_order(sent: Iterable[Movement], tables: Sequence[Applied]) -> dict[str
         "lost": sum(len({*expected[n]} - {*t.get(n, ())}) for t in tables for n in expected),
         "doubled": sum(len(list(t[n])) - len({*t[n]}) for t in tables for n in t),
         "invented": sum(len({*t[n]} - {*expected.get(n, ())}) for t in tables for n in t),
+    }
+
+
+def count_letters(sent: Iterable[Movement], letters: Iterable[str]) -> dict[str, int]:
+    """Compare dead letters with the movements that cannot be read; return figures that must be 0.
+
+    Args:
+        sent: the movements that were sent.
+        letters: the event id of each dead letter.
+    """
+    expected = Counter(movement.event_id for movement in sent if not movement.readable)
+    found = Counter(letters)
+    return {
+        "missing_dead_letters": (expected - found).total(),
+        "unexplained_dead_letters": (found - expected).total(),
     }
 
 

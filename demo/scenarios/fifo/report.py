@@ -18,6 +18,7 @@ _LABELS = {
     "lost": "lost",
     "doubled": "doubled",
     "invented": "applied but never sent",
+    "missing_dead_letters": "unreadable, and not dead-lettered",
     "unexplained_dead_letters": "unexplained dead letters",
 }
 
@@ -31,9 +32,9 @@ def report_order(figures: Mapping[str, int], counts: Mapping[str, float]) -> Non
     """
     title = "FIFO under failures, from the tables"
     write_figures("fifo", title, _LABELS, {**counts, **figures}, figures, console)
-    good = not any(figures.values())
+    broken = ", ".join(_LABELS[name] for name, figure in figures.items() if figure)
     console.print(
-        "[green]each movement was applied once and in its order"
-        if good
-        else "[red]a message group lost its order, or a movement"
+        f"[red]The guarantee is broken: {broken} must be 0."
+        if broken
+        else "[green]each movement was applied once and in its order"
     )

@@ -1,4 +1,4 @@
-"""Deliveries: genuine attempts of a webhook, forged and stale ones, and Slack's handshake."""
+"""Deliveries: genuine attempts of a webhook, altered copies, forgeries, and Slack's handshake."""
 
 import base64
 import json
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from demo.scenarios.webhooks.sample_webhook import Provider, SampleWebhook
-from demo.scenarios.webhooks.signing import signed_headers, slack_headers
+from demo.scenarios.webhooks.sample_webhook import FORM, JSON, Provider, SampleWebhook
+from demo.scenarios.webhooks.signing import TYPE_HEADERS, signed_headers, slack_headers
 
 SLACK = "slack"
 _WRONG_SECRET = "whsec_" + base64.b64encode(b"the secret of another account").decode()
@@ -105,6 +105,33 @@ class Forged:
 
 
 @dataclass(frozen=True, slots=True)
+class Altered:
+    """A copy that somebody sends of a genuine request, before the provider's own.
+
+    Its signature is right, since only headers differ that the provider does not sign.
+
+    Attributes:
+        webhook: the webhook.
+        type: another type in the header; empty if only the content type differs.
+    """
+
+    webhook: SampleWebhook
+    type: str = ""
+
+    def request(self, secrets: Mapping[str, str], now: float) -> HttpRequest:
+        """Return the request, signed at a time in seconds since the epoch."""
+        headers = signed_headers(self.webhook, secrets[self.webhook.provider], int(now))
+        headers["content-type"] = JSON if self.webhook.is_form else FORM
+        if self.type:
+            headers[TYPE_HEADERS[self.webhook.provider]] = self.type
+        return HttpRequest(f"/{self.webhook.provider}", headers, self.webhook.body)
+
+    def is_settled(self, status: int, _: str) -> bool:
+        """Tell whether it was answered; a killed function gives no answer of its own."""
+        return 200 <= status < 500
+
+
+@dataclass(frozen=True, slots=True)
 class Handshake:
     """Slack's question whether an address is the user's; the answer is the challenge."""
 
@@ -120,5 +147,5 @@ class Handshake:
         return (status, text) == (200, self.challenge)
 
 
-Delivery = Genuine | Forged | Handshake
+Delivery = Genuine | Altered | Forged | Handshake
 _SHIFTS = {Trick.TOO_OLD: -_OUTSIDE_SECONDS, Trick.IN_FUTURE: _OUTSIDE_SECONDS}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from demo.audit.webhooks import ForgedRequest, SentWebhook
-from demo.scenarios.webhooks.deliveries import Forged, Genuine, Handshake
+from demo.scenarios.webhooks.deliveries import Altered, Forged, Genuine, Handshake
 from demo.scenarios.webhooks.sample_webhook import TYPES, Provider, SampleWebhook
 from demo.scenarios.webhooks.sender import Answered
 
@@ -17,21 +17,29 @@ def sent_webhooks(
 ) -> dict[str, SentWebhook]:
     """Return what was sent of each genuine webhook, by its serial."""
     attempts: dict[str, list[Answered]] = {each.serial: [] for each in webhooks}
+    types: dict[str, set[str]] = {each.serial: set() for each in webhooks}
     for answered in answers:
         if isinstance(answered.delivery, Genuine):
             attempts[answered.delivery.webhook.serial].append(answered)
-    return {each.serial: _sent(each, attempts[each.serial]) for each in webhooks}
+        elif isinstance(answered.delivery, Altered) and answered.delivery.type:
+            types[answered.delivery.webhook.serial].add(answered.delivery.type)
+    return {
+        each.serial: _sent(each, attempts[each.serial], types[each.serial]) for each in webhooks
+    }
 
 
-def _sent(webhook: SampleWebhook, attempts: Sequence[Answered]) -> SentWebhook:
+def _sent(webhook: SampleWebhook, attempts: Sequence[Answered], types: set[str]) -> SentWebhook:
     genuine = [each.delivery for each in attempts if isinstance(each.delivery, Genuine)]
     return SentWebhook(
         endpoint=webhook.provider,
+        type=TYPES[webhook.provider],
         event_type=_event_type(webhook.provider),
         bodies=[each.body for each in attempts],
         data=[each.sent.data for each in genuine],
         amount=webhook.data["amount"],
         accepted=any(each.is_settled for each in attempts),
+        other_types=sorted(types),
+        may_conflict=webhook.provider is Provider.GITHUB,
     )
 
 

@@ -10,6 +10,8 @@ _LABELS = {
     "distinct": "webhooks, of four providers",
     "resent": "of these sent again, on simulated days",
     "replayed": "sent again under another id that is not signed",
+    "altered_sent": "copies with another type or content type, sent first",
+    "conflicts": "GitHub's behind a copy of another type, replayed",
     "functions_killed": "function processes killed",
     "killed_requests": "requests that ended with their function",
     "refused_in_rotation": "refused for seconds after a rotation of secrets",
@@ -32,7 +34,7 @@ def report_webhooks(figures: Mapping[str, float], must_be_zero: Collection[str])
     write_figures("webhooks", title, _LABELS, figures, must_be_zero, console)
     good = not any(figures[name] for name in must_be_zero)
     console.print(
-        f"[green]Each of the {figures['distinct']} webhooks was captured, and became one event."
+        f"[green]Each of the {figures['distinct']} webhooks was captured, and was applied once."
         if good
         else "[red]A webhook was lost or doubled, or a forged one was accepted."
     )

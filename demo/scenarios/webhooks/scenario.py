@@ -4,7 +4,6 @@ No run waits for days. Before each wave, the stored records are moved back in ti
 that have passed for the providers: dedup records and captures are then as old as they would be.
 """
 
-import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,14 +11,17 @@ from random import Random
 
 from demo.audit import Evidence
 from demo.audit.webhooks import MUST_BE_ZERO, audit_webhooks
+from demo.commands import run_once
 from demo.console import console, print_failure, step
 from demo.deployed_shop import collect_evidence, subscribers
 from demo.payment_sandbox import PaymentSandbox
 from demo.quiescence import wait_until_quiescent
 from demo.report import has_enough_faults
+from demo.scenarios import drawn_seed
 from demo.scenarios.webhooks.app import RECEIPTS
 from demo.scenarios.webhooks.evidence import forged_requests, run_figures, sent_webhooks
 from demo.scenarios.webhooks.report import report_webhooks
+from demo.scenarios.webhooks.sample_webhook import TYPES, Provider
 from demo.scenarios.webhooks.tap import Tap
 from demo.scenarios.webhooks.wave_run import WaveRun
 from demo.scenarios.webhooks.webhook_plan import HANDSHAKES, WebhookPlan
@@ -33,7 +35,17 @@ _CAPTURES = "captures"
 _VISIBILITY_SECONDS = 10
 """Instead of 36 s and more: the messages of a killed function come again sooner."""
 _TIMEOUT_SECONDS = 300.0
-_MINIMUM = {"functions_killed": 8, "killed_requests": 4, "handshakes": HANDSHAKES}
+_MINIMUM = {
+    "functions_killed": 8,
+    "killed_requests": 4,
+    "handshakes": HANDSHAKES,
+    "conflicts": 3,
+}
+_REPLAY = (
+    *("webhooks", "replay", "--standing", "conflict", "--type", TYPES[Provider.GITHUB]),
+    *("--since", "5d", "--to-queue", RECEIPTS.name, "--rate", "50", "--yes"),
+)
+"""An operator's answer to a conflict of types: the event of the type that the provider sent."""
 
 
 def webhooks(
@@ -48,9 +60,10 @@ def webhooks(
     ingress = _ingress(deployment)
     tap = Tap.subscribe(aws, deployment.events_topic_arn, RECEIPTS.events)
     _shorten_visibility(aws, deployment)
-    seed = secrets.randbits(32)
+    seed = drawn_seed()
     plan = WebhookPlan.draw(Random(seed))
     run = _send(aws, deployment, ingress, plan, seed)
+    run_once(aws, *_REPLAY)
     evidence = _evidence(aws, deployment, ingress, sandbox)
     _wait(aws, deployment, evidence)
     with step("auditing"):
@@ -59,6 +72,7 @@ def webhooks(
             **_audit(plan, run, evidence, tap),
             "resent": plan.resent,
             "replayed": plan.replayed,
+            "altered_sent": len(plan.altered),
             "functions_killed": run.killed,
             "seconds": round(time.monotonic() - started + deploy_seconds, 1),
         }

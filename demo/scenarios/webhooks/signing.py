@@ -12,6 +12,8 @@ from demo.scenarios.webhooks.sample_webhook import TYPES, Provider, SampleWebhoo
 Headers = dict[str, str]
 SIGNS_TIME = (Provider.STRIPE, Provider.STANDARD)
 """The providers that sign the time of each attempt."""
+TYPE_HEADERS = {Provider.GITHUB: "x-github-event", Provider.SHOPIFY: "x-shopify-topic"}
+"""The header with the type, of the providers that do not sign it."""
 
 
 def signed_headers(webhook: SampleWebhook, secret: str, at: int) -> Headers:
@@ -40,7 +42,7 @@ def _stripe(webhook: SampleWebhook, secret: str, at: int) -> Headers:
 def _github(webhook: SampleWebhook, secret: str, _: int) -> Headers:
     digest = hmac.new(secret.encode(), webhook.body, sha256).hexdigest()
     return {
-        "x-github-event": TYPES[webhook.provider],
+        TYPE_HEADERS[webhook.provider]: TYPES[webhook.provider],
         "x-github-delivery": webhook.id,
         "x-hub-signature-256": f"sha256={digest}",
     }
@@ -49,7 +51,7 @@ def _github(webhook: SampleWebhook, secret: str, _: int) -> Headers:
 def _shopify(webhook: SampleWebhook, secret: str, _: int) -> Headers:
     digest = hmac.new(secret.encode(), webhook.body, sha256).digest()
     return {
-        "x-shopify-topic": TYPES[webhook.provider],
+        TYPE_HEADERS[webhook.provider]: TYPES[webhook.provider],
         "x-shopify-webhook-id": webhook.id,
         "x-shopify-event-id": f"event-{webhook.id}",
         "x-shopify-hmac-sha256": base64.b64encode(digest).decode(),

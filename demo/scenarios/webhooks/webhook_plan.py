@@ -9,6 +9,7 @@ from typing import Self
 from demo.scenarios.webhooks.deliveries import (
     NEEDS_GENUINE,
     NEEDS_TIME,
+    Altered,
     Delivery,
     Forged,
     Genuine,
@@ -16,12 +17,13 @@ from demo.scenarios.webhooks.deliveries import (
     Trick,
 )
 from demo.scenarios.webhooks.sample_webhook import Provider, SampleWebhook
-from demo.scenarios.webhooks.signing import SIGNS_TIME
+from demo.scenarios.webhooks.signing import SIGNS_TIME, TYPE_HEADERS
 
 WEBHOOKS = 1000
 RESENT_SHARE = 0.4
 FORGED_SHARE = 0.1
 REPLAYED = 20
+ALTERED = 90
 HANDSHAKES = 4
 HOURS_BEFORE = (0, 4, 20, 48)
 """Simulated time before each wave, in hours: the last one is three days after the first."""
@@ -39,6 +41,7 @@ class WebhookPlan:
         resent: how many of them are sent again.
         forged: the requests that must be refused.
         replayed: how many requests come again under an id that is not signed.
+        altered: copies with other headers that are not signed, sent before the genuine webhook.
         handshakes: Slack's handshakes.
         waves: all requests, those of each simulated time in the order of sending.
     """
@@ -47,6 +50,7 @@ class WebhookPlan:
     resent: int
     forged: Sequence[Forged]
     replayed: int
+    altered: Sequence[Altered]
     handshakes: Sequence[Handshake]
     waves: Sequence[Sequence[Delivery]]
 
@@ -71,7 +75,10 @@ class WebhookPlan:
         waves[-1] += replays
         for wave in waves:
             random.shuffle(wave)
-        return cls(webhooks, len(again), forged, len(replays), handshakes, waves)
+        altered = list(_altered(random, webhooks))
+        for copy in altered:
+            waves[first[copy.webhook.serial]].insert(0, copy)
+        return cls(webhooks, len(again), forged, len(replays), altered, handshakes, waves)
 
 
 def _sample(random: Random, serial: str, *providers: Provider) -> SampleWebhook:
@@ -107,3 +114,9 @@ def _replays(random: Random, webhooks: Sequence[SampleWebhook]) -> Iterator[Genu
     unsigned_id = [w for w in webhooks if w.provider in {Provider.GITHUB, Provider.SHOPIFY}]
     for webhook in random.sample(unsigned_id, REPLAYED):
         yield Genuine(webhook, other_id=f"other-{webhook.id}")
+
+
+def _altered(random: Random, webhooks: Sequence[SampleWebhook]) -> Iterator[Altered]:
+    for number, webhook in enumerate(random.sample(webhooks, ALTERED)):
+        is_typed = webhook.provider in TYPE_HEADERS and number % 4
+        yield Altered(webhook, type=f"other-{number % 2}" if is_typed else "")

@@ -8,6 +8,7 @@ from once.cdk.app.registry import Registry
 from once.cdk.app.stage import Stage
 from once.cdk.checks.account_set import account_set_faults
 from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
+from once.cdk.checks.handlers import syntax_faults
 from once.cdk.checks.missing_names import missing_name_faults
 from once.cdk.deployed_names import DeployedNames
 from once.cdk.deployment_config import DeploymentConfig
@@ -44,7 +45,7 @@ def registry_faults(
             for fault in consumer_set_faults(located, config, registry.webhooks)
         ),
         *_lost_names(registry, config),
-        *_lines_without_folder(placed, registry),
+        *_handler_file_faults(placed, registry),
         *_folders_without_line(placed, registry),
     ]
 
@@ -76,7 +77,7 @@ def _lost_names(registry: Registry, config: DeploymentConfig) -> list[str]:
     return [f"{fault} ({registry.deployed.name})" for fault in faults]
 
 
-def _lines_without_folder(lines: Sequence[Line], registry: Registry) -> Iterator[str]:
+def _handler_file_faults(lines: Sequence[Line], registry: Registry) -> Iterator[str]:
     for line in lines:
         folder = registry.folder_of(line)
         if not (folder / "handler.py").is_file():
@@ -86,6 +87,9 @@ def _lines_without_folder(lines: Sequence[Line], registry: Registry) -> Iterator
                 f"{folder.parent.name}/{folder.name}/handler.py, or delete the line "
                 f"({_file_of(kind, registry)})"
             )
+        elif isinstance(line, WebhookProps):  # a consumer's are with its other faults
+            faults = syntax_faults(folder, line.name)
+            yield from (f"webhook ingress {line.name!r}: {fault}" for fault in faults)
 
 
 def _folders_without_line(lines: Sequence[Line], registry: Registry) -> Iterator[str]:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+from once.cdk._message_groups import MessageGroups
 from once.cdk.props import ConsumerProps
 from once.cdk.webhooks.props import WebhookProps
 
@@ -32,6 +33,34 @@ class Registry:
     def folder_of(self, line: ConsumerProps | WebhookProps) -> Path:
         """Return the folder of a line's `handler.py`: by default the one of its name."""
         return line.folder or self.functions / line.name
+
+    def line_of(self, name: str) -> ConsumerProps:
+        """Return the line of a consumer, with its folder.
+
+        Raises:
+            LookupError: no line has this name; the text lists those that there are.
+        """
+        for line in self.consumers:
+            if line.name == name:
+                return replace(line, folder=self.folder_of(line))
+        names = ", ".join(line.name for line in self.consumers)
+        raise LookupError(f"{self.file} has no consumer {name!r}; it has {names or 'none'}")
+
+    def settings_of(self, name: str) -> dict[str, Any]:
+        """Return the fields of a consumer's `once.settings.Settings` that follow from the lines.
+
+        Without `sources`: events of a test come from the test.
+
+        Raises:
+            LookupError: no line has this name.
+        """
+        line, groups = self.line_of(name), MessageGroups.of(self.consumers)
+        own = groups.among(line.publishes)
+        return {
+            **line.settings,
+            "groups": own.fields,
+            "ordered_types": tuple(sorted(own.ordered)),
+        }
 
     def located(self) -> Self:
         """Return the registry with the folder of each line."""

@@ -3,17 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import CfnOutput, CrossStackReferences, ReferenceStrength, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from once.cdk.app.registry import Registry
-from once.cdk.app.state_stack import DEDUP, StateStack
+from once.cdk.app.state_stack import StateStack
 from once.cdk.checks.handlers import event_types_output
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.event_types import event_sources, published_types
+from once.cdk.existing import DEDUP
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.monitoring.alarm_topic import make_alarm_topic, notify
 from once.cdk.monitoring.alarms import add_table_alarms
@@ -54,6 +55,8 @@ class ServiceStack(Stack):
         **options: Any,
     ) -> None:
         super().__init__(scope, name, description="Once: topics, queues and functions", **options)
+        # CloudFormation neither changes nor removes an export that another stack imports.
+        CrossStackReferences.of(self).consume(ReferenceStrength.WEAK)
         consumers, webhooks = list(registry.consumers), registry.webhooks
         # No topic delivers into an existing queue.
         subscribed = [each for each in consumers if each.name not in config.existing_queues]
@@ -98,7 +101,8 @@ class ServiceStack(Stack):
         self._add_alarm_topic(config)
         self._add_operator_policies(config, state)
         if not config.local:  # the embedded AWS has no metrics to show
-            self._add_dashboard(config.service, state.tables)
+            # The names of dashboards are those of the whole account, not of a region.
+            self._add_dashboard(f"{config.service}-{self.region}", state.tables)
 
     def _existing_queue(self, props: ConsumerProps, config: DeploymentConfig) -> sqs.IQueue | None:
         existing = config.existing_queues.get(props.name)

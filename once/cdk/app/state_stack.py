@@ -1,4 +1,9 @@
-"""The stack of state: the data that must survive any deployment of code."""
+"""The stack of state: the data that must survive any deployment of code.
+
+After a first creation that failed, CloudFormation deletes what it has just made
+(`RetainExceptOnCreate`). Tables stay (`Retain`): DynamoDB refuses to delete a protected one, and
+the rollback would fail too. Their names are generated: the next attempt does not meet them.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,6 +19,7 @@ from once.cdk.app.registry import Registry
 from once.cdk.claim_bucket import ClaimBucket
 from once.cdk.customer_keys import CustomerKey, imported_key
 from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.existing import DEDUP
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operator_log import OperatorLog
 from once.cdk.outbox_relay import RelayFailures
@@ -26,10 +32,6 @@ T = TypeVar("T")
 
 CAPTURES = "captures"
 """Construct id of the table of captures."""
-
-DEDUP = "dedup-records"
-"""Construct id of the dedup table. Logical ids are made of it and of the tables' names: if one is
-renamed, CloudFormation replaces the table by an empty one."""
 
 
 class StateStack(Stack):
@@ -63,7 +65,7 @@ class StateStack(Stack):
         self._config, keys = config, config.keys
         consumers, webhooks = registry.consumers, registry.webhooks
         warm = config.warm(config.dedup_warm_throughput)
-        self.dedup_table = DedupTable(self, DEDUP, warm, key=keys.tables)
+        self.dedup_table = self._existing(DEDUP) or DedupTable(self, DEDUP, warm, key=keys.tables)
         CfnOutput(self, StackOutput.DEDUP_TABLE, value=self.dedup_table.table_name)
         self._tables = {
             table.name: self._table(table)
@@ -112,16 +114,22 @@ class StateStack(Stack):
         return self._endpoint_secrets
 
     def _table(self, props: TableProps) -> dynamodb.ITable:
-        existing = self._config.existing_tables.get(props.name)
+        existing = self._existing(props.name)
+        if existing is not None:
+            return existing
+        made = replace(props, warm_throughput=self._config.warm(props.warm_throughput))
+        return RetainedTable(self, props.name, made, key=self._config.keys.tables)
+
+    def _existing(self, name: str) -> dynamodb.ITable | None:
+        existing = self._config.existing_tables.get(name)
         if existing is None:
-            warm = self._config.warm(props.warm_throughput)
-            made = replace(props, warm_throughput=warm)
-            return RetainedTable(self, props.name, made, key=self._config.keys.tables)
+            return None
         key = existing.key_arn and CustomerKey(existing.key_arn)
         return dynamodb.Table.from_table_attributes(
             self,
-            f"existing-{props.name}",
+            f"existing-{name}",
             table_arn=existing.arn,
+            table_stream_arn=existing.stream_arn,
             encryption_key=imported_key(self, key or None),
         )
 
@@ -135,17 +143,20 @@ class StateStack(Stack):
             self,
             f"secret-{name}",
             encryption_key=imported_key(self, self._config.keys.secrets),
-            # CloudFormation generates a random value, which no provider accepts.
             description="Once: set its value with `aws secretsmanager put-secret-value`",
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
+        made = cast(secretsmanager.CfnSecret, secret.node.default_child)
+        # Without a value, a webhook that comes before it is answered with 503 and sent again. CDK
+        # asks for a random one, which no signature matches: a webhook would count as forged.
+        made.generate_secret_string = None
         acknowledge_finding(
             secret,
             "AwsSolutions-SMG4",
             "Its value is a provider's key, which only the owner of that account can rotate.",
         )
         # `Id` is the ARN on the embedded AWS too, where a `Ref` is the name.
-        return cast(secretsmanager.CfnSecret, secret.node.default_child).attr_id
+        return made.attr_id
 
     def _make_claims(self, registry: Registry, config: DeploymentConfig) -> ClaimBucket | None:
         webhooks = registry.webhooks
@@ -159,7 +170,7 @@ class StateStack(Stack):
     def _make_sender(self, address: str) -> None:
         # A person verifies the address once; a new identity would have to be verified again.
         identity = ses.EmailIdentity(self, "sender", identity=ses.Identity.email(address))
-        identity.apply_removal_policy(RemovalPolicy.RETAIN)
+        identity.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
 
 def _union(parts: Iterable[Iterable[T]]) -> list[T]:

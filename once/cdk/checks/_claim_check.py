@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from once.cdk.props import ConsumerProps
+from once.settings import CLAIM_MEMORY_FACTOR, FUNCTION_MB
 
 MEGABYTES = range(65)
-MEMORY_FACTOR = 8
-"""Memory of a decoded message, as a multiple of its JSON: the text, the bytes that were read, and
-the objects of Python. An estimate."""
 
 
 def claim_check_faults(consumer: ConsumerProps) -> Iterator[str]:
@@ -15,12 +13,16 @@ def claim_check_faults(consumer: ConsumerProps) -> Iterator[str]:
     largest = consumer.claim_check_mb
     if largest not in MEGABYTES:
         yield f"claim_check_mb={largest}; choose 1 to {MEGABYTES[-1]}, or 0 for none"
-    elif (need := MEMORY_FACTOR * largest * consumer.batch_size) > consumer.memory_mb:
+    elif largest and (need := _needed_mb(largest, consumer.batch_size)) > consumer.memory_mb:
         yield (
             f"memory_mb={consumer.memory_mb} does not hold a batch of {consumer.batch_size} events "
-            f"of claim_check_mb={largest}, each of which takes about {MEMORY_FACTOR} times its "
+            f"of claim_check_mb={largest}, each of which may take {CLAIM_MEMORY_FACTOR} times its "
             f"size; raise memory_mb to {need}, or lower batch_size"
         )
+
+
+def _needed_mb(largest: int, batch_size: int) -> int:
+    return FUNCTION_MB + CLAIM_MEMORY_FACTOR * largest * batch_size
 
 
 def unread_claim_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:

@@ -20,20 +20,22 @@ class Registrations:
     Attributes:
         places: file and line of the handler, by event type.
         unread: file and line of each registration whose event type is neither a text nor a
-            constant of the folder, and of each file that cannot be parsed.
+            constant of the folder.
+        broken: file, line and error of each file that is no valid Python.
         keys: the key rule of each event type, as far as it can be read.
         published: the event types that each handler may publish.
     """
 
     places: Mapping[str, str]
     unread: tuple[str, ...]
+    broken: tuple[str, ...]
     keys: Mapping[str, DeclaredKey]
     published: PublishedTypes
 
     @property
     def complete(self) -> bool:
         """True if no event type can be missing from `places`."""
-        return bool(self.places) and not self.unread
+        return bool(self.places) and not self.unread and not self.broken
 
 
 def read_registrations(folder: Path, name: str) -> Registrations:
@@ -45,7 +47,13 @@ def read_registrations(folder: Path, name: str) -> Registrations:
     """
     sources = _Sources(folder, name)
     sources.constants("handler")
-    return Registrations(sources.places, tuple(sources.unread), sources.keys, sources.published)
+    return Registrations(
+        sources.places,
+        tuple(sources.unread),
+        tuple(sources.broken),
+        sources.keys,
+        sources.published,
+    )
 
 
 class _Sources:
@@ -54,6 +62,7 @@ class _Sources:
     def __init__(self, folder: Path, name: str) -> None:
         self.places: dict[str, str] = {}
         self.unread: list[str] = []
+        self.broken: list[str] = []
         self.keys: dict[str, DeclaredKey] = {}
         self.published = PublishedTypes()
         self._folder = folder
@@ -82,13 +91,14 @@ class _Sources:
         try:
             tree = ast.parse(path.read_bytes())
         except (SyntaxError, ValueError) as error:  # ValueError: a null byte, before Python 3.12
-            self.unread.append(f"{place}:{getattr(error, 'lineno', None) or 1}")
+            line, reason = getattr(error, "lineno", None) or 1, getattr(error, "msg", error)
+            self.broken.append(f"{place}:{line}: {reason}")
             return
         known = self._constants[path]
         package = path.parent.relative_to(self._folder).parts
         for node in ast.walk(tree):
             known.update(self._imported(node, package))
-        known.update(_assigned(tree.body))
+        known.update(assigned(tree.body))
         self.published.add(tree, known)
         for line, call in uses_of("handles", tree):
             event_type = event_type_of(call, known)
@@ -143,7 +153,7 @@ def _below(prefix: str, constants: Mapping[str, str]) -> Iterator[tuple[str, str
     return ((f"{prefix}.{name}", text) for name, text in constants.items())
 
 
-def _assigned(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, str]]:
+def assigned(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield name and text of each constant; those of a class, such as an enum, are dotted."""
     for node in body:
         match node:
@@ -153,4 +163,4 @@ def _assigned(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, str
             ):
                 yield prefix + name, text
             case ast.ClassDef(name=name):
-                yield from _assigned(node.body, f"{prefix}{name}.")
+                yield from assigned(node.body, f"{prefix}{name}.")

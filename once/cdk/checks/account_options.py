@@ -21,6 +21,9 @@ _ARNS = {
     "policy": r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+",
     "layer version": r"arn:aws[a-z-]*:lambda:(?P<region>[a-z0-9-]+):\d{12}:layer:[\w-]+:\d+",
     "table": r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]+):\d{12}:table/[\w.-]+",
+    "stream": (
+        r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]+):\d{12}:table/[\w.-]+/stream/[\w:.-]+"
+    ),
     "queue": r"arn:aws[a-z-]*:sqs:(?P<region>[a-z0-9-]+):\d{12}:[\w-]+(\.fifo)?",
 }
 _EXAMPLES = {
@@ -31,6 +34,7 @@ _EXAMPLES = {
     "policy": "arn:aws:iam::111122223333:policy/boundary",
     "layer version": "arn:aws:lambda:eu-west-1:111122223333:layer:agent:7, with the version",
     "table": "arn:aws:dynamodb:eu-west-1:111122223333:table/seats",
+    "stream": "arn:aws:dynamodb:eu-west-1:111122223333:table/dedup/stream/2026-11-22T08:00:00.000",
     "queue": "arn:aws:sqs:eu-west-1:111122223333:bookings",
 }
 _TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -175,6 +179,8 @@ def _arns(config: DeploymentConfig) -> Iterator[tuple[str, str, str]]:
             yield f"existing_{kind}s[{name!r}]", kind, part.arn
             if part.key_arn is not None:
                 yield f"the key of existing_{kind}s[{name!r}]", "key", part.key_arn
+            if isinstance(part, ExistingTable) and part.stream_arn is not None:
+                yield f"the stream of existing_tables[{name!r}]", "stream", part.stream_arn
 
 
 def _keys(keys: CustomerKeys) -> Iterator[tuple[str, CustomerKey]]:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from once.cdk.checks.account_options import account_option_faults, missing_permission
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.existing import DEDUP
 from once.cdk.network import Network
 from once.cdk.props import ConsumerProps
 from once.cdk.webhooks.props import WebhookProps
@@ -96,9 +97,15 @@ def _starts(
 def _existing_faults(
     consumers: Collection[ConsumerProps], config: DeploymentConfig
 ) -> Iterator[str]:
-    tables = {table.name for each in consumers for table in each.tables}
+    tables = {table.name for each in consumers for table in each.tables} | {DEDUP}
     for name in config.existing_tables.keys() - tables:
         yield f"existing_tables has {name!r}, and no consumer has this table; take it out"
+    dedup = config.existing_tables.get(DEDUP)
+    if dedup is not None and dedup.stream_arn is None:
+        yield (
+            f"existing_tables[{DEDUP!r}] has no stream, which the outbox relay reads; enable one "
+            "of new and old images on the table, and give ExistingTable(arn, stream_arn='arn:…')"
+        )
     lines = {each.name: each for each in consumers}
     for name in config.existing_queues:
         if name not in lines:

@@ -10,6 +10,7 @@ from once.cdk.checks._event_source import event_source_faults
 from once.cdk.checks._message_groups import line_group_faults
 from once.cdk.checks._scaling import scaling_faults
 from once.cdk.checks._workflows import workflow_faults
+from once.cdk.checks.aws_services import aws_service_faults
 from once.cdk.checks.handlers import handler_faults
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_config import DeploymentConfig
@@ -43,6 +44,7 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     yield from _taken_twice(consumer)
     yield from _loops(consumer)
     yield from handler_faults(consumer)
+    yield from aws_service_faults(consumer)
     yield from event_source_faults(consumer)
     yield from _table_faults(consumer)
     yield from _secret_faults(consumer)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from difflib import get_close_matches
+from pathlib import Path
 
 from once.cdk.checks._handler_source import Registrations, read_registrations
 from once.cdk.checks._item_dedup import item_dedup_faults
@@ -12,18 +13,21 @@ from once.source import key_rule_fault
 
 UNREAD = "once:unread-handlers"
 """Id of the warning that handlers and properties could not be compared."""
+_BROKEN = "{}; the function could not be loaded: correct the file"
 
 
 def handler_faults(consumer: ConsumerProps) -> Iterator[str]:
     """Yield every event type that only the properties or only the handlers name.
 
-    With item dedup, also every key that is not that of an item. Types without a handler are left
-    out if synthesis cannot read all registrations; see `unread_handlers`.
+    Also every file that is no valid Python, and with item dedup every key that is not that of an
+    item. Types without a handler are left out if synthesis cannot read all registrations; see
+    `unread_handlers`.
     """
     found = _registrations(consumer)
     yield from item_dedup_faults(consumer, {} if found is None else found.keys)
     if found is None:
         return
+    yield from (_BROKEN.format(each) for each in found.broken)
     for event, place in found.places.items():
         if event not in consumer.event_types:
             yield (
@@ -40,6 +44,11 @@ def handler_faults(consumer: ConsumerProps) -> Iterator[str]:
                 )
 
 
+def syntax_faults(folder: Path, name: str) -> Iterator[str]:
+    """Yield each file that is no valid Python and that the handler of a folder imports."""
+    yield from (_BROKEN.format(each) for each in read_registrations(folder, name).broken)
+
+
 def source_key_faults(consumer: ConsumerProps) -> Iterator[str]:
     """Yield every handler whose key rule cannot identify the events of the consumer's source."""
     found = _registrations(consumer)
@@ -54,7 +63,7 @@ def source_key_faults(consumer: ConsumerProps) -> Iterator[str]:
 def unread_handlers(consumer: ConsumerProps) -> str | None:
     """Return the warning for registrations that synthesis cannot read; None if it reads all."""
     found = _registrations(consumer)
-    if found is None or found.complete:
+    if found is None or found.complete or found.broken:  # a broken file is a fault
         return None
     missing = f"no @consumer.handles in {consumer.folder}/handler.py or in what it imports there"
     return (

@@ -21,6 +21,7 @@ _TEXTS = {
     "publishes": _A_TYPE,
     "secrets": "a tuple of names, such as ('stripe_key',)",
     "parameters": "a tuple of names, such as ('payment_api',)",
+    "aws_services": "a tuple of names, such as ('ssm',), or None for all services",
 }
 """The remedy of each property that is a tuple of texts."""
 
@@ -111,6 +112,10 @@ _RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
     ),
     Path | None: (lambda value: isinstance(value, Path | None), "a pathlib.Path"),
     tuple[str, ...]: (_are_texts, "a tuple of texts"),
+    tuple[str, ...] | None: (
+        lambda value: value is None or _are_texts(value),
+        "a tuple of texts, or None",
+    ),
     Pollers | None: (_are_pollers, "Pollers(minimum=2, maximum=20), or None"),
     tuple[TableProps, ...]: (
         _are_tables,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from math import ceil
 
 from once.cdk._message_groups import MessageGroups
+from once.cdk.checks.aws_services import aws_service_faults
 from once.cdk.checks.consumer_props import (
     FUNCTION_SECONDS,
     MARGIN_SECONDS,
@@ -16,6 +17,7 @@ from once.cdk.deployment_config import DAY_SECONDS, DeploymentConfig
 from once.cdk.webhooks.function_settings import ingress_settings
 from once.cdk.webhooks.props import WebhookProps
 from once.schema import CONSUMER_NAME, RELAY, UNROUTED, Limits
+from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.endpoint_faults import endpoint_faults
 
@@ -32,6 +34,7 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
         yield from types
         return
     yield from _name_faults(props)
+    yield from aws_service_faults(props)
     yield from _endpoint_set_faults(props)
     for endpoint in props.endpoints:
         faults = [*endpoint_faults(endpoint), *_deployment_faults(endpoint, config)]
@@ -89,11 +92,21 @@ def _time_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]
 def _capacity_faults(props: WebhookProps) -> Iterator[str]:
     if props.memory_mb not in MEMORY_MB:
         yield f"memory_mb={props.memory_mb}; choose 128 to 10240"
+    elif (need := _needed_mb(props)) > props.memory_mb:
+        yield (
+            f"memory_mb={props.memory_mb} does not hold a body of {props.largest_body} bytes, "
+            f"which may take {WEBHOOK_MEMORY_FACTOR} times its size; raise memory_mb to {need}, or "
+            "lower body_bytes of the endpoint"
+        )
     if props.reserved_concurrency is not None and props.reserved_concurrency < 1:
         yield (
             f"reserved_concurrency={props.reserved_concurrency} admits no request; choose 1 or "
             "more, or None for no limit"
         )
+
+
+def _needed_mb(props: WebhookProps) -> int:
+    return FUNCTION_MB + ceil(WEBHOOK_MEMORY_FACTOR * props.largest_body / 2**20)
 
 
 def _environment_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:

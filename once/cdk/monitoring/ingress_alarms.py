@@ -13,7 +13,7 @@ rejects every request, and providers send each several times an hour."""
 
 _COUNTED = (
     ("FailedAlarm", Metric.WEBHOOKS_FAILED, ERRORS, "webhooks-failed", "webhooks are not captured"),
-    ("ConflictsAlarm", Metric.WEBHOOK_CONFLICTS, 1, "webhook-conflicts", "one id, two contents"),
+    ("ConflictsAlarm", Metric.WEBHOOK_CONFLICTS, 1, "webhook-conflicts", "one key, two webhooks"),
     ("UnreadableAlarm", Metric.WEBHOOKS_UNREADABLE, 1, "webhooks-unreadable", "not handed on"),
     (
         "UnpublishableAlarm",

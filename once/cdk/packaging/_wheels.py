@@ -1,7 +1,5 @@
-"""The third-party part of a function's package: locked wheels, installed once and trimmed."""
+"""The third-party part of a function's package: locked wheels, installed once."""
 
-import gzip
-import json
 import shutil
 import subprocess
 import sys
@@ -12,7 +10,7 @@ from pathlib import Path
 from once.cdk.deployment_config import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.packaging._build_folder import build_once, digest
-from once.cdk.packaging.bytecode import add_bytecode, bytecode_recipe
+from once.cdk.packaging.bytecode import add_bytecode, bytecode_recipe, local_python
 
 SITES = Path(".cache", "site")
 """Below the working directory, which is the app's."""
@@ -20,13 +18,8 @@ SITES = Path(".cache", "site")
 _KEEP_SECONDS = 30 * 24 * 60 * 60.0
 """Wheels take long to install, and change with a lock file only."""
 
-AWS_SERVICES = frozenset(
-    {"dynamodb", "lambda", "s3", "secretsmanager", "sesv2", "sns", "sqs", "stepfunctions"}
-)
-"""The services whose models stay in the package. The models of all services are some 25 MB."""
-
 INSTALL = (
-    *("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"),
+    *("install", "--quiet", "--disable-pip-version-check", "--no-input"),
     *("--require-hashes", "--no-deps", "--no-compile"),
 )
 
@@ -38,7 +31,7 @@ def install_wheels(locks: Sequence[Path], config: DeploymentConfig) -> Path:
         SynthError: pip could not install them; the fault has pip's output and the remedy.
     """
     options = () if config.local else _for_lambda(config.python_runtime)
-    here = (sysconfig.get_platform(), str(sys.implementation.cache_tag))
+    here = (sysconfig.get_platform(), config.python_runtime)
     how = [
         Path(__file__).read_bytes(),
         " ".join(options or here).encode(),
@@ -63,13 +56,13 @@ def _fill(
     folder: Path, locks: Sequence[Path], options: Sequence[str], config: DeploymentConfig
 ) -> None:
     files = [option for lock in locks for option in ("-r", str(lock))]
-    command = [sys.executable, *INSTALL, *options, "--target", str(folder), *files]
+    pip = ["-m", "pip", *(("--python", local_python(config)) if config.local else ())]
+    command = [sys.executable, *pip, *INSTALL, *options, "--target", str(folder), *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         raise SynthError("the functions' packages cannot be built", [_remedy(locks, done.stderr)])
     for path in list(_surplus(folder)):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    _trim_endpoints(folder / "botocore" / "data")
     add_bytecode(folder, config)
 
 
@@ -88,20 +81,3 @@ def _surplus(folder: Path) -> Iterator[Path]:
     yield from folder.glob("*.dist-info/RECORD")
     yield from folder.glob("aws_lambda_powertools/event_handler/openapi/swagger_ui/*.min.*")
     yield from folder.rglob("*.pyi")
-    for models in (folder / "botocore" / "data", folder / "boto3" / "data"):
-        services = (path for path in models.glob("*") if path.is_dir())
-        yield from (path for path in services if path.name not in AWS_SERVICES)
-
-
-def _trim_endpoints(data: Path) -> None:
-    """Keep the endpoints of the services in use: the first client of a process reads the file."""
-    models = data.glob("*/*/service-2.json.gz")
-    used = {
-        json.loads(gzip.decompress(m.read_bytes()))["metadata"]["endpointPrefix"] for m in models
-    }
-    path = data / "endpoints.json"
-    endpoints = json.loads(path.read_bytes())
-    for partition in endpoints["partitions"]:
-        services = partition["services"].items()
-        partition["services"] = {name: service for name, service in services if name in used}
-    path.write_text(json.dumps(endpoints))

@@ -21,12 +21,18 @@ TASK = "/var/task"
 would reveal paths of this machine, and differ between builds."""
 
 _THROUGH, _THROUGH_BUT_FOR_SOME = 0, 1
-_TELL = "import sys; print(sys.implementation.cache_tag, sys.version)"
+_TELL = (
+    "import os, sys; print(sys.implementation.cache_tag, os.path.realpath(sys.executable)); "
+    "print(sys.version)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A Python of this machine: `tag` is part of its bytecode's names; `version` is in full."""
+    """A Python of this machine: `tag` is part of its bytecode's names; `version` is in full.
+
+    `program` is in no virtual environment.
+    """
 
     program: str
     tag: str
@@ -35,9 +41,7 @@ class Compiler:
 
 def compiler_for(config: DeploymentConfig) -> Compiler | None:
     """Return the compiler for the functions' Python; None if this machine does not have it."""
-    # The embedded AWS runs functions with this machine's Python, whatever the runtime.
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return _find(here if config.local else config.python_runtime)
+    return _find(config.python_runtime)
 
 
 def add_bytecode(package: Path, config: DeploymentConfig, parts: Sequence[str] = (".",)) -> None:
@@ -58,6 +62,24 @@ def add_bytecode(package: Path, config: DeploymentConfig, parts: Sequence[str] =
     if done.returncode not in (_THROUGH, _THROUGH_BUT_FOR_SOME):
         fault = f"{compiler.program} ended with {done.returncode} as it compiled; try again"
         raise SynthError("the functions' packages cannot be built", [fault])
+
+
+def local_python(config: DeploymentConfig) -> str:
+    """Return the Python on which the embedded AWS runs the functions.
+
+    Raises:
+        SynthError: this machine does not have the one of `python_runtime`.
+    """
+    if found := compiler_for(config):
+        return found.program
+    version = config.python_runtime
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    fault = (
+        f"the embedded AWS runs functions on the Python of python_runtime, and there is no Python "
+        f"{version} on this machine; install it so that `python{version}` starts it, or give "
+        f"python_runtime={here}, the Python of this app"
+    )
+    raise SynthError("the functions' packages cannot be built", [fault])
 
 
 def bytecode_recipe(config: DeploymentConfig) -> list[bytes]:
@@ -82,7 +104,8 @@ def _find(version: str) -> Compiler | None:
         done = subprocess.run(  # noqa: S603
             [program, "-I", "-S", "-c", _TELL], capture_output=True, text=True, check=False
         )
-        tag, _, full = done.stdout.strip().partition(" ")
+        first, _, full = done.stdout.strip().partition("\n")
+        tag, _, real = first.partition(" ")
         if tag == f"cpython-{version.replace('.', '')}":
-            return Compiler(program, tag, full)
+            return Compiler(real, tag, full)
     return None

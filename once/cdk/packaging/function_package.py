@@ -4,15 +4,19 @@ Every function has a staged folder of its own, named after its content. Sharing 
 functions can give them one asset, so that one of them runs the other's code.
 """
 
+import gzip
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from once.cdk.checks.aws_services import kept_services, read_clients
 from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.errors import SynthError
 from once.cdk.packaging._build_folder import build_once, digest
 from once.cdk.packaging._wheels import install_wheels
-from once.cdk.packaging.bytecode import add_bytecode
+from once.cdk.packaging.bytecode import add_bytecode, local_python
 
 STAGED = Path("build")
 """Below the working directory, which is the app's."""
@@ -20,29 +24,42 @@ KEEP_SECONDS = 60 * 60.0
 """A synthesis needs its packages for minutes. Every change of a source makes new ones."""
 ONCE = Path(__file__).resolve().parents[2]
 """The library, where it is imported from."""
+SDK = frozenset({"aws_lambda_powertools", "boto3", "botocore", "s3transfer"})
+"""Wheels of the library's lock that create clients of services that they are told."""
+LOCAL_PYTHON = ".python"
+"""The file in a package for the embedded AWS that names the Python on which the function runs."""
 NOT_AT_RUNTIME = frozenset({"cdk", "ops", "testing"})
 SKIP = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".DS_Store"})
 
 
-def package(name: str, folder: Path, config: DeploymentConfig) -> Path:
+def package(
+    name: str, folder: Path, aws_services: Collection[str] | None, config: DeploymentConfig
+) -> Path:
     """Return the staged folder of the function that is imported as `functions.<name>`.
 
     Args:
         name: the function's name in its import path.
         folder: the folder that holds its `handler.py`.
+        aws_services: the AWS services that its code calls besides those of the library; None to
+            keep the SDK's models of all services. All are kept too if a wheel of the function's
+            own lock creates a client whose service cannot be read.
         config: the deployment.
 
     Raises:
-        SynthError: its wheels cannot be installed.
+        SynthError: its wheels cannot be installed, or call another AWS service.
     """
-    wheels = install_wheels(locks_of(folder, config), config)
-    sources = dict(_sources(name, folder))
+    locks = locks_of(folder, config)
+    wheels = install_wheels(locks, config)
+    services = kept_services(aws_services)
+    if services is not None and len(locks) > 1:
+        services = _with_wheels(name, wheels, services)
+    sources = dict(_sources(name, folder, config))
     contents = [part for path in sorted(sources) for part in (path.encode(), sources[path])]
-    recipe = [Path(__file__).read_bytes(), wheels.name.encode()]
+    recipe = [Path(__file__).read_bytes(), wheels.name.encode(), repr(_sorted(services)).encode()]
     target = STAGED.absolute() / f"{name}-{digest([*recipe, *contents])}"
     return build_once(
         target,
-        lambda staged: _fill(staged, wheels, sources, config),
+        lambda staged: _fill(staged, wheels, services, sources, config),
         keep_seconds=KEEP_SECONDS,
     )
 
@@ -53,7 +70,7 @@ def locks_of(folder: Path, config: DeploymentConfig) -> list[Path]:
     return [config.runtime_lock, *([own] if own.exists() else [])]
 
 
-def _sources(name: str, folder: Path) -> Iterator[tuple[str, bytes]]:
+def _sources(name: str, folder: Path, config: DeploymentConfig) -> Iterator[tuple[str, bytes]]:
     """Yield path in the package and content of each file that is not from a wheel."""
     for path in _files(ONCE):
         if path.relative_to(ONCE).parts[0] not in NOT_AT_RUNTIME:
@@ -61,6 +78,8 @@ def _sources(name: str, folder: Path) -> Iterator[tuple[str, bytes]]:
     yield "functions/__init__.py", b""
     for path in _files(folder):
         yield f"functions/{name}/{path.relative_to(folder).as_posix()}", path.read_bytes()
+    if config.local:
+        yield LOCAL_PYTHON, local_python(config).encode()
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -77,8 +96,35 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def _fill(staged: Path, wheels: Path, sources: dict[str, bytes], config: DeploymentConfig) -> None:
-    shutil.copytree(wheels, staged, dirs_exist_ok=True, copy_function=_link)
+def _with_wheels(name: str, wheels: Path, services: frozenset[str]) -> frozenset[str] | None:
+    """Return the services to keep, considering the clients that the installed wheels create."""
+    clients = read_clients(wheels, shown="wheels", skip=SDK)
+    if faults := list(clients.beyond(services)):
+        raise SynthError(f"the package of {name!r} would lack AWS services", faults)
+    return None if clients.unread else services
+
+
+def _sorted(services: Collection[str] | None) -> list[str] | None:
+    return None if services is None else sorted(services)
+
+
+def _fill(
+    staged: Path,
+    wheels: Path,
+    services: Collection[str] | None,
+    sources: dict[str, bytes],
+    config: DeploymentConfig,
+) -> None:
+    models = [wheels / sdk / "data" for sdk in ("botocore", "boto3")]
+
+    def surplus(folder: str, names: list[str]) -> list[str]:
+        if services is None or Path(folder) not in models:
+            return []
+        return [name for name in names if name not in services and (Path(folder) / name).is_dir()]
+
+    shutil.copytree(wheels, staged, dirs_exist_ok=True, copy_function=_link, ignore=surplus)
+    if services is not None and (staged / "botocore").exists():
+        _trim_endpoints(staged / "botocore" / "data")
     for name, content in sources.items():
         (staged / name).parent.mkdir(parents=True, exist_ok=True)
         (staged / name).write_bytes(content)
@@ -86,3 +132,18 @@ def _fill(staged: Path, wheels: Path, sources: dict[str, bytes], config: Deploym
     # Lambda runs the code as another user: a strict umask here must not follow it there.
     for path in (staged, *staged.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _trim_endpoints(data: Path) -> None:
+    """Keep the endpoints of the services in use: the first client of a process reads the file."""
+    models = data.glob("*/*/service-2.json.gz")
+    used = {
+        json.loads(gzip.decompress(m.read_bytes()))["metadata"]["endpointPrefix"] for m in models
+    }
+    path = data / "endpoints.json"
+    endpoints = json.loads(path.read_bytes())
+    path.unlink()  # it is a link to the file of the wheel
+    for partition in endpoints["partitions"]:
+        services = partition["services"].items()
+        partition["services"] = {name: service for name, service in services if name in used}
+    path.write_text(json.dumps(endpoints))

@@ -15,6 +15,7 @@ _LISTED = (
     *(CaptureAttribute.VERIFIED, CaptureAttribute.METHOD, CaptureAttribute.PATH),
     *(CaptureAttribute.HEADERS, CaptureAttribute.BODY_OBJECT, CaptureAttribute.BODY_BYTES),
     *(CaptureAttribute.BODY_SHA256, CaptureAttribute.EXPIRES_AT),
+    *(CaptureAttribute.CONFLICT, CaptureAttribute.CONFLICTS_WITH),
 )
 """The attributes in the index: all but the body, so that a list of captures reads no bodies."""
 

@@ -131,6 +131,7 @@ class WebhookIngress(Construct):
             log_group=log_group,
             timeout_seconds=props.timeout_seconds,
             memory_mb=props.memory_mb,
+            aws_services=props.aws_services,
             reserved_concurrency=props.reserved_concurrency,
             environment=settings.to_env(),
         )

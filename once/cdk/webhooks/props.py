@@ -18,10 +18,11 @@ class WebhookProps:
         endpoints: the endpoints.
         name: the first part of its dedup keys, and of the source of its events; it never changes.
         folder: the folder of its `handler.py`.
+        aws_services: as in `ConsumerProps`.
         capture_days: the time for which a capture is kept.
         http_api: whether an HTTP API takes the requests, in place of the function URL.
         reserved_concurrency: the most requests that run at once, taken from the account's
-            concurrency; None for no limit. A new account has too little to reserve any.
+            concurrency; None for no limit. A new account has 10 in all and can reserve none.
         memory_mb: the memory of the function.
         timeout_seconds: the timeout of the function.
     """
@@ -29,9 +30,10 @@ class WebhookProps:
     endpoints: tuple[Endpoint, ...]
     name: str = "webhooks"
     folder: Path | None = None
+    aws_services: tuple[str, ...] | None = None
     capture_days: int = 30
     http_api: bool = False
-    reserved_concurrency: int | None = 20
+    reserved_concurrency: int | None = None
     memory_mb: int = 512
     timeout_seconds: int = 10
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from once.schema import Limits
+
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
@@ -16,11 +18,15 @@ _METRIC_WINDOW = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """Number of messages in a queue; approximate on AWS."""
+    """Number of messages in a queue; approximate on AWS.
+
+    `message_bytes` is the size of the largest message that the queue takes.
+    """
 
     visible: int
     in_flight: int
     delayed: int
+    message_bytes: int = Limits.MESSAGE_BYTES
 
     @property
     def total(self) -> int:
@@ -36,22 +42,25 @@ def depth(sqs: "SQSClient", url: str) -> QueueDepth:
             "ApproximateNumberOfMessages",
             "ApproximateNumberOfMessagesNotVisible",
             "ApproximateNumberOfMessagesDelayed",
+            "MaximumMessageSize",
         ],
     )["Attributes"]
     return QueueDepth(
         visible=int(answer["ApproximateNumberOfMessages"]),
         in_flight=int(answer["ApproximateNumberOfMessagesNotVisible"]),
         delayed=int(answer["ApproximateNumberOfMessagesDelayed"]),
+        message_bytes=int(answer.get("MaximumMessageSize", Limits.MESSAGE_BYTES)),
     )
 
 
 def total_depth(sqs: "SQSClient", urls: Iterable[str]) -> QueueDepth:
-    """Read the depths of several queues, and return their sum."""
+    """Read several queues, and return the sum of their depths, and their smallest limit."""
     found = [depth(sqs, url) for url in urls]
     return QueueDepth(
         visible=sum(each.visible for each in found),
         in_flight=sum(each.in_flight for each in found),
         delayed=sum(each.delayed for each in found),
+        message_bytes=min((each.message_bytes for each in found), default=Limits.MESSAGE_BYTES),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from once.errors import UNREADABLE
 from once.ops.aws.clients import client
 from once.ops.terminal.formatting import json_text
 from once.ops.terminal.timestamps import parse_timestamp
@@ -124,7 +125,7 @@ def _milliseconds(moment: datetime) -> int:
 def _entry(message: str) -> dict[str, Any] | None:
     try:
         entry = json.loads(message)
-    except (ValueError, RecursionError):
+    except UNREADABLE:
         return None
     has_form = isinstance(entry, dict) and isinstance(entry.get("change"), str)
     return entry if has_form and entry.get("phase") in {"intent", "outcome"} else None

@@ -46,7 +46,7 @@ class ConfirmedLetters:
         self.search.count_hidden()
         hidden = self.search.hidden
         where = (
-            f"sent, deleted or hidden meanwhile by another command ({hidden})"
+            f"sent, deleted or hidden by another command, or withheld by SQS ({hidden})"
             if hidden
             else ("sent or deleted meanwhile by another command")
         )

@@ -15,6 +15,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
+from once.errors import UNREADABLE
 from once.metric_names import Metric
 from once.ops.aws.clients import client
 
@@ -157,7 +158,7 @@ def _metric_line(text: str) -> dict[str, Any] | None:
         line: dict[str, Any] = json.loads(text)
         [described] = line["_aws"]["CloudWatchMetrics"]
         is_of_function = described["Dimensions"] == [["service"]]
-    except (ValueError, TypeError, KeyError):  # a line of the handler
+    except (*UNREADABLE, TypeError, KeyError):  # a line of the handler
         return None
     return line if is_of_function else None  # quarantines are counted once more by their reason
 

@@ -14,7 +14,7 @@ from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.redrive import RateLimiter
 from once.ops.dead_letters.redrive_safety import AssessedLetter
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome
-from once.ops.dlq.redrive_report import plan_text, stopped_text
+from once.ops.dlq.redrive_report import overtaken_text, plan_text, stopped_text
 from once.ops.dlq.redrive_run import RedriveRequest, RedriveRun, open_redrive
 from once.ops.operator_log import logged_change
 
@@ -40,15 +40,19 @@ def redrive_job(state: ConsoleState, request: RedriveRequest, back: str) -> Job:
         state.letters.held(),
         open_redrive(state.deployment, request, returning_too=request.returning) as run,
     ):
-        assessed = [one for page in run.pages() for one in run.job.assess(page)]
+        assessed = run.assessed(run.pages())
     expected = {
-        one.context.letter.message_id: one.verdict.outcome
-        for one in assessed
-        if run.job.may_be_sent(one.verdict)
+        one.context.letter.message_id: one.verdict.outcome for one in run.job.plan(assessed).sent
     }
     return Job(
         title=f"Redrive {len(expected)} dead letters",
-        plan=[plan_text(run.job, assessed), run.search.progress_text, _KEPT, *_verdicts(assessed)],
+        plan=[
+            plan_text(run.job, assessed),
+            *filter(None, [overtaken_text(run)]),
+            run.search.progress_text,
+            _KEPT,
+            *_verdicts(assessed),
+        ],
         changes=len(expected),
         work=partial(_redrive, state, request, expected),
         back=back,
@@ -96,7 +100,8 @@ def result_lines(run: RedriveRun) -> list[str]:
         f"{one.context.letter.message_id} stayed, as its verdict is now: {one.verdict}"
         for one in run.job.refused
     ]
-    return [*some_lines(stayed), *some_lines(run.job.redriver.result.failed)]
+    failed = some_lines(run.job.redriver.result.failed)
+    return [*filter(None, [overtaken_text(run)]), *some_lines(stayed), *failed]
 
 
 def _verdicts(assessed: Sequence[AssessedLetter]) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
-from once.failures.quarantine import key_of
+from once.failures.quarantine import Place, key_of
 from once.ops.dead_letters.queue_history import REASON, QueueStay, read_lineage
 from once.ops.terminal.timestamps import parse_timestamp
 from once.schema import DeadLetter
@@ -32,6 +32,7 @@ class LetterAttributes:
         first_seen: when a consumer first received it, in UTC.
         receive_count: number of receives during its last stay in the consumer's queue.
         lineage: its earlier stays in the queue, oldest first.
+        place: the message group and the place there, for a consumer with a FIFO queue.
         left_out: the part of the message that did not fit into the letter.
         unreadable: names of attributes that exist and cannot be read.
     """
@@ -42,6 +43,7 @@ class LetterAttributes:
     first_seen: datetime | None
     receive_count: int | None
     lineage: tuple[QueueStay, ...]
+    place: Place | None
     left_out: str | None
     unreadable: tuple[str, ...]
 
@@ -66,6 +68,7 @@ class LetterAttributes:
             first_seen=read(DeadLetter.FIRST_SEEN, parse_timestamp),
             receive_count=read(DeadLetter.RECEIVE_COUNT, _count),
             lineage=read(DeadLetter.LINEAGE, read_lineage) or (),
+            place=read(DeadLetter.GROUP, Place.read),
             left_out=read(DeadLetter.LEFT_OUT, str),
             unreadable=tuple(unreadable),
         )

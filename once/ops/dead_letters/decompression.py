@@ -8,9 +8,10 @@ import zlib
 from base64 import b64decode
 from typing import Any
 
-from msgspec import MsgspecError, Struct
+from msgspec import Struct
 from msgspec.json import decode, encode
 
+from once.errors import UNREADABLE
 from once.intake.original_message import Attribute, Attributes, OriginalMessage, restored
 from once.schema import Limits
 
@@ -33,7 +34,7 @@ def decompressed(original: OriginalMessage) -> OriginalMessage:
         return original
     try:
         content = decode(_inflated(original.packed), type=_Content, strict=True)
-    except (MsgspecError, ValueError, RecursionError, zlib.error):
+    except (*UNREADABLE, zlib.error):
         return original
     return OriginalMessage(content.body, restored(encode(content.attributes).decode()))
 

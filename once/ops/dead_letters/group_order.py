@@ -1,14 +1,41 @@
 """Group order: keeps the letters of a FIFO message group in their order while they are sent."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
+from once.ops.dead_letters.letter import Letter
+
 Group = tuple[str, str]
-"""A FIFO queue's URL, and a message group of it."""
+"""URL of a FIFO dead-letter queue, and a message group of its consumer's queue."""
 
 WAITS = "not sent: an earlier letter of its message group was not sent"
 
 _T = TypeVar("_T")
+
+
+def group_of(letter: Letter) -> Group | None:
+    """Return the message group whose order must hold; None on a standard queue."""
+    if letter.group is None or not letter.queue.is_fifo:
+        return None
+    return letter.queue.url, letter.group
+
+
+def overtaken(sent: Collection[Letter], there: Iterable[Letter]) -> list[Letter]:
+    """Return the letters that come before one of the sent ones in their group, and were not sent.
+
+    Args:
+        sent: the letters that are sent.
+        there: the letters in the queues.
+    """
+    last: dict[Group | None, int] = {}
+    for letter in sent:
+        last[group_of(letter)] = max(letter.place, last.get(group_of(letter), 0))
+    names = {letter.message_id for letter in sent}
+    return [
+        letter
+        for letter in there
+        if letter.place < last.get(group_of(letter), 0) and letter.message_id not in names
+    ]
 
 
 class GroupOrder:

@@ -11,6 +11,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.claim_check.store import ClaimStore
 from once.errors import Unparseable
+from once.failures.quarantine import Place
 from once.intake.original_message import OriginalMessage
 from once.ops.aws.claims import claim_store
 from once.ops.aws.deployment import Deployment
@@ -131,7 +132,8 @@ class Letter:
         attributes: its dead-letter attributes.
         moved: whether SQS moved it here after its last receive, without a reason.
         receives: number of receives, here and before it was moved.
-        group: the message group id, if it has one.
+        group: the message group id in its consumer's queue, if it has one.
+        place: the number of its place in that group; 0 on a standard queue.
         received: the message as SQS returned it.
         edited: whether an operator changed its body.
     """
@@ -145,6 +147,7 @@ class Letter:
     moved: bool
     receives: int
     group: str | None
+    place: int
     received: "MessageTypeDef" = field(repr=False, compare=False)
     edited: bool = False
 
@@ -152,18 +155,25 @@ class Letter:
     def read(cls, queue: DeadLetterQueue, message: "MessageTypeDef") -> Self:
         """Read a message of ReceiveMessage, received with all of its attributes."""
         system, attributes = message["Attributes"], message.get("MessageAttributes", {})
+        # Only SQS sets DeadLetterQueueSourceArn, on messages that no consumer dead-lettered.
+        # A reason on one is its producer's, or is left from an earlier redrive.
+        moved = "DeadLetterQueueSourceArn" in system or DeadLetter.REASON not in attributes
+        read, group = LetterAttributes.read(attributes), system.get("MessageGroupId")
+        place = Place(group or "", int(system.get("SequenceNumber", 0)))
+        # A message that SQS moved is in its own group still. Another one is its producer's text.
+        if queue.is_fifo and read.place and not (moved and read.place.group != group):
+            place = read.place
         return cls(
             queue=queue,
             message_id=message["MessageId"],
             receipt_handle=message["ReceiptHandle"],
             original=_original(queue, message),
             sent_at=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
-            attributes=LetterAttributes.read(attributes),
-            # Only SQS sets DeadLetterQueueSourceArn, on messages that no consumer dead-lettered.
-            # A reason on one is its producer's, or is left from an earlier redrive.
-            moved="DeadLetterQueueSourceArn" in system or DeadLetter.REASON not in attributes,
+            attributes=read,
+            moved=moved,
             receives=int(system["ApproximateReceiveCount"]),
-            group=system.get("MessageGroupId"),
+            group=place.group or None,
+            place=place.number,
             received=message,
         )
 

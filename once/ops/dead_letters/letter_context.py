@@ -90,7 +90,7 @@ def _read(letter: Letter) -> CloudEvent:
     read = adapter_of(letter.queue.source)
     event = read(claimed_body(letter.original.body, claims), max_bytes=most)
     if event.data is None and DATAREF in event.extensions:
-        event = with_claimed_data(event, claims, max_bytes=most)
+        event = with_claimed_data(event, claims, max_bytes=most, deadline=None)
     return event
 
 

@@ -44,8 +44,11 @@ class QueueWalk:
     """Context manager that receives letters and hides them until it ends.
 
     At its end, also by an error, all letters that were not deleted become visible again. If that
-    call fails, they become visible after `HOLD_SECONDS`. Of a FIFO queue, SQS returns at most ten
-    letters of a message group at a time.
+    call fails, they become visible after `HOLD_SECONDS`.
+
+    Of a FIFO queue, SQS withholds the later letters of a message group while earlier ones are held.
+    A letter that a consumer dead-lettered is a group of its own. Letters that SQS moved share
+    theirs: ten of them are received, and more when those are deleted.
 
     Args:
         sqs: an SQS client.
@@ -54,6 +57,8 @@ class QueueWalk:
 
     Attributes:
         complete: whether every queue was read until SQS returned no more letters.
+        cut_short: whether the limit ended the walk within a FIFO queue, so that earlier letters of
+            a message group may not have been received.
     """
 
     def __init__(self, sqs: "SQSClient", queues: Iterable[DeadLetterQueue], limit: int) -> None:
@@ -64,12 +69,13 @@ class QueueWalk:
         self._lock = Lock()  # a command's thread and `renewing` change the holds
         self._seen: set[str] = set()
         self.complete = False
+        self.cut_short = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for batch in batches_by_queue([hold.letter for hold in self._holds()]):
+        for batch in batches_by_queue(self.held):
             with suppress(BotoCoreError, ClientError):
                 self.forget(self._change(batch, 0))
 
@@ -89,20 +95,52 @@ class QueueWalk:
         now = time.time()
         return sum(not hold.lasts(now) for hold in self._holds())
 
-    def pages(self) -> Iterator[list[Letter]]:
+    @property
+    def held(self) -> list[Letter]:
+        """The letters that are neither deleted nor visible again."""
+        return [hold.letter for hold in self._holds()]
+
+    def pages(self) -> Iterator[Sequence[Letter]]:
         """Yield the letters, each once, at most ten at a time, all of one queue.
+
+        Those of a FIFO queue are in the order of their places in its message groups.
 
         Raises:
             botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
         """
         for queue, found in self._first_letters():
+            if queue.is_fifo:
+                yield from self._ordered_pages(queue, found)
+                continue
             while found:
-                page = [letter for letter in found if letter.message_id not in self._seen]
-                self._seen |= {letter.message_id for letter in page}
-                self._left -= len(page)
-                yield page
+                yield self._new(found)
                 found = self._receive(queue) if self._left else []
         self.complete = self._left > 0
+
+    def _ordered_pages(
+        self, queue: DeadLetterQueue, found: list[Letter]
+    ) -> Iterator[Sequence[Letter]]:
+        """Yield the letters of a FIFO queue in their order.
+
+        SQS returns the groups in any order, and each letter of a consumer is one. When letters were
+        deleted after they were yielded, SQS may return more of their groups.
+        """
+        while found:
+            letters: list[Letter] = []
+            while found:
+                letters += self._new(found)
+                found = self._receive(queue) if self._left else []
+            self.cut_short |= not self._left
+            held = self.hidden
+            yield from batches(sorted(letters, key=lambda letter: letter.place))
+            found = self._receive(queue) if self._left and self.hidden < held else []
+
+    def _new(self, found: Iterable[Letter]) -> list[Letter]:
+        """Return the letters that were not received before, and count them."""
+        new = [letter for letter in found if letter.message_id not in self._seen]
+        self._seen |= {letter.message_id for letter in new}
+        self._left -= len(new)
+        return new
 
     def _first_letters(self) -> Iterator[tuple[DeadLetterQueue, list[Letter]]]:
         """Yield the first letters of each queue.

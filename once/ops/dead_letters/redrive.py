@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from once.ops.aws.batch_calls import BATCH_ENTRIES, BatchCall, batches_by_size, call_for_each
 from once.ops.dead_letters._unrouted_events import IngressPublication, publish_unrouted
-from once.ops.dead_letters.group_order import WAITS, Group, GroupOrder
+from once.ops.dead_letters.group_order import WAITS, Group, GroupOrder, group_of
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.redriven_message import RedrivenMessage, redriven_message
 from once.ops.errors import unexpected_error_text
@@ -32,12 +32,14 @@ class RedriveResult:
 
     Attributes:
         sent: message ids that the sent letters have in their queue now.
+        in_groups: letters of FIFO message groups that were sent.
         failed: a text for each failure.
         unanswered: ids of letters in a send that has not been answered: perhaps sent.
         undeleted: ids of letters that were sent, and whose deletion has not been answered.
     """
 
     sent: set[str] = field(default_factory=set)
+    in_groups: list[Letter] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     unanswered: list[str] = field(default_factory=list)
     undeleted: list[str] = field(default_factory=list)
@@ -83,6 +85,7 @@ class Redriver:
         self._limiter = limiter
         self._deleted = deleted
         self._order = GroupOrder()
+        self._made = GroupOrder()
         self.result = RedriveResult()
 
     def send(self, letters: Sequence[Letter], *, edited: bool = False) -> None:
@@ -99,7 +102,7 @@ class Redriver:
         """
         now = datetime.now(UTC)
         for some in self._calls(list(self._messages(letters, now, edited=edited))):
-            if not (some := self._order.may_go(some, _group, self._stays)):
+            if not (some := self._order.may_go(some, _group, lambda pair: self.keep(pair[0]))):
                 continue
             self._limiter.wait(len(some))
             self.result.unanswered = [letter.message_id for letter, _ in some]
@@ -116,20 +119,20 @@ class Redriver:
     def _messages(
         self, letters: Sequence[Letter], now: datetime, *, edited: bool
     ) -> Iterator[_Outgoing]:
-        order = GroupOrder()
         for letter in letters:
             try:
                 pair = letter, _message(letter, now, edited=edited)
             except Exception as error:  # one letter must not stop the redrive
-                order.stop(_group_of(letter))
+                self._made.stop(group_of(letter))
                 self.result.failed.append(
                     f"{letter.message_id}: not sent: {unexpected_error_text(error)}"
                 )
             else:
-                yield from order.may_go([pair], _group, self._stays)
+                yield from self._made.may_go([pair], _group, lambda pair: self.keep(pair[0]))
 
-    def _stays(self, pair: _Outgoing) -> None:
-        self.result.failed.append(f"{pair[0].message_id}: {WAITS}")
+    def keep(self, letter: Letter) -> None:
+        """Note that a letter stays, since an earlier one of its message group was not sent."""
+        self.result.failed.append(f"{letter.message_id}: {WAITS}")
 
     def _calls(self, pairs: Sequence[_Outgoing]) -> Iterator[list[_Outgoing]]:
         """Yield the letters of each call; to a FIFO queue, one letter a call keeps their order."""
@@ -157,7 +160,9 @@ class Redriver:
         for number, said in refused.items():
             self._order.stop(_group(pairs[number]))
             self.result.failed.append(f"{pairs[number][0].message_id}: not sent: {said}")
-        return [pairs[number][0] for number in taken]
+        sent = [pairs[number][0] for number in taken]
+        self.result.in_groups += filter(group_of, sent)
+        return sent
 
     def _call(self, queue: DeadLetterQueue) -> BatchCall:
         if queue.ingress is not None:
@@ -177,14 +182,7 @@ class Redriver:
 
 
 def _group(pair: _Outgoing) -> Group | None:
-    return _group_of(pair[0])
-
-
-def _group_of(letter: Letter) -> Group | None:
-    """Return the message group whose order must hold; None on a standard queue."""
-    if letter.group is None or not letter.queue.is_fifo:
-        return None
-    return letter.queue.url, letter.group
+    return group_of(pair[0])
 
 
 def _message(

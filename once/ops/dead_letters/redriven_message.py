@@ -6,7 +6,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from once.failures.quarantine import allowed, fits, key_text, size_of, text
+from once.failures.quarantine import Place, allowed, fits, key_text, size_of, text
 from once.ops.dead_letters.decompression import to_send_form
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.queue_history import QueueStay, lineage_text
@@ -56,6 +56,8 @@ def redriven_message(letter: Letter, now: datetime, *, edited: bool = False) -> 
     }
     if letter.key and not edited:  # an edited body may have another key
         facts[DeadLetter.KEY] = key_text(letter.key)
+    if letter.group is not None and letter.queue.is_fifo:
+        facts[DeadLetter.GROUP] = str(Place(letter.group, letter.place))
     history = {name: text(allowed(value)) for name, value in facts.items()}
     body, kept = letter.original.body, letter.original.plain()
     sent = to_send_form(letter.original.attributes)

@@ -48,6 +48,7 @@ _REMEDIES = {
     Reason.INVALID_WRITE: "deploy a handler whose write DynamoDB takes",
     Reason.UNHANDLED_REFUSAL: "deploy a handler with `@consumer.rejects` for the refusal",
     Reason.PERMANENT: "see to what the handler's error names",
+    Reason.WRONG_OUTCOME: "correct the effect's function or its annotation, and deploy",
     Reason.EFFECT_UNKNOWN: "see to what the error names",
     Reason.UNPUBLISHABLE: "declare its type, see to the topic, then `once outbox republish`",
     Reason.NO_TYPE: "the producer must set the attribute; `once dlq redrive` sets it",

@@ -11,8 +11,9 @@ from uuid import uuid4
 from msgspec import Struct, ValidationError
 from msgspec.json import decode
 
+from once.errors import UNREADABLE
 from once.events.cloud_event import CloudEvent
-from once.failures.quarantine import fits, size_of, text
+from once.failures.quarantine import Place, fits, size_of, text
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import event_of
 from once.ops.dedup_records.outbox_scan import MESSAGE_LIFETIME_SECONDS
@@ -68,6 +69,13 @@ class ExportedLetter(Struct, frozen=True):
     def digest(self) -> str:
         """SHA-256 over body and attributes: identifies the letter, whatever its message id."""
         return _digest(self.send.MessageBody, self._attributes())
+
+    @property
+    def message_group(self) -> str | None:
+        """The message group in its consumer's queue, if it has one."""
+        reason, noted = map(self.send.MessageAttributes.get, (DeadLetter.REASON, DeadLetter.GROUP))
+        place = Place.read(noted.StringValue or "") if reason and noted else None
+        return place.group if place else self.send.MessageGroupId
 
     @property
     def size(self) -> int:
@@ -126,8 +134,8 @@ def read_line(line: bytes) -> ExportedLetter:
         return decode(line, type=ExportedLetter)
     except ValidationError as error:
         raise ValueError(f"it is no exported letter ({error})") from None
-    except ValueError:
-        raise ValueError("it is not JSON") from None
+    except UNREADABLE:
+        raise ValueError("it is not JSON, or nested too deeply") from None
 
 
 def letter_digest(letter: Letter) -> str:

@@ -208,7 +208,7 @@ class _Import:
 
 
 def _group(box: DeadLetterQueue, letter: ExportedLetter) -> Group | None:
-    group = letter.send.MessageGroupId
+    group = letter.message_group
     return None if group is None or not box.is_fifo else (box.url, group)
 
 

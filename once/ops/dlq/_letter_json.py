@@ -49,6 +49,7 @@ def whole_letter_json(assessed: AssessedLetter, now: datetime) -> dict[str, Any]
         **letter_json(letter),
         "error": letter.error,
         "group": letter.group,
+        "place": letter.place if letter.queue.is_fifo else None,
         "event_id": event.id if isinstance(event, CloudEvent) else None,
         "source": event.source if isinstance(event, CloudEvent) else None,
         "attributes": letter.original.attributes,

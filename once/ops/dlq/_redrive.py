@@ -9,12 +9,11 @@ from typer import BadParameter, Option
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_context import LetterContext
-from once.ops.dead_letters.safe_redrive import Assess, SafeRedrive
+from once.ops.dead_letters.safe_redrive import Assess
 from once.ops.dlq._edit import edit_letter
 from once.ops.dlq.letter_options import LetterOptions, MessageIdsArgument, with_letter_options
 from once.ops.dlq.redrive_report import RedriveReport, plan_text, stopped_text
 from once.ops.dlq.redrive_run import LetterPages, RedriveRequest, RedriveRun, open_redrive
-from once.ops.dlq.search import LetterSearch
 from once.ops.errors import OpsError, StoppedError
 from once.ops.operator_log import Change, WhyOption, logged_change
 from once.ops.terminal.console import JsonOption, error_console, progress
@@ -79,12 +78,12 @@ def redrive(
         if edit:
             pages = [[_edited(letter, run.job.assess) for page in pages for letter in page]]
             run.search.raise_if_lapsed()
-        report = RedriveReport(run.job, run.search, as_json)
+        report = RedriveReport(run, as_json)
         if dry_run:
-            report.assessed = [one for page in pages for one in run.job.assess(page)]
+            report.assessed = run.assessed(pages)
         else:
             if not (is_chosen or yes):
-                _confirm(run.job, pages := [*pages], run.search)
+                _confirm(run, pages := [*pages])
             with logged_change(deployment, "dlq redrive", request.for_log(), why) as change:
                 _run(run, report, pages, change)
     report.show()
@@ -109,17 +108,17 @@ def _edited(letter: Letter, assess: Assess) -> Letter:
     return edit_letter(look(letter), look)
 
 
-def _confirm(job: SafeRedrive, pages: LetterPages, search: LetterSearch) -> None:
+def _confirm(run: RedriveRun, pages: LetterPages) -> None:
     """Ask before letters are sent that were not chosen.
 
     Raises:
         OpsError: the answer is no, there is no answer, or the letters could not be held meanwhile.
     """
-    assessed = [one for page in pages for one in job.assess(page)]
+    search, assessed = run.search, run.assessed(pages)
     search.count_hidden()
     error_console.print(search.progress_text)
-    error_console.print(plan_text(job, assessed), soft_wrap=True)
-    number = sum(job.may_be_sent(one.verdict) for one in assessed)
+    error_console.print(plan_text(run.job, assessed), soft_wrap=True)
+    number = len(run.job.plan(assessed).sent)
     if not number:
         return
     try:

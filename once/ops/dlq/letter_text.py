@@ -94,7 +94,8 @@ def letter_rows(context: LetterContext, now: datetime) -> Iterator[tuple[str, st
     yield "receives", _receives(letter)
     yield "lineage", "\n".join(map(_stay, letter.lineage)) or "none recorded"
     if letter.group is not None:
-        yield "message group", letter.group
+        place = f", place {letter.place}" if letter.queue.is_fifo else ""
+        yield "message group", f"{letter.group}{place}"
     if isinstance(context.event, CloudEvent):
         yield from _event_rows(context.event)
     if letter.original.attributes:

@@ -6,18 +6,20 @@ from typing import Any
 
 from rich.table import Table
 
+from once.ops.dead_letters.group_order import WAITS
 from once.ops.dead_letters.redrive import RedriveResult
 from once.ops.dead_letters.redrive_safety import AssessedLetter
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome, RedriveVerdict
-from once.ops.dead_letters.safe_redrive import SafeRedrive
+from once.ops.dead_letters.safe_redrive import RedrivePlan, SafeRedrive
 from once.ops.dlq._letter_json import verdict_json
 from once.ops.dlq._letter_list import verdict_lines
-from once.ops.dlq.search import LetterSearch
+from once.ops.dlq.redrive_run import RedriveRun
 from once.ops.errors import OpsError
-from once.ops.terminal.console import console, print_json
+from once.ops.terminal.console import console, error_console, print_json
 from once.ops.terminal.formatting import single_line
 
 _MAX_FAILURE_LINES = 20
+_MAX_OVERTAKEN = 5
 
 
 @dataclass(slots=True)
@@ -25,63 +27,69 @@ class RedriveReport:
     """Result of a redrive, or the expected one in a dry run.
 
     Attributes:
-        job: the redrive.
-        search: the search for its letters.
+        run: the redrive.
         as_json: whether stdout is for JSON alone.
         assessed: in a dry run, every letter with its verdict; otherwise None.
         stopped: whether the operator stopped it.
     """
 
-    job: SafeRedrive
-    search: LetterSearch
+    run: RedriveRun
     as_json: bool
     assessed: Sequence[AssessedLetter] | None = None
     stopped: bool = False
 
     def show(self) -> None:
-        """Print it on stdout."""
+        """Print it on stdout, and a warning on stderr."""
+        if warning := overtaken_text(self.run):
+            error_console.print(warning, soft_wrap=True)
         if self.as_json:
             print_json(self._as_json())
             return
         if self.assessed is None:
-            console.print(_summary(self.job))
+            console.print(_summary(self.run.job))
         else:
             console.print(*verdict_lines(self.assessed), sep="\n")
-            console.print(plan_text(self.job, self.assessed))
-        console.print(self.search.progress_text)
+            console.print(plan_text(self.run.job, self.assessed))
+        console.print(self.run.search.progress_text)
 
     def raise_if_letters_stayed(self) -> None:
         """Raise `OpsError` if letters were not sent, with the reason for each."""
-        if self.job.refused or self.job.redriver.result.failed:
-            raise OpsError(_failure_text(self.job))
+        if self.run.job.refused or self.run.job.redriver.result.failed:
+            raise OpsError(_failure_text(self.run.job))
 
     def _as_json(self) -> dict[str, Any]:
-        result = self.job.redriver.result
-        sent, kept = _parts(self.job, self.assessed or ())
+        result = self.run.job.redriver.result
+        plan = self.run.job.plan(self.assessed or ())
         planned = self.assessed is not None
         return {
             "dry_run": planned,
             "stopped": self.stopped,
-            "sent": len(sent) if planned else len(result.sent),
-            "will_come_back": _returning(sent) if planned else self.job.returning,
-            "came_back": self.job.came_back,
-            "planned": [verdict_json(one) for one in sent],
-            "kept": [verdict_json(one) for one in (kept if planned else self.job.refused)],
-            "failed": result.failed,
+            "sent": len(plan.sent) if planned else len(result.sent),
+            "will_come_back": _returning(plan.sent) if planned else self.run.job.returning,
+            "came_back": self.run.job.came_back,
+            "planned": [verdict_json(one) for one in plan.sent],
+            "kept": [
+                verdict_json(one) for one in (plan.refused if planned else self.run.job.refused)
+            ],
+            "failed": _waiting(plan) if planned else result.failed,
+            "overtaken": [letter.message_id for letter in self.run.overtaken],
             "perhaps_sent": result.unanswered,
             "perhaps_not_deleted": result.undeleted,
-            **self.search.as_json(),
+            **self.run.search.as_json(),
         }
 
 
 def plan_text(job: SafeRedrive, assessed: Sequence[AssessedLetter]) -> str:
     """Return how many letters would be sent and would stay, each with the part that matters."""
-    sent, kept = _parts(job, assessed)
+    plan = job.plan(assessed)
+    waiting = len(plan.waiting)
     return (
-        f"would be sent: {len(sent)}, of which will come back unless mended: {_returning(sent)}, "
-        f"not safe: {sum(not one.verdict.safe for one in sent)}; "
-        f"would stay: {len(kept)}, of which would come back: {_returning(kept)}, "
-        f"not safe to send: {sum(not one.verdict.safe for one in kept)}"
+        f"would be sent: {len(plan.sent)}, of which will come back unless mended: "
+        f"{_returning(plan.sent)}, not safe: {sum(not one.verdict.safe for one in plan.sent)}; "
+        f"would stay: {len(plan.refused) + waiting}, of which would come back: "
+        f"{_returning(plan.refused)}, "
+        f"not safe to send: {sum(not one.verdict.safe for one in plan.refused)}"
+        + (f", behind one of these in their message group: {waiting}" if waiting else "")
     )
 
 
@@ -99,15 +107,25 @@ def stopped_text(result: RedriveResult) -> str:
     )
 
 
-def _parts(
-    job: SafeRedrive, assessed: Iterable[AssessedLetter]
-) -> tuple[list[AssessedLetter], list[AssessedLetter]]:
-    """Return the letters that would be sent, and those that would stay."""
-    sent: list[AssessedLetter] = []
-    kept: list[AssessedLetter] = []
-    for one in assessed:
-        (sent if job.may_be_sent(one.verdict) else kept).append(one)
-    return sent, kept
+def overtaken_text(run: RedriveRun) -> str | None:
+    """Return a warning about letters that are sent before earlier ones of their message group."""
+    number, names = len(run.overtaken), [letter.message_id for letter in run.overtaken]
+    if number:
+        named = ", ".join(names[:_MAX_OVERTAKEN]) + (", …" if number > _MAX_OVERTAKEN else "")
+        return (
+            f"warning: {number} earlier letters of the same message groups stay; redriven later, "
+            f"they are processed after those that are sent now: {named}"
+        )
+    if run.perhaps_overtaken:
+        return (
+            "warning: not all letters were read, and earlier ones of the same message groups may "
+            "stay: raise --limit"
+        )
+    return None
+
+
+def _waiting(plan: RedrivePlan) -> list[str]:
+    return [f"{one.context.letter.message_id}: {WAITS}" for one in plan.waiting]
 
 
 def _returning(assessed: Iterable[AssessedLetter]) -> int:

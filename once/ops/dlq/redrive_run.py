@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.group_order import group_of, overtaken
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_queues
 from once.ops.dead_letters.redrive import RateLimiter, Redriver
-from once.ops.dead_letters.redrive_safety import assess_letters
+from once.ops.dead_letters.redrive_safety import AssessedLetter, assess_letters
 from once.ops.dead_letters.safe_redrive import SafeRedrive
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dlq.letter_filter import LetterFilter
@@ -73,11 +74,16 @@ class RedriveRun:
         request: what was asked for.
         search: holds the letters until the run ends.
         job: assesses and sends them.
+        overtaken: letters that stay although they come before a letter of their FIFO message group
+            that is sent.
+        perhaps_overtaken: whether there may be more, which `limit` has left unread.
     """
 
     request: RedriveRequest
     search: LetterSearch
     job: SafeRedrive
+    overtaken: list[Letter] = field(default_factory=list)
+    perhaps_overtaken: bool = False
 
     def pages(self) -> Iterator[Sequence[Letter]]:
         """Yield the chosen letters.
@@ -86,6 +92,12 @@ class RedriveRun:
             OpsError: see `once.ops.dlq.selection.letters_by_id`.
         """
         return selected_letters(self.search, self.request.message_ids, self.request.letter_filter)
+
+    def assessed(self, pages: LetterPages) -> list[AssessedLetter]:
+        """Return the verdicts on the letters, without sending any."""
+        found = [one for page in pages for one in self.job.assess(page)]
+        self._compare_order([one.context.letter for one in self.job.plan(found).sent])
+        return found
 
     def send(self, pages: LetterPages, change: Change, page_sent: Callable[[], object]) -> None:
         """Send the letters, and note in the change what was done, also if this ends early.
@@ -100,8 +112,13 @@ class RedriveRun:
                 self.job.send(page)
                 page_sent()
         finally:
+            self._compare_order(self.job.redriver.result.in_groups)
             change.message_ids = [*self.job.redriver.result.sent]
             change.counts = self.counts()
+
+    def _compare_order(self, sent: Sequence[Letter]) -> None:
+        self.overtaken = overtaken(sent, self.search.walk.held)
+        self.perhaps_overtaken = self.search.walk.cut_short and any(map(group_of, sent))
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of letters by what was done with them."""

@@ -30,6 +30,8 @@ def selected_letters(
 def letters_by_id(search: LetterSearch, ids: Sequence[str]) -> list[Letter]:
     """Return the letters with these message ids, or beginnings of ids.
 
+    Those of a FIFO queue are in the order of their places in its message groups.
+
     Raises:
         OpsError: an id matches no letter, or more than one.
         LettersHiddenError: an id matches no letter, and other commands hide some.
@@ -45,7 +47,8 @@ def letters_by_id(search: LetterSearch, ids: Sequence[str]) -> list[Letter]:
     if not all(found.values()):
         search.count_hidden()
     chosen = [_one(search, name, letters) for name, letters in found.items()]
-    return [*{letter.message_id: letter for letter in chosen}.values()]
+    different = {letter.message_id: letter for letter in chosen}.values()
+    return sorted(different, key=lambda letter: letter.place)  # on a standard queue, all have 0
 
 
 def _one(search: LetterSearch, name: str, letters: Sequence[Letter]) -> Letter:

@@ -10,6 +10,7 @@ from typer import BadParameter
 
 from once.effects.kept_outcome import refused_text, returned_text
 from once.effects.settlement import not_done, settled
+from once.errors import UNREADABLE
 from once.handlers.intent import Intent
 
 _CHOICE = "--done / --refused / --not-done"
@@ -64,7 +65,7 @@ def read_decision(
 def _done(outcome: str) -> Decision:
     try:
         msgspec.json.decode(outcome)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise BadParameter(
             f"it is no JSON ({error}); a text needs quotation marks of its own: '\"ch_1\"'",
             param_hint="--done",

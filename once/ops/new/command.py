@@ -45,13 +45,25 @@ def consumer(
 def service(
     name: Annotated[str, Argument(help="The service's name, with which its stacks' names begin.")],
     consumer: Annotated[str, Option(help="The name of its first consumer.")] = "tickets",
+    wheels: Annotated[
+        Path | None,
+        Option(
+            metavar="FOLDER",
+            help="The folder with the library's wheel, which `make wheels` makes; by default the "
+            "wheel that the library was installed from.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a service of your own into this empty folder: a CDK app, a consumer, tests, CI."""
+    """Write a service of your own into this empty folder: a CDK app, a consumer, tests, CI.
+
+    If the library was installed from a wheel and not from a package index, the wheel is
+    copied into the folder `vendor`: `make install` and the service's CI install that one.
+    """
     from once.ops.new.service_files import service_files
     from once.ops.new.writing import written
 
-    files, steps = service_files(Path.cwd(), name, consumer)
+    files, steps = service_files(Path.cwd(), name, consumer, wheels)
     with written(files):
         pass
     _tell(list(files), steps, (), as_json=as_json)

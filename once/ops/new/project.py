@@ -24,6 +24,8 @@ class Project:
     Attributes:
         root: its folder.
         registry_file: the file with the registry's lines.
+        registry_module: the module of its `once.cdk.Registry`; by default that of a new service.
+        registry_name: the name that the registry has there.
         functions: the folder of the handlers' folders.
         tests: the folder of the handlers' tests.
         events: the folder of sample events.
@@ -38,6 +40,8 @@ class Project:
 
     root: Path
     registry_file: Path
+    registry_module: str = "registry"
+    registry_name: str = "REGISTRY"
     functions: Path
     tests: Path
     events: Path
@@ -48,11 +52,6 @@ class Project:
     folders: dict[str, Path] = field(default_factory=dict)
     after: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
-
-    @property
-    def package(self) -> str:
-        """The package of the handlers' folders, as tests import it."""
-        return ".".join(self.functions.relative_to(self.root).parts)
 
 
 def load_project(root: Path) -> Project:
@@ -71,6 +70,8 @@ def load_project(root: Path) -> Project:
     project = Project(
         root=root,
         registry_file=Path(registry.file).resolve(),
+        registry_module=str(settings.get("registry", "")).partition(":")[0],
+        registry_name=str(settings.get("registry", "")).partition(":")[2],
         functions=Path(registry.functions).resolve(),
         **folders,
         consumers={name for line in lines for name in (line.name, line.identity)},

@@ -2,8 +2,10 @@
 
 import json
 import re
-from importlib.metadata import version
+from importlib.metadata import distribution, version
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from once.ops.errors import OpsError
 from once.ops.new.consumer_files import consumer_files
@@ -13,31 +15,78 @@ from once.ops.new.rendering import SUFFIX, render, template_names
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
 _TEMPLATES = "service"
 _REGISTRY = f"{_TEMPLATES}/registry.py{SUFFIX}"
+_LIBRARY = "once-consumer"
+_VENDOR = "vendor"
 _DOT = "dot-"
 """Stands for the dot of a hidden file or folder, which a package of the library may not hold."""
 
 
-def service_files(root: Path, name: str, consumer: str) -> tuple[dict[Path, str], list[str]]:
+def service_files(
+    root: Path, name: str, consumer: str, wheels: Path | None = None
+) -> tuple[dict[Path, str | bytes], list[str]]:
     """Return the content of each file of a service, and the commands that try it.
 
     Args:
         root: the empty folder of the service; hidden entries such as `.git` do not count.
         name: the service's name.
         consumer: the name of its first consumer.
+        wheels: the folder with the library's wheel; by default the one it was installed from, and
+            no wheel if it was installed from an index.
 
     Raises:
-        OpsError: the folder is not empty, or a name cannot be used.
+        OpsError: the folder is not empty, a name cannot be used, or there is no wheel.
     """
     _check(root, name)
+    wheel = _installed_wheel() if wheels is None else _wheel_in(wheels)
     project = _project(root)
     made = consumer_files(project, consumer, [], render(_REGISTRY))
-    event = {"event_type": made.event.type, "sample": json.dumps(made.event.sample)}
-    files = {
-        _path(root, each): render(each, name=name, **event, **_versions())
-        for each in template_names(_TEMPLATES)
+    values = {
+        "name": name,
+        "event_type": made.event.type,
+        "sample": json.dumps(made.event.sample),
+        "vendored": wheel is not None,
+        **_versions(),
+    }
+    files: dict[Path, str | bytes] = {
+        _path(root, each): render(each, **values) for each in template_names(_TEMPLATES)
     }
     files |= {**made.files, project.registry_file: made.registry}
-    return files, ["pip install --editable .", "pytest", "once new consumer NAME"]
+    if wheel is not None:
+        files[root / _VENDOR / wheel.name] = wheel.read_bytes()
+    return files, ["make install test", "once new consumer NAME"]
+
+
+def _installed_wheel() -> Path | None:
+    """Return the wheel that the library was installed from; None if that was an index.
+
+    Installers record the origin in `direct_url.json` (PEP 610), but for a package of an index or
+    of `pip install --find-links`.
+    """
+    recorded = distribution(_LIBRARY).read_text("direct_url.json")
+    if recorded is None:
+        return None
+    url = str(json.loads(recorded)["url"])
+    parts = urlsplit(url)
+    path = Path(url2pathname(parts.path))
+    if parts.scheme == "file" and path.suffix == ".whl" and path.is_file():
+        return path
+    origin = path if parts.scheme == "file" else url
+    raise OpsError(
+        f"the service needs a wheel of {_LIBRARY}, and this one was installed from {origin}: run "
+        "`make wheels` in a checkout of its repository, and give --wheels CHECKOUT/dist"
+    )
+
+
+def _wheel_in(folder: Path) -> Path:
+    """Return the library's wheel in a folder, of the version that runs."""
+    wanted = f"{_LIBRARY.replace('-', '_')}-{version(_LIBRARY)}-*.whl"
+    found = sorted(folder.glob(wanted))
+    if not found:
+        raise OpsError(
+            f"{folder} has no {wanted}: `make wheels` in a checkout of the library's repository "
+            "makes it in the folder dist"
+        )
+    return found[0]
 
 
 def _check(root: Path, name: str) -> None:
@@ -72,5 +121,5 @@ def _path(root: Path, template: str) -> Path:
 
 def _versions() -> dict[str, str]:
     """Return the version of the library, and the first one that may be incompatible."""
-    major, minor = version("once-consumer").split(".")[:2]
+    major, minor = version(_LIBRARY).split(".")[:2]
     return {"version": f"{major}.{minor}", "next_version": f"{major}.{int(minor) + 1}"}

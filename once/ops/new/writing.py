@@ -3,7 +3,7 @@
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,9 @@ _TAIL_LINES = 15
 
 
 @contextmanager
-def written(new: Mapping[Path, str], changed: Mapping[Path, str] | None = None) -> Iterator[None]:
+def written(
+    new: Mapping[Path, str | bytes], changed: Mapping[Path, str] | None = None
+) -> Iterator[None]:
     """Write new and changed files; undo it if the block raises an error or is interrupted.
 
     Args:
@@ -31,9 +33,9 @@ def written(new: Mapping[Path, str], changed: Mapping[Path, str] | None = None) 
     before = {path: path.read_bytes() for path in changed or {}}
     folders: list[Path] = []
     try:
-        for path, text in new.items():
+        for path, content in new.items():
             folders += _make_folder(path.parent)
-            path.write_text(text)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
         for path, text in (changed or {}).items():
             path.write_text(text)
         yield
@@ -74,7 +76,7 @@ def _make_folder(folder: Path) -> list[Path]:
     return new
 
 
-def _undo(new: Mapping[Path, str], before: Mapping[Path, bytes], folders: list[Path]) -> None:
+def _undo(new: Iterable[Path], before: Mapping[Path, bytes], folders: list[Path]) -> None:
     for path in new:
         path.unlink(missing_ok=True)
     for path, content in before.items():

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from once.errors import UNREADABLE
+
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
 
@@ -74,7 +76,7 @@ def _read_entry(consumer: str, milliseconds: int, text: str) -> LogEntry | None:
     try:
         fields = json.loads(text)
         message = fields["message"]
-    except (ValueError, TypeError, KeyError, RecursionError):  # not an entry of the library
+    except (*UNREADABLE, TypeError, KeyError):  # not an entry of the library
         return None
     if message not in (_DUPLICATE, RETRIED, QUARANTINED):
         return None

@@ -6,6 +6,7 @@ from datetime import datetime
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.queue_depth import depth
+from once.ops.aws.start_errors import start_errors
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.queue_walk import QueueWalk, renewing
 from once.ops.dedup_records.dedup_table import DedupRecordReader
@@ -49,6 +50,7 @@ class TraceSearch:
         self._keys = self._start_keys(consumer, sources)
         self._searched: list[str] = []
         self.notes: list[str] = []
+        self._reads_logs = False
 
     def _start_keys(self, consumer: str | None, sources: Collection[str]) -> list[str]:
         name, mark, _ = self._key.partition("#")
@@ -67,6 +69,12 @@ class TraceSearch:
             self.notes.append(f"{hidden} dead letters are hidden: another command is reading them")
         with QueueWalk(sqs, places, most) as walk, renewing(walk):
             found = [letter for page in walk.pages() for letter in page]
+            ordered = [queue for queue in places if queue.is_fifo and walk.complete]
+            if withheld := sum(depth(sqs, queue.url).visible for queue in ordered):
+                self.notes.append(
+                    f"{withheld} dead letters are withheld by SQS behind earlier ones of their "
+                    "message group: `once dlq list` names those"
+                )
         if len(found) == most:
             self.notes.append(f"only {most} dead letters were looked at: there are more")
         self._searched.append(f"{len(found)} dead letters in {len(places)} queues")
@@ -98,23 +106,33 @@ class TraceSearch:
         hashes = {self._key} if is_hash(self._key) else set()
         consumers = {each.name: each.identity for each in self._deployment.consumers.values()}
         reader = ConsumerLogs(client("logs"), self._deployment.service, since)
+        self._reads_logs = True
         lines, fault = read_log_entries(graph, reader, keys, hashes, consumers)
         self.notes += [fault] if fault else []
         self._searched.append(fault or f"the logs of {', '.join(consumers)}")
         return timeline(graph, lines, now)
 
     def note_open(self, graph: EventGraph) -> None:
-        """Note the events without a dedup record or a dead letter."""
+        """Note the events without a dedup record or a dead letter, and why functions do not run."""
+        open_events = [*graph.open_events()]
         self.notes += [
             f"{event.type} ({event.id}) has no record and no dead letter: it waits in a queue, is "
             "being retried, or no consumer subscribes to it"
-            for event, _ in graph.open_events()
+            for event, _ in open_events
         ]
+        self.notes += self._start_errors() if open_events else []
         self.notes += [
             f"the key rule of {consumer} for {event_type} is not known, and its record is not "
             "looked up: write the rule out in @consumer.handles, and deploy"
             for consumer, event_type in sorted(graph.unknown)
         ]
+
+    def _start_errors(self) -> list[str]:
+        if not self._reads_logs:
+            return []
+        names = [each.function_name for each in self._deployment.consumers.values()]
+        errors = start_errors(client("logs"), names)
+        return [f"{name} cannot start: {text}" for name, text in errors.items()]
 
     def not_found_text(self) -> str:
         """Return the error text for a key that was not found."""
@@ -136,4 +154,5 @@ class TraceSearch:
             "rule that synthesis could not read, is found by the whole dedup key or through a dead "
             "letter. An event that still waits in a queue has no record yet (`once status` shows "
             "the queues), and expired records are deleted"
+            + "".join(f"\n{each}" for each in self._start_errors())
         )

@@ -16,6 +16,8 @@ def capture_json(capture: Capture) -> dict[str, Any]:
         "webhook_id": capture.webhook_id or None,
         "type": capture.webhook_type or None,
         "standing": str(capture.standing),
+        "conflict": capture.conflict,
+        "conflicts_with": capture.conflicts_with,
         "event_type": capture.event_type,
         "received": received_at(capture).isoformat(timespec="milliseconds"),
         "expires": expires_at(capture).isoformat(),

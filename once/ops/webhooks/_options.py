@@ -14,7 +14,10 @@ IdArgument = Annotated[
     str,
     Argument(
         metavar="ID",
-        help="The provider's id, a dedup key, or the beginning of a key or of a body's SHA-256.",
+        help=(
+            "The provider's id, a dedup key, or the beginning of a key, of its hash or of a body's "
+            "SHA-256."
+        ),
     ),
 ]
 IdsArgument = Annotated[list[str] | None, Argument(metavar="ID", help="As for `show`.")]

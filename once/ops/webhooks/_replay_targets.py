@@ -22,6 +22,7 @@ from once.ops.errors import OpsError
 from once.ops.webhooks._destination import Destination
 from once.ops.webhooks._http_post import NotSent, Unanswered, send_request
 from once.ops.webhooks._replay_safety import ReplaySafety
+from once.ops.webhooks.capture_text import standing_text
 from once.schema import EVENT_TYPE_ATTRIBUTE
 from once.webhooks.capture import Capture, Standing
 from once.webhooks.replay import rebuilt_event
@@ -88,7 +89,7 @@ class QueueTarget:
         webhooks: its ingress.
         consumer: the consumer.
         safety: tells whether the consumer would still recognise a duplicate.
-        takes_conflicts: whether a webhook is sent whose id came before with other content.
+        takes_conflicts: whether a webhook is sent that differs from an earlier one of its key.
     """
 
     sqs: "SQSClient"
@@ -107,7 +108,8 @@ class QueueTarget:
         """
         if capture.standing is Standing.CONFLICT and not self.takes_conflicts:
             raise OpsError(
-                "its id came before with other content: name it, or give --standing conflict"
+                f"{standing_text(capture)}; compare the two (`once webhooks show`), then name it, "
+                "or give --standing conflict"
             )
         event = self._event(capture, body)
         if event.type not in self.consumer.events:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from once.errors import TooLarge
+from once.events.dedup_key import key_hash
 from once.ops.aws.deployed_webhooks import DeployedWebhooks
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
@@ -92,7 +93,8 @@ class CaptureSearch:
 
 
 def _is_named(capture: Capture, name: str) -> bool:
-    is_hash = len(name) >= _LEAST_OF_HASH and capture.body_sha256.startswith(name)
+    hashes = (capture.body_sha256, key_hash(capture.pk))
+    is_hash = len(name) >= _LEAST_OF_HASH and any(each.startswith(name) for each in hashes)
     return bool(name) and (name == capture.webhook_id or is_hash or capture.pk.startswith(name))
 
 

@@ -19,14 +19,19 @@ from once.ops.terminal.formatting import (
     single_line,
 )
 from once.schema import source_of
-from once.webhooks.capture import Capture, Standing
+from once.webhooks.capture import Capture, Conflict, Standing
 
 STANDINGS = {
     Standing.HANDED_ON: "handed on",
     Standing.CAPTURED: "captured: its endpoint does not hand its type on",
     Standing.UNREADABLE: "unreadable: its body is not strict JSON",
     Standing.UNPUBLISHABLE: "unpublishable: no topic or consumer could take its event",
-    Standing.CONFLICT: "conflict: a webhook with its id and other content came before",
+}
+
+CONFLICTS = {
+    Conflict.CONTENT: "other content: a webhook with its id came before with other content",
+    Conflict.TYPE: "other type: its bytes came before with another type, which is not signed",
+    Conflict.RECORD: "unreadable record: the dedup record under its key cannot be read",
 }
 
 MOST_CHARACTERS = 20_000
@@ -38,16 +43,20 @@ _HEX_BYTES = 32
 
 
 def name_of(capture: Capture) -> str:
-    """Return the id that an operator may give: the provider's, or the start of the hash.
+    """Return an id that an operator may give: the provider's, or the start of a hash.
 
-    The provider's id of a conflict names the webhook that came before.
+    The provider's id and the body of a conflict may be those of the earlier webhook, so that only
+    the hash of its key names it.
     """
-    has_own_id = capture.webhook_id and capture.standing is not Standing.CONFLICT
-    return capture.webhook_id if has_own_id else capture.body_sha256[:_HASH_CHARACTERS]
+    if capture.standing is Standing.CONFLICT:
+        return key_hash(capture.pk)[:_HASH_CHARACTERS]
+    return capture.webhook_id or capture.body_sha256[:_HASH_CHARACTERS]
 
 
 def standing_text(capture: Capture) -> str:
     """Return the standing of a webhook, and its reason if it was not handed on."""
+    if capture.conflict is not None:
+        return f"{capture.standing}, {CONFLICTS[capture.conflict]}"
     return STANDINGS.get(capture.standing, capture.standing)
 
 
@@ -129,6 +138,8 @@ def _rows(capture: Capture, now: datetime) -> Iterator[tuple[str, str]]:
     yield "type", single_line(capture.webhook_type) or "none given"
     yield "id", single_line(capture.webhook_id) or "none given"
     yield "standing", standing_text(capture)
+    if capture.conflicts_with:
+        yield "earlier key", single_line(capture.conflicts_with)
     if capture.event_type:
         source, event_id = event_name(capture)
         yield "event", single_line(f"{capture.event_type}, id {event_id}, source {source}")

@@ -17,7 +17,7 @@ from once.settings import TableSettings
 from proof.fuzz import items, messages, values
 from proof.fuzz.aws import KEYS, LOGGER, DeadLetterQueue, DynamoDB
 from proof.fuzz.parsers.commit import CANCELED
-from proof.fuzz.parsers.intake import CONSUMERS, CONTEXT, DEADLINE, READERS, settings_of
+from proof.fuzz.parsers.intake import CONSUMERS, CONTEXT, READERS, delivered, settings_of
 from proof.fuzz.target import expect
 from proof.world.metrics import NO_METRICS
 
@@ -52,7 +52,7 @@ def check(case: dict[str, Any]) -> None:
     for record in records:
         is_named, is_dead = record["messageId"] in named, record["messageId"] in queue.letters
         expect(not (is_named and is_dead), "a dead-lettered message is not retried")
-        decoded = READERS[case["consumer"]].read(SQSRecord(record), DEADLINE).decoded
+        decoded = delivered(READERS[case["consumer"]], SQSRecord(record)).decoded
         if isinstance(decoded, PermanentError):
             # An open circuit breaker returns messages unread; they are quarantined later.
             waits = is_named and table.has_failed

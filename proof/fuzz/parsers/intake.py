@@ -15,6 +15,7 @@ from functions.inventory.handler import consumer as inventory
 from functions.notifications.handler import consumer as notifications
 from functions.orders.handler import consumer as orders
 from functions.payments.handler import consumer as payments
+from once.claim_check.errors import InvalidClaim
 from once.consumer import Consumer
 from once.deadline import Deadline
 from once.errors import InvalidData, OnceError, UnknownType, UntrustedSource
@@ -33,7 +34,7 @@ from proof.fuzz.target import expect
 
 CONTEXT = FakeContext(30_000)
 DEADLINE = Deadline(CONTEXT.get_remaining_time_in_millis, 5000)
-ERRORS = (*EVENT_ERRORS, UnknownType, UntrustedSource, InvalidData)
+ERRORS = (*EVENT_ERRORS, UnknownType, UntrustedSource, InvalidData, InvalidClaim)
 CONSUMERS = {consumer.name: consumer for consumer in (orders, inventory, payments, notifications)}
 _MAX_MEMORY = 8 * MAX_BYTES
 """Memory for one message, in bytes: a few copies of its decompressed text."""
@@ -54,11 +55,18 @@ READERS = {
 def check_message(case: tuple[str, messages.Message]) -> None:
     """Read a message for a consumer: the result is a sound event, or an error of ERRORS."""
     name, message = case
-    delivery = READERS[name].read(SQSRecord(messages.record(message)), DEADLINE)
+    delivery = delivered(READERS[name], SQSRecord(messages.record(message)))
     if isinstance(delivery.decoded, DecodedEvent):
         _check_decoded(name, delivery, delivery.decoded)
     error = error_of(delivery)
     expect(error is None or isinstance(error, ERRORS), "a refusal is a documented error")
+
+
+def delivered(reader: RecordReader, record: SQSRecord) -> Delivery:
+    """Receive and read a message alone."""
+    [delivery] = reader.receive([record])
+    reader.read(delivery, DEADLINE)
+    return delivery
 
 
 def error_of(delivery: Delivery) -> OnceError | None:

@@ -113,7 +113,7 @@ def _tree(item: items.Item) -> Any:
         return []
     try:
         return json.loads(item[Record.OUTBOX]["S"])
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, RecursionError):
         return None
 
 

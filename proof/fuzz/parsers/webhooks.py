@@ -39,10 +39,15 @@ def check(given: webhooks.Request) -> None:
         expect((verdict is Verdict.GENUINE) == timely, "a signed time is timely on both sides")
     elif given["provider"] != "standard":
         expect(not webhooks.is_signed(given, strictly=True), "what is signed is not forged")
+    copy = Request("POST", "/a", {**request.headers, **given["unsigned"]}, request.body)
     for trusts_id in (False, True):
-        webhook = Webhook.of(Endpoint("a", profile, trusts_id=trusts_id), request)
-        pk = webhook.identity("webhooks").pk
-        expect(len(pk.encode()) <= Limits.PARTITION_KEY_BYTES, "a key fits into the table")
+        endpoint = Endpoint("a", profile, trusts_id=trusts_id)
+        one, other = Webhook.of(endpoint, request), Webhook.of(endpoint, copy)
+        own = one.identity("webhooks")
+        expect(len(own.pk.encode()) <= Limits.PARTITION_KEY_BYTES, "a key fits into the table")
+        expect(one.data == other.data, "signed bytes are read in one way")
+        is_one = webhooks.is_one_webhook(given, trusts_id=trusts_id)
+        expect((own == other.identity("webhooks")) == is_one, "a type is never a duplicate")
     _check_generic(request)
 
 

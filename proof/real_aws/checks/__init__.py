@@ -1,16 +1,27 @@
 """The checks, in the order in which they run: later ones use what earlier ones sent."""
 
-from proof.real_aws.checks.audit import AUDIT
+from proof.real_aws.checks.audit import AUDIT, SUBSCRIPTIONS
+from proof.real_aws.checks.changes import ENDPOINT_REMOVAL, TABLE_RECOVERY
 from proof.real_aws.checks.check import Check
 from proof.real_aws.checks.function_url import FUNCTION_URL
 from proof.real_aws.checks.metrics import ALARM, MAPPING_METRICS, TRACES
 from proof.real_aws.checks.operators import OPERATORS
-from proof.real_aws.checks.queues import CONCURRENCY, REDRIVE_TASK
+from proof.real_aws.checks.queues import CONCURRENCY, FIFO_LETTERS, REDRIVE_TASK
+from proof.real_aws.checks.rights import STREAM_KEY, WORKFLOW_ALIAS
 from proof.real_aws.checks.rollout import ROLLOUT
-from proof.real_aws.checks.tables import CONFLICTS, ENCLOSING_OPERATION, EXPIRY, TTL
+from proof.real_aws.checks.tables import (
+    CONFLICTS,
+    ENCLOSING_OPERATION,
+    EXPIRY,
+    ITEM_ATTRIBUTES,
+    LEADING_KEYS,
+    TTL,
+)
 
 CHECKS: tuple[Check, ...] = (
+    *(LEADING_KEYS, FIFO_LETTERS, STREAM_KEY, WORKFLOW_ALIAS, SUBSCRIPTIONS, ITEM_ATTRIBUTES),
     *(AUDIT, CONFLICTS, TTL, EXPIRY, ENCLOSING_OPERATION),
     *(CONCURRENCY, FUNCTION_URL, OPERATORS, REDRIVE_TASK),
     *(MAPPING_METRICS, TRACES, ALARM, ROLLOUT),
+    *(ENDPOINT_REMOVAL, TABLE_RECOVERY),
 )

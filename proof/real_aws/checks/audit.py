@@ -6,15 +6,31 @@ from concurrent.futures import ThreadPoolExecutor
 
 from demo.audit import undelivered_events
 from once.ops.aws.queue_depth import total_depth
-from proof.real_aws.checks.check import Check, Seen, verdict, waiting
+from proof.real_aws.checks.check import Check, Seen, passed, verdict, waiting
 from proof.real_aws.target import Target
 
 EVENTS = 60
+PROBES = 10
+"""Events of one round: a new subscription or filter may drop some for up to 15 minutes."""
+_LOOKS = 12
 LATE = 20
 """Events that are sent a third time, after they were processed."""
 CONFLICTS = MALFORMED = 3
 MESSAGES = 2 * EVENTS + LATE + CONFLICTS + MALFORMED
 LETTERS = {"key-conflict": CONFLICTS, "unparseable": MALFORMED}
+
+
+def _subscriptions(target: Target) -> Iterator[Seen]:
+    sent = 0
+    while True:
+        names = [f"probe-{sent + n}" for n in range(PROBES)]
+        sent += PROBES
+        target.publish([target.asked(name, publishes=True) for name in names])
+        for _ in range(_LOOKS):
+            arrived = sum(target.amounts(names, "followers").values())
+            if arrived == PROBES:
+                yield passed(f"of {sent} probe events, the last {PROBES} arrived at both consumers")
+            yield waiting(f"{arrived} of the last {PROBES} probe events arrived, {sent} sent")
 
 
 def _audit(target: Target) -> Iterator[Seen]:
@@ -67,10 +83,20 @@ def _findings(target: Target, names: list[str], letters: Counter[str]) -> Seen:
     return verdict(not lost and not doubled and dict(letters) == LETTERS, text)
 
 
+SUBSCRIPTIONS = Check(
+    "subscriptions",
+    "new subscriptions deliver: within 20 minutes a whole round of probe events arrives at both "
+    "consumers. No other check counts events before",
+    1200,
+    _subscriptions,
+    if_not="look at the unrouted queue and at the metric NumberOfNotificationsFailed of the topics",
+    is_decisive=True,
+)
 AUDIT = Check(
     "audit",
     "each event counts once at each consumer; each conflict and each malformed body is a dead "
     "letter, and no other message is",
     600,
     _audit,
+    if_not="do not use this version: report it with reports/verify.json",
 )

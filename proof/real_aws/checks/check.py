@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from emulator.child_processes import ProcessFailed
+from once.ops.errors import OpsError
 from proof.real_aws.target import Target
 
 POLL_SECONDS = 5.0
@@ -79,12 +81,16 @@ class Check:
         seconds: the deadline.
         observe: yields observations: those with a result end it, after the others it is asked
             again a moment later. It may send messages first.
+        if_not: what to do if AWS does otherwise.
+        is_decisive: whether no later check means anything after its failure.
     """
 
     name: str
     expected: str
     seconds: float
     observe: Callable[[Target], Iterator[Seen]]
+    if_not: str = field(kw_only=True)
+    is_decisive: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,7 @@ class Checked:
     expected: str
     seen: str
     seconds: float
+    if_not: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as the report has it."""
@@ -105,6 +112,7 @@ class Checked:
             "expected": self.expected,
             "seen": self.seen,
             "seconds": self.seconds,
+            "if_not": self.if_not,
         }
 
 
@@ -133,8 +141,16 @@ def run_check(
         text = seen.text if seen.result else f"not within {limit:g} s: {seen.text}"
     except (ClientError, BotoCoreError) as error:
         result, text = _of_error(error), f"{type(error).__name__}: {error}"
+    except (ProcessFailed, OpsError) as error:  # a deployment that CloudFormation refused
+        result, text = Result.FAILED, str(error)
     seconds = round(time.monotonic() - started, 1)
-    return Checked(check.name, result, check.expected, text, seconds)
+    return Checked(check.name, result, check.expected, text, seconds, check.if_not)
+
+
+def left_out(check: Check, decisive: Checked) -> Checked:
+    """Return the result of a check that is not run after the failure of a decisive one."""
+    text = f"not run, because {decisive.name} failed"
+    return Checked(check.name, Result.NOT_OBSERVED, check.expected, text, 0.0, check.if_not)
 
 
 def _last(

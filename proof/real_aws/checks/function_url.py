@@ -17,21 +17,28 @@ from proof.real_aws.checks.check import Check, Seen, failed, verdict, waiting
 from proof.real_aws.target import Target
 
 _HTTP_SECONDS = 30
+_NO_SECRET = 503
+"""Answer while the endpoint's secret has no value: the provider sends again."""
 
 
 def _function_url(target: Target) -> Iterator[Seen]:
     ingress = target.parts.webhooks
     assert ingress is not None  # noqa: S101, the app has one
+    webhook = {"id": target.id("hook"), "type": "hook.sent", "counter": target.id("hook")}
+    body, url = json.dumps(webhook).encode(), f"{ingress.url}{HOOK.name}"
+    early = post(url, signed(body, "no secret is stored"), body)
     secret = f"whsec_{secrets.token_hex(16)}"
     target.client("secretsmanager").put_secret_value(
         SecretId=ingress.secrets[HOOK.name], SecretString=secret
     )
-    webhook = {"id": target.id("hook"), "type": "hook.sent", "counter": target.id("hook")}
-    body, url = json.dumps(webhook).encode(), f"{ingress.url}{HOOK.name}"
-    forged = post(url, signed(body, "another secret"), body)
+    while (forged := post(url, signed(body, "another secret"), body)) == _NO_SECRET:
+        yield waiting("the secret is not read yet")
     answers = [post(url, signed(body, secret), body) for _ in range(2)]
-    if answers != [200, 200] or forged != 401:
-        yield failed(f"answers to one webhook sent twice: {answers}; to a forged one: {forged}")
+    if answers != [200, 200] or forged != 401 or early != _NO_SECRET:
+        yield failed(
+            f"answers to one webhook sent twice: {answers}; to a forged one: {forged}; before "
+            f"a secret was stored: {early}"
+        )
         return
     while target.amount("hook") < 1:
         yield waiting("the webhook is not counted yet")
@@ -73,7 +80,9 @@ def post(url: str, headers: Mapping[str, str], body: bytes) -> int:
 FUNCTION_URL = Check(
     "function-url",
     "the webhook address answers without credentials: a signed webhook counts once, a forged one "
-    "is refused with 401",
+    "is refused with 401, and one that comes before a secret is stored is answered with 503",
     300,
     _function_url,
+    if_not="set http_api=True; if only the answer before the secret differs, store the secret "
+    "before you give the address to the provider",
 )

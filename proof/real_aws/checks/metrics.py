@@ -126,11 +126,19 @@ MAPPING_METRICS = Check(
     "the mapping records polled, invoked and deleted messages (EventCount)",
     900,
     _mapping_metrics,
+    if_not="set mapping_metrics=False; the dashboard lacks the row",
 )
-TRACES = Check("traces", "X-Ray has traces of the function", 600, _traces)
+TRACES = Check(
+    "traces",
+    "X-Ray has traces of the function",
+    600,
+    _traces,
+    if_not="report it; logs and metrics do not depend on traces",
+)
 ALARM = Check(
     "alarm",
     "a dead letter sets the alarm on dead letters off, and it returns to OK without letters",
     1500,
     _alarm,
+    if_not="look at `once status` by a schedule of your own until it is mended",
 )

@@ -1,8 +1,9 @@
 """Check of the operators' read-only policies, with a role that has them."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
@@ -16,33 +17,32 @@ _LOOKS = 12
 """Looks until a new role can be assumed, and until its policies count."""
 
 Calls = Mapping[str, Callable[[], object]]
+CallsOf = Callable[[Target, ClientOf], Calls]
 
 
 def _operators(target: Target) -> Iterator[Seen]:
-    policies = [*_read_only_policies(target)]
-    with _role(target, policies) as arn:
-        for _ in range(_LOOKS):
-            client = _assumed(target, arn)
-            if client is not None:
-                break
-            yield waiting("the new role cannot be assumed yet")
-        else:
-            yield failed("the new role cannot be assumed")
-            return
-        yield from _judged(target, client)
+    with role(target, "operator", policies=[*_read_only_policies(target)]) as arn:
+        yield from judged_as(target, arn, _allowed_calls, _refused_calls)
 
 
-def _judged(target: Target, client: ClientOf) -> Iterator[Seen]:
-    allowed, refused = _allowed_calls(target, client), _refused_calls(target, client)
+def judged_as(target: Target, arn: str, allowed: CallsOf, refused: CallsOf) -> Iterator[Seen]:
+    """Assume a new role, and yield whether IAM allows and denies it what it should."""
+    for _ in range(_LOOKS):
+        client = _assumed(target, arn)
+        if client is not None:
+            break
+        yield waiting("the new role cannot be assumed yet")
+    else:
+        yield failed("the new role cannot be assumed")
+        return
+    expected = allowed(target, client)
     for _ in range(_LOOKS):  # a new role's policies take some seconds
-        denied = [name for name, call in allowed.items() if is_denied(call)]
+        denied = [name for name, call in expected.items() if is_denied(call)]
         if not denied:
             break
         yield waiting(f"denied: {denied}")
-    permitted = [name for name, call in refused.items() if not is_denied(call)]
-    text = (
-        f"read only: {len(allowed)} reads, denied of them {denied}; changes permitted: {permitted}"
-    )
+    permitted = [name for name, call in refused(target, client).items() if not is_denied(call)]
+    text = f"{len(expected)} calls, denied of them {denied}; permitted of the others: {permitted}"
     yield verdict(not denied and not permitted, text)
 
 
@@ -80,14 +80,13 @@ def _refused_calls(target: Target, client: ClientOf) -> Calls:
 
 
 def is_denied(call: Callable[[], object]) -> bool:
-    """Tell whether IAM denies a call; another error than a denial is raised."""
+    """Tell whether IAM denies a call, or it returns False; another error is raised."""
     try:
-        call()
+        return call() is False
     except ClientError as error:
         if error.response["Error"]["Code"] in _DENIED:
             return True
         raise
-    return False
 
 
 def _read_only_policies(target: Target) -> Iterator[str]:
@@ -99,21 +98,37 @@ def _read_only_policies(target: Target) -> Iterator[str]:
 
 
 @contextmanager
-def _role(target: Target, policies: list[str]) -> Iterator[str]:
-    """Create a role of an operator who may read, which this account may assume; delete it after."""
-    iam, name = target.client("iam"), f"{target.parts.service}-operator"
-    principal = {"AWS": f"arn:aws:iam::{target.account}:root"}
+def role(
+    target: Target,
+    name: str,
+    *,
+    policies: Sequence[str] = (),
+    statements: Sequence[Any] = (),
+    service: str | None = None,
+) -> Iterator[str]:
+    """Create a role that this account or a service may assume; yield its ARN; delete it after."""
+    iam, name = target.client("iam"), f"{target.parts.service}-{name}"
+    own = {"AWS": f"arn:aws:iam::{target.account}:root"}
+    principal = {"Service": service} if service else own
     trust = {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}
-    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=document)["Role"]
+    made = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_document([trust]))["Role"]
     try:
         for policy in policies:
             iam.attach_role_policy(RoleName=name, PolicyArn=policy)
-        yield role["Arn"]
+        if statements:
+            given = {"PolicyName": "probe", "PolicyDocument": _document(statements)}
+            iam.put_role_policy(RoleName=name, **given)
+        yield made["Arn"]
     finally:
         for policy in policies:
             iam.detach_role_policy(RoleName=name, PolicyArn=policy)
+        if statements:
+            iam.delete_role_policy(RoleName=name, PolicyName="probe")
         iam.delete_role(RoleName=name)
+
+
+def _document(statements: Sequence[Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [*statements]})
 
 
 def _assumed(target: Target, arn: str) -> ClientOf | None:
@@ -138,4 +153,5 @@ OPERATORS = Check(
     "dedup records and to read business tables",
     300,
     _operators,
+    if_not="give operators the actions that the report names, by a policy of your own",
 )

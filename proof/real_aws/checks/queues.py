@@ -6,9 +6,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from once.ops.aws.queue_depth import total_depth
 from once.testing import cloud_event
 from proof.real_aws.app import MAX_CONCURRENCY
-from proof.real_aws.checks.check import Check, Seen, failed, verdict, waiting
+from proof.real_aws.checks.check import Check, Seen, failed, not_observed, passed, verdict, waiting
 from proof.real_aws.target import Target
 
 HOLDS = 12
@@ -21,7 +22,7 @@ def _concurrency(target: Target) -> Iterator[Seen]:
     mapping = target.mapping("holder")
     configured = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
     names = [f"hold-{n}" for n in range(HOLDS)]
-    target.publish([_held(target, name) for name in names], "verify.held")
+    target.publish([held(target, name) for name in names], "verify.held")
     while missing := [name for name in names if not target.item("holds", name)]:
         yield waiting(f"{HOLDS - len(missing)} of {HOLDS} done")
     items = [target.item("holds", name) for name in names]
@@ -31,7 +32,8 @@ def _concurrency(target: Target) -> Iterator[Seen]:
     yield verdict(configured == MAX_CONCURRENCY == most, text)
 
 
-def _held(target: Target, name: str) -> str:
+def held(target: Target, name: str) -> str:
+    """Return the body of an event that holds a function for a moment."""
     data = {"hold": target.id(name), "milliseconds": HOLD_MS}
     event = cloud_event("verify.held", data, event_id=target.id(name), source="/verify")
     return json.dumps(event)
@@ -93,11 +95,57 @@ def _use(sqs: Any, url: str, letters: str) -> None:
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy})
 
 
+def _fifo_letters(target: Target) -> Iterator[Seen]:
+    sqs, sns, prefix = target.client("sqs"), target.client("sns"), target.parts.service
+    queue, letters = (
+        sqs.create_queue(QueueName=f"{prefix}-{name}")["QueueUrl"]
+        for name in ("undeliverable", "undeliverable-letters")
+    )
+    fifo = {"FifoTopic": "true"}
+    topic = sns.create_topic(Name=f"{prefix}-undeliverable.fifo", Attributes=fifo)["TopicArn"]
+    own = {"ArnEquals": {"aws:SourceArn": topic}}
+    allowed = {"Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}, "Condition": own}
+    statement = allowed | {"Action": "sqs:SendMessage", "Resource": target.arn(letters)}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    sqs.set_queue_attributes(QueueUrl=letters, Attributes={"Policy": policy})
+    redrive = json.dumps({"deadLetterTargetArn": target.arn(letters)})
+    sns.subscribe(
+        TopicArn=topic,
+        Protocol="sqs",
+        Endpoint=target.arn(queue),
+        Attributes={"RedrivePolicy": redrive},
+    )
+    sent = 0
+    while not (found := total_depth(sqs, [letters]).total):
+        # The queue has no policy: SNS is denied, does not repeat, and sends to the letters.
+        sent += 1
+        sns.publish(
+            TopicArn=topic,
+            Message="{}",
+            MessageGroupId="one",
+            MessageDeduplicationId=str(sent),
+        )
+        text = f"subscribed; {sent} messages that cannot be delivered, no letter yet"
+        if target.local:
+            yield not_observed(f"{text}; an embedded AWS needs no queue policy to deliver")
+        yield waiting(text)
+    yield passed(f"subscribed; {found} letters of {sent} messages that could not be delivered")
+
+
+FIFO_LETTERS = Check(
+    "fifo-letters",
+    "a standard queue may be the dead-letter queue of a standard queue's subscription to a FIFO "
+    "topic, and gets what cannot be delivered",
+    300,
+    _fifo_letters,
+    if_not="deploy services with FIFO consumers with -c fifo_topic_letters=false",
+)
 CONCURRENCY = Check(
     "maximum-concurrency",
     f"a mapping with a maximum concurrency of {MAX_CONCURRENCY} reaches it, and never more",
     300,
     _concurrency,
+    if_not="set reserved_concurrency= where a limit matters",
 )
 REDRIVE_TASK = Check(
     "redrive-task",
@@ -105,4 +153,5 @@ REDRIVE_TASK = Check(
     "duplicate; the redrive allow policy lets no other queue use the dead-letter queue",
     300,
     _redrive_task,
+    if_not="use `once dlq redrive`, which does not use the task",
 )

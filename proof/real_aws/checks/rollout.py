@@ -22,7 +22,7 @@ def _rollout(target: Target) -> Iterator[Seen]:
         return
     before = _version(target)
     with _publishing(target) as names:
-        target.redeploy()
+        target.redeploy(log_level="DEBUG")
     while set(amounts := target.amounts(names, "followers").values()) != {1}:
         if max(amounts) > 1:
             break
@@ -81,4 +81,5 @@ ROLLOUT = Check(
     f"a deployment moves the live alias by CodeDeploy ({_CANARY}), and events in flight count once",
     1800,
     _rollout,
+    if_not="set gradual_rollout to false, and report the deployment's events",
 )

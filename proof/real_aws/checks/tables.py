@@ -7,6 +7,7 @@ from typing import Any
 
 from once.metric_names import Metric
 from once.schema import Record
+from once.testing import cloud_event
 from proof.real_aws.checks.check import (
     Check,
     Result,
@@ -23,6 +24,8 @@ HOT_EVENTS = 300
 _DAY_SECONDS = 24 * 60 * 60
 _LOOKS = 6
 REFUSED = {"PutItem", "UpdateItem", "DeleteItem"}
+FOREIGN = "another consumer's record"
+DENIED = ("AccessDeniedException", "AccessDenied")
 
 
 def _conflicts(target: Target) -> Iterator[Seen]:
@@ -129,35 +132,90 @@ def dedup_key(target: Target, name: str) -> str:
     raise LookupError(f"no dedup record of {name}")
 
 
+def _leading_keys(target: Target) -> Iterator[Seen]:
+    # Directly into the queue: subscriptions may not deliver yet.
+    url = target.parts.consumer("counter").queue_url
+    body = target.asked("direct", writes_directly=True)
+    target.client("sqs").send_message(QueueUrl=url, MessageBody=body)
+    yield from _committed(target)
+    answer = _answers(target)[FOREIGN]
+    text = f"the consumer committed; {FOREIGN}, in a transaction: {answer}"
+    if target.local and answer not in DENIED:
+        yield not_observed(f"{text}; an embedded AWS has no dynamodb:LeadingKeys")
+    yield verdict(answer in DENIED, text)
+
+
+def _committed(target: Target) -> Iterator[Seen]:
+    while not target.item("counters", "direct"):
+        yield waiting("the consumer has not committed its first event")
+
+
+def _answers(target: Target) -> dict[str, str]:
+    answers: dict[str, str] = json.loads(target.item("counters", "direct")["answers"]["S"])
+    return answers
+
+
+def _item_attributes(target: Target) -> Iterator[Seen]:
+    data = {"id": target.id("tally")}
+    event = cloud_event("verify.tallied", data, event_id=target.id("tally"), source="/verify")
+    target.publish([json.dumps(event)], "verify.tallied")
+    while not (item := target.item("tallies", "tally")):
+        yield waiting("the item with its dedup record is not written yet")
+    text = f"a put with its dedup record succeeded; one without: {item['answer']['S']}"
+    if target.local:
+        yield not_observed(f"{text}; an embedded AWS has no dynamodb:Attributes for writes")
+    yield verdict(item["answer"]["S"] in DENIED, text)
+
+
 def _enclosing(target: Target) -> Iterator[Seen]:
-    target.publish([target.asked("direct", writes_directly=True)])
-    while not (item := target.item("counters", "direct")):
-        yield waiting("the event is not committed yet")
-    answers = json.loads(item["answers"]["S"])
-    refused = {name for name, answer in answers.items() if answer == "AccessDeniedException"}
+    yield from _committed(target)
+    answers = _answers(target)
+    refused = {name for name in REFUSED if answers[name] in DENIED}
     left = target.item("counters", "direct-direct")
     holds = refused == REFUSED and not left
     text = f"outside a transaction: {answers}; the commit inside one succeeded"
     yield passed(text) if holds else verdict(False, f"{text}; item written: {bool(left)}")
 
 
+LEADING_KEYS = Check(
+    "leading-keys",
+    "inside a transaction IAM has dynamodb:LeadingKeys: a consumer commits with its own dedup "
+    "record, and is refused one of another consumer",
+    300,
+    _leading_keys,
+    if_not="if nothing commits, take the condition `Null` out of `_own_records` in "
+    "once/cdk/_table_permissions.py; if another's record is writable, consumers of one service "
+    "must trust each other. Report either",
+    is_decisive=True,
+)
+ITEM_ATTRIBUTES = Check(
+    "item-attributes",
+    "IAM has dynamodb:Attributes for a put outside a transaction: with group_size=1 a put with a "
+    "dedup record on the item succeeds, and one without is refused",
+    300,
+    _item_attributes,
+    if_not="use item dedup with group_size=2 or more: its writes are transactions",
+)
 CONFLICTS = Check(
     "transaction-conflicts",
     "parallel commits to one item conflict (TransactionConflict), and each event counts once",
     600,
     _conflicts,
+    if_not="lower group_size= and max_concurrency=, and report it",
 )
 TTL = Check(
     "ttl",
     "TTL is enabled on the dedup table. That DynamoDB deletes takes days and is not waited for",
     120,
     _ttl,
+    if_not="enable TTL on expires_at by hand; the window holds without it",
 )
 EXPIRY = Check(
     "expiry",
     "an expired record that is still there no longer counts as a duplicate, and the new one does",
     300,
     _expiry,
+    if_not="do not use this version: report it",
 )
 ENCLOSING_OPERATION = Check(
     "enclosing-operation",
@@ -165,4 +223,5 @@ ENCLOSING_OPERATION = Check(
     "and DeleteItem outside it",
     300,
     _enclosing,
+    if_not="the role does not stop a handler's own writes: review handlers for them, and report it",
 )

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from demo.scenarios.fifo.movements import PER_ACCOUNT, Movement, MovementPlan
-from demo.scenarios.fifo.order_audit import count_order
+from demo.scenarios.fifo.order_audit import count_letters, count_order
 
 SENT = [
     Movement("a", 0, fails=False, readable=True),
@@ -33,6 +33,18 @@ def _figures(**wrong: int) -> dict[str, int]:
 )
 def test_damage_in_one_table_is_counted(found: dict[str, list[int]], wrong: dict[str, int]) -> None:
     assert count_order(SENT, [GOOD, found]) == _figures(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("letters", "missing", "unexplained"),
+    [(["a-1"], 0, 0), ([], 1, 0), (["a-1", "a-1"], 0, 1), (["a-2"], 1, 1)],
+    ids=["each once", "none", "two copies", "another in its place"],
+)
+def test_dead_letters_are_those_of_the_movements_that_cannot_be_read(
+    letters: list[str], missing: int, unexplained: int
+) -> None:
+    figures = {"missing_dead_letters": missing, "unexplained_dead_letters": unexplained}
+    assert count_letters(SENT, letters) == figures
 
 
 def test_movements_are_numbered_in_the_order_in_which_they_are_sent() -> None:

@@ -90,7 +90,7 @@ def test_x2_a_charge_that_takes_longer_than_the_call_is_not_repeated(shop: ShopP
     shop.sandbox.faults = FaultRates(delay_seconds=3600)
     shop.sandbox.script(PaymentFault.DELAY)
     event = reserved()
-    shop.aws.deliver(event)  # the first attempt gets no answer, the others a 409
+    shop.aws.deliver(event, fails=True)  # the first attempt gets no answer, the others a 409
     [record] = shop.aws.items("dedup")
     assert (record["state"], record["standing"]) == ("pending", "unknown")
     assert shop.statuses() == ["succeeded"]
@@ -134,7 +134,7 @@ def test_amounts_are_minor_units_and_currencies_lower_case(shop: ShopPayments) -
 def test_a_request_that_stripe_always_rejects_is_quarantined(
     shop: ShopPayments, changes: dict[str, Any]
 ) -> None:
-    shop.aws.deliver(reserved(**changes))
+    shop.aws.deliver(reserved(**changes), fails=True)
     assert reasons(shop.aws) == ["permanent"]
     assert shop.statuses() == []
 

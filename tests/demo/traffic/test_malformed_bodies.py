@@ -104,7 +104,7 @@ def test_valid_samples_have_the_fields_and_cards_of_sample_orders() -> None:
 
 def test_bad_samples_are_dead_lettered_with_the_documented_reason(aws: FakeAws) -> None:
     aws.deliver(sample("order-placed.json"))
-    assert aws.deliver(*map(sample, REASONS)) == {"batchItemFailures": []}
+    assert aws.deliver(*map(sample, REASONS), fails=True) == {"batchItemFailures": []}
     assert reasons(aws) == {sample(name): reason for name, reason in REASONS.items()}
     for name, reason in REASONS.items():
         [line] = [line for line in README.splitlines() if line.startswith(f"| `{name}` |")]
@@ -113,7 +113,7 @@ def test_bad_samples_are_dead_lettered_with_the_documented_reason(aws: FakeAws) 
 
 def test_the_sample_order_takes_stock_once(shelf: FakeAws) -> None:
     shelf.deliver(sample("order-placed.json"))
-    shelf.deliver(sample("order-placed.json"), sample("order-placed-conflict.json"))
+    shelf.deliver(sample("order-placed.json"), sample("order-placed-conflict.json"), fails=True)
     assert stock(shelf) == {"green-tea": 98, "teapot": 99}
 
 
@@ -127,8 +127,8 @@ def test_the_sample_refusal_moves_no_stock_and_is_no_dead_letter(shelf: FakeAws)
 
 def test_each_kind_of_malformed_body_has_its_reason(aws: FakeAws) -> None:
     bodies = malformed_bodies(len(KINDS), ORDER.event)
-    aws.deliver(*bodies[:10])
-    aws.deliver(*bodies[10:])
+    aws.deliver(*bodies[:10], fails=True)
+    aws.deliver(*bodies[10:], fails=True)
     found = reasons(aws)
     assert {kind: found.get(body) for kind, body in zip(KINDS, bodies, strict=True)} == MALFORMED
     assert aws.items("dedup") == []

@@ -1,6 +1,6 @@
 """The evidence: answers of a run, told to the audit."""
 
-from demo.scenarios.webhooks.deliveries import Delivery, Forged, Genuine, Handshake, Trick
+from demo.scenarios.webhooks.deliveries import Altered, Delivery, Forged, Genuine, Handshake, Trick
 from demo.scenarios.webhooks.evidence import forged_requests, run_figures, sent_webhooks
 from demo.scenarios.webhooks.sample_webhook import Provider, SampleWebhook
 from demo.scenarios.webhooks.sender import Answered
@@ -24,6 +24,13 @@ def test_a_webhook_is_accepted_if_one_of_its_attempts_was() -> None:
     assert (found["w-1"].accepted, found["w-2"].accepted) == (True, False)
     assert found["w-1"].bodies == [b"first", b"second"]
     assert [data["pending_webhooks"] for data in found["w-1"].data] == [3, 2]
+
+
+def test_a_copy_of_another_type_belongs_to_its_webhook() -> None:
+    copies = [Altered(OTHER, "issues"), Altered(OTHER), Altered(WEBHOOK)]
+    found = sent_webhooks([WEBHOOK, OTHER], [answered(copy, 200) for copy in copies])
+    assert (found["w-2"].other_types, found["w-2"].may_conflict) == (["issues"], True)
+    assert (found["w-1"].other_types, found["w-1"].may_conflict) == ([], False)
 
 
 def test_a_forged_request_counts_once_with_its_last_answer() -> None:

@@ -14,6 +14,7 @@ BODIES = {serial: f'{{"serial":"{serial}"}}'.encode() for serial in ("a", "b", "
 def sent(serial: str) -> SentWebhook:
     return SentWebhook(
         endpoint="stripe",
+        type="paid",
         event_type="stripe.paid",
         bodies=[BODIES[serial], BODIES[serial] + b" "],  # a second attempt has other bytes
         data=[{"serial": serial}],
@@ -22,8 +23,23 @@ def sent(serial: str) -> SentWebhook:
     )
 
 
-def capture(serial: str) -> Any:
-    return {"endpoint": {"S": "stripe"}, "body": {"B": BODIES[serial]}}
+def capture(serial: str, kind: str = "paid", standing: str = "handed-on") -> Any:
+    return {
+        "endpoint": {"S": "stripe"},
+        "body": {"B": BODIES[serial]},
+        "webhook_type": {"S": kind},
+        "standing": {"S": standing},
+    }
+
+
+def contested(world: dict[str, Any], **change: Any) -> dict[str, Any]:
+    """Let a copy of another type come before the first webhook, and replay that webhook."""
+    copied: dict[str, Any] = {"other_types": ["other"], "may_conflict": True, **change}
+    world["sent"]["a"] = replace(sent("a"), **copied)
+    world["captures"][0] = capture("a", standing="conflict")
+    world["captures"].append(capture("a", "other", "captured"))
+    world["events"].pop(0)
+    return world
 
 
 def event(serial: str, event_id: str = "") -> Any:
@@ -56,12 +72,18 @@ def world() -> dict[str, Any]:
 
 
 def figures(**wrong: int) -> dict[str, int]:
-    good = {"distinct": 2, "events": 2, "forged_sent": 1}
+    good = {"distinct": 2, "events": 2, "forged_sent": 1, "conflicts": 0}
     return {**good, "doubled": 0, "lost": 0, "forged_accepted": 0, "altered": 0, **wrong}
 
 
 def test_a_run_without_damage_has_one_event_for_each_webhook() -> None:
     assert audit_webhooks(**world()) == figures()
+
+
+def test_a_conflict_with_a_copy_that_was_replayed_is_no_damage() -> None:
+    found = world()
+    contested(found)
+    assert audit_webhooks(**found) == figures(events=1, conflicts=1)
 
 
 DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], object], dict[str, int]]] = {
@@ -100,6 +122,34 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], object], dict[str, int]]] = {
     "another amount applied": (
         lambda w: w["applied"].__setitem__(0, item("a", amount=8)),
         {"altered": 1},
+    ),
+    "conflict that was not replayed": (
+        lambda w: contested(w)["applied"].pop(0),
+        {"lost": 1, "events": 1, "conflicts": 1},
+    ),
+    "conflict that no copy explains": (
+        lambda w: contested(w)["captures"].pop(),
+        {"lost": 1, "events": 1, "conflicts": 1},
+    ),
+    "conflict where the type is part of the key": (
+        lambda w: contested(w, may_conflict=False),
+        {"lost": 1, "events": 1, "conflicts": 1},
+    ),
+    "conflict and an event": (
+        lambda w: contested(w)["events"].append(event("a")),
+        {"doubled": 1, "conflicts": 1},
+    ),
+    "copy captured twice": (
+        lambda w: contested(w)["captures"].append(w["captures"][-1]),
+        {"altered": 1, "events": 1, "conflicts": 1},
+    ),
+    "type that was not sent": (
+        lambda w: w["captures"].append(capture("a", "unknown")),
+        {"altered": 1},
+    ),
+    "neither an event nor a conflict": (
+        lambda w: contested(w)["captures"].__setitem__(0, capture("a")),
+        {"lost": 1, "events": 1},
     ),
     "applied but never sent": (lambda w: w["applied"].append(item("c")), {"altered": 1}),
 }

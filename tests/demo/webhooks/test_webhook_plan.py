@@ -7,7 +7,14 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from demo.scenarios.webhooks.deliveries import Forged, Genuine, Handshake, HttpRequest, Trick
+from demo.scenarios.webhooks.deliveries import (
+    Altered,
+    Forged,
+    Genuine,
+    Handshake,
+    HttpRequest,
+    Trick,
+)
 from demo.scenarios.webhooks.sample_webhook import Provider
 from demo.scenarios.webhooks.webhook_plan import HOURS_BEFORE, WEBHOOKS, WebhookPlan
 from once.webhooks.http import Request
@@ -36,7 +43,7 @@ def test_the_library_accepts_genuine_requests_and_refuses_every_trick(plan: Webh
         for each in wave
     )
     genuine = {key for key in verdicts if key[2] is Verdict.GENUINE}
-    assert genuine == {(Genuine, None, Verdict.GENUINE), (Handshake, None, Verdict.GENUINE)}
+    assert genuine == {(kind, None, Verdict.GENUINE) for kind in (Genuine, Altered, Handshake)}
     assert {trick for kind, trick, _ in verdicts if kind is Forged} == {*Trick}
     stale = {trick for _, trick, found in verdicts if found is Verdict.STALE}
     assert stale == {Trick.TOO_OLD, Trick.IN_FUTURE}
@@ -49,6 +56,18 @@ def test_a_share_of_the_webhooks_comes_again_on_later_days(plan: WebhookPlan) ->
     assert {n for n, _ in again} == {*range(len(HOURS_BEFORE))}
     assert len(plan.forged) == WEBHOOKS * 0.1
     assert {each.provider for each in plan.webhooks} == {*Provider}
+
+
+def test_altered_copies_come_before_their_webhook(plan: WebhookPlan) -> None:
+    order = [each for wave in plan.waves for each in wave]
+    first: dict[str, int] = {}
+    for n, each in enumerate(order):
+        if isinstance(each, Genuine):
+            first.setdefault(each.webhook.serial, n)
+    assert all(order.index(each) < first[each.webhook.serial] for each in plan.altered)
+    typed = {each.webhook.provider for each in plan.altered if each.type}
+    assert typed == {Provider.GITHUB, Provider.SHOPIFY}
+    assert {each.webhook.provider for each in plan.altered if not each.type} == {*Provider}
 
 
 def test_shopify_sends_again_within_four_hours_only(plan: WebhookPlan) -> None:

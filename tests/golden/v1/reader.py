@@ -90,6 +90,8 @@ def letter(message: Item) -> dict[str, Any]:
     attributes: Item = message["MessageAttributes"]
     facts = ("reason", "error", "consumer", "key", "first-seen", "receive-count", "lineage")
     found = {name: _text(attributes, f"once-{name}") for name in facts}
+    if "once-group" in attributes:  # of a FIFO consumer: message group and place there
+        found["group"] = _text(attributes, "once-group")
     return {**found, **_original(message["Body"], attributes)}
 
 
@@ -98,7 +100,8 @@ def capture(item: Item) -> dict[str, Any]:
     texts = ("pk", "endpoint", "profile", "standing", "verified", "method", "path", "body_sha256")
     numbers = ("received_at", "body_bytes", "expires_at")
     named = {name: _attribute(item, name, "S") for name in texts}
-    given = {n: _attribute(item, n, "S") for n in ("event_type", "body_object") if n in item}
+    absent = dict.fromkeys(("event_type", "body_object", "conflict", "conflicts_with"))
+    given = {n: _attribute(item, n, "S") for n in absent if n in item}
     found = {n: _attribute(item, n, "S") for n in ("webhook_id", "webhook_type") if n in item}
     return {
         **named,
@@ -106,8 +109,7 @@ def capture(item: Item) -> dict[str, Any]:
         "webhook_id": "",
         "webhook_type": "",
         **found,
-        "event_type": None,
-        "body_object": None,
+        **absent,
         **given,
         "headers": json.loads(_attribute(item, "headers", "S")),
         "body": _attribute(item, "body", "B") if "body" in item else None,

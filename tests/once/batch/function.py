@@ -46,6 +46,14 @@ def isolated_again(sent: dict[str, Any], receive_count: int = 1) -> dict[str, An
     )
 
 
+class FatalNote(Note, frozen=True):
+    """A note that ends the function while it is read, if its name says so."""
+
+    def __post_init__(self) -> None:
+        if self.name.startswith("fatal"):
+            raise Killed
+
+
 def handle(event: Note, tx: Transaction) -> None:
     """Do what the first word of the counter's name says; by default, count."""
     item = {"name": event.name, "amount": 1}
@@ -132,6 +140,7 @@ class Function:
 
     Attributes:
         handled: the names that the handler was called with, in order.
+        isolation: whether the consumer has an isolation queue.
         context: the context of each invocation.
     """
 
@@ -148,8 +157,9 @@ class Function:
             handler(event, tx)
 
         self.handled: list[str] = []
+        self.isolation = isolation
         self.context = FakeContext()
-        self.consumer = consumer_of(note_and_handle)
+        self.consumer = consumer_of(note_and_handle, model=FatalNote)
         self.consumer.rejects(SoldOut)(answer_refusal)
         url = {"isolation_queue_url": ISOLATION_URL} if isolation else {}
         self.aws = start(self.consumer, **url, **settings)

@@ -122,7 +122,8 @@ def test_an_open_breaker_delays_neither_last_chances_nor_bad_bodies(function: Fu
     function.keep_warm()
     denied = refused("AccessDeniedException")
     function.run(message("a", **THIRD), writes=[denied], reports=["a"])
-    function.run(message("b", **THIRD), record("{", "bad", **THIRD), reports=["b"])
+    batch = message("b", **THIRD), record("{", "bad"), record("{", "unread", **THIRD)
+    function.run(*batch, reports=["b", "unread"])
     assert function.reasons() == ["unparseable"]
     function.run(message("c", **LAST))
     assert function.amounts == {"c": 1}

@@ -112,9 +112,9 @@ def test_after_the_time_is_up_a_fifo_group_is_reported_in_its_order(function: Fu
 
 @pytest.mark.parametrize(
     ("group", "order"),
-    [("g", {"MessageGroupId": "g", "MessageDeduplicationId": "bad"}), (None, {})],
+    [("g", {"MessageGroupId": "bad", "MessageDeduplicationId": "bad"}), (None, {})],
 )
-def test_a_dead_letter_stays_in_its_fifo_group(
+def test_a_dead_letter_of_a_fifo_queue_is_a_group_of_its_own(
     function: Function, group: str | None, order: Any
 ) -> None:
     with inject(function.aws.runtime.sqs, "SendMessage", DENIED):

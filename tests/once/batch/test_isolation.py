@@ -1,6 +1,7 @@
-"""Isolation queue: a message that was received often runs there alone, and affects no others.
+"""Isolation queue: a message that was received often is read and runs there alone.
 
-A message is *spent* if it was received more often than it may run.
+A message is *spent* if it was received more often than it may run. `kill` ends the function while
+it runs, and `fatal` while it is read.
 """
 
 import json
@@ -10,12 +11,21 @@ import pytest
 
 from once.schema import Limits
 from once.testing import inject, refused
-from tests.once.batch.batches import SECOND, SPENT, THIRD, batch_of, message
+from tests.once.batch.batches import (
+    LAST,
+    READ,
+    SECOND,
+    SPENT,
+    THIRD,
+    WRITE,
+    batch_of,
+    message,
+)
 from tests.once.batch.function import ISOLATION_ARN, ISOLATION_URL, Function, Make, isolated_again
-from tests.once.effects.provider import TAKEOVER, Till
 from tests.once.support import Log, facts, record
 
 UNAVAILABLE = refused("ServiceUnavailable")
+DEATHS = pytest.mark.parametrize("fatal", ["kill", "fatal"], ids=["runs", "read"])
 
 
 @pytest.fixture
@@ -23,40 +33,57 @@ def function(make: Make) -> Function:
     return make(isolation=True)
 
 
-def test_an_often_received_message_is_moved_and_the_others_commit(function: Function) -> None:
-    batch = [*batch_of("a", "b"), message("kill", **THIRD), message("c", **SECOND)]
+@DEATHS
+def test_an_often_received_message_is_moved_and_the_others_commit(
+    function: Function, fatal: str
+) -> None:
+    batch = [*batch_of("a", "b"), message(fatal, **THIRD), message("c", **SECOND)]
     function.run(*batch)
     assert function.amounts == dict.fromkeys("abc", 1)
-    assert function.isolated_names() == ["kill"]
-    assert "kill" not in function.handled
+    assert function.isolated_names() == [fatal]
+    assert fatal not in function.handled
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["new", "duplicate"])
-def test_a_settled_message_is_deleted_before_handlers_run(
-    function: Function, *, known: bool
+@DEATHS
+def test_an_often_received_message_is_moved_before_a_body_is_read(
+    function: Function, fatal: str
 ) -> None:
-    function.seed(*["a"] * known)
-    made = function.run(message("kill"), message("a", **THIRD), reports=None)
+    made = function.run(message(fatal), message("a", **THIRD), reports=None)
     assert made.deleted == ["a"]
-    assert function.isolated_names() == ["a"] * (not known)
-    assert function.amounts == ({"a": 1} if known else {})
+    assert function.isolated_names() == ["a"]
+    assert function.amounts == {}
 
 
-def test_messages_that_end_the_function_cost_the_others_two_receives(function: Function) -> None:
+def test_a_known_duplicate_is_acknowledged_in_the_isolation_queue_without_a_run(
+    function: Function,
+) -> None:
+    function.seed("a")
+    function.run(*batch_of("a", "b", **THIRD))
+    known, new = (isolated_again(sent) for sent in function.isolated())
+    assert function.run(known).operations == [READ]
+    assert function.run(new).operations == [READ, WRITE]
+    assert function.handled == ["b"]
+    assert function.amounts == {"a": 1, "b": 1}
+
+
+@DEATHS
+def test_messages_that_end_the_function_cost_the_others_two_receives(
+    function: Function, fatal: str
+) -> None:
     """Each delivery brings another new message that ends the function."""
     healthy = [f"n{number}" for number in range(5)]
     deleted = [
         function.run(
-            message("kill", f"new-{receive_count}"),
-            *batch_of("kill", *healthy, receive_count=receive_count),
+            message(fatal, f"new-{receive_count}"),
+            *batch_of(fatal, *healthy, receive_count=receive_count),
             reports=None,
         ).deleted
         for receive_count in (1, 2, 3)
     ]
-    assert deleted == [[], [], ["kill", *healthy]]
+    assert deleted == [[], [], [fatal, *healthy]]
     for sent in function.isolated():
         again = isolated_again(sent)
-        function.run(again, reports=None if "kill" in again["body"] else [])
+        function.run(again, reports=None if fatal in again["body"] else [])
     assert function.amounts == dict.fromkeys(healthy, 1)
     assert function.reasons() == []
 
@@ -80,40 +107,56 @@ def test_a_message_of_a_fifo_group_is_not_moved(function: Function) -> None:
     assert function.handled == ["a", "b"]
 
 
-def test_an_unreadable_message_is_quarantined_and_not_moved(function: Function) -> None:
+def test_an_unreadable_message_is_moved_and_quarantined_when_it_is_read(function: Function) -> None:
     function.run(record("{", "bad", **THIRD), message("a"))
-    assert function.isolated() == []
+    [sent] = function.isolated()
+    assert function.reasons() == []
+    function.run(isolated_again(sent))
     assert function.reasons() == ["unparseable"]
 
 
-def test_while_a_dependency_fails_no_message_is_moved(
+def test_while_a_dependency_fails_no_message_is_moved_or_read(
     function: Function, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("once.failures.circuit_breaker.CircuitBreaker.seconds_open", 60.0)
-    function.run(*batch_of("a", "b", **THIRD), reports=["a", "b"])
+    function.run(*batch_of("a", "fatal", **THIRD), reports=["a", "fatal"])
     assert function.isolated() == []
 
 
-def test_after_the_time_is_up_no_message_is_moved(function: Function) -> None:
+def test_after_the_time_is_up_no_message_is_moved_or_read(function: Function) -> None:
     function.context.remaining_ms = 4000
-    function.run(*batch_of("a", "b", **THIRD), reports=["a", "b"])
+    batch = [message("fatal"), *batch_of("a", "fatal b", **THIRD)]
+    function.run(*batch, reports=["fatal", "a", "fatal b"])
     assert function.isolated() == []
 
 
+@DEATHS
 @pytest.mark.parametrize("isolation", [False, True], ids=["no queue", "no answer"])
-def test_a_message_that_cannot_be_moved_runs_last(make: Make, *, isolation: bool) -> None:
+def test_a_message_that_cannot_be_moved_is_read_after_the_others_are_settled(
+    make: Make, fatal: str, *, isolation: bool
+) -> None:
     function = make(isolation=isolation)
     log, faults = Log(function.aws), [UNAVAILABLE] * isolation
+    batch = [message(fatal, **THIRD), *batch_of("fail", "a", "b")]
     with inject(function.aws.runtime.sqs, "SendMessageBatch", *faults) as left:
-        made = function.run(message("kill", **THIRD), *batch_of("a", "b"), reports=None)
+        made = function.run(*batch, reports=None)
     assert left == []
-    assert made.deleted == []
-    assert function.handled == ["a", "b", "kill"]
+    assert made.deleted == ["a", "b"]
+    assert function.handled == ["fail", "a", "b", *["kill"] * (fatal == "kill")]
     assert function.amounts == {"a": 1, "b": 1}
     warnings = [line for line in log.lines() if line["message"] == "not isolated"]
     assert [(line["messages"], line["error"]) for line in warnings] == [
         (1, "ClientError ServiceUnavailable")
     ] * isolation
+
+
+@DEATHS
+def test_a_last_chance_is_settled_before_another_body_is_read(make: Make, fatal: str) -> None:
+    """A new message that ends the function would take the last chance away."""
+    function = make()
+    made = function.run(message(fatal), message("a", **LAST), reports=None)
+    assert made.deleted == ["a"]
+    assert function.amounts == {"a": 1}
 
 
 def test_only_messages_that_sqs_confirms_are_deleted(
@@ -123,7 +166,7 @@ def test_only_messages_that_sqs_confirms_are_deleted(
         return {"Successful": [{"Id": "1"}], "Failed": [{"Id": "0", "Code": "InternalError"}]}
 
     monkeypatch.setattr(function.aws.runtime.sqs, "send_message_batch", send, raising=False)
-    assert function.run(*batch_of("a", "b", **THIRD)).deleted == ["b"]
+    assert function.run(*batch_of("a", "b", **THIRD)).deleted == ["b"]  # "a" ran
     assert function.amounts == {"a": 1}
 
 
@@ -190,9 +233,14 @@ def test_a_spent_message_that_cannot_be_moved_is_dead_lettered(function: Functio
     assert function.reasons() == ["unfinished"]
 
 
-def test_a_spent_message_is_dead_lettered_without_a_run(make: Make) -> None:
-    function = make()
-    function.run(message("kill", **SPENT))
+@DEATHS
+@pytest.mark.parametrize("is_isolated", [False, True], ids=["no isolation", "isolated"])
+def test_a_spent_message_is_dead_lettered_unread(
+    make: Make, fatal: str, *, is_isolated: bool
+) -> None:
+    function = make(isolation=is_isolated)
+    more: Any = {"eventSourceARN": ISOLATION_ARN} if is_isolated else {}
+    assert function.run(message(fatal, **SPENT, **more)).dynamodb == []
     assert function.handled == []
     [letter] = function.aws.dead_letters()
     assert facts(letter)["reason"] == "unfinished"
@@ -200,41 +248,3 @@ def test_a_spent_message_is_dead_lettered_without_a_run(make: Make) -> None:
         "Unfinished: the function did not start, died, timed out or was throttled in each of its "
         "5 deliveries"
     )
-
-
-@pytest.mark.parametrize("receive_count", [6, 7])
-@pytest.mark.parametrize(
-    ("name", "reasons"), [("a", []), ("b", ["key-conflict"])], ids=["duplicate", "key conflict"]
-)
-def test_a_record_decides_about_a_spent_message(
-    function: Function, name: str, reasons: list[str], receive_count: int
-) -> None:
-    function.seed("a")
-    function.run(message(name, "a", receive_count=receive_count))
-    assert function.handled == []
-    assert function.reasons() == reasons
-    assert function.amounts == {"a": 1}
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (TAKEOVER, "its effect 'charge' may have happened under the provider key {key}"),
-        (
-            0,
-            "another delivery is at the effect 'charge' for at most 630 s more, under the",
-        ),
-    ],
-    ids=["after its lease", "during its lease"],
-)
-def test_the_dead_letter_of_an_unfinished_message_names_its_pending_effect(
-    till: Till, seconds: int, text: str
-) -> None:
-    event = till.leave_pending(charged=True)
-    till.later(seconds)
-    assert till.deliver(event, receive_count=6)
-    assert till.standing == "in-flight"
-    [(key, _)] = till.provider.calls
-    [letter] = till.aws.dead_letters()
-    assert facts(letter)["reason"] == "unfinished"
-    assert text.format(key=key) in facts(letter)["error"]

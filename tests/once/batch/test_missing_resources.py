@@ -75,7 +75,7 @@ def test_a_group_commits_without_the_message_whose_table_is_missing(start: Start
 
     aws = start(consumer_of(some))
     without(aws, "counters")
-    answer = aws.deliver(*map(note, "abc"))
+    answer = aws.deliver(*map(note, "abc"), fails=True)
     assert len(failures(answer)) == 1
     assert len(aws.items("dedup")) == 2
     assert reasons(aws) == []

@@ -51,14 +51,16 @@ def test_an_attempt_with_other_data_does_not_replace_the_committed_object(
     scanner.deliver(asked(size=300_000))
     [event] = scanner.published()
     committed = objects()
-    scanner.deliver(asked(size=300_001))  # the same key with other content: a key conflict
+    scanner.deliver(
+        asked(size=300_001), fails=True
+    )  # the same key with other content: a key conflict
     assert scanner.published() == [event]
     assert objects().items() >= committed.items()
     assert reasons(scanner) == ["key-conflict"]
 
 
 def test_data_over_the_largest_object_is_refused_before_the_commit(scanner: FakeAws) -> None:
-    scanner.deliver(asked(size=MIB))
+    scanner.deliver(asked(size=MIB), fails=True)
     assert reasons(scanner) == ["too-large"]
     assert (objects(), scanner.items("dedup")) == ({}, [])
 
@@ -73,6 +75,6 @@ def test_without_its_object_nothing_is_committed(
         raise EndpointConnectionError(endpoint_url="https://s3")
 
     monkeypatch.setattr(failing, "put_object", fail)
-    answer = scanner.deliver(asked(size=300_000))
+    answer = scanner.deliver(asked(size=300_000), fails=True)
     assert len(answer["batchItemFailures"]) == 1
     assert (scanner.items("dedup"), scanner.published()) == ([], [])

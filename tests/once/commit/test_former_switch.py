@@ -93,7 +93,7 @@ class Switch:
         if step == FORMER:
             self._acknowledged = self._function.deliver(self._event)
         elif step == ONCE:
-            self._acknowledged = not failures(self._aws.deliver(self._event))
+            self._acknowledged = not failures(self._aws.deliver(self._event, fails=None))
         else:
             end_leases(self._aws)
 

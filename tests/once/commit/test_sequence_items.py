@@ -87,7 +87,7 @@ def test_data_without_the_group_is_refused_before_the_commit(
         groups=GROUPS,
         ordered_types=("counted",),
     )
-    aws.deliver(note())
+    aws.deliver(note(), fails=True)
     assert aws.items("dedup") == []
     [letter] = aws.dead_letters()
     attributes = letter["MessageAttributes"]
@@ -97,7 +97,7 @@ def test_data_without_the_group_is_refused_before_the_commit(
 
 def test_each_group_counts_among_the_hundred_actions(aws: FakeAws) -> None:
     names = " ".join(f"n{n}" for n in range(100))
-    aws.deliver(note(names.rpartition(" ")[0]), note(names))
+    aws.deliver(note(names.rpartition(" ")[0]), note(names), fails=True)
     assert len(stored(aws)[1]) == 99
     [letter] = aws.dead_letters()
     error = letter["MessageAttributes"]["once-error"]["StringValue"]

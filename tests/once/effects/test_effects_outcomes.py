@@ -6,11 +6,20 @@ from typing import Any
 import pytest
 
 from once.errors import ConditionFailed, PermanentError
-from once.handlers.effect_declaration import Policy
+from once.handlers.effect_declaration import Call, Policy
 from once.handlers.transaction import Transaction
 from once.testing import inject, refused
 from tests.in_memory import Start
-from tests.once.effects.provider import Charge, Declined, Make, Paid, after, captured
+from tests.once.effects.provider import (
+    Charge,
+    Declined,
+    Make,
+    Paid,
+    Provider,
+    after,
+    captured,
+    start_till,
+)
 from tests.once.support import (
     COUNTERS,
     Note,
@@ -166,7 +175,7 @@ def test_a_handler_that_fails_on_a_duplicate_does_not_quarantine_it(start: Start
     assert aws.deliver(event, event) == {"batchItemFailures": []}
     assert aws.deliver(event) == {"batchItemFailures": []}
     assert reasons(aws) == []
-    aws.deliver(event, note(event_id="another"))
+    aws.deliver(event, note(event_id="another"), fails=True)
     assert reasons(aws) == ["permanent"]
 
 
@@ -178,3 +187,48 @@ def test_a_failing_handler_is_retried_if_the_record_cannot_be_read(start: Start)
         assert invoke(aws, INSERTING, record(json.dumps(note()), "m")) == ["m"]
     assert left == []
     assert reasons(aws) == []
+
+
+class Sevens:
+    """Provider whose function returns another value than `charge` declares."""
+
+    def __init__(self, value: Any, provider: Provider) -> None:
+        self.value, self.provider = value, provider
+
+    def charge(self, request: Charge, call: Call) -> Paid:
+        self.provider.charge(request, call)
+        returned: Paid = self.value
+        return returned
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (7, "of the type int, which does not fit the declared"),
+        (None, "of the type NoneType"),
+        (Paid(7), "got `int` - at `$.charge_id`"),  # type: ignore[arg-type]
+    ],
+    ids=["another type", "nothing", "another type of a field"],
+)
+@pytest.mark.parametrize("policy", Policy)
+def test_an_outcome_of_another_type_is_quarantined_without_another_call(
+    start: Start, provider: Provider, policy: Policy, value: Any, shown: str
+) -> None:
+    till = start_till(start, provider, policy=policy)
+    effect, event = till.effect, note()
+    right, effect.function = effect.function, Sevens(value, provider).charge
+    assert till.deliver(event)
+    [(reason, error)] = till.dead_letters()
+    assert shown in error
+    assert "correct the function or its annotation, deploy, and redrive" in error
+    assert (till.standing, till.published, len(provider.charges)) == ("unknown", [], 1)
+    # The function was corrected, and the letter redriven: as the policy allows.
+    effect.function = right
+    assert till.deliver(event)
+    if policy is Policy.AT_MOST_ONCE:
+        assert (reason, len(provider.calls)) == ("effect-unknown", 1)
+        assert "the outcome is " in error
+        assert [each for each, _ in till.dead_letters()] == ["effect-unknown"]
+    else:
+        assert (reason, len(provider.calls)) == ("wrong-outcome", 2)
+        assert (len(provider.charges), till.standing, till.published) == (1, "done", ["paid"])

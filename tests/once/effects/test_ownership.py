@@ -196,6 +196,6 @@ def test_two_deliveries_in_one_batch_make_one_call(make: Make, policy: Policy) -
 
 def test_a_failing_effect_leaves_the_rest_of_its_batch_unaffected(make: Make) -> None:
     till = make(*[NotDone()] * 3)
-    answer = till.aws.deliver(note("a"), note("b"))
+    answer = till.aws.deliver(note("a"), note("b"), fails=True)
     assert len(answer["batchItemFailures"]) == 1
     assert amounts(till.aws) == {"b": 1}

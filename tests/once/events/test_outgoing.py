@@ -232,6 +232,24 @@ def test_a_tracestate_of_another_type_is_dropped(tracestate: Any) -> None:
     assert "tracestate" not in outbound(traceparent=INBOUND, tracestate=tracestate)
 
 
+MEMBERS = ",".join(f"a{n}=1" for n in range(32))
+
+
+@pytest.mark.parametrize("state", ["shop=1", "shop=" + "x" * 507, MEMBERS], ids=len)
+def test_a_tracestate_within_the_limits_of_w3c_is_passed_on(state: str) -> None:
+    assert outbound(traceparent=INBOUND, tracestate=state)["tracestate"] == state
+
+
+@pytest.mark.parametrize(
+    "state", ["shop=" + "x" * 508, f"{MEMBERS},b=1", "shop=" + "x" * 240_000, "shop=é", "a=\n"]
+)
+def test_a_tracestate_over_the_limits_of_w3c_is_dropped_and_the_event_goes_on(state: str) -> None:
+    inbound = event_of(extensions={"traceparent": INBOUND, "tracestate": state})
+    [event] = received(outbox("a", inbound=inbound))
+    assert event.extensions["traceparent"].startswith(f"00-{TRACE}-")
+    assert "tracestate" not in event.extensions
+
+
 def test_the_events_of_a_record_without_an_inbound_trace_share_a_trace_of_its_own() -> None:
     one, sibling, stranger = outbound("root.0"), outbound("root.1"), outbound(root="another")
     assert parts(one)[1] == parts(sibling)[1] != parts(stranger)[1]

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.errors import TooLarge, Unparseable
-from once.events.strict_json import MAX_DEPTH, MAX_SAFE_INTEGER, parse
+from once.deadline import Deadline
+from once.errors import OutOfTime, TooLarge, Unparseable
+from once.events.strict_json import (
+    BYTES_PER_CONTAINER,
+    FREE_CONTAINERS,
+    MAX_DEPTH,
+    MAX_SAFE_INTEGER,
+    parse,
+)
 from tests.once.events.json_values import JSON
 from tests.once.support import quick
 
@@ -48,6 +55,11 @@ REFUSED = {
         *('{"a": "\\ud800"}', '{"a": "\\udfff"}', '{"\\ud800": 1}', '["\\udc00\\ud800"]'),
         *('{"a": "\ud800"}', '{"\udc00": 1}'),
     ],
+    "objects and arrays in .* at most .* are read: send longer arrays": [
+        *(f"[{','.join([unit] * 8000)}]" for unit in ("[]", "{}", "[[[]]]", '[""]', '{"[":{}}')),
+        "[" + ("[" * 55 + "]" * 55 + ",") * 500 + "[]]",
+        '["' + '\\"[' * 100 + '"' + ",[]" * 8000 + "]",
+    ],
     "nested deeper than 64": [
         *("[" * depth + end * depth for depth in (10_000, 300_000) for end in ("", "]")),
         '["\\"]]]]]]", ' + "[" * 64 + "]" * 65,  # a string that looks closed
@@ -60,6 +72,44 @@ CASES = [(text, error) for error, texts in REFUSED.items() for text in texts]
 def test_text_that_is_not_strict_json_is_refused(text: str, error: str) -> None:
     with pytest.raises(Unparseable, match=error):
         read(text)
+
+
+def test_the_containers_of_ordinary_data_are_read() -> None:
+    lines = [{"sku": f"green-tea-{n:06}", "quantity": 2, "unit_price": 450} for n in range(10_000)]
+    for data in (lines, [{"id": n} for n in range(10_000)], [[n, n] for n in range(10_000)]):
+        assert read(json.dumps(data, separators=(",", ":"))) == data
+
+
+def test_the_number_of_containers_is_limited_by_the_size() -> None:
+    def text(containers: int, size: int) -> str:
+        return f"[{','.join(['[]'] * (containers - 1))}]".ljust(size)
+
+    most = FREE_CONTAINERS + 8000 // BYTES_PER_CONTAINER
+    assert read(text(most, 8000)) == [[]] * (most - 1)
+    for one_more in (text(most + 1, 8000), text(most, 7999)):
+        with pytest.raises(Unparseable, match=f"at most {FREE_CONTAINERS + len(one_more) // 8} "):
+            read(one_more)
+
+
+def test_brackets_in_strings_are_no_containers() -> None:
+    for texts in (["[{" * 5000], ['\\"[{'] * 5000, ["[", "]", "", '"', "\\", "\\["] * 2000):
+        assert read(json.dumps(texts)) == texts
+
+
+def test_a_long_text_is_read_until_the_deadline() -> None:
+    looks: list[int] = []
+
+    def remaining() -> int:
+        looks.append(1)
+        return 1000 - len(looks)
+
+    data = [{"id": n, "price": n + 0.5} for n in range(10_000)]
+    text = json.dumps(data)
+    assert parse(text, max_bytes=LIMIT, deadline=Deadline(remaining, 0)) == data
+    assert 20 < len(looks) < 50
+    with pytest.raises(OutOfTime):
+        parse(text, max_bytes=LIMIT, deadline=Deadline(remaining, 990 - len(looks)))
+    assert len(looks) < 70
 
 
 def test_the_same_key_in_two_objects_is_no_duplicate() -> None:

@@ -158,7 +158,10 @@ def test_the_facts_of_a_letter_have_a_limit(start: Start) -> None:
     forged = dict.fromkeys((DeadLetter.LINEAGE, DeadLetter.FIRST_SEEN, "once-more"), stays)
     aws = start(consumer)
     longest = note(event_id="\x01" * 2000)  # SQS refuses each character, so that it takes three
-    message = record(json.dumps(longest), "m-1", messageAttributes=forged)
+    group, number = "g" * 128, 10**39 - 1
+    message = record(
+        json.dumps(longest), "m-1", messageAttributes=forged, group=group, number=number
+    )
     assert invoke(aws, consumer, message) == []
     [letter] = aws.dead_letters()
     assert 12_000 < size_of(letter) - len(letter["Body"]) <= 14 * 1024

@@ -82,7 +82,7 @@ def test_a_dead_letter_explains_itself(start: Start, reason: Reason, body: Any) 
 def test_a_dead_letter_names_its_dedup_key(start: Start, event_id: str, text: str) -> None:
     aws = start()
     aws.deliver(note(event_id=event_id))
-    aws.deliver(note(amount=9, event_id=event_id))
+    aws.deliver(note(amount=9, event_id=event_id), fails=True)
     [letter] = aws.dead_letters()
     assert facts(letter)["key"] == text
     [record_] = aws.items("dedup")
@@ -123,6 +123,37 @@ def test_redrives_keep_attributes_and_first_seen_and_extend_the_lineage(start: S
     assert found["first-seen"] == FIRST_SEEN
     assert (found["reason"], found["receive-count"]) == ("no-key", "1")
     assert json.loads(found["attributes"]) == kept(ORIGINALS)
+
+
+def test_a_letter_of_a_fifo_queue_is_a_group_of_its_own_and_keeps_its_place(start: Start) -> None:
+    # Later letters of a shared group could not be received while a command holds earlier ones.
+    aws = start()
+    letter = quarantined(aws, "{", "m-1", group="account-7", number=40)
+    assert letter["Attributes"]["MessageGroupId"] == "m-1"
+    assert facts(letter)["group"] == "account-7 40"
+    again = {"messageAttributes": redriven(letter), "number": 90}
+    for group, place in {
+        "account-7": "account-7 40",  # sent back by `once dlq redrive`
+        "m-1": "account-7 40",  # by SQS's own redrive, in the letter's group
+        "account-8": "account-8 90",  # as a producer's: the place is forged
+    }.items():
+        letter = quarantined(aws, "{", "m-2", group=group, **again)
+        assert letter["Attributes"]["MessageGroupId"] == "m-2"
+        assert facts(letter)["group"] == place
+
+
+@pytest.mark.parametrize("forged", ["a", "a ", "a -1", "a 1 2", "a " + "1" * 40, "é 1", ""])
+def test_a_place_that_no_quarantine_has_written_does_not_count(start: Start, forged: str) -> None:
+    attributes = {DeadLetter.GROUP: text(forged), DeadLetter.LINEAGE: text("a")}
+    letter = quarantined(start(), "{", "m-1", group="a", number=2, messageAttributes=attributes)
+    assert facts(letter)["group"] == "a 2"
+
+
+def test_a_letter_of_a_fair_queue_keeps_its_group(start: Start) -> None:
+    more = record("{", "m-1", group="tenant-7")["attributes"]
+    letter = quarantined(start(), "{", "m-1", attributes=more)
+    assert letter["Attributes"]["MessageGroupId"] == "tenant-7"
+    assert DeadLetter.GROUP not in letter["MessageAttributes"]
 
 
 def test_a_redriven_message_that_is_valid_now_is_committed(start: Start) -> None:
@@ -190,7 +221,7 @@ def test_a_body_that_sqs_does_not_accept_is_compressed(body: str) -> None:
 
 
 def test_the_attribute_names_are_those_of_the_schema(start: Start) -> None:
-    letter = quarantined(start(), INVALID_DATA, messageAttributes=ORIGINALS)
+    letter = quarantined(start(), INVALID_DATA, group="a", messageAttributes=ORIGINALS)
     known = {value for name, value in vars(DeadLetter).items() if name.isupper()}
     left_out = {DeadLetter.ORIGINAL_GZIP, DeadLetter.LEFT_OUT}
     assert set(letter["MessageAttributes"]) == known - left_out

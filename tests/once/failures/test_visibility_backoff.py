@@ -119,7 +119,8 @@ def test_only_a_message_that_is_retried_is_delayed(start: Start) -> None:
     quarantined = [record("{", "unparseable"), message("last", receive_count=5)]
     with calls(aws.runtime.sqs) as made:
         assert invoke(aws, CONSUMER, message("good"), message("bad"), *quarantined) == ["bad"]
-    assert sorted(name for name, _ in made) == ["ChangeMessageVisibility", *["SendMessage"] * 2]
+    names = [name for name, _ in made if name != "DeleteMessageBatch"]
+    assert sorted(names) == ["ChangeMessageVisibility", *["SendMessage"] * 2]
     assert [p["ReceiptHandle"] for _, p in made if "ReceiptHandle" in p] == ["handle-of-bad"]
 
 

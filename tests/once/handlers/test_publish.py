@@ -99,7 +99,7 @@ def test_an_event_that_cannot_be_published_is_quarantined_and_writes_nothing(
             tx.publish("counted", data)
 
     aws = start(consumer_of(handle), publishes=PUBLISHES)
-    assert failures(aws.deliver(note())) == []
+    assert failures(aws.deliver(note(), fails=True)) == []
     assert reasons(aws) == [reason]
     assert aws.items("dedup") == aws.items("counters") == []
 

@@ -127,7 +127,7 @@ def test_a_refusal_decided_on_stale_data_is_decided_again(start: Start) -> None:
 
 def test_a_decision_that_is_always_stale_is_left_to_the_queue(start: Start) -> None:
     aws = Deciding(*(to(n, str(n)) for n in range(50))).start(start, STORED)
-    assert len(failures(aws.deliver(note()))) == 1
+    assert len(failures(aws.deliver(note(), fails=True))) == 1
     assert aws.items("dedup") == []
     assert "decision" not in amounts(aws)
 
@@ -173,7 +173,7 @@ def test_only_a_condition_on_current_data_fails_as_a_refusal(
 
     aws = start(consumer_of(handle))
     aws.put("counters", {**KEY, "amount": amount, COMMIT_ATTRIBUTE: "first"})
-    assert failures(aws.deliver(note())) == []
+    assert failures(aws.deliver(note(), fails=bool(reason))) == []
     assert reasons(aws) == reason
     assert amounts(aws) == {"seen": after}
 
@@ -185,5 +185,5 @@ def test_a_read_by_another_key_than_the_tables_is_permanent(start: Start) -> Non
         tx.get(COUNTERS, {"nmae": "a"})
 
     aws = start(consumer_of(handle))
-    aws.deliver(note())
+    aws.deliver(note(), fails=True)
     assert reasons(aws) == ["invalid-write"]

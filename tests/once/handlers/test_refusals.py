@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from once.consumer import Consumer
-from once.errors import PermanentError, Refusal
+from once.errors import PermanentError, Refusal, ValueReturned
 from once.handlers.transaction import Transaction
 from once.testing import FakeAws
 from tests.in_memory import Start
@@ -103,7 +103,7 @@ def test_a_condition_that_holds_is_no_refusal(start: Start) -> None:
 @BOTH_WAYS
 def test_a_refusal_without_an_answer_is_quarantined(start: Start, handler: Any) -> None:
     aws = start(refusing(handler, {}))
-    assert failures(aws.deliver(note())) == []
+    assert failures(aws.deliver(note(), fails=True)) == []
     assert reasons(aws) == ["unhandled-refusal"]
     assert aws.items("dedup") == aws.items("counters") == []
 
@@ -140,10 +140,34 @@ def test_a_refusal_is_answered_by_the_most_specific_class(start: Start, answers:
 def test_an_answer_that_does_not_succeed_commits_nothing(
     start: Start, function: Answer, failed: int, reason: list[str]
 ) -> None:
-    aws = start(refusing(by_raising, {Refusal: function}), reraise=False)
-    assert len(failures(aws.deliver(note()))) == failed
+    aws = start(refusing(by_raising, {Refusal: function}))
+    assert len(failures(aws.deliver(note(), fails=True))) == failed
     assert reasons(aws) == reason
     assert aws.items("dedup") == []
+
+
+def returning(value: object) -> Any:
+    """Return a function that returns a value after its writes."""
+
+    def write(*arguments: Any) -> object:
+        arguments[-1].put(COUNTERS, {"name": "a", "amount": 1})
+        return value
+
+    return write
+
+
+@pytest.mark.parametrize("value", [{"sold": 1}, [], False, 0], ids=repr)
+@pytest.mark.parametrize("place", ["handler", "answer"])
+def test_a_returned_value_is_an_error_that_names_where_to_write_it(
+    start: Start, place: str, value: object
+) -> None:
+    of_answer = refusing(by_raising, {Refusal: returning(value)})
+    aws = start(consumer_of(returning(value)) if place == "handler" else of_answer)
+    with pytest.raises(ValueReturned, match=r"write returned a value .*: write it with tx\.put"):
+        aws.deliver(note())
+    assert aws.items("dedup") == aws.items("counters") == aws.dead_letters() == []
+    aws.deliver(note(), receive_count=5, fails=True)
+    assert set(reasons(aws)) == {"retries-exhausted"}
 
 
 def test_an_answer_gets_the_event_and_the_refusal_and_may_write_an_item_of_the_handler(

@@ -178,6 +178,7 @@ BAD: dict[str, tuple[Source, Any, type[OnceError], str]] = {
     "no records": (BUCKET, {}, InvalidEvent, "of S3"),
     "another service": (BUCKET, s3_record(eventSource="aws:sns"), InvalidEvent, "eventSource"),
     "another version": (BUCKET, s3_record(eventVersion="3.0"), InvalidEvent, "eventVersion"),
+    "a blank event name": (BUCKET, s3_record(eventName="\u2028:Put"), InvalidEvent, "eventName"),
     "no sequencer": (BUCKET, stored(sequencer=None), NoKey, "has no sequencer"),
     "a sequencer of text": (BUCKET, stored(sequencer="a/b"), NoKey, "has no sequencer"),
     "a version with a slash": (BUCKET, stored(versionId="a/b"), NoKey, "has a slash"),

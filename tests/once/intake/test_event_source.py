@@ -37,7 +37,7 @@ def deliver(aws: FakeAws, event_type: str, source: str, **attributes: Any) -> No
     """Deliver one message with attributes, as a topic does."""
     body = json.dumps(cloud_event(event_type, {"order_id": "o-1"}, source=source))
     aws.sqs.send_message(QueueUrl=aws.queue, MessageBody=body, MessageAttributes=attributes)
-    aws.deliver()
+    aws.deliver(fails=None)
 
 
 def text(value: str, data_type: str = "String") -> dict[str, Any]:

@@ -45,6 +45,26 @@ def test_a_message_that_is_not_read_in_time_is_reported(
     assert (amounts(aws), aws.dead_letters()) == ({}, [])
 
 
+@pytest.mark.parametrize("price", [0.5, 1.0], ids=["while it is parsed", "for the fingerprint"])
+def test_a_body_whose_reading_outlasts_the_invocation_is_reported(
+    start: Start, monkeypatch: pytest.MonkeyPatch, price: float
+) -> None:
+    class Passing(FakeContext):
+        def get_remaining_time_in_millis(self) -> int:
+            self.remaining_ms -= 10
+            return self.remaining_ms
+
+    aws = start(CONSUMER)
+    if price == 1.0:
+        monkeypatch.setattr(
+            adapter, "read_event", lambda body, **_: read_event(body, max_bytes=2**20)
+        )
+    lines = [{"id": n, "price": price} for n in range(6_000)]
+    body = json.dumps(note("a") | {"data": {"name": "a", "lines": lines}})
+    assert invoke(aws, CONSUMER, record(body, "m-1"), context=Passing(5100)) == ["m-1"]
+    assert (amounts(aws), aws.dead_letters()) == ({}, [])
+
+
 def test_a_bad_message_that_is_not_read_in_time_is_not_quarantined(start: Start) -> None:
     aws = start(CONSUMER)
     assert invoke(aws, CONSUMER, record("{", "m-1"), context=FakeContext(5000)) == ["m-1"]
@@ -70,10 +90,10 @@ def test_an_error_of_a_record_affects_that_record_only(
 
 
 def test_an_error_of_the_reader_holds_nothing_of_the_message(start: Start) -> None:
-    read = reader.RecordReader(start(CONSUMER).runtime.settings, CONSUMER.handlers, time).read
-    plenty = Deadline(lambda: 30_000, 5000)
+    records = reader.RecordReader(start(CONSUMER).runtime.settings, CONSUMER.handlers, time)
     for body in ("{", json.dumps(note(amount="x")), json.dumps({**note(), "id": None})):  # type: ignore[arg-type]
-        decoded: Any = read(SQSRecord(record(body, "m-1")), plenty).decoded
+        [delivery] = records.receive([SQSRecord(record(body, "m-1"))])
+        decoded: Any = records.read(delivery, Deadline(lambda: 30_000, 0))
         error = getattr(decoded, "data", decoded)
         assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)
 
@@ -114,7 +134,7 @@ def test_p8_an_envelope_is_quarantined_and_its_own_id_is_no_key(
 ) -> None:
     aws = start()
     again = envelope | {own: "another"}
-    assert failures(aws.deliver(envelope, note("neighbour"), again)) == []
+    assert failures(aws.deliver(envelope, note("neighbour"), again, fails=True)) == []
     assert amounts(aws) == {"neighbour": 1}
     assert len(aws.items("dedup")) == 1
     letters = [facts(letter) for letter in aws.dead_letters()]

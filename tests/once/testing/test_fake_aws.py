@@ -1,15 +1,20 @@
 """The AWS in memory that tests of handlers use: independent of its machine and of other tests."""
 
 import socket
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from once import Transaction
+from once.cdk import ConsumerProps, Registry, TableProps
+from once.errors import InvalidWrite, OutOfTime, RegistrationError, Unanswered
 from once.settings import TIME_MARGIN_MS
 from once.testing import FakeAws, cloud_event
 from once.testing.events import sqs_record
 from tests.in_memory import Start
+from tests.once.effects.provider import Till
 from tests.once.support import (
     COUNTERS,
     Note,
@@ -66,7 +71,7 @@ def test_a_binary_attribute_is_handed_over_in_base64() -> None:
 
 def test_a_failed_message_is_delivered_again(start: Start) -> None:
     aws = start()
-    assert len(failures(aws.deliver(note(), remaining_ms=TIME_MARGIN_MS))) == 1
+    assert len(failures(aws.deliver(note(), remaining_ms=TIME_MARGIN_MS, fails=True))) == 1
     assert failures(aws.deliver()) == []
     assert len(aws.items("counters")) == 1
 
@@ -75,7 +80,7 @@ def test_all_dead_letters_are_taken_out_with_the_receive_count_of_their_delivery
     start: Start,
 ) -> None:
     aws = start()
-    aws.deliver(*["{"] * 25, receive_count=4)
+    aws.deliver(*["{"] * 25, receive_count=4, fails=True)
     assert [facts(letter)["receive-count"] for letter in aws.dead_letters()] == ["4"] * 25
     assert aws.dead_letters() == []
 
@@ -126,9 +131,37 @@ def test_an_unknown_exception_of_a_handler_is_raised_after_the_batch(start: Star
     assert amounts(aws) == {"b": 1}
 
 
-def test_an_unknown_exception_of_a_handler_is_a_failed_message_on_request(start: Start) -> None:
-    aws = start(consumer_of(indexing), reraise=False)
-    assert len(failures(aws.deliver(note("a", 5)))) == 1
+def test_a_failed_message_is_in_the_answer_on_request(start: Start) -> None:
+    aws = start(consumer_of(indexing))
+    assert len(failures(aws.deliver(note("a", 5), fails=True))) == 1
+
+
+def test_a_write_that_dynamodb_refuses_is_raised_with_what_became_of_each_message(
+    start: Start,
+) -> None:
+    def reserve(event: Note, tx: Transaction) -> None:
+        tx.update(COUNTERS, {"name": event.name}, "SET reference = :r", {":r": event.amount})
+
+    aws = start(consumer_of(reserve))
+    with pytest.raises(InvalidWrite, match="reference") as raised:
+        aws.deliver(note("a"), "{")
+    first, second, remedy = raised.value.__notes__
+    assert first.startswith("message 1 of 2: dead-lettered as invalid-write: InvalidWrite: ")
+    assert second.startswith("message 2 of 2: dead-lettered as unparseable: Unparseable: ")
+    assert "fails=True" in remedy
+    assert len(aws.dead_letters()) == 2
+
+
+def test_an_expected_failure_that_does_not_come_is_an_error(start: Start) -> None:
+    with pytest.raises(AssertionError, match="no message failed: take fails=True out"):
+        start().deliver(note(), fails=True)
+
+
+def test_an_effect_without_an_outcome_is_raised(till: Till) -> None:
+    till.provider.plan = [TimeoutError(), TimeoutError(), TimeoutError()]
+    with pytest.raises(Unanswered, match="brought no outcome") as raised:
+        till.aws.deliver(note())
+    assert "returned to the queue" in raised.value.__notes__[0]
 
 
 def test_an_exception_after_which_the_message_commits_is_not_raised(start: Start) -> None:
@@ -146,3 +179,64 @@ def test_an_exception_after_which_the_message_commits_is_not_raised(start: Start
 def test_no_unit_test_opens_a_connection(connect: str) -> None:
     with socket.socket() as one, pytest.raises(AssertionError, match="opens a connection"):
         getattr(one, connect)(("127.0.0.1", 9))
+
+
+SEATS = """
+from msgspec import Struct
+from once import Consumer, Transaction
+consumer = Consumer("seats")
+SEATS = consumer.table("seats")
+class Booked(Struct):
+    show: str
+@consumer.handles("seat.booked", Booked)
+def book(event: Booked, tx: Transaction) -> None:
+    tx.put(SEATS, {"show": event.show, "day": "Monday"})
+    tx.publish("seat.taken", {"show": event.show})
+"""
+LINE = ConsumerProps(
+    "seats",
+    events=("seat.booked",),
+    tables=(TableProps("seats", ("show", "day")),),
+    publishes=("seat.taken",),
+    timeout_seconds=TIME_MARGIN_MS // 1000 + 1,
+)
+OFFICE = ConsumerProps("office", external=("seat.asked",), publishes=("seat.booked",))
+
+
+def registry_in(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, line: ConsumerProps = LINE
+) -> Registry:
+    functions = folder / f"functions_{folder.name}"
+    (functions / "seats").mkdir(parents=True)
+    (functions / "seats" / "handler.py").write_text(SEATS)
+    monkeypatch.syspath_prepend(str(folder))
+    return Registry((line, OFFICE), folder / "lines.py", functions, folder / "deployed.json")
+
+
+def test_of_a_registry_everything_is_as_the_line_declares_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    booked = cloud_event("seat.booked", {"show": "Hamlet"})
+    with FakeAws.of(registry_in(tmp_path, monkeypatch), "seats") as aws:
+        aws.deliver(booked, booked)
+        assert aws.items("seats") == [{"show": "Hamlet", "day": "Monday"}]
+        assert [event["type"] for event in aws.published()] == ["seat.taken"]
+        timeout = LINE.timeout_seconds * 1000
+        with pytest.raises(OutOfTime):  # the margin is a second less than the line's timeout
+            aws.deliver(cloud_event("seat.booked", {"show": "Lear"}), remaining_ms=timeout - 1001)
+
+
+def test_of_a_registry_a_line_that_does_not_fit_its_handler_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = replace(LINE, events=("seat.sold",), publishes=())
+    registry = registry_in(tmp_path, monkeypatch, line)
+    with (
+        FakeAws.of(registry, "seats") as aws,
+        pytest.raises(RegistrationError, match=r"handles 'seat.booked', which its queue never"),
+    ):
+        aws.deliver()
+    with pytest.raises(LookupError, match=r"no consumer 'halls'; it has seats, office"):
+        FakeAws.of(registry, "halls")
+    with pytest.raises(LookupError, match=r"no folder of sys.path holds .*office/handler.py"):
+        FakeAws.of(replace(registry, functions=Path("/nowhere")), "office")

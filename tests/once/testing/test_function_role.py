@@ -76,9 +76,9 @@ def test_another_call_is_allowed(call: Call, grants: tuple[str, ...]) -> None:
 
 
 def test_the_denial_is_logged_with_the_line_of_the_handler() -> None:
-    with FakeAws(calling(DENIED["PutItem"]), {"counters": "name"}, reraise=False) as aws:
+    with FakeAws(calling(DENIED["PutItem"]), {"counters": "name"}) as aws:
         log = Log(aws)
-        assert len(failures(aws.deliver(note()))) == 1
+        assert len(failures(aws.deliver(note(), fails=True))) == 1
     [error] = [line["error"] for line in log.lines() if "error" in line]
     line = DENIED["PutItem"].__code__.co_firstlineno
     assert error == f"ClientError AccessDeniedException at <lambda>:{line}"

@@ -61,6 +61,7 @@ def test_a_fault_of_an_endpoint_is_found(given: dict[str, Any], fault: str) -> N
         (PLAIN, {"id": "body:a..b"}, "is not a place"),
         (PLAIN, {"type": ("query:type",)}, "is not a place"),
         (PLAIN, {"type": ("",)}, "leave it out"),
+        (STRIPE, {"type_in_key": True}, "`type_in_key` has no effect"),
         (PLAIN, {"signed": "v0"}, "needs {body} once"),
         (PLAIN, {"signed": "{body}{body}"}, "needs {body} once"),
         (PLAIN, {"signed": "{url}.{body}"}, "without braces"),

@@ -79,7 +79,7 @@ def test_figures_of_cloudwatch_come_first(cloud: Cloud) -> None:
 
 
 def row(visible: int) -> QueueStatus:
-    return QueueStatus("orders", visible, 1, 0, None, None, dead_letters=0)
+    return QueueStatus("orders", visible, 1, 0, None, None, dead_letters=0, message_bytes=1)
 
 
 def test_the_queue_history_tells_of_differences(monkeypatch: pytest.MonkeyPatch) -> None:

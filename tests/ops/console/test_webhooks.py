@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -79,6 +80,20 @@ def test_a_capture_is_shown_with_its_event(browser: TestClient, webhooks: Webhoo
     link = text.split('<p><a href="')[1].split('"')[0]
     story = browser.get(f"http://127.0.0.1:8080{link}").text
     assert "webhooks → dedup table: committed" in story
+
+
+def test_a_conflict_is_shown_with_its_reason_and_the_earlier_webhook(
+    browser: TestClient, webhooks: Webhooks
+) -> None:
+    first, second = (
+        webhooks.receive(b"{}", "github", webhook_id="g-1", x_github_event=kind)
+        for kind in ("issues", "push")
+    )
+    reason = "conflict, other type: its bytes came before with another type"
+    assert reason in browser.get("webhooks", params={"standing": "conflict"}).text
+    text = browser.get("webhooks/one", params={"key": second.pk}).text
+    assert reason in text
+    assert f'key={quote(first.pk, safe="/")}">' in text
 
 
 def test_a_body_that_is_no_text_or_is_gone_is_told(browser: TestClient, webhooks: Webhooks) -> None:

@@ -14,13 +14,16 @@ from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive import RateLimiter, Redriver, RedriveResult
 from once.ops.dead_letters.redriven_message import redriven_message
+from once.ops.errors import ExitCode
 from once.schema import DeadLetter
 from tests.ops.letters import Shop
 from tests.ops.notes import note
+from tests.ops.output import stdout_of, words
 from tests.ops.support import (
     answer_with,
     refusal,
     requests_of,
+    run,
 )
 
 
@@ -118,7 +121,7 @@ def test_after_a_letter_that_is_not_sent_its_group_stays_in_order(
 
 
 def refuse_second(params: Any) -> Any:
-    return refusal("BatchRequestTooLong") if b"a-2" in params["body"] else None
+    return refusal("BatchRequestTooLong") if b"id-a-2" in params["body"] else None
 
 
 def fail_second(letter: Letter, *args: Any, **more: Any) -> Any:
@@ -139,3 +142,119 @@ def test_letter_that_is_sent_twice_is_deduplicated_by_sqs(
         fifo.redrive()
     fifo.redrive()
     assert fifo.arrived() == [("g", "a")]
+
+
+GROUP = [f"a-{number}" for number in range(25)]
+OTHERS = [f"{name}-0" for name in "bcdefghijklmn"]
+
+
+@pytest.fixture
+def ordered(shop: Shop) -> Shop:
+    """A FIFO consumer with 25 dead letters of one message group, and 13 of others."""
+    shop.make_fifo()
+    shop.fail_in_groups(*GROUP, *OTHERS)
+    return shop
+
+
+def test_every_letter_of_a_fifo_consumer_is_listed_filtered_and_redriven_in_order(
+    ordered: Shop,
+) -> None:
+    found = json.loads(stdout_of("dlq", "list", "--json"))
+    assert (found["looked_at"], len(found["letters"])) == (38, 38)
+    assert "looked at 38 of about 38 dead letters\n" in stdout_of("dlq", "list")
+
+    sent = run("dlq", "redrive", "--key", "id-a-14", "--json")
+    assert json.loads(sent.stdout)["sent"] == 1
+    assert len(json.loads(sent.stdout)["overtaken"]) == 14
+    assert "14 earlier letters of the same message groups stay" in words(sent.stderr)
+    assert ordered.arrived() == ["a-14"]
+
+    sent = run("dlq", "redrive", "--yes", "--rate", 1000, "--json")
+    assert (json.loads(sent.stdout)["sent"], json.loads(sent.stdout)["overtaken"]) == (37, [])
+    assert "warning" not in sent.stderr
+    arrived = ordered.arrived()
+    assert [name for name in arrived if name in GROUP] == [*GROUP[:14], *GROUP[15:]]
+    assert sorted(set(arrived) - set(GROUP)) == OTHERS
+    assert ordered.letters() == []
+
+
+def test_letters_that_come_back_keep_their_place_among_those_that_stayed(shop: Shop) -> None:
+    shop.make_fifo()
+    shop.fail_in_groups("a-0", "a-1", "a-2", "a-3")
+    run("dlq", "redrive", "--key", "id-a-1")
+    run("dlq", "redrive", "--key", "id-a-0")
+    shop.outside.faults = {"a-0": ValueError("boom"), "a-1": ValueError("boom")}
+    shop.work_off(5)  # they are the last letters now
+    assert len(shop.letters()) == 4
+    stdout_of("dlq", "redrive", "--yes", "--rate", 1000)
+    assert shop.arrived() == ["a-0", "a-1", "a-2", "a-3"]
+
+
+def test_named_letters_are_sent_in_the_order_of_their_group(shop: Shop) -> None:
+    shop.make_fifo()
+    shop.fail_in_groups("a-0", "a-1", "a-2")
+    names = [letter.message_id for letter in shop.letters()]
+    stdout_of("dlq", "redrive", *reversed(names), "--rate", 1000)
+    assert shop.arrived() == ["a-0", "a-1", "a-2"]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_the_letters_behind_a_refused_one_of_their_group_stay(shop: Shop, *, dry_run: bool) -> None:
+    shop.make_fifo()
+    shop.fail_in_groups("a-0")
+    shop.send("{", "a")
+    shop.work_off()
+    shop.fail_in_groups("a-2", "b-0")
+    told = run("dlq", "redrive", "--json", "--rate", 1000, "--dry-run" if dry_run else "--yes")
+    found = json.loads(told.stdout)
+    assert (found["sent"], len(found["kept"])) == (2, 1)
+    [waiting] = found["failed"]
+    assert waiting.endswith(WAITS)
+    if dry_run:
+        assert "behind one of these in their message group: 1" in run("dlq", "redrive").stderr
+        assert len(shop.letters()) == 4
+    else:
+        assert shop.arrived() == ["a-0", "b-0"]
+        # It is sent when it is chosen without the other, with a warning.
+        chosen = run("dlq", "redrive", "--key", "id-a-2")
+        assert "1 earlier letters of the same message groups stay" in words(chosen.stderr)
+        assert shop.arrived() == ["a-2"]
+
+
+def test_a_redrive_with_a_limit_says_that_it_has_not_read_all_of_a_group(ordered: Shop) -> None:
+    sent = run("dlq", "redrive", "--reason", "retries-exhausted", "--limit", 5, "--rate", 1000)
+    assert "earlier ones of the same message groups may stay: raise --limit" in words(sent.stderr)
+
+
+@pytest.fixture
+def moved(shop: Shop) -> Shop:
+    """A FIFO consumer of whose messages SQS has moved twelve of one group, and one of another."""
+    shop.make_fifo()
+    for name in (*GROUP[:12], "b-0"):
+        shop.sqs.send_message(
+            QueueUrl=shop.box.url,
+            MessageBody=json.dumps(note(name)),
+            MessageAttributes={DeadLetter.GROUP: text("forged 1")},
+            MessageGroupId=name.partition("-")[0],
+            MessageDeduplicationId=name,
+        )
+    return shop
+
+
+def test_letters_that_sqs_withholds_are_not_blamed_on_another_command(moved: Shop) -> None:
+    told = run("dlq", "list")
+    assert told.exit_code == ExitCode.HIDDEN
+    first = moved.letters()[0].message_id
+    assert f"2 withheld by SQS behind earlier letters of their message group, such as {first}" in (
+        words(told.stdout)
+    )
+    assert "redrive or purge the earlier ones, and run this command again" in words(told.stderr)
+    assert "another command" not in told.output
+    found = json.loads(run("dlq", "list", "--json").stdout)
+    assert (found["hidden_by_other_commands"], found["withheld_by_sqs"]) == (None, 2)
+
+
+def test_withheld_letters_follow_when_the_earlier_ones_were_sent(moved: Shop) -> None:
+    sent = stdout_of("dlq", "redrive", "--reason", "died", "--rate", 1000, "--json")
+    assert json.loads(sent)["sent"] == 13
+    assert [name for name in moved.arrived() if name != "b-0"] == GROUP[:12]

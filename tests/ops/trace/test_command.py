@@ -191,6 +191,20 @@ UNKNOWN = {
 }
 
 
+def test_a_function_that_cannot_start_is_the_reason_of_an_event_without_traces(
+    saga: Saga,
+) -> None:
+    report = "INIT_REPORT Init Duration: 402.23 ms\tPhase: init\tStatus: error\tError Type: X"
+    saga.cloud.log("orders", "[ERROR] ValueError: no rate\nTraceback", report)
+    shown = stderr_of("trace", "order-9")
+    assert shown.endswith(" once-orders cannot start: ValueError: no rate")
+    assert "cannot start" not in stderr_of("trace", "order-9", "--no-logs")
+    event = placed("order-1")
+    saga.commit("inventory", event, "stock.reserved")
+    shown = words(stdout_of("trace", event.id, "--source", event.source))
+    assert "note: once-orders cannot start: ValueError: no rate" in shown
+
+
 @pytest.mark.parametrize(("given", "said"), UNKNOWN.items(), ids=lambda one: str(one[0])[:20])
 def test_error_for_an_unknown_key_lists_the_searched_places(
     saga: Saga, given: tuple[str, ...], said: tuple[str, ...]

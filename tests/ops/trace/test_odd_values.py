@@ -53,4 +53,5 @@ def test_logs_are_read_from_their_beginning_if_the_event_time_is_invalid(
     asked = requests_of("logs.FilterLogEvents")
     saga.commit("inventory", placed("o-1"), outbox={"S": f"[{body(placed('o-2'), time=time)}]"})
     stdout_of("trace", "placed-o-1", *SHOP)
-    assert {request["startTime"] for request in asked} == {0}
+    entries = [each for each in asked if "INIT_REPORT" not in each["filterPattern"]]
+    assert {request["startTime"] for request in entries} == {0}

@@ -11,9 +11,9 @@ import pytest
 from once.events.dedup_key import key_hash
 from once.ops.webhooks import _capture_index, capture_search
 from once.ops.webhooks.capture_filter import SEARCH_PERIOD
-from once.ops.webhooks.capture_text import STANDINGS, event_name
+from once.ops.webhooks.capture_text import CONFLICTS, STANDINGS, event_name
 from once.schema import StackOutput
-from once.webhooks.capture import Standing
+from once.webhooks.capture import Conflict, Standing
 from once.webhooks.settings import CAPTURES
 from tests.ops.cloud import Cloud
 from tests.ops.output import rows, stderr_of, stdout_of
@@ -66,7 +66,7 @@ SELECTIONS: dict[tuple[object, ...], list[str | None]] = {
 def test_list_selects_the_newest_first(several: Webhooks) -> None:
     assert {options: listed(*options) for options in SELECTIONS} == SELECTIONS
     standings = {row[3] for row in rows(stdout_of("webhooks", "list"))}
-    assert standings == {"captured", "unreadable", "conflict", "handed on"}
+    assert standings == {"captured", "unreadable", "conflict, other content", "handed on"}
 
 
 def test_list_reads_every_page(webhooks: Webhooks, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,8 +184,27 @@ def test_errors_say_what_is_wrong(webhooks: Webhooks, monkeypatch: pytest.Monkey
     assert "deploy" in stderr_of("webhooks", "list")
 
 
-def test_every_standing_has_its_words() -> None:
-    assert set(STANDINGS) == {*Standing}
+def test_every_standing_and_every_conflict_has_its_words() -> None:
+    assert {*STANDINGS} | {Standing.CONFLICT} == {*Standing}
+    assert {*CONFLICTS} == {*Conflict}
+
+
+def test_a_conflict_is_listed_and_shown_with_its_reason_and_the_earlier_webhook(
+    webhooks: Webhooks,
+) -> None:
+    first, second = (
+        webhooks.receive(b"{}", "github", webhook_id="g-1", x_github_event=kind)
+        for kind in ("issues", "push")
+    )
+    [row] = rows(stdout_of("webhooks", "list", "--standing", "conflict"))
+    assert row[2:4] == ["push", "conflict, other type"]
+    output = stdout_of("webhooks", "show", row[5])
+    assert "its bytes came before with another type, which is not signed" in output
+    assert f"earlier key   {first.pk}" in output
+    found = shown(row[5])
+    assert (found["dedup_key"], found["conflict"]) == (second.pk, "type")
+    assert shown(found["conflicts_with"])["type"] == "issues"
+    assert "2 webhooks match" in stderr_of("webhooks", "show", "g-1")
 
 
 def test_the_event_of_a_webhook_is_traced_by_its_id_and_by_its_key(webhooks: Webhooks) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from once.events.dedup_key import key_hash
 from once.events.outgoing import events_in
 from once.ops.webhooks import _replay_targets
 from once.schema import Record
@@ -99,6 +100,21 @@ def test_what_has_no_event_or_may_be_forgotten_stays(webhooks: Webhooks) -> None
     named = ("webhooks", "replay", "webhooks#event#/webhooks/stripe#evt_1", "--to-queue", "orders")
     assert "processed and forgotten it" in stderr_of(*named, "--yes")
     assert outcomes(*named, "--yes", "--unsafe") == ["sent"]
+
+
+def test_a_genuine_webhook_that_is_in_conflict_with_a_forged_type_gets_its_event(
+    webhooks: Webhooks,
+) -> None:
+    webhooks.cloud.set_types("orders", events=["github.push"])
+    webhooks.receive(b'{"n": 1}', "github", webhook_id="g-1", x_github_event="issues")
+    genuine = webhooks.receive(b'{"n": 1}', "github", webhook_id="g-1", x_github_event="push")
+    replay = (*SINCE, "--to-queue", "orders", "--yes", "--type", "push")
+    assert "with another type, which is not signed" in stderr_of(*replay)
+    named = ("webhooks", "replay", key_hash(genuine.pk)[:12], "--to-queue", "orders", "--yes")
+    assert outcomes(*named) == outcomes(*named) == ["sent"]
+    first, second = (json.loads(message["Body"]) for message in messages(webhooks))
+    assert (first["type"], first["data"]) == ("github.push", {"n": 1})
+    assert first == second
 
 
 def test_the_queue_of_a_fifo_consumer_has_the_group_of_the_data(webhooks: Webhooks) -> None:

@@ -58,4 +58,4 @@ class _Pages:
             return [{"StackSummaries": [{"StackName": n, "StackId": f"arn:{n}"} for n in names]}]
         found = self.stacks.resources.get(StackName.removeprefix("arn:"), [])
         listed = [{"ResourceType": kind, "PhysicalResourceId": each} for kind, each in found]
-        return [{"StackResourceSummaries": listed}]
+        return [{"StackEvents": listed}]

@@ -48,6 +48,7 @@ class FakeTarget:
     items: Callable[[str], dict[str, Any]] = lambda name: {}
     letters: tuple[str, ...] = ()
     local: bool = False
+    refused: Exception | None = None
     account: str = "123456789012"
     started: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     sent: list[str] = field(default_factory=list)
@@ -64,7 +65,9 @@ class FakeTarget:
             dedup_table="dedup",
             consumer=lambda _: consumer,
             table=lambda name: name,
-            webhooks=SimpleNamespace(url="https://hook/", secrets={"verify": "arn"}),
+            webhooks=SimpleNamespace(
+                url="https://hook/", secrets={"verify": "arn", "leaving": "arn"}
+            ),
         )
 
     def client(self, _: str) -> Any:
@@ -97,8 +100,10 @@ class FakeTarget:
     def mapping(self, _: str) -> Any:
         return self.api.mapping()
 
-    def redeploy(self) -> None:
+    def redeploy(self, **_: str) -> None:
         time.sleep(0.02)
+        if self.refused is not None:
+            raise self.refused
 
     def evidence(self) -> Any:
         def messages(url: str) -> list[Any]:

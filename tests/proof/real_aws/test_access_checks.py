@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from proof.real_aws.checks import function_url, operators
+from once.ops.errors import OpsError
+from proof.real_aws.checks import changes, function_url, operators
 from proof.real_aws.checks.check import Check, Result, Seen, passed, run_check, waiting
 from tests.proof.real_aws.fake_stacks import client_error
-from tests.proof.real_aws.fake_target import FakeTarget, Permitted, judged
+from tests.proof.real_aws.fake_target import Api, FakeTarget, Permitted, judged
 
 PASSED, FAILED, NOT_OBSERVED = Result.PASSED, Result.FAILED, Result.NOT_OBSERVED
 DENIED = client_error("AccessDenied", "Any")
@@ -18,11 +19,13 @@ DENIED = client_error("AccessDenied", "Any")
 @pytest.mark.parametrize(
     ("answers", "amount", "result"),
     [
-        ((401, 200, 200), 1, PASSED),
-        ((200, 200, 200), 1, FAILED),
-        ((401, 403, 403), 1, FAILED),
-        ((401, 200, 200), 2, FAILED),
-        ((401, 200, 200), 0, FAILED),
+        ((503, 401, 200, 200), 1, PASSED),
+        ((503, 503, 401, 200, 200), 1, PASSED),
+        ((401, 401, 200, 200), 1, FAILED),
+        ((503, 200, 200, 200), 1, FAILED),
+        ((503, 401, 403, 403), 1, FAILED),
+        ((503, 401, 200, 200), 2, FAILED),
+        ((503, 401, 200, 200), 0, FAILED),
     ],
 )
 def test_the_function_url_is_judged_by_its_answers(
@@ -61,6 +64,81 @@ def test_a_role_that_cannot_be_assumed_is_a_failure(monkeypatch: pytest.MonkeyPa
     assert judged("operators", FakeTarget(answers)) is FAILED
 
 
+STREAM = {
+    "create_key": {"KeyMetadata": {"Arn": "arn:key"}},
+    "create_table": {"TableDescription": {"LatestStreamArn": "arn:table/probe/stream/1"}},
+    "describe_table": {"Table": {"TableStatus": "ACTIVE"}},
+    "create_role": {"Role": {"Arn": "arn"}},
+}
+ROWS: dict[str, Any] = {
+    "describe_stream": {"StreamDescription": {"Shards": [{"ShardId": "1"}]}},
+    "get_shard_iterator": {"ShardIterator": "i"},
+    "get_records": {"Records": [{}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("answers", "result"),
+    [
+        (ROWS, PASSED),
+        (ROWS | {"get_records": {"Records": []}}, FAILED),
+        (ROWS | {"get_records": DENIED}, FAILED),
+        (ROWS | {"list_streams": DENIED}, FAILED),
+    ],
+)
+def test_the_stream_of_a_table_with_a_key_is_judged_by_its_records(
+    answers: dict[str, Any], result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+    deletion = {"schedule_key_deletion": lambda KeyId, **_: ended.append(KeyId)}  # noqa: N803
+    monkeypatch.setattr(operators, "_assumed", lambda *_: lambda _: Api(answers))
+    assert judged("stream-key", FakeTarget({**STREAM, **deletion})) is result
+    assert ended == ["arn:key"]
+
+
+MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:probe"
+WORKFLOW = {
+    "create_role": {"Role": {"Arn": "arn"}},
+    "create_state_machine": {"stateMachineArn": MACHINE, "stateMachineVersionArn": f"{MACHINE}:1"},
+    "create_state_machine_alias": {"stateMachineAliasArn": f"{MACHINE}:live"},
+}
+
+
+@pytest.mark.parametrize(
+    ("startable", "result"),
+    [((f"{MACHINE}:live",), PASSED), ((), FAILED), ((f"{MACHINE}:live", MACHINE), FAILED)],
+)
+def test_a_workflow_is_judged_by_which_of_its_arns_starts_it(
+    startable: tuple[str, ...], result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(stateMachineArn: str, **_: str) -> Any:  # noqa: N803
+        return {"executionArn": "e"} if stateMachineArn in startable else DENIED
+
+    api = Api({"start_execution": start})
+    monkeypatch.setattr(operators, "_assumed", lambda *_: lambda _: api)
+    assert judged("workflow-alias", FakeTarget(WORKFLOW)) is result
+
+
+@pytest.mark.parametrize(
+    ("answers", "refused", "result"),
+    [
+        ((404, 401), None, PASSED),
+        ((401, 401), None, FAILED),
+        ((404, 404), None, FAILED),
+        ((404, 401), OpsError("Export is in use"), FAILED),
+    ],
+)
+def test_the_removal_of_an_endpoint_is_judged_by_the_deployment_and_its_address(
+    answers: tuple[int, int],
+    refused: Exception | None,
+    result: Result,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    by_path = dict(zip(("leaving", "verify"), answers, strict=True))
+    monkeypatch.setattr(changes, "post", lambda url, *_: by_path[url.rpartition("/")[2]])
+    assert judged("endpoint-removal", FakeTarget(refused=refused)) is result
+
+
 def observing(*observations: Seen | Exception) -> Check:
     def observe(_: Any) -> Iterator[Seen]:
         for each in observations:
@@ -68,7 +146,7 @@ def observing(*observations: Seen | Exception) -> Check:
                 raise each
             yield each
 
-    return Check("one", "this", 10, observe)
+    return Check("one", "this", 10, observe, if_not="mend it")
 
 
 @pytest.mark.parametrize(

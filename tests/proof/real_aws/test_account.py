@@ -13,13 +13,14 @@ from once.ops.aws.clients import client
 from once.ops.errors import OpsError
 from proof import report
 from proof.__main__ import app
-from proof.real_aws.account import Account, checked_account
+from proof.real_aws.account import Account, check_concurrency, checked_account
 from proof.real_aws.checks.check import Checked, Result
 from proof.real_aws.cleanup import Cleanup, refuse_unknown_retained
 from proof.real_aws.estimate import estimate, total
 from proof.real_aws.prefix import checked_prefix, new_prefix, owns
 from proof.real_aws.report import Report
 from tests.proof.real_aws.fake_stacks import FakeStacks
+from tests.proof.real_aws.fake_target import Api
 
 MINE = "123456789012"
 REGION = {"AWS_REGION": "eu-west-1"}
@@ -96,6 +97,26 @@ def test_what_the_clean_up_does_not_know_is_not_deployed(
         refuse_unknown_retained(templates)
 
 
+def mapping(**scaling: int) -> dict[str, Any]:
+    properties = {"ScalingConfig": scaling} if scaling else {}
+    return {"Type": "AWS::Lambda::EventSourceMapping", "Properties": properties}
+
+
+@pytest.mark.parametrize(("free", "refused"), [(10, True), (11, True), (12, False), (1000, False)])
+def test_a_run_is_refused_where_its_functions_would_be_throttled(
+    free: int, *, refused: bool
+) -> None:
+    url = {"Type": "AWS::Lambda::Url", "Properties": {}}
+    template = {"One": mapping(MaximumConcurrency=10), "Relay": mapping(), "Url": url}
+    limit = {"AccountLimit": {"UnreservedConcurrentExecutions": free}}
+    api = Api({"get_account_settings": limit})
+    if not refused:
+        check_concurrency([{"Resources": template}], lambda _: api)
+        return
+    with pytest.raises(OpsError, match=f"may run {free} functions at once, and the checks need 12"):
+        check_concurrency([{"Resources": template}], lambda _: api)
+
+
 def test_the_estimate_counts_the_templates_and_the_messages() -> None:
     alarms = {f"Alarm{n}": {"Type": "AWS::CloudWatch::Alarm"} for n in range(100)}
     empty, hundred = estimate([{"Resources": {}}]), estimate([{"Resources": alarms}])
@@ -126,4 +147,5 @@ def test_the_report_has_every_key_and_passes_only_if_every_check_did(
         "expected": "this",
         "seen": "that",
         "seconds": 1.0,
+        "if_not": "",
     }

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from moto import mock_aws
 
 from once.ops.aws.clients import client
+from once.ops.aws.deployment import Deployment
 from proof import report
 from proof.real_aws import command
+from proof.real_aws.checks.check import Check, Seen, failed
 from proof.real_aws.cleanup import Cleanup
 from proof.real_aws.deployment import Cdk
 from tests.proof.real_aws.fake_stacks import FakeStacks, client_error
@@ -194,3 +197,23 @@ def test_nothing_is_deployed_without_a_confirmation(
     assert command.verify(account(), yes=False, options=OPTIONS) == command.FAILED
     assert "not confirmed: nothing was deployed" in capsys.readouterr().out
     assert existing() == before
+
+
+@pytest.mark.usefixtures("_no_cdk")
+def test_after_the_failure_of_a_decisive_check_no_later_one_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def wrong(_: Any) -> Iterator[Seen]:
+        yield failed("denied")
+
+    def run(_: Any) -> Iterator[Seen]:
+        raise AssertionError("it ran")
+
+    monkeypatch.setattr(Cdk, "deploy", lambda *_, **__: {})
+    monkeypatch.setattr(Deployment, "of", lambda *_: None)
+    first = Check("first", "this", 1, wrong, if_not="mend it", is_decisive=True)
+    options = replace(OPTIONS, checks=(first, Check("second", "that", 1, run, if_not="")))
+    assert command.verify(account(), yes=True, options=options) == command.FAILED
+    [one, two] = json.loads((tmp_path / "verify.json").read_text())["checks"]
+    assert (one["result"], one["if_not"]) == ("failed", "mend it")
+    assert (two["result"], two["seen"]) == ("not observed", "not run, because first failed")

@@ -1,8 +1,9 @@
-"""Counts events; on request publishes one, or tries to write outside the transaction."""
+"""Counts events; on request publishes one, or tries writes that its role denies."""
 
 import json
 import os
 from collections.abc import Callable
+from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
@@ -42,14 +43,25 @@ def count_webhook(event: Hook, tx: Transaction) -> None:
 
 
 def direct_writes(counter: str) -> str:
-    """Return the answers to writes outside a transaction, which the role denies."""
+    """Return the answers to writes outside a transaction, and to one on a record of another."""
     table = json.loads(os.environ["ONCE_TABLES"])["counters"]["name"]
     key = {"id": {"S": f"{counter}-direct"}}
+    # Its condition is never true: an answer other than a denial writes nothing either.
+    foreign: Any = {
+        "Put": {
+            "TableName": os.environ["ONCE_DEDUP_TABLE"],
+            "Item": {"pk": {"S": f"other#{counter}"}},
+            "ConditionExpression": "attribute_exists(never)",
+        }
+    }
     dynamodb = boto3.client("dynamodb")
     answers = {
         "PutItem": _answer(lambda: dynamodb.put_item(TableName=table, Item=key)),
         "UpdateItem": _answer(lambda: dynamodb.update_item(TableName=table, Key=key)),
         "DeleteItem": _answer(lambda: dynamodb.delete_item(TableName=table, Key=key)),
+        "another consumer's record": _answer(
+            lambda: dynamodb.transact_write_items(TransactItems=[foreign])
+        ),
     }
     return json.dumps(answers)
 

@@ -1,4 +1,7 @@
-"""Counts events; publishes, dies or hangs if the control of a counter says so."""
+"""Counts events; publishes, dies or hangs if the control of a counter says so.
+
+An event whose counter is called fatal ends the function while it is read.
+"""
 
 import os
 import signal
@@ -15,6 +18,10 @@ COUNTERS = consumer.table("counters")
 
 class Asked(Struct, frozen=True):
     counter: str
+
+    def __post_init__(self) -> None:
+        if self.counter.startswith("fatal-"):
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 @consumer.handles("probe.asked", Asked)

@@ -104,7 +104,7 @@ def test_letter_that_another_command_holds_or_sent_is_told(
         assert [*walk.pages()]
         text = confirm(job)
         assert "sent 1" in text
-        assert "1 letters of the dry run were not found: sent, deleted or hidden" in text
+        assert "1 letters of the dry run were not found: sent, deleted or hidden by" in text
     assert "sent 1" in (text := confirm(again))
     assert "1 letters of the dry run were not found: sent or deleted meanwhile" in text
     assert len(shop.waiting()) == 2

@@ -1,0 +1,194 @@
+"""The AWS services whose clients a function's code creates, against those of its package.
+
+`aws_services=` leaves the SDK's models of all other services out of the package. Without one of
+them, `boto3.client` raises `UnknownServiceError` in Lambda alone: on a workstation the SDK has all
+models. So the clients are read from the syntax trees of the code; nothing is imported.
+"""
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+
+import botocore
+
+from once.cdk.checks._event_type import text_of
+from once.cdk.checks._handler_source import assigned
+from once.cdk.props import ConsumerProps
+from once.cdk.webhooks.props import WebhookProps
+
+UNREAD_CLIENTS = "once:unread-clients"
+"""Id of the warning that a client's service could not be read."""
+
+OWN_SERVICES = frozenset(
+    {"dynamodb", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions"}
+)
+"""The services that the library calls. Every package has their models."""
+
+_METHODS = frozenset({"client", "create_client", "resource"})
+_SDK = frozenset({"aioboto3", "aiobotocore", "boto3", "botocore"})
+_POWERTOOLS = "aws_lambda_powertools"
+_HINTS = (b"boto", b".client", b".create_client", b".resource", _POWERTOOLS.encode())
+"""A module without any of these creates no client: most modules of wheels are not parsed."""
+_BY_POWERTOOLS = {
+    "AppConfigProvider": "appconfigdata",
+    "AppConfigStore": "appconfigdata",
+    "SSMProvider": "ssm",
+    "get_app_config": "appconfigdata",
+    "get_parameter": "ssm",
+    "get_parameters": "ssm",
+    "get_parameters_by_name": "ssm",
+    "set_parameter": "ssm",
+}
+"""The services that Powertools' utilities call besides those of the library, by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The clients that code creates.
+
+    Attributes:
+        places: file and line of the first client of each service.
+        unread: file and line of each client whose service is neither a text nor a constant of its
+            file.
+    """
+
+    places: Mapping[str, str]
+    unread: tuple[str, ...]
+
+    def beyond(self, services: Collection[str]) -> Iterator[str]:
+        """Yield a fault for each service that is not among these, with the remedy."""
+        for service, place in self.places.items():
+            if service not in services:
+                yield (
+                    f"{place} uses the AWS service {service!r}, whose model would not be in the "
+                    f"package; add {service!r} to aws_services=, or leave aws_services= out"
+                )
+
+
+def kept_services(declared: Collection[str] | None) -> frozenset[str] | None:
+    """Return the services whose models stay in a package; None if all do."""
+    return None if declared is None else OWN_SERVICES.union(declared)
+
+
+def aws_service_faults(props: ConsumerProps | WebhookProps) -> Iterator[str]:
+    """Yield each client in the folder that its package could not create, and each wrong name."""
+    kept = kept_services(props.aws_services)
+    if kept is None:
+        return
+    for name in sorted(kept - _known_services()):
+        close = get_close_matches(name, _known_services(), n=1)
+        meant = f" (did you mean {close[0]!r}?)" if close else ""
+        yield (
+            f"aws_services has {name!r}, which is no service of the SDK{meant}; give names as "
+            "for boto3.client"
+        )
+    if props.folder is not None:
+        yield from read_clients(props.folder).beyond(kept)
+
+
+def unread_clients(props: ConsumerProps | WebhookProps) -> str | None:
+    """Return the warning for clients whose services synthesis cannot read; None if it reads all."""
+    if props.aws_services is None or props.folder is None:
+        return None
+    unread = read_clients(props.folder).unread
+    if not unread:
+        return None
+    return (
+        f"{props.name!r}: the AWS service of a client cannot be read ({', '.join(unread)}), so a "
+        "missing name in aws_services= would be found only by the deployed function; give the "
+        "client a text or a constant of its file, leave aws_services= out, or acknowledge this "
+        "warning"
+    )
+
+
+def read_clients(folder: Path, *, shown: str | None = None, skip: Collection[str] = ()) -> Clients:
+    """Return the clients that the modules of a folder create.
+
+    Args:
+        folder: the folder.
+        shown: the beginning of the places; by default the folder's name.
+        skip: names in the folder that are left out.
+    """
+    places: dict[str, str] = {}
+    unread: list[str] = []
+    for path in sorted(folder.rglob("*.py")):
+        relative = path.relative_to(folder)
+        if relative.parts[0] in skip:
+            continue
+        text = path.read_bytes()
+        if not any(each in text for each in _HINTS):
+            continue
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError):
+            continue  # the check of the handlers reports it
+        for line, service in _services_in(tree):
+            place = f"{shown or folder.name}/{relative.as_posix()}:{line}"
+            if service is None:
+                unread.append(place)
+            else:
+                places.setdefault(service, place)
+    return Clients(places, tuple(unread))
+
+
+def _services_in(tree: ast.Module) -> Iterator[tuple[int, str | None]]:
+    """Yield line and service of each client; None for a service that is unknown."""
+    constants = dict(assigned(tree.body))
+    imported = list(_imported(tree))
+    packages = {origin.partition(".")[0] for origin, _, _ in imported}
+    functions = {
+        local for origin, name, local in imported if origin == "boto3" and name in _METHODS
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _makes_client(node.func, functions):
+            argument = _service_argument(node)
+            service = None if argument is None else text_of(argument, constants)
+            # A text that is no service belongs to a client of another library.
+            if service in _known_services() or (
+                service is None and argument is not None and packages & _SDK
+            ):
+                yield node.lineno, service
+        elif _POWERTOOLS in packages:
+            for line, name in _names_used(node):
+                if name in _BY_POWERTOOLS:
+                    yield line, _BY_POWERTOOLS[name]
+
+
+def _makes_client(function: ast.expr, functions: Collection[str]) -> bool:
+    if isinstance(function, ast.Attribute):
+        return function.attr in _METHODS
+    return isinstance(function, ast.Name) and function.id in functions
+
+
+def _service_argument(call: ast.Call) -> ast.expr | None:
+    named = (each.value for each in call.keywords if each.arg == "service_name")
+    return next(iter(call.args), None) or next(named, None)
+
+
+def _names_used(node: ast.AST) -> list[tuple[int, str]]:
+    match node:
+        case ast.Attribute(attr=name, lineno=line):
+            return [(line, name)]
+        case ast.ImportFrom(module=str() as module) if module.startswith(_POWERTOOLS):
+            return [(node.lineno, alias.name) for alias in node.names]
+    return []
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
+    """Yield module, name and local name of each import."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, "", alias.asname or alias.name
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield node.module or "", alias.name, alias.asname or alias.name
+
+
+@cache
+def _known_services() -> frozenset[str]:
+    data = Path(botocore.__file__).parent / "data"
+    return frozenset(path.name for path in data.iterdir() if path.is_dir())

@@ -1,0 +1,346 @@
+"""Updates of a service, from one synthesized deployment to the next, by AWS's rules."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from once.cdk import (
+    STRIPE,
+    ConsumerProps,
+    DeploymentConfig,
+    Endpoint,
+    ExistingTable,
+    Registry,
+    TableProps,
+    WebhookProps,
+    assemble,
+)
+from once.cdk.existing import DEDUP
+from tests.stacks.booking_office import lines_in, registry_in, without_wheels
+from tests.stacks.cloud import Json, new_app
+from tests.stacks.updates import (
+    DESTROY,
+    FEWER_CONSUMERS,
+    NO_EVENT,
+    NO_WEBHOOKS,
+    RULES,
+    RUNBOOK,
+    Account,
+    Finding,
+    Stacks,
+)
+
+SEATS = TableProps("seats", "seat")
+BOOKING = ConsumerProps(
+    "booking",
+    external=("seat.asked",),
+    tables=(SEATS,),
+    publishes=("seat.taken",),
+    secrets=("printer_key",),
+    claim_check_mb=5,
+    sends_email=True,
+    effect_timeout_seconds=3,
+    batch_size=1,
+)
+OFFICE = replace(BOOKING, name="office", renamed_from="booking")
+ARCHIVE = ConsumerProps(
+    "archive",
+    events=("seat.taken",),
+    external=("hall.closed",),
+    tables=(TableProps("log", "id"),),
+    claim_check_mb=5,
+    batch_size=1,
+)
+GATE = ConsumerProps(
+    "gate", external=("gate.moved",), tables=(SEATS,), fifo=True, ordered_by="gate"
+)
+HOOKS = WebhookProps(
+    endpoints=tuple(Endpoint(name, STRIPE, types=("paid",)) for name in ("stripe", "old"))
+)
+TABLE_ARN = "arn:aws:dynamodb:eu-west-1:111122223333:table"
+RESTORED = {
+    "seats": ExistingTable(f"{TABLE_ARN}/seats-restored"),
+    DEDUP: ExistingTable(
+        f"{TABLE_ARN}/dedup-restored",
+        stream_arn=f"{TABLE_ARN}/dedup-restored/stream/2026-01-01T00:00:00.000",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A service at one time."""
+
+    lines: tuple[ConsumerProps, ...]
+    webhooks: WebhookProps | None = HOOKS
+    config: DeploymentConfig = field(default_factory=DeploymentConfig)
+
+
+VARIANTS = {
+    "whole": Variant((BOOKING, ARCHIVE, GATE)),
+    # A second name, the last type of `external=`, an endpoint; a FIFO line retires.
+    "first": Variant(
+        (BOOKING, OFFICE, replace(ARCHIVE, external=()), replace(GATE, retiring=True)),
+        replace(HOOKS, endpoints=HOOKS.endpoints[:1]),
+    ),
+    # The first name retires; without the FIFO line and every `claim_check_mb=`.
+    "second": Variant(
+        tuple(
+            replace(each, claim_check_mb=0)
+            for each in (
+                replace(BOOKING, retiring=True),
+                OFFICE,
+                replace(ARCHIVE, external=()),
+            )
+        ),
+        replace(HOOKS, endpoints=HOOKS.endpoints[:1]),
+    ),
+    # Without the first name and the webhooks; `external=` has a type again, and claims are back.
+    "third": Variant((OFFICE, replace(ARCHIVE, external=("hall.opened",))), None),
+    "restored": Variant(
+        (BOOKING, ARCHIVE, GATE), config=DeploymentConfig(existing_tables=RESTORED)
+    ),
+}
+
+
+class Variants:
+    """The deployments, each synthesized once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made: dict[str, Stacks] = {}
+
+    def __getitem__(self, name: str) -> Stacks:
+        if name not in self._made:
+            self._made[name] = synthesized(self._folder / name, VARIANTS[name])
+        return self._made[name]
+
+
+def synthesized(folder: Path, variant: Variant) -> Stacks:
+    registry = registry_in_folder(folder, variant.lines)
+    if variant.webhooks is not None:
+        (folder / "functions" / "webhooks").mkdir()
+        (folder / "functions" / "webhooks" / "handler.py").touch()
+    with without_wheels(folder.parent):
+        app = new_app(folder / "out", email_sender="office@theatre.de")
+        assemble(app, replace(registry, webhooks=variant.webhooks), variant.config)
+        return [(each.stack_name, each.template) for each in app.synth().stacks]
+
+
+def registry_in_folder(folder: Path, lines: Sequence[ConsumerProps]) -> Registry:
+    made = lines_in(folder / "functions", lines)
+    return registry_in(folder, made)
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> Variants:
+    return Variants(tmp_path_factory.mktemp("updates"))
+
+
+@pytest.fixture
+def account(variants: Variants) -> Account:
+    """An account with the whole service."""
+    account = Account()
+    account.deploy(variants["whole"])
+    return account
+
+
+def test_the_first_deployment_works_in_a_new_account(variants: Variants) -> None:
+    assert Account(concurrency=10).deploy(variants["whole"]) == []
+
+
+def test_what_leaves_a_service_leaves_in_the_order_of_deployment(
+    variants: Variants, account: Account
+) -> None:
+    for name, deletion in (("first", None), ("second", FEWER_CONSUMERS), ("third", NO_WEBHOOKS)):
+        if deletion is not None:
+            account.detach(deletion)
+        found = account.deploy(variants[name])
+        account.forget(deleted_by_hand() & {"Topic"})  # the last FIFO line leaves its topics
+        there = {each.place for each in account.resources}
+        assert [f for f in found if f.rule != "still-delivers" or f.place in there] == []
+
+
+def test_a_restored_table_takes_the_place_of_a_damaged_one(
+    variants: Variants, account: Account
+) -> None:
+    assert account.deploy(variants["restored"]) == []
+    role = account.of("once-service")["bookingRole3039424A"]
+    assert all(table.arn in str(role.properties) for table in RESTORED.values())
+
+
+@pytest.mark.parametrize("failed", [0, 1], ids=["state", "service"])
+def test_a_creation_that_was_rolled_back_is_repeated(variants: Variants, failed: int) -> None:
+    account, stacks = Account(), variants["whole"]
+    account.deploy(stacks[:failed])
+    found = account.fail_to_create(*stacks[failed])
+    assert [each for each in found if each.rule == "protected"] == []
+    found = account.deploy(stacks)
+    assert [each for each in found if each.rule == "name-taken"] == []
+
+
+def test_a_destroyed_service_is_deployed_again(variants: Variants, account: Account) -> None:
+    account.detach(DESTROY)
+    assert account.destroy(variants["whole"]) == []
+    account.forget(deleted_by_hand())
+    assert account.deploy(variants["whole"]) == []
+
+
+COMMANDS = {
+    "Subscription": "aws sns unsubscribe",
+    "Topic": "aws sns delete-topic",
+    "Queue": "aws sqs delete-queue",
+    "EmailIdentity": "aws sesv2 delete-email-identity",
+}
+
+
+def deleted_by_hand() -> set[str]:
+    """Return the types of what the runbook deletes after its stack."""
+    _, _, section = RUNBOOK.read_text().partition("### Delete what was retained")
+    section, _, _ = section.partition("\n## ")
+    return {kind for kind, command in COMMANDS.items() if command in section}
+
+
+def test_a_service_is_in_two_regions_of_an_account(variants: Variants, account: Account) -> None:
+    assert account.deploy(variants["whole"], "us-east-1") == []
+
+
+def stack(outputs: Json | None = None, **resources: Json) -> Json:
+    return {"Resources": resources, "Outputs": outputs or {}}
+
+
+def one(kind: str, policy: str = "Delete", **properties: object) -> Json:
+    kept = {"DeletionPolicy": policy, "UpdateReplacePolicy": policy.removesuffix("ExceptOnCreate")}
+    return {"Type": f"AWS::{kind}", "Properties": properties, **kept}
+
+
+def export(value: object) -> Json:
+    return {"Shared": {"Value": value, "Export": {"Name": "shared"}}}
+
+
+def text(value: object) -> Json:
+    return {"Text": one("SSM::Parameter", Type="String", Value=value)}
+
+
+READS_EXPORT = stack(**text({"Fn::ImportValue": "shared"}))
+READS_OUTPUT = stack(**text({"Fn::GetStackOutput": {"StackName": "a", "OutputName": "Shared"}}))
+TABLE = one("DynamoDB::Table", "Retain", DeletionProtectionEnabled=True, KeySchema=["id"])
+POLICY = {"Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "x" * 6144}]}
+QUEUE = one("SQS::Queue", QueueName="q")
+TOPIC = one("SNS::Topic")
+
+
+def subscription(*types: str, policy: str = "RetainExceptOnCreate") -> Json:
+    queue = {"Fn::GetAtt": ["Queue", "Arn"]}
+    chosen = {"type": [*types]}
+    return one(
+        "SNS::Subscription", policy, TopicArn={"Ref": "Topic"}, Endpoint=queue, FilterPolicy=chosen
+    )
+
+
+SENDS: Json = {"ArnEquals": {"aws:SourceArn": {"Ref": "Topic"}}}
+ALLOWED = one(
+    "SQS::QueuePolicy",
+    Queues=[{"Ref": "Queue"}],
+    PolicyDocument={"Statement": [{"Effect": "Allow", "Condition": SENDS}]},
+)
+DELIVERY = {"Topic": TOPIC, "Queue": QUEUE, "Allowed": ALLOWED}
+ROLE = one("IAM::Role", RoleName="r")
+
+PLANTED: dict[str, tuple[Stacks, ...]] = {
+    "export-in-use": (
+        [("a", stack(export("1"))), ("b", READS_EXPORT)],
+        [("a", stack())],
+    ),
+    "value-missing": ([("b", READS_OUTPUT)],),
+    "value-not-read": (
+        [("a", stack(export("1"))), ("b", READS_OUTPUT)],
+        [("a", stack(export("2"))), ("b", READS_OUTPUT)],
+    ),
+    "name-taken": (
+        [("a", stack(Queue=QUEUE | {"DeletionPolicy": "Retain"}))],
+        [("a", stack())],
+        [("a", stack(Queue=QUEUE))],
+    ),
+    "named-replacement": (
+        [("a", stack(Function=one("Lambda::Function", FunctionName="f", PackageType="Zip")))],
+        [("a", stack(Function=one("Lambda::Function", FunctionName="f", PackageType="Image")))],
+    ),
+    "kept-replaced": (
+        [("a", stack(Table=TABLE))],
+        [("a", stack(Table=TABLE | {"Properties": {"KeySchema": ["id", "at"]}}))],
+    ),
+    "protected": ([("a", stack(Table=TABLE | {"DeletionPolicy": "Delete"}))], [("a", stack())]),
+    "attached": (
+        [("a", stack(Policy=one("IAM::ManagedPolicy", PolicyDocument={})))],
+        [("a", stack())],
+    ),
+    "still-delivers": (
+        [("a", stack(**DELIVERY, Subscription=subscription("t")))],
+        [("a", stack(**DELIVERY))],
+    ),
+    "subscribed-otherwise": (
+        [("a", stack(**DELIVERY, Subscription=subscription(NO_EVENT)))],
+        [("a", stack(**DELIVERY))],
+        [("a", stack(**DELIVERY, Subscription=subscription("t")))],
+    ),
+    "delivery-denied": ([("a", stack(Topic=TOPIC, Queue=QUEUE, Other=subscription("t")))],),
+    "policy-size": ([("a", stack(Policy=one("IAM::ManagedPolicy", PolicyDocument=POLICY)))],),
+    "inline-size": (
+        [("a", stack(Role=one("IAM::Role", Policies=[{"PolicyDocument": POLICY}] * 2)))],
+    ),
+    "policy-count": ([("a", stack(Role=one("IAM::Role", ManagedPolicyArns=["p"] * 11)))],),
+    "concurrency": (
+        [("a", stack(Function=one("Lambda::Function", ReservedConcurrentExecutions=901)))],
+    ),
+    "key-alias": (
+        [("a", stack(Topic=one("SNS::Topic", KmsMasterKeyId="arn:aws:kms:r:1:alias/aws/sns")))],
+    ),
+    "secret-filled": (
+        [("a", stack(Secret=one("SecretsManager::Secret", GenerateSecretString={})))],
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_planted_fault_is_found(rule: str) -> None:
+    account = Account()
+    *before, last = PLANTED[rule]
+    for each in before:
+        assert account.deploy(each) == []
+    assert {each.rule for each in account.deploy(last)} == {rule}
+
+
+def test_a_name_that_only_another_region_has_is_free_unless_the_type_is_global() -> None:
+    account = Account()
+    dashboard = one("CloudWatch::Dashboard", DashboardName="d")
+    template = stack(Queue=QUEUE, Dashboard=dashboard)
+    assert account.deploy([("a", template)]) == []
+    assert account.deploy([("a", template)], "eu-west-1") == [Finding("name-taken", "a/Dashboard")]
+
+
+@pytest.mark.parametrize(
+    ("policy", "rule"),
+    [("RetainExceptOnCreate", None), ("Delete", None), ("Retain", "name-taken")],
+)
+def test_a_rolled_back_creation_keeps_what_is_retained_without_exception(
+    policy: str, rule: str | None
+) -> None:
+    account = Account()
+    template = stack(Queue=one("SQS::Queue", policy, QueueName="q"))
+    assert account.fail_to_create("a", template) == []
+    assert [each.rule for each in account.deploy([("a", template)])] == ([rule] if rule else [])
+
+
+def test_a_policy_that_a_role_of_the_stack_holds_is_deleted_with_it() -> None:
+    account = Account()
+    held = one("IAM::ManagedPolicy", PolicyDocument={}, Roles=[{"Ref": "Role"}])
+    stacks = [("a", stack(Role=ROLE, Policy=held))]
+    assert account.deploy(stacks) == []
+    assert account.destroy(stacks) == []
+
+
+def test_every_rule_has_its_page() -> None:
+    assert all(rule.page.startswith("https://docs.aws.amazon.com/") for rule in RULES.values())

@@ -20,7 +20,7 @@ from benchmarks.running import bench_server
 from benchmarks.webhooks.measure import DELAYS, PAIRS, webhook_samples
 from benchmarks.webhooks.rows import webhook_rows
 from emulator.embedded_aws import ROOT
-from once.ops.terminal.line_progress import step
+from emulator.local.steps import step
 
 REPEATS, IMPORT_REPEATS = 5, 3
 EMBEDDED_REPEATS, EMBEDDED_MESSAGES = 3, 800

@@ -5,15 +5,15 @@ from contextlib import AbstractContextManager
 from rich.console import Console
 
 from emulator.embedded_aws import EmbeddedAws
-from once.ops.terminal import line_progress
-from once.ops.terminal.line_progress import Step
+from emulator.local import steps
+from emulator.local.steps import Step
 
 console = Console()
 
 
 def step(name: str) -> AbstractContextManager[Step]:
     """Show a step while it runs, and its duration in seconds when it has succeeded."""
-    return line_progress.step(name, console=console)
+    return steps.step(name, console=console)
 
 
 def print_failure(aws: EmbeddedAws, error: Exception) -> None:

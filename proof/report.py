@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from once.ops.terminal.line_progress import step
+from emulator.local.steps import step
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "reports"

@@ -29,9 +29,9 @@ from demo.traffic.sample_order import EVENT_TYPE
 from demo.traffic.stock import stock_articles
 from demo.traffic.traffic_plan import TrafficPlan, plan_traffic
 from demo.traffic.waves import BodyBatch, first_wave, late_wave
+from emulator.local.steps import step
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.terminal.console import ServiceOption, command_group, console, progress
-from once.ops.terminal.line_progress import step
 
 _SEED_BITS = 48
 

@@ -16,10 +16,10 @@ from emulator.connection import Connection
 from emulator.local.background import background
 from emulator.local.function_logs import Entry, FunctionLogs
 from emulator.local.quick_deployment import QuickDeployment
+from emulator.local.steps import step
 from once.ops.errors import OpsError
 from once.ops.terminal.console import command_group, console
 from once.ops.terminal.formatting import escape_controls
-from once.ops.terminal.line_progress import step
 
 _FOLLOW_SECONDS = 1.0
 

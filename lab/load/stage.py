@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+from emulator.local.steps import step
 from lab.load.approach_run import Site
 from lab.load.result import Measured
 from lab.stores.servers import servers
 from lab.subjects import APPROACHES
-from once.ops.terminal.line_progress import step
 from redelivery import Subject
 
 Work = Callable[[str, Subject], str]

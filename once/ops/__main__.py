@@ -1,7 +1,12 @@
-"""The command line `once`: every command and group of commands."""
+"""The command line `once`: every command and group of commands, and those of plugins.
+
+A plugin is another distribution that names a `typer.Typer` as an entry point of the group
+`once.commands`. The entry point's name is the command's.
+"""
 
 import sys
-from importlib.metadata import version
+from collections.abc import Iterator
+from importlib.metadata import entry_points, version
 from typing import Annotated
 
 from once.extras import MissingExtra, extra
@@ -16,12 +21,27 @@ try:
         from once.ops.effects import command as effects
         from once.ops.new import command as new
         from once.ops.outbox import command as outbox
-        from once.ops.plugins import plugin_commands
-        from once.ops.terminal.console import command_group
+        from once.ops.terminal.console import command_group, error_console
         from once.ops.trace import command as trace
         from once.ops.webhooks import command as webhooks
 except MissingExtra as error:
     sys.exit(f"once: {error}")
+
+PLUGIN_GROUP = "once.commands"
+
+
+def _plugin_commands() -> Iterator[tuple[str, typer.Typer]]:
+    """Yield name and commands of each plugin; one that cannot be loaded is reported and left out.
+
+    An operator needs the other commands, whatever the fault of a plugin is.
+    """
+    for entry in entry_points(group=PLUGIN_GROUP):
+        try:
+            yield entry.name, entry.load()
+        except Exception as error:
+            name = f"{entry.name!r} ({entry.value})"
+            error_console.print(f"the command {name} cannot be loaded: {error!r}", soft_wrap=True)
+
 
 app = command_group(
     help="Operate Once: see how events are processed, and repair failures.", completion=True
@@ -35,7 +55,7 @@ app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(send.app)
 app.add_typer(console.app)
 app.add_typer(new.app, name="new")
-for name, commands in plugin_commands():
+for name, commands in _plugin_commands():
     app.add_typer(commands, name=name)
 
 

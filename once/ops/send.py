@@ -18,8 +18,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.message_grouping import grouping
-from once.ops.terminal.console import ServiceOption, command_group, console, print_json
-from once.ops.terminal.data_option import data_text
+from once.ops.terminal.console import ServiceOption, command_group, console, data_text, print_json
 from once.schema import EVENT_TYPE_ATTRIBUTE
 from once.source import Source
 

@@ -15,10 +15,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
 from emulator.child_processes import ProcessFailed
+from emulator.local.steps import step
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal.line_progress import step
 from proof.real_aws.account import Account, ClientOf, check_concurrency, checked_account
 from proof.real_aws.checks import CHECKS
 from proof.real_aws.checks.check import (

@@ -27,7 +27,7 @@ ONCE = (
 
 COMMANDS = ("status", "dlq", "trace", "outbox", "send", "effects", "webhooks", "new")
 OPS = (
-    *("errors", "aws", "terminal", "plugins", "operator_log", "dedup_records"),
+    *("errors", "aws", "terminal", "operator_log", "dedup_records"),
     *("message_grouping", "dead_letters"),
     *(*COMMANDS, "console", "__main__"),
 )

@@ -10,9 +10,8 @@ import pytest
 from typer.main import get_command
 
 from once.handlers.effect_declaration import Policy
-from once.ops.__main__ import app
+from once.ops.__main__ import PLUGIN_GROUP, app
 from once.ops.console.server import ConsoleServer
-from once.ops.plugins import GROUP
 from tests.architecture.imports import ROOT
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
@@ -119,7 +118,7 @@ def test_new_files_are_told_in_the_documented_shape(
 
 
 def test_every_command_has_json_and_a_documented_shape() -> None:
-    plugins = {entry.name for entry in entry_points(group=GROUP)}
+    plugins = {entry.name for entry in entry_points(group=PLUGIN_GROUP)}
     found = {
         name: options
         for name, options in _commands(get_command(app))

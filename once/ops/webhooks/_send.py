@@ -9,8 +9,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployed_webhooks import DeployedWebhooks
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
-from once.ops.terminal.console import JsonOption, ServiceOption, console, print_json
-from once.ops.terminal.data_option import data_text
+from once.ops.terminal.console import JsonOption, ServiceOption, console, data_text, print_json
 from once.ops.webhooks._destination import Destination
 from once.ops.webhooks._http_post import NotSent, Unanswered, send_request
 from once.ops.webhooks._options import find_webhooks

@@ -7,7 +7,7 @@ import time
 import pytest
 from rich.console import Console
 
-from once.ops.terminal.line_progress import Step, step
+from emulator.local.steps import Step, step
 
 
 class Output(io.StringIO):

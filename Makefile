@@ -76,7 +76,7 @@ redraw: synth ## redraw what follows from code and templates: package map, costs
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes)
 	@$(PY) -m benchmarks
 
-walk: setup ## how many files one good order passes in the library; writes reports/walk.json
+walk: setup ## how many files an order, a redrive and a webhook pass in the library; writes reports/walk.json
 	@$(PY) -m benchmarks.walk
 
 sim: setup ## the handlers explored in small scopes, and run by seeds; writes reports/sim.json (REPLAY=file)

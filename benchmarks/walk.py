@@ -1,7 +1,11 @@
-"""The files of the library that one order passes through: `python -m benchmarks.walk`.
+"""The files of the library that three flows pass through: `python -m benchmarks.walk`.
 
-A warm invocation of the shop's `orders` function is traced on an AWS in memory. The report,
-`reports/walk.json`, has three figures:
+- `order`: a warm invocation of the shop's `orders` function commits one good order;
+- `redrive`: `once dlq redrive MESSAGE_ID` sends one dead letter back, in a process that has found
+  the deployment before;
+- `webhook`: a warm webhook ingress takes one signed push of GitHub, and hands it on.
+
+Each is traced on an AWS in memory. The report, `reports/walk.json`, has three figures for each:
 
 - `modules`: files of `once/` that are entered;
 - `moves`: a call into, or a return to, another file of `once/` than the one before counts as one;
@@ -9,31 +13,57 @@ A warm invocation of the shop's `orders` function is traced on an AWS in memory.
   comprehension is not counted.
 
 Code outside of `once/` is skipped: a call that passes through it, such as a handler, counts as
-if it were made directly. `once/testing/` replaces AWS here, and counts as outside.
+if it were made directly. `once/testing/`, which replaces AWS here, and `once/ops/terminal/`, which
+prints, count as outside. Other threads, such as the one that renews the hold of a dead letter, are
+not followed.
 """
 
 import json
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
+from unittest.mock import patch
+
+import boto3
+from aws_lambda_powertools import Logger
+from moto import mock_aws
+from typer.testing import CliRunner
 
 import once
-from benchmarks.orders import lambda_event
+from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS
+from benchmarks.orders import EVENT_TYPE, body, lambda_event
 from functions.orders.handler import consumer
-from once.testing import FakeAws, FakeContext
+from once.commit.request_encoding import write_bodies
+from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.dlq.command import app
+from once.schema import RELAY
+from once.sdk import SDK
+from once.settings import TableSettings
+from once.testing import FakeAws, FakeContext, inject, refused
+from once.webhooks.endpoint import Endpoint
+from once.webhooks.ingress import WebhookIngress
+from once.webhooks.profile import GITHUB
+from once.webhooks.secrets import SecretCache
+from once.webhooks.settings import WebhookSettings
+from once.webhooks.signature import sign
 
 ROOT = Path(once.__file__).parents[1]
 REPORT = ROOT / "reports" / "walk.json"
-MOST_MOVES = 60
-"""The goal: a reader can follow one order through the library."""
+
+_REGION = "us-east-1"
+_SECRET = "whsec_walk"  # noqa: S105
+_DAY = 24 * 60 * 60
 
 _LIBRARY = f"{ROOT / 'once'}/"
-_TESTING = f"{ROOT / 'once' / 'testing'}/"
+_OUTSIDE = (f"{_LIBRARY}testing/", f"{_LIBRARY}ops/terminal/")
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 
@@ -94,7 +124,9 @@ def walk_of(work: Callable[[], object]) -> Walk:
 
 def walk_of_an_order() -> Walk:
     """Return the walk of one good order in the second invocation of a function."""
-    with _warm() as handle:
+    with _orders() as aws:
+        handle = consumer.bound_to(aws.runtime)
+        handle(lambda_event([1]), FakeContext())
         answers: list[Any] = []
         walk = walk_of(lambda: answers.append(handle(lambda_event([2]), FakeContext())))
     if answers != [{"batchItemFailures": []}]:
@@ -102,19 +134,144 @@ def walk_of_an_order() -> Walk:
     return walk
 
 
+def walk_of_a_redrive() -> Walk:
+    """Return the walk of the second `once dlq redrive`, of the only dead letter there is."""
+    with (
+        patch.dict(os.environ, AWS_REGION=_REGION),
+        _orders() as aws,
+        patch.object(Deployment, "find", return_value=_deployment(aws)),
+    ):
+        _redrive(_dead_letter(aws, 1))
+        letter = _dead_letter(aws, 2)
+        return walk_of(lambda: _redrive(letter))
+
+
+def walk_of_a_webhook() -> Walk:
+    """Return the walk of one signed push of GitHub in the second invocation of an ingress."""
+    with redirect_stdout(StringIO()), mock_aws():
+        ingress = _ingress()
+        ingress.handle(_push(1), FakeContext())
+        push, answers = _push(2), []
+        walk = walk_of(lambda: answers.append(ingress.handle(push, FakeContext())))
+        captured = boto3.client("dynamodb", _REGION).scan(TableName=CAPTURES)["Items"]
+    if [answer["statusCode"] for answer in answers] != [200] or len(captured) != 2:
+        raise AssertionError(f"the webhook was not captured: {answers}")
+    return walk
+
+
+MOST_MODULES = {"order": 23, "redrive": 39, "webhook": 31}
+MOST_MOVES = {"order": 60}
+"""The goals: a reader can follow each flow through the library."""
+
+FLOWS = {"order": walk_of_an_order, "redrive": walk_of_a_redrive, "webhook": walk_of_a_webhook}
+
+
 @contextmanager
-def _warm() -> Iterator[Callable[[Any, Any], Any]]:
-    """Yield a function that has processed one order before; its log is discarded."""
+def _orders() -> Iterator[FakeAws]:
+    """Yield the AWS of the shop's `orders` function, which logs nothing."""
     tables = {"orders": "order_id", "customers": "customer_id"}
     with redirect_stdout(StringIO()), FakeAws(consumer, tables) as aws:
-        handle = consumer.bound_to(aws.runtime)
-        handle(lambda_event([1]), FakeContext())
-        yield handle
+        yield aws
+
+
+def _deployment(aws: FakeAws) -> Deployment:
+    """Return the deployment that has the queues of the function."""
+    boto3.client("logs", _REGION).create_log_group(logGroupName="operator-log")
+    orders = DeployedConsumer(
+        name="orders",
+        queue_url=aws.queue,
+        dead_letter_url=aws.dead_letter_queue,
+        function_name="once-orders",
+        external=(EVENT_TYPE,),
+        keys={EVENT_TYPE: ("event",)},
+    )
+    return Deployment(
+        service="once",
+        ingress_topic_arn="ingress",
+        events_topic_arn="events",
+        relay_function_name=f"once-{RELAY}",
+        relay_dead_letter_url=aws.sqs.create_queue(QueueName="relay")["QueueUrl"],
+        unrouted_queue_url=aws.sqs.create_queue(QueueName="unrouted")["QueueUrl"],
+        sweep_queue_url=aws.sqs.create_queue(QueueName="sweep")["QueueUrl"],
+        dedup_table="dedup",
+        operator_log="operator-log",
+        tables={},
+        consumers={orders.name: orders},
+    )
+
+
+def _dead_letter(aws: FakeAws, number: int) -> str:
+    """Let the function dead-letter an order on its last receive; return the letter's id."""
+    fault = refused("AccessDeniedException")
+    with inject(aws.runtime.dynamodb, "TransactWriteItems", fault):
+        # An order from before the dedup window would be no safe redrive.
+        order = {**json.loads(body(number)), "time": datetime.now(UTC).isoformat()}
+        aws.deliver(order, receive_count=5, fails=True)
+    box = aws.dead_letter_queue
+    [letter] = aws.sqs.receive_message(QueueUrl=box, VisibilityTimeout=0)["Messages"]
+    return str(letter["MessageId"])
+
+
+def _redrive(message_id: str) -> None:
+    # With a higher limit, other threads receive the letters, and are not followed.
+    result = CliRunner().invoke(app, ["redrive", message_id, "--limit", "1"])
+    if result.exit_code:
+        raise AssertionError(
+            f"the dead letter was not sent back: {result.output}"
+        ) from result.exception
+
+
+def _ingress() -> WebhookIngress:
+    """Return an ingress for pushes of GitHub, with its tables and its secret."""
+    dynamodb = boto3.client("dynamodb", _REGION, config=SDK)
+    for table in (DEDUP, CAPTURES):
+        dynamodb.create_table(
+            TableName=table,
+            KeySchema=[{"AttributeName": KEYS[table], "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": KEYS[table], "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+    write_bodies(dynamodb)
+    secrets = boto3.client("secretsmanager", _REGION)
+    arns = {"github": secrets.create_secret(Name="github", SecretString=_SECRET)["ARN"]}
+    endpoint = Endpoint("github", GITHUB, types=("push",))
+    settings = WebhookSettings(
+        consumer="webhooks",
+        dedup_table=DEDUP,
+        tables={CAPTURES: TableSettings(CAPTURES, (KEYS[CAPTURES],))},
+        dedup_window_seconds=45 * _DAY,
+        publishes=endpoint.event_types,
+        endpoints=(endpoint,),
+        secrets=arns,
+        capture_seconds=30 * _DAY,
+    )
+    return WebhookIngress(
+        settings=settings,
+        dynamodb=dynamodb,
+        secrets=SecretCache(secrets, arns, time.time),
+        logger=Logger(service="webhooks"),
+    )
+
+
+def _push(number: int) -> dict[str, Any]:
+    """Return the signed push of GitHub, as a function URL passes it on."""
+    text = json.dumps({"ref": "refs/heads/main", "after": f"{number:040x}", "commits": []})
+    delivery = f"delivery-{number}"
+    signed = sign(GITHUB, _SECRET, text.encode(), webhook_id=delivery, now=time.time())
+    return {
+        "version": "2.0",
+        "rawPath": "/github",
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json", "x-github-event": "push", **signed},
+        "requestContext": {"http": {"method": "POST", "path": "/github"}},
+        "body": text,
+        "isBase64Encoded": False,
+    }
 
 
 def _is_library(code: CodeType) -> bool:
     file = code.co_filename
-    return file.startswith(_LIBRARY) and not file.startswith(_TESTING)
+    return file.startswith(_LIBRARY) and not file.startswith(_OUTSIDE)
 
 
 def _short(code: CodeType) -> str:
@@ -122,7 +279,9 @@ def _short(code: CodeType) -> str:
 
 
 if __name__ == "__main__":
-    found = asdict(walk_of_an_order().figures)
+    found = {name: asdict(walk_of_flow().figures) for name, walk_of_flow in FLOWS.items()}
     REPORT.parent.mkdir(exist_ok=True)
     REPORT.write_text(json.dumps(found, indent=2) + "\n")
-    sys.stdout.write(", ".join(f"{name} {number}" for name, number in found.items()) + "\n")
+    for name, figures in found.items():
+        shown = ", ".join(f"{what} {number}" for what, number in figures.items())
+        sys.stdout.write(f"{name}: {shown}\n")

@@ -65,10 +65,10 @@ def _aws_in_memory(made: dict[tuple[str, int], Any]) -> Iterator[None]:
     with mock_aws(), pytest.MonkeyPatch.context() as patch:
         make = boto3.client
 
-        def client(service: str, region: str | None = None, *, config: Any = None) -> Any:
+        def client(service: str, region_name: str | None = None, *, config: Any = None) -> Any:
             kind = service, id(config)
             if kind not in made:
-                made[kind] = make(service, region, config=config)
+                made[kind] = make(service, region_name, config=config)
             return made[kind]
 
         patch.setattr(boto3, "client", client)

@@ -1,30 +1,50 @@
-"""The number of files that a reader opens to follow one order through the library."""
+"""The number of files that a reader opens to follow a flow through the library."""
 
+from functools import cache
 from typing import Any
 
 import pytest
 
-from benchmarks.walk import MOST_MOVES, Figures, Walk, walk_of, walk_of_an_order
+from benchmarks.walk import FLOWS, MOST_MODULES, MOST_MOVES, Figures, Walk, walk_of
 from once.error_text import summary_of
 from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import Key, key_hash
 from once.events.fingerprint import canonical
 
 
-@pytest.fixture(scope="module")
-def walk() -> Walk:
-    return walk_of_an_order()
+@cache
+def walk_of_flow(flow: str) -> Walk:
+    return FLOWS[flow]()
 
 
-def test_an_order_moves_between_few_files(walk: Walk) -> None:
-    assert 0 < walk.figures.moves <= MOST_MOVES
+@pytest.mark.parametrize("flow", FLOWS)
+def test_a_flow_passes_through_few_files(flow: str) -> None:
+    figures = walk_of_flow(flow).figures
+    assert 1 < figures.modules <= MOST_MODULES[flow]
+    assert 0 < figures.moves <= MOST_MOVES.get(flow, figures.moves)
 
 
-def test_a_warm_invocation_enters_the_runtime_files_only(walk: Walk) -> None:
-    files = set(walk.files)
-    assert {"intake/reader.py", "handlers/transaction.py", "commit/committer.py"} <= files
-    assert not any(file.startswith("testing/") for file in files)
-    assert "composition.py" not in files
+@pytest.mark.parametrize(
+    ("flow", "entered"),
+    [
+        ("order", {"intake/reader.py", "handlers/transaction.py", "commit/committer.py"}),
+        ("redrive", {"ops/dead_letters/queue_walk.py", "ops/operator_log.py"}),
+        ("webhook", {"webhooks/signature.py", "webhooks/capture.py", "commit/committer.py"}),
+    ],
+)
+def test_a_flow_enters_the_files_that_do_its_work(flow: str, entered: set[str]) -> None:
+    assert entered <= set(walk_of_flow(flow).files)
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_what_a_warm_process_has_done_before_is_not_entered(flow: str) -> None:
+    files = set(walk_of_flow(flow).files)
+    assert not any(file.startswith(("testing/", "ops/terminal/")) for file in files)
+    assert not files & {"composition.py", "settings.py", "ops/aws/_stack_outputs.py"}
+
+
+def test_a_flow_is_the_same_at_every_walk() -> None:
+    assert FLOWS["webhook"]() == walk_of_flow("webhook")
 
 
 def test_a_call_within_a_file_is_no_move() -> None:
@@ -45,10 +65,10 @@ def test_code_outside_the_library_is_skipped() -> None:
     assert walk.figures == Figures(modules=1, moves=0, calls=2)
 
 
-def test_calls_after_the_walk_are_not_recorded(walk: Walk) -> None:
-    before = walk.figures
+def test_calls_after_the_walk_are_not_recorded() -> None:
+    walk = walk_of(lambda: key_hash("a"))
     canonical({})
-    assert walk.figures == before
+    assert walk.figures == Figures(modules=1, moves=0, calls=1)
 
 
 def _raised(key: Key, event: CloudEvent) -> Any:

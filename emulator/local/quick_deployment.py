@@ -54,6 +54,8 @@ class QuickDeployment:
             return "nothing is deployed yet"
         if json.loads(self._file("deployed-context").read_text()) != dict(self.context):
             return "the context has changed"
+        if gone := self._stacks() - self._existing_stacks():
+            return f"the stack {min(gone)} is not deployed"
         folders = {
             name: folder.relative_to(self.root).as_posix()
             for name, folder in self.project.folders.items()
@@ -106,7 +108,15 @@ class QuickDeployment:
         return names
 
     def _deployed(self) -> list[DeployedCode]:
-        return deployed_code(self.aws, list(json.loads(self._file("outputs").read_text())))
+        return deployed_code(self.aws, sorted(self._stacks() & self._existing_stacks()))
+
+    def _stacks(self) -> set[str]:
+        return set(json.loads(self._file("outputs").read_text()))
+
+    def _existing_stacks(self) -> set[str]:
+        pages = self.aws.client("cloudformation").get_paginator("describe_stacks").paginate()
+        stacks = (stack for page in pages for stack in page["Stacks"])
+        return {each["StackName"] for each in stacks if each["StackStatus"] != "DELETE_COMPLETE"}
 
     def _files(self, changes: CodeChanges, code: DeployedCode) -> dict[str, Path]:
         """Return the changed files of a function's package; no consumer's name has a hyphen."""

@@ -73,7 +73,12 @@ OPTIONS = DeploymentConfig(
     existing_tables={"halls": TABLE, DEDUP: RECORDS},
     existing_queues={"refunds": QUEUE},
 )
-PLAIN = DeploymentConfig(service="theatre-test", email_sender="office@theatre.de", keep_data=False)
+PLAIN = DeploymentConfig(
+    service="theatre-test",
+    email_sender="office@theatre.de",
+    keep_data=False,
+    fifo_topic_letters=False,
+)
 TEST = Stage("test", "444455556666", "us-east-1", PLAIN)
 PROD = Stage("prod", ACCOUNT, REGION, OPTIONS)
 
@@ -95,6 +100,7 @@ MORE = (
     ConsumerProps(
         "rule", external=("Moved",), source=Source.event_bridge("theatre.stage", envelope_id=True)
     ),
+    ConsumerProps("tallies", events=("seat.taken",), fifo=True, ordered_by="show.id"),
     ConsumerProps("nightly", external=("night.fell",), source=Source.schedule("rate(1 day)")),
 )
 ON_ITEMS = ConsumerProps(

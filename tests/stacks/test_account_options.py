@@ -148,6 +148,14 @@ def test_a_stage_whose_data_may_go_retains_nothing(stacks: Stacks) -> None:
     )
 
 
+@pytest.mark.parametrize(("stage", "has"), [("prod", True), ("test", False)])
+def test_a_standard_queue_may_have_no_dead_letters_at_a_fifo_topic(
+    stacks: Stacks, stage: str, *, has: bool
+) -> None:
+    found = stacks.every("AWS::SNS::Subscription", stage).values()
+    assert all("RedrivePolicy" in each for each in found) is has
+
+
 @pytest.mark.parametrize("part", ["state", "service"])
 def test_cfn_lint_finds_nothing_with_every_option(stacks: Stacks, part: str) -> None:
     for stage in ("test", "prod"):

@@ -19,7 +19,7 @@ from stacks.folders import ROOT
 from tests.stacks.cloud import Json, listed
 
 RUNBOOK = ROOT / "docs/runbook.md"
-DESTROY = "`cdk destroy`"
+DESTROY = "`cdk destroy --all`"
 FEWER_CONSUMERS = "a deployment with fewer consumers"
 NO_WEBHOOKS = "a deployment without `webhooks=`"
 """Deletions of policies, in the words of the runbook."""

@@ -33,8 +33,14 @@ def cloudformation(aws: EmbeddedAws) -> Any:
 @pytest.fixture
 def quick(aws: EmbeddedAws, tmp_path: Path) -> QuickDeployment:
     """The second deployment of an app, of which nothing has changed since the first."""
-    files = dict.fromkeys(("registry_file", "functions", "tests", "events"), tmp_path)
-    project = Project(root=tmp_path, handled={}, **files)
+    project = Project(
+        root=tmp_path,
+        registry_file=tmp_path / "consumers.py",
+        functions=tmp_path / "functions",
+        tests=tmp_path / "tests",
+        events=tmp_path / "events",
+        handled={},
+    )
     (aws.state_dir / "outputs.json").write_text(json.dumps({STACK: {}}))
     quick = QuickDeployment(aws, tmp_path, {}, project, Sources({}))
     quick.remember()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from once.consumer import Consumer
+    from once.effects.declaration import Call, Policy
     from once.errors import KeySpent, NotDone, PermanentError, Refusal, RetryableError
     from once.events.cloud_event import CloudEvent
     from once.events.dedup_key import Key
-    from once.handlers.effect_declaration import Call, Policy
     from once.handlers.former_records import FormerRecords
     from once.handlers.transaction import Transaction
     from once.intake.s3_notification import S3Object
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "Call": "once.handlers.effect_declaration",
+    "Call": "once.effects.declaration",
     "CloudEvent": "once.events.cloud_event",
     "Consumer": "once.consumer",
     "FormerRecords": "once.handlers.former_records",
@@ -47,7 +47,7 @@ _HOME = {
     "KeySpent": "once.errors",
     "NotDone": "once.errors",
     "PermanentError": "once.errors",
-    "Policy": "once.handlers.effect_declaration",
+    "Policy": "once.effects.declaration",
     "Refusal": "once.errors",
     "RetryableError": "once.errors",
     "S3Object": "once.intake.s3_notification",

@@ -15,6 +15,7 @@ from once.batch.processor import BatchProcessor
 from once.batch.state_machine import MessageStateMachine
 from once.commit.committer import Committer
 from once.commit.request_encoding import write_bodies
+from once.effects.declaration import Effect
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
 from once.errors import Refusal
@@ -22,9 +23,8 @@ from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.failures.quarantine import Quarantine
 from once.failures.visibility_backoff import Backoff
-from once.handlers.effect_declaration import Completion, Effect
 from once.handlers.item_reader import ItemReader
-from once.handlers.registration import Handler, Rejection
+from once.handlers.registration import Completion, Handler, Rejection
 from once.intake.reader import RecordReader
 from once.runtime import Runtime
 

@@ -9,17 +9,20 @@ from msgspec import Struct
 
 from once.composition import compose
 from once.deadline import Context
+from once.effects.declaration import Effect, EffectFunction, Policy
 from once.errors import Refusal, RegistrationError
 from once.events.dedup_key import Key
 from once.handlers.actions import Table
-from once.handlers.effect_declaration import (
+from once.handlers.registration import (
     Completion,
     CompletionFunction,
-    Effect,
-    EffectFunction,
-    Policy,
+    Handler,
+    HandlerFunction,
+    RefusalFunction,
+    Rejection,
+    effect_faults,
+    twice,
 )
-from once.handlers.registration import Handler, HandlerFunction, RefusalFunction, Rejection, twice
 from once.runtime import Runtime
 from once.schema import CONSUMER_NAME
 from once.settings import Dedup, Settings
@@ -181,7 +184,7 @@ class Consumer:
 
     def _effect_faults(self) -> Iterator[str]:
         for effect in self.effects.values():
-            yield from effect.faults()
+            yield from effect_faults(effect)
         for completion in self.completions.values():
             yield from completion.faults()
         for name in sorted(self.effects.keys() ^ self.completions.keys()):

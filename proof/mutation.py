@@ -55,7 +55,7 @@ GROUPS = {
         ("golden/test_records.py", "once/commit"),
     ),
     "ledger": Group(
-        ("effects.ledger", "handlers.intent", "effects.executor"),
+        ("effects.ledger", "effects.intent", "effects.executor"),
         ("golden/test_records.py", "once/effects"),
     ),
     "relay": Group(

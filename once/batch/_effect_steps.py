@@ -3,10 +3,10 @@
 from once.batch._message_state import MessageState
 from once.batch.handler_runner import Filled, HandlerRunner
 from once.commit.result import CommitResult
+from once.effects.declaration import Effect
 from once.effects.executor import EffectAttempt, EffectExecutor
+from once.effects.intent import Intent
 from once.errors import OnceError
-from once.handlers.effect_declaration import Effect
-from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
 from once.schema import Standing
 
@@ -27,11 +27,13 @@ class EffectSteps:
         self, message: MessageState, transaction: Transaction, request: tuple[Effect, bytes]
     ) -> None:
         """Add the intent to a transaction that requests an effect; see `EffectExecutor.intend`."""
-        self._effects.intend(transaction, request, message.deadline)
+        pk = transaction.identity.pk
+        transaction.intent = self._effects.intend(pk, request, message.deadline)
 
     def begin(self, message: MessageState, done: Transaction, intent: Intent) -> Filled:
         """Call the effect whose intent was committed, and run its completion."""
-        return self._perform(message, self._effects.begin(done, intent, message.deadline))
+        attempt = self._effects.begin(done.identity.pk, intent, message.deadline)
+        return self._perform(message, attempt)
 
     def resume(self, message: MessageState, done: Transaction, result: CommitResult) -> Filled:
         """Go on with an effect that an earlier delivery left pending, as far as that is allowed."""
@@ -42,7 +44,8 @@ class EffectSteps:
         if not message.is_readable:
             return self._effects.stuck(found, message.event.data)
         message.effect = None  # an earlier attempt has been taken over by another delivery
-        return self._perform(message, self._effects.resume(done, found, message.deadline))
+        attempt = self._effects.resume(done.identity.pk, found, message.deadline)
+        return self._perform(message, attempt)
 
     def complete(self, message: MessageState, attempt: EffectAttempt) -> Filled:
         """Run the completion of an effect, whose outcome is known."""

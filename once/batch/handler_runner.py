@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from once.effects.intent import Intent
 from once.errors import (
     InvalidData,
     OnceError,
@@ -11,9 +12,7 @@ from once.errors import (
     UnhandledRefusal,
     ValueReturned,
 )
-from once.handlers.effect_declaration import Completion
-from once.handlers.intent import Intent
-from once.handlers.registration import Rejection
+from once.handlers.registration import Completion, Rejection
 from once.handlers.transaction import Reader, Transaction
 from once.intake.reader import DecodedEvent
 from once.settings import Settings

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from once.commit._sequence_items import sequenced_types
+from once.effects.intent import Intent
 from once.events.cloud_event import CloudEvent
 from once.events.outgoing import written
-from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
 from once.schema import (
     CAUSE_EXTENSION,
@@ -21,7 +21,7 @@ from once.schema import (
 from once.settings import CommitSettings
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef, UpdateTypeDef
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
 
 READ = (
     *(Record.PK, Record.STATE, Record.FINGERPRINT, Record.COMMIT, Record.EXPIRES_AT),
@@ -37,7 +37,6 @@ READ = (
 # A pending record has no expiry, because its effect may have happened.
 _NEW_OR_EXPIRED = f"attribute_not_exists({Record.PK}) OR {Record.EXPIRES_AT} < :expired_before"
 _STILL_MINE = "#state = :pending AND #owner = :owner"
-_AS_READ = f"{_STILL_MINE} AND #standing = :standing"
 
 
 class _Condition(TypedDict, total=False):
@@ -110,38 +109,6 @@ def record_put(
             **_condition(transaction, now),
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
-    }
-
-
-def record_update(table: str, pk: str, before: Intent, after: Intent) -> "UpdateTypeDef":
-    """Return the update that sets every attribute of an intent.
-
-    Its condition fails if the record is not pending any more, or if its owner or its standing have
-    changed.
-
-    Args:
-        table: the table of dedup records.
-        pk: the partition key of the record.
-        before: the intent as it was read.
-        after: the intent as it will be.
-    """
-    values, names = after.item(), before.item() | after.item()
-    gone = sorted(before.item().keys() - values.keys())
-    changes = "SET " + ", ".join(f"#{name} = :new_{name}" for name in values)
-    if gone:
-        changes += " REMOVE " + ", ".join(f"#{name}" for name in gone)
-    return {
-        "TableName": table,
-        "Key": record_key(pk),
-        "UpdateExpression": changes,
-        "ConditionExpression": _AS_READ,
-        "ExpressionAttributeNames": {f"#{name}": name for name in (*names, Record.STATE)},
-        "ExpressionAttributeValues": {
-            **{f":new_{name}": value for name, value in values.items()},
-            ":pending": {"S": State.PENDING},
-            ":owner": {"S": before.owner},
-            ":standing": {"S": before.standing},
-        },
     }
 
 

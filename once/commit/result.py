@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from once.effects.intent import Intent
 from once.errors import OnceError, Refusal
-from once.handlers.intent import Intent
 
 
 class CommitOutcome(Enum):

@@ -3,6 +3,7 @@
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from once.effects.declaration import Call, Effect, Policy
 from once.effects.ledger import EffectLedger
 from once.errors import (
     EffectUnknown,
@@ -15,7 +16,6 @@ from once.errors import (
     Unanswered,
     Unexpected,
 )
-from once.handlers.effect_declaration import Call, Effect, Policy
 
 if TYPE_CHECKING:
     from once.effects.executor import EffectAttempt

@@ -10,6 +10,8 @@ import msgspec
 
 from once.deadline import Deadline
 from once.effects._provider_call import ProviderCall
+from once.effects.declaration import Effect, Policy
+from once.effects.intent import Intent
 from once.effects.ledger import EffectLedger
 from once.errors import (
     EffectUnknown,
@@ -23,9 +25,6 @@ from once.errors import (
     Unanswered,
     WrongOutcome,
 )
-from once.handlers.effect_declaration import Effect, Policy
-from once.handlers.intent import Intent
-from once.handlers.transaction import Transaction
 from once.schema import Standing
 
 _MAX_CALLS = 3
@@ -78,10 +77,13 @@ class EffectExecutor:
         self._timeout = timeout_seconds
         self._provider = ProviderCall(ledger, timeout_seconds)
 
-    def intend(
-        self, transaction: Transaction, requested: tuple[Effect, bytes], deadline: Deadline
-    ) -> None:
-        """Add the intent to a transaction that requests an effect.
+    def intend(self, pk: str, requested: tuple[Effect, bytes], deadline: Deadline) -> Intent:
+        """Return the intent to commit before the effect is called.
+
+        Args:
+            pk: the partition key of the event's dedup record.
+            requested: the effect, and its request as JSON.
+            deadline: the time left in this invocation.
 
         Raises:
             OutOfTime: the time left in this invocation is shorter than one call's timeout.
@@ -101,15 +103,13 @@ class EffectExecutor:
             raise InvalidWrite(
                 f"the request of {effect.name!r} breaks its model: {error}"
             ) from None
-        lease = deadline.seconds_to_the_end
-        transaction.intent = self._ledger.open(effect, request, transaction.identity.pk, lease)
+        return self._ledger.open(effect, request, pk, deadline.seconds_to_the_end)
 
-    def begin(self, transaction: Transaction, intent: Intent, deadline: Deadline) -> EffectAttempt:
+    def begin(self, pk: str, intent: Intent, deadline: Deadline) -> EffectAttempt:
         """Return the attempt of the delivery that has just committed the intent."""
-        effect = self._effects[intent.effect]
-        return EffectAttempt(transaction.identity.pk, effect, intent, deadline, clean=True)
+        return EffectAttempt(pk, self._effects[intent.effect], intent, deadline, clean=True)
 
-    def resume(self, transaction: Transaction, found: Intent, deadline: Deadline) -> EffectAttempt:
+    def resume(self, pk: str, found: Intent, deadline: Deadline) -> EffectAttempt:
         """Take over an effect that an earlier delivery left pending.
 
         A settled effect is not taken over: the attempt has its outcome, in any delivery.
@@ -117,7 +117,7 @@ class EffectExecutor:
         Raises:
             OnceError: this delivery may not call the effect, or no delivery may.
         """
-        pk, effect = transaction.identity.pk, self._effect(found)
+        effect = self._effect(found)
         if found.standing is Standing.SETTLED:
             from once.effects.kept_outcome import restored  # rare: not part of a cold start
 

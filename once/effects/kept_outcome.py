@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from once.effects.declaration import Effect
 from once.errors import EffectUnknown, Refusal, UnhandledRefusal
-from once.handlers.effect_declaration import Effect
 
 
 class NotKept(Exception):

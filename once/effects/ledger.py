@@ -13,12 +13,11 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.commit.dedup_record import record_update
+from once.effects.declaration import Effect, Policy
+from once.effects.intent import Intent, pending_update
 from once.error_text import summary_of
 from once.errors import EffectUnknown, InFlight, Unanswered
 from once.events.dedup_key import key_hash
-from once.handlers.effect_declaration import Effect, Policy
-from once.handlers.intent import Intent
 from once.schema import Standing
 
 if TYPE_CHECKING:
@@ -201,7 +200,7 @@ class EffectLedger:
         return int((self._clock() + seconds) * _MILLISECONDS)
 
     def _change(self, pk: str, before: Intent, after: Intent) -> None:
-        update = record_update(self._table, pk, before, after)
+        update = pending_update(self._table, pk, before, after)
         try:
             self._client.transact_write_items(TransactItems=[{"Update": update}])
         except (ClientError, BotoCoreError, ResponseParserError) as error:

@@ -2,8 +2,6 @@
 
 import inspect
 from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import msgspec
 
@@ -39,14 +37,3 @@ def field_names(model: type) -> set[str] | None:
 def name_of(function: Callable[..., object]) -> str:
     """Return a function's full name, for messages."""
     return f"{function.__module__}.{function.__qualname__}"
-
-
-@cache
-def returned_type(function: Callable[..., object]) -> Any:
-    """Return the type that a function returns, by its annotation; None if there is none to use."""
-    try:
-        found = inspect.signature(function, eval_str=True).return_annotation
-        msgspec.json.Decoder(found)  # raises an error for a type that JSON cannot tell apart
-    except Exception:  # an annotation may name anything
-        return None
-    return None if found is inspect.Signature.empty else found

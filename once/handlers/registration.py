@@ -1,15 +1,19 @@
-"""Registrations of a consumer: its handlers and its answers to refusals, with their checks."""
+"""Registrations of a consumer, with their checks.
+
+They are its handlers, its answers to refusals, its effects, and the functions that complete those.
+"""
 
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from once.effects.declaration import Effect, Policy
 from once.errors import Refusal
 from once.events.dedup_key import Key
 from once.handlers._signatures import field_names, name_of, takes, would_never_run
 from once.handlers.transaction import Transaction
-from once.schema import EVENT_TYPE
+from once.schema import CONSUMER_NAME, EVENT_TYPE
 from once.source import Source, key_rule_fault
 
 if TYPE_CHECKING:
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
 HandlerFunction = Callable[[Any, Transaction], None]
 RefusalFunction = Callable[[Any, Any, Transaction], None]
+CompletionFunction = Callable[[Any, Any, Transaction], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,53 @@ class Rejection:
             yield (
                 f"{name_of(self.function)} is called with an event, a refusal and a transaction; "
                 "give it these three arguments"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A function that fills the transaction for an effect's outcome."""
+
+    effect: Effect
+    function: CompletionFunction
+
+    def faults(self) -> Iterator[str]:
+        """Yield the mistakes in the registration, each with its remedy."""
+        if not isinstance(self.effect, Effect):
+            yield f"{name_of(self.function)} completes {self.effect!r}; name an effect"
+        if would_never_run(self.function) or not takes(self.function, 3):
+            yield (
+                f"{name_of(self.function)} is called with an event, an outcome and a transaction; "
+                "make it a plain function of these three arguments"
+            )
+
+
+def effect_faults(effect: Effect) -> Iterator[str]:
+    """Yield the mistakes in the declaration, each with its remedy."""
+    place = f"the effect {effect.name!r}"
+    if not CONSUMER_NAME.fullmatch(effect.name):  # part of the key, which is sent as a header
+        yield f"{place}: its name does not match {CONSUMER_NAME.pattern}"
+    if not isinstance(effect.policy, Policy):
+        yield f"{place} has no policy; state one of once.Policy"
+    if (effect.policy is Policy.PROVIDER_KEY) != (effect.key_lifetime_seconds > 0):
+        yield (
+            f"{place}: key_lifetime_seconds is how long the provider remembers a key; give it "
+            "with Policy.PROVIDER_KEY, and with no other"
+        )
+    if field_names(effect.model) is None:
+        yield f"{place}: {effect.model!r} is no model; give a msgspec.Struct"
+    if effect.look_up is not None and effect.policy is not Policy.PROVIDER_KEY:
+        yield f"{place}: a look-up serves Policy.PROVIDER_KEY alone; take it out"
+    for function in filter(None, (effect.function, effect.look_up)):
+        if would_never_run(function) or not takes(function, 2):
+            yield (
+                f"{place}: {name_of(function)} is called with a request and a Call; make it a "
+                "plain function of these two arguments"
+            )
+        elif function is effect.function and effect.outcome_type is None:
+            yield (
+                f"{place}: {name_of(function)} does not say what it returns; annotate it with "
+                "a type that JSON can hold, such as a msgspec.Struct"
             )
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 import msgspec
 from msgspec import Struct
 
+from once.effects.declaration import Effect
+from once.effects.intent import Intent
 from once.errors import InvalidWrite, Refusal
 from once.events.cloud_event import CloudEvent
 from once.events.outgoing import Draft, draft
 from once.handlers.actions import Action, Item, ItemKey, ItemVersion, Table, Terms
-from once.handlers.effect_declaration import Effect
-from once.handlers.intent import Intent
 from once.settings import TableSettings
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Transaction:
     Values are str, int, Decimal, bool, None, bytes, list, dict or set: never float.
 
     Attributes:
-        intent: the effect to call after this commit; `EffectExecutor.intend` sets it.
+        intent: the effect to call after this commit, as `EffectExecutor.intend` returns it.
         owned: the intent whose outcome this transaction commits.
     """
 

@@ -12,8 +12,8 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from once.effects.declaration import Call
 from once.errors import EffectUnknown, KeyConflict, Unanswered
-from once.handlers.effect_declaration import Call
 from once.workflows._aws_answers import ONE_ATTEMPT, code_of, meaning_of, region_of
 from once.workflows._execution_name import execution_name
 

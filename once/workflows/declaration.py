@@ -22,8 +22,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from once.effects.declaration import Call, Effect, Policy
 from once.errors import NotDone, RegistrationError
-from once.handlers.effect_declaration import Call, Effect, Policy
 from once.workflow_names import RETENTION_DAYS, retention_variable, workflow_variable
 from once.workflows._durable_function import start_durable_execution
 from once.workflows._state_machine import start_execution

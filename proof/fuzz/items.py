@@ -6,10 +6,10 @@ from random import Random
 from typing import Any
 
 from once.commit.dedup_record import record_put
+from once.effects.intent import Intent
 from once.errors import Refusal
 from once.events.cloud_event import CloudEvent
 from once.handlers.actions import Table
-from once.handlers.intent import Intent
 from once.handlers.transaction import Identity, Transaction
 from once.schema import Record, Standing
 from once.settings import TableSettings

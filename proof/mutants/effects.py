@@ -6,12 +6,11 @@ from uuid import uuid4
 from functions.payments import provider
 from once.deadline import Deadline
 from once.effects._provider_call import ProviderCall
+from once.effects.declaration import Call
 from once.effects.executor import EffectAttempt, EffectExecutor
+from once.effects.intent import Intent
 from once.effects.ledger import EffectLedger
 from once.errors import NotDone, OnceError
-from once.handlers.effect_declaration import Call
-from once.handlers.intent import Intent
-from once.handlers.transaction import Transaction
 
 _terms = ProviderCall._terms
 _check_lease = EffectLedger._check_lease
@@ -45,10 +44,10 @@ def saved_error_is_not_done(self: ProviderCall, attempt: EffectAttempt, _: Any) 
 
 
 def resumed_is_clean(
-    self: EffectExecutor, transaction: Transaction, found: Intent, deadline: Deadline
+    self: EffectExecutor, pk: str, found: Intent, deadline: Deadline
 ) -> EffectAttempt:
     """Ignore at a takeover that the effect may have happened before."""
-    attempt = _resume(self, transaction, found, deadline)
+    attempt = _resume(self, pk, found, deadline)
     attempt.clean = True
     return attempt
 

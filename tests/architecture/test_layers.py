@@ -20,7 +20,7 @@ ONCE = (
         "settings",
     ),
     *("deadline", "sdk", "telemetry", "metrics_log", "claim_check"),
-    *("events", "handlers", "intake", "commit", "effects", "failures", "outbox"),
+    *("events", "effects", "handlers", "intake", "commit", "failures", "outbox"),
     *("runtime", "batch", "composition", "consumer", "workflows", "webhooks", "testing"),
 )
 """The packages and modules of the library, the lowest layer first."""

@@ -10,10 +10,10 @@ import msgspec
 
 from once.cdk import ConsumerProps, published_types
 from once.consumer import Consumer
+from once.effects.declaration import Effect
 from once.effects.ledger import EffectLedger
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.fingerprint import fingerprint
-from once.handlers.effect_declaration import Effect
 from once.handlers.registration import Handler
 from once.handlers.transaction import Identity, Transaction
 from once.schema import SCHEMA_VERSION, source_of

@@ -11,9 +11,9 @@ from boto3.dynamodb.types import TypeDeserializer
 
 from once.commit.dedup_record import StoredRecord
 from once.commit.result import COMMITTED, DUPLICATE, CommitOutcome
+from once.effects.declaration import Effect, Policy
 from once.effects.ledger import EffectLedger
 from once.handlers.actions import Action, ItemVersion
-from once.handlers.effect_declaration import Effect, Policy
 from once.handlers.transaction import Identity, Transaction
 from once.schema import CLOCK_MARGIN_SECONDS
 from tests.golden.versions import Item, cases, reader

@@ -13,8 +13,8 @@ import pytest
 
 from once.commit.dedup_record import READ, StoredRecord, record_put
 from once.commit.request import CommitRequest
+from once.effects.intent import Intent
 from once.events.cloud_event import CloudEvent
-from once.handlers.intent import Intent
 from once.handlers.transaction import Identity, Transaction
 from once.ops.dedup_records.record_text import record_lines
 from once.schema import SCHEMA_VERSION, Outcome, Standing

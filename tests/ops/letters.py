@@ -12,8 +12,8 @@ from moto.sqs.models import sqs_backends
 from typer.testing import Result
 
 from once.commit.dedup_record import record_key
+from once.effects.declaration import Policy
 from once.failures.quarantine import text
-from once.handlers.effect_declaration import Policy
 from once.ops.aws.queue_depth import depth
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.letter_context import read_contexts

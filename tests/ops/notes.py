@@ -6,8 +6,8 @@ from typing import Any
 from msgspec import Struct
 
 from once.consumer import Consumer
+from once.effects.declaration import Call, Policy
 from once.events.dedup_key import Key
-from once.handlers.effect_declaration import Call, Policy
 from once.handlers.transaction import Transaction
 from once.ops.dedup_records.key_rules import KeyRules
 from once.testing import cloud_event

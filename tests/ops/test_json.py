@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from once.handlers.effect_declaration import Policy
+from once.effects.declaration import Policy
 from once.ops.__main__ import PLUGIN_GROUP, app
 from once.ops.console.server import ConsoleServer
 from tests.architecture.imports import ROOT

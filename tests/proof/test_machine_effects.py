@@ -17,10 +17,10 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 from msgspec import Struct
 
 from once.consumer import Consumer
+from once.effects.declaration import Call, Effect, Policy
+from once.effects.intent import Intent
 from once.effects.ledger import EffectLedger
 from once.errors import NotDone
-from once.handlers.effect_declaration import Call, Effect, Policy
-from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
 from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Reason
 from once.testing.events import cloud_event

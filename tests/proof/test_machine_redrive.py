@@ -15,8 +15,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from msgspec import Struct
 
 from once.consumer import Consumer
+from once.effects.declaration import Policy
 from once.errors import PermanentError, Refusal
-from once.handlers.effect_declaration import Policy
 from once.handlers.transaction import Transaction
 from once.schema import Reason, Standing, State
 from once.testing.events import cloud_event

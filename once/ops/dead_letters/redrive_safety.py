@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from once.commit.dedup_record import StoredRecord
+from once.effects.intent import Intent
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
-from once.handlers.intent import Intent
 from once.ops.dead_letters._unrouted_events import publish_obstacle
 from once.ops.dead_letters.letter import IngressTopic, Letter
 from once.ops.dead_letters.letter_context import (

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from once.commit.dedup_record import StoredRecord
-from once.handlers.intent import Intent
+from once.effects.intent import Intent
 from once.ops.dedup_records.dedup_table import Item
 from once.ops.dedup_records.stored_record import UnreadableRecord, read_record, text_attribute
 from once.ops.terminal.formatting import NOT_READABLE, format_epoch_seconds

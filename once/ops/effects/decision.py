@@ -8,10 +8,9 @@ from datetime import datetime
 import msgspec
 from typer import BadParameter
 
+from once.effects.intent import Intent, not_done, settled
 from once.effects.kept_outcome import refused_text, returned_text
-from once.effects.settlement import not_done, settled
 from once.errors import UNREADABLE
-from once.handlers.intent import Intent
 
 _CHOICE = "--done / --refused / --not-done"
 

@@ -7,9 +7,8 @@ from datetime import datetime
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.commit.dedup_record import record_update
+from once.effects.intent import Intent, pending_update
 from once.events.dedup_key import key_hash
-from once.handlers.intent import Intent
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import dead_letter_queues
@@ -96,7 +95,7 @@ class PendingEffects:
         Raises:
             OpsError: the record has changed meanwhile.
         """
-        update = record_update(self.table.name, effect.pk, effect.intent, after)
+        update = pending_update(self.table.name, effect.pk, effect.intent, after)
         try:
             self.table.dynamodb.transact_write_items(TransactItems=[{"Update": update}])
         except ClientError as error:

@@ -11,8 +11,8 @@ from once.commit.committer import Committer
 from once.commit.dedup_record import StoredRecord
 from once.commit.request import CommitRequest
 from once.commit.result import CommitOutcome, CommitResult
+from once.effects.intent import Intent
 from once.errors import InvalidWrite, KeyConflict, PermanentError, RequestRefused
-from once.handlers.intent import Intent
 from once.schema import CLOCK_MARGIN_SECONDS, Record, State
 from proof.fuzz import items, values
 from proof.fuzz.items import CONDITION, Item

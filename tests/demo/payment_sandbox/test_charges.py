@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 import stripe
-from msgspec import convert, json
+from msgspec import Struct, convert
 
 from demo.audit import Findings
 from demo.payment_sandbox import FaultRates, PaymentFault, payment_sandbox
@@ -15,10 +15,8 @@ from demo.quiescence import wait_until
 from functions.payments import provider
 from functions.payments.handler import KEY_LIFETIME_SECONDS, StockReserved, consumer
 from once import Call, NotDone, PermanentError, Transaction
-from once.deadline import Deadline
-from once.effects.executor import EffectExecutor
+from once.effects.declaration import Effect
 from once.errors import Unanswered
-from once.handlers.effect_declaration import Effect
 from tests.demo.payment_sandbox.shop_payments import (
     ShopPayments,
     killed_after_the_charge,
@@ -176,17 +174,10 @@ def test_a_reused_key_leaves_the_outcome_unknown(shop: ShopPayments) -> None:
     assert len(shop.statuses()) == 1
 
 
-def call_at_once(
-    executor: EffectExecutor,
-    transaction: Transaction,
-    requested: tuple[Effect, bytes],
-    deadline: Deadline,
-) -> None:
+def call_at_once(transaction: Transaction, effect: Effect, request: Struct) -> None:
     """Replaces the intent: calls before anything is written, under a new key."""
-    effect, request = requested
-    transaction.request = None
     try:
-        outcome = effect.function(json.decode(request, type=effect.model), Call(uuid4().hex, 2))
+        outcome = effect.function(request, Call(uuid4().hex, 2))
     except Exception as error:
         raise Unanswered from error
     event = convert(transaction.event.data, StockReserved)
@@ -207,7 +198,7 @@ def audit_of_faulty_run(shop: ShopPayments) -> Findings:
 def test_x1_without_the_intent_orders_are_charged_twice(
     shop: ShopPayments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(EffectExecutor, "intend", call_at_once)
+    monkeypatch.setattr(Transaction, "perform", call_at_once)
     findings = audit_of_faulty_run(shop)
     assert (findings.charges, findings.double_charges, findings.doubled) == (5, 2, 2)
     assert not findings.clean

@@ -7,8 +7,8 @@ import pytest
 from msgspec import Struct
 
 from once.consumer import Consumer
+from once.effects.declaration import Policy
 from once.errors import NotDone
-from once.handlers.effect_declaration import Policy
 from once.testing import refused
 from tests.in_memory import Start
 from tests.once.batch.batches import READ, WRITE, batch_of, message

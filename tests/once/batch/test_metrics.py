@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from once.effects.declaration import Policy
 from once.errors import NotDone
-from once.handlers.effect_declaration import Policy
 from once.metric_names import Metric
 from once.testing import refused
 from tests.in_memory import Start

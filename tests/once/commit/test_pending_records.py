@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, pending
+from once.effects.intent import Intent
 from once.errors import KeyConflict, RequestRefused
-from once.handlers.intent import Intent
 from once.handlers.transaction import Transaction
 from once.schema import Standing
 from once.testing import inject, never_sent

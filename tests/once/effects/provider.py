@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from once.consumer import Consumer
+from once.effects.declaration import Call, Effect, Policy
 from once.errors import Refusal
-from once.handlers.effect_declaration import Call, Effect, Policy
 from once.handlers.transaction import Transaction
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.testing import FakeAws, FakeContext, Fault, inject

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from once.commit.dedup_record import StoredRecord
+from once.effects.declaration import Policy
 from once.errors import NotDone
 from once.handlers.actions import serialize
-from once.handlers.effect_declaration import Policy
 from once.handlers.transaction import Transaction
 from once.testing import Fault, refused
 from tests.once.effects.provider import (

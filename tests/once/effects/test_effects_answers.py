@@ -2,8 +2,8 @@
 
 import pytest
 
+from once.effects.declaration import Policy
 from once.errors import NotDone
-from once.handlers.effect_declaration import Policy
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent
 from tests.once.effects.provider import LEASE, TAKEOVER, Make, Till, after
 from tests.once.support import Log, note, reasons

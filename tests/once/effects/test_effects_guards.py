@@ -6,7 +6,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from once.consumer import Consumer
-from once.handlers.effect_declaration import Effect, Policy
+from once.effects.declaration import Effect, Policy
 from once.handlers.transaction import Transaction
 from tests.once.effects.provider import (
     TAKEOVER,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from once.effects.declaration import Call, Policy
 from once.errors import ConditionFailed, PermanentError
-from once.handlers.effect_declaration import Call, Policy
 from once.handlers.transaction import Transaction
 from once.testing import inject, refused
 from tests.in_memory import Start

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from once.effects.declaration import Call, Policy
 from once.errors import KeySpent, NotDone, PermanentError
-from once.handlers.effect_declaration import Call, Policy
 from once.testing import never_sent
 from tests.once.effects.provider import LAST_RECEIVE, Charge, Declined, Killed, Make, Paid, Step
 from tests.once.support import note

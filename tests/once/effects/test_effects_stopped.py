@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import pytest
 from msgspec import Meta, Struct
 
+from once.effects.declaration import Call, Policy
 from once.errors import NotDone
-from once.handlers.effect_declaration import Call, Policy
 from once.handlers.transaction import Transaction
 from once.schema import Limits
 from once.testing import refused

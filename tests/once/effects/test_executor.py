@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from once.effects.declaration import Call, Policy
 from once.errors import KeySpent, NotDone
-from once.handlers.effect_declaration import Call, Policy
 from once.settings import TIME_MARGIN_MS
 from once.testing import Fault, cancelled
 from tests.once.effects.provider import LAST_RECEIVE, TIMEOUT, Charge, Make, Paid, Till, after

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from once.effects.declaration import Effect, Policy
+from once.effects.intent import Intent
 from once.errors import InFlight, Unanswered
 from once.handlers.actions import serialize
-from once.handlers.effect_declaration import Effect, Policy
-from once.handlers.intent import Intent
 from once.schema import Standing
 from once.testing import FakeAws, Fault, answer_lost, cancelled, inject, never_sent, refused
 from tests.in_memory import Start

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from once.effects.declaration import Policy
 from once.errors import NotDone
-from once.handlers.effect_declaration import Policy
 from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Limits
 from tests.once.effects.provider import (
     LAST_RECEIVE,

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from once.effects.declaration import Call, Effect, Policy
 from once.effects.kept_outcome import NotKept, kept_text, refused_text, restored
 from once.errors import EffectUnknown, Refusal, UnhandledRefusal
-from once.handlers.effect_declaration import Call, Effect, Policy
+from once.handlers.registration import effect_faults
 from once.schema import Record
 from once.testing import never_sent
 from tests.once.effects.provider import (
@@ -200,7 +201,7 @@ def test_two_deliveries_of_a_settled_effect_complete_it_once(make: Make) -> None
 
 def test_an_effect_that_does_not_say_what_it_returns_is_refused() -> None:
     effect = consumer_of(Provider()).effects["charge"]
-    assert list(effect.faults()) == []
+    assert list(effect_faults(effect)) == []
     effect.function = lambda request, call: None
-    [fault] = effect.faults()
+    [fault] = effect_faults(effect)
     assert "does not say what it returns; annotate it with a type that JSON can hold" in fault

@@ -16,7 +16,7 @@ import boto3
 from msgspec import Struct
 
 from once import Consumer, Transaction, durable_function, state_machine
-from once.handlers.effect_declaration import Effect
+from once.effects.declaration import Effect
 from once.testing import Fault, inject
 from once.workflows import _durable_function, _state_machine
 from tests.once.effects.provider import Killed, Provider, Till

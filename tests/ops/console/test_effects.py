@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from once.handlers.effect_declaration import Policy
+from once.effects.declaration import Policy
 from once.ops.aws.deployment import Deployment
 from once.ops.console.app import console_app
 from once.ops.console.jobs import JobPhase

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from once.effects.declaration import Policy
 from once.errors import NotDone
-from once.handlers.effect_declaration import Policy
 from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters.redrive_safety import assess_letters
 from once.ops.dead_letters.redrive_verdict import RedriveOutcome

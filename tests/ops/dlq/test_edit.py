@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from once.handlers.effect_declaration import Policy
+from once.effects.declaration import Policy
 from once.ops.dead_letters import queue_walk as walk
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.schema import DeadLetter

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from once.handlers.effect_declaration import Policy
+from once.effects.declaration import Policy
 from once.schema import RELAY, DeadLetter, Limits
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop

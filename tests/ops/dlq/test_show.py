@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
+from once.effects.declaration import Policy
 from once.errors import PermanentError
 from once.events.dedup_key import key_hash
-from once.handlers.effect_declaration import Policy
 from once.ops.dead_letters import queue_walk as walk
 from once.ops.terminal.formatting import escape_controls
 from tests.ops.cloud import Cloud

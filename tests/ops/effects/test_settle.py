@@ -11,9 +11,9 @@ import typer
 from botocore.exceptions import ReadTimeoutError
 from typer.testing import Result
 
+from once.effects.declaration import Policy
 from once.errors import Refusal
 from once.events.dedup_key import key_hash
-from once.handlers.effect_declaration import Policy
 from once.schema import CLOCK_MARGIN_SECONDS
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop

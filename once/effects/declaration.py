@@ -4,22 +4,14 @@ A DynamoDB transaction cannot include a call to a payment provider. The guarante
 depend on those of its provider, so each effect states a policy; there is no default.
 """
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import Any
 
-from once.handlers._signatures import (
-    field_names,
-    name_of,
-    returned_type,
-    takes,
-    would_never_run,
-)
-from once.schema import CONSUMER_NAME
-
-if TYPE_CHECKING:
-    import msgspec
+import msgspec
 
 
 class Policy(StrEnum):
@@ -76,7 +68,7 @@ class Effect:
     """
 
     name: str
-    model: "type[msgspec.Struct]"
+    model: type[msgspec.Struct]
     policy: Policy
     key_lifetime_seconds: int
     function: EffectFunction
@@ -90,53 +82,15 @@ class Effect:
     @property
     def outcome_type(self) -> Any:
         """The type of the outcome, which decodes an outcome that the record keeps."""
-        return returned_type(self.function)
-
-    def faults(self) -> Iterator[str]:
-        """Yield the mistakes in the declaration, each with its remedy."""
-        place = f"the effect {self.name!r}"
-        if not CONSUMER_NAME.fullmatch(self.name):  # part of the key, which is sent as a header
-            yield f"{place}: its name does not match {CONSUMER_NAME.pattern}"
-        if not isinstance(self.policy, Policy):
-            yield f"{place} has no policy; state one of once.Policy"
-        if (self.policy is Policy.PROVIDER_KEY) != (self.key_lifetime_seconds > 0):
-            yield (
-                f"{place}: key_lifetime_seconds is how long the provider remembers a key; give it "
-                "with Policy.PROVIDER_KEY, and with no other"
-            )
-        if field_names(self.model) is None:
-            yield f"{place}: {self.model!r} is no model; give a msgspec.Struct"
-        if self.look_up is not None and self.policy is not Policy.PROVIDER_KEY:
-            yield f"{place}: a look-up serves Policy.PROVIDER_KEY alone; take it out"
-        for function in filter(None, (self.function, self.look_up)):
-            if would_never_run(function) or not takes(function, 2):
-                yield (
-                    f"{place}: {name_of(function)} is called with a request and a Call; make it a "
-                    "plain function of these two arguments"
-                )
-            elif function is self.function and self.outcome_type is None:
-                yield (
-                    f"{place}: {name_of(function)} does not say what it returns; annotate it with "
-                    "a type that JSON can hold, such as a msgspec.Struct"
-                )
+        return _returned_type(self.function)
 
 
-CompletionFunction = Callable[[Any, Any, Any], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A function that fills the transaction for an effect's outcome."""
-
-    effect: Effect
-    function: CompletionFunction
-
-    def faults(self) -> Iterator[str]:
-        """Yield the mistakes in the registration, each with its remedy."""
-        if not isinstance(self.effect, Effect):
-            yield f"{name_of(self.function)} completes {self.effect!r}; name an effect"
-        if would_never_run(self.function) or not takes(self.function, 3):
-            yield (
-                f"{name_of(self.function)} is called with an event, an outcome and a transaction; "
-                "make it a plain function of these three arguments"
-            )
+@cache
+def _returned_type(function: Callable[..., object]) -> Any:
+    """Return the type that a function returns, by its annotation; None if there is none to use."""
+    try:
+        found = inspect.signature(function, eval_str=True).return_annotation
+        msgspec.json.Decoder(found)  # raises an error for a type that JSON cannot tell apart
+    except Exception:  # an annotation may name anything
+        return None
+    return None if found is inspect.Signature.empty else found

@@ -1,10 +1,16 @@
 """Intent: an effect's request, key and lease, in the pending dedup record until it is done."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
-from once.schema import Record, Standing
+from once.schema import Record, Standing, State
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import UpdateTypeDef
+
+_AS_READ = "#state = :pending AND #owner = :owner AND #standing = :standing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,67 @@ class Intent:
         if self.settlement is not None:
             attributes[Record.SETTLEMENT] = {"S": self.settlement}
         return attributes
+
+
+def pending_update(table: str, pk: str, before: Intent, after: Intent) -> "UpdateTypeDef":
+    """Return the update that sets every attribute of an intent.
+
+    Its condition fails if the record is not pending any more, or if its owner or its standing have
+    changed.
+
+    Args:
+        table: the table of dedup records.
+        pk: the partition key of the record.
+        before: the intent as it was read.
+        after: the intent as it will be.
+    """
+    values, names = after.item(), before.item() | after.item()
+    gone = sorted(before.item().keys() - values.keys())
+    changes = "SET " + ", ".join(f"#{name} = :new_{name}" for name in values)
+    if gone:
+        changes += " REMOVE " + ", ".join(f"#{name}" for name in gone)
+    return {
+        "TableName": table,
+        "Key": {Record.PK: {"S": pk}},
+        "UpdateExpression": changes,
+        "ConditionExpression": _AS_READ,
+        "ExpressionAttributeNames": {f"#{name}": name for name in (*names, Record.STATE)},
+        "ExpressionAttributeValues": {
+            **{f":new_{name}": value for name, value in values.items()},
+            ":pending": {"S": State.PENDING},
+            ":owner": {"S": before.owner},
+            ":standing": {"S": before.standing},
+        },
+    }
+
+
+def settled(found: Intent, outcome: str, settlement: str) -> Intent:
+    """Return the intent of an effect whose outcome is known.
+
+    Args:
+        found: the intent as it was read.
+        outcome: the outcome in its kept form; see `once.effects.kept_outcome`.
+        settlement: who settled it, when and why, as JSON.
+    """
+    return _owned_anew(found, Standing.SETTLED, outcome, settlement)
+
+
+def not_done(found: Intent, settlement: str, *, new_key: bool = False) -> Intent:
+    """Return the intent of an effect that certainly did not happen: it will be called again.
+
+    Args:
+        found: the intent as it was read.
+        settlement: who settled it, when and why, as JSON.
+        new_key: whether to use a new provider key, because the old one returns a saved error only.
+    """
+    after = _owned_anew(found, Standing.NOT_DONE, None, settlement)
+    return replace(after, provider_key=found.next_key) if new_key else after
+
+
+def _owned_anew(found: Intent, standing: Standing, outcome: str | None, settlement: str) -> Intent:
+    return replace(
+        found, standing=standing, outcome=outcome, settlement=settlement, owner=uuid4().hex
+    )
 
 
 def _text(item: Mapping[str, Any], name: str) -> str | None:

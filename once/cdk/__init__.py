@@ -14,42 +14,50 @@ from once.schema import StackOutput
 from once.settings import Dedup
 
 if TYPE_CHECKING:
-    from once.cdk.app.assembly import assemble, synthesize
-    from once.cdk.app.command import run_app
-    from once.cdk.app.registry import Registry
+    from once.cdk.app.assembly import assemble, run_app, synthesize
+    from once.cdk.app.registry import Registry, event_sources, published_types
     from once.cdk.app.service_stack import ServiceStack
-    from once.cdk.app.stage import Stage
     from once.cdk.app.state_stack import StateStack
-    from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
-    from once.cdk.checks.handlers import event_types_output
-    from once.cdk.checks.missing_names import missing_name_faults
-    from once.cdk.checks.stack_size import stack_size_faults
-    from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
+    from once.cdk.checks.constructs import stack_size_faults, unmanaged_mapping_faults
+    from once.cdk.checks.consumer_set import consumer_set_faults
+    from once.cdk.checks.deployment_options import deployment_faults
+    from once.cdk.checks.handlers_in_code import event_types_output
     from once.cdk.claim_bucket import ClaimBucket
     from once.cdk.customer_keys import CustomerKey, CustomerKeys
-    from once.cdk.deployed_names import DeployedNames
-    from once.cdk.deployment_config import DeploymentConfig
+    from once.cdk.deployed_names import DeployedNames, missing_name_faults
+    from once.cdk.deployment_options import (
+        DeploymentConfig,
+        ExistingQueue,
+        ExistingTable,
+        Network,
+        Stage,
+    )
     from once.cdk.errors import SynthError
-    from once.cdk.event_types import event_sources, published_types
-    from once.cdk.existing import ExistingQueue, ExistingTable
     from once.cdk.idempotent_consumer import IdempotentConsumer
     from once.cdk.monitoring.alarm_topic import make_alarm_topic, notify
     from once.cdk.monitoring.alarms import add_table_alarms
     from once.cdk.monitoring.dashboard import tables_row
     from once.cdk.nag import acknowledge_finding
-    from once.cdk.network import Network
     from once.cdk.operator_log import OperatorLog
     from once.cdk.operators import OperatorPolicies
     from once.cdk.outbox_relay import OutboxRelay, RelayFailures
-    from once.cdk.props import ConsumerProps, Rollout, Source, TableProps, output_key
-    from once.cdk.scaling import Pollers, WarmThroughput
+    from once.cdk.props import (
+        ConsumerProps,
+        DurableFunctionProps,
+        Pollers,
+        Rollout,
+        Source,
+        StateMachineProps,
+        TableProps,
+        WarmThroughput,
+        output_key,
+    )
     from once.cdk.tables import DedupTable, RetainedTable
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
     from once.cdk.webhooks.capture_table import CaptureTable
     from once.cdk.webhooks.ingress import WebhookIngress
     from once.cdk.webhooks.props import WebhookProps
-    from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps
     from once.webhooks.endpoint import Endpoint
     from once.webhooks.hmac_profile import hmac_profile
     from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE
@@ -129,51 +137,51 @@ _MODULES = {
     "CustomerKeys": "once.cdk.customer_keys",
     "DedupTable": "once.cdk.tables",
     "DeployedNames": "once.cdk.deployed_names",
-    "DeploymentConfig": "once.cdk.deployment_config",
-    "DurableFunctionProps": "once.cdk.workflow_props",
+    "DeploymentConfig": "once.cdk.deployment_options",
+    "DurableFunctionProps": "once.cdk.props",
     "Endpoint": "once.webhooks.endpoint",
-    "ExistingQueue": "once.cdk.existing",
-    "ExistingTable": "once.cdk.existing",
+    "ExistingQueue": "once.cdk.deployment_options",
+    "ExistingTable": "once.cdk.deployment_options",
     "IdempotentConsumer": "once.cdk.idempotent_consumer",
-    "Network": "once.cdk.network",
+    "Network": "once.cdk.deployment_options",
     "OperatorLog": "once.cdk.operator_log",
     "OperatorPolicies": "once.cdk.operators",
     "OutboxRelay": "once.cdk.outbox_relay",
-    "Pollers": "once.cdk.scaling",
+    "Pollers": "once.cdk.props",
     "Registry": "once.cdk.app.registry",
     "RelayFailures": "once.cdk.outbox_relay",
     "RetainedTable": "once.cdk.tables",
     "Rollout": "once.cdk.props",
     "ServiceStack": "once.cdk.app.service_stack",
     "Source": "once.cdk.props",
-    "Stage": "once.cdk.app.stage",
-    "StateMachineProps": "once.cdk.workflow_props",
+    "Stage": "once.cdk.deployment_options",
+    "StateMachineProps": "once.cdk.props",
     "StateStack": "once.cdk.app.state_stack",
     "SynthError": "once.cdk.errors",
     "TableProps": "once.cdk.props",
     "Topics": "once.cdk.topics",
     "UnroutedEvents": "once.cdk.unrouted_events",
-    "WarmThroughput": "once.cdk.scaling",
+    "WarmThroughput": "once.cdk.props",
     "WebhookIngress": "once.cdk.webhooks.ingress",
     "WebhookProps": "once.cdk.webhooks.props",
     "acknowledge_finding": "once.cdk.nag",
     "add_table_alarms": "once.cdk.monitoring.alarms",
     "assemble": "once.cdk.app.assembly",
     "consumer_set_faults": "once.cdk.checks.consumer_set",
-    "deployment_faults": "once.cdk.checks.consumer_set",
-    "event_sources": "once.cdk.event_types",
-    "event_types_output": "once.cdk.checks.handlers",
+    "deployment_faults": "once.cdk.checks.deployment_options",
+    "event_sources": "once.cdk.app.registry",
+    "event_types_output": "once.cdk.checks.handlers_in_code",
     "hmac_profile": "once.webhooks.hmac_profile",
     "make_alarm_topic": "once.cdk.monitoring.alarm_topic",
-    "missing_name_faults": "once.cdk.checks.missing_names",
+    "missing_name_faults": "once.cdk.deployed_names",
     "notify": "once.cdk.monitoring.alarm_topic",
     "output_key": "once.cdk.props",
-    "published_types": "once.cdk.event_types",
-    "run_app": "once.cdk.app.command",
-    "stack_size_faults": "once.cdk.checks.stack_size",
+    "published_types": "once.cdk.app.registry",
+    "run_app": "once.cdk.app.assembly",
+    "stack_size_faults": "once.cdk.checks.constructs",
     "synthesize": "once.cdk.app.assembly",
     "tables_row": "once.cdk.monitoring.dashboard",
-    "unmanaged_mapping_faults": "once.cdk.checks.unmanaged_mappings",
+    "unmanaged_mapping_faults": "once.cdk.checks.constructs",
 }
 
 

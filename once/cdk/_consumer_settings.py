@@ -8,7 +8,7 @@ from aws_cdk import aws_sqs as sqs
 
 from once.cdk._message_groups import MessageGroups
 from once.cdk._workflow_permissions import workflow_variables
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import ConsumerProps
 from once.settings import Settings, TableSettings
 

@@ -11,7 +11,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from once.cdk.customer_keys import imported_key
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.nag import acknowledge_finding
 from once.cdk.packaging.bytecode import bytecode_excludes, compiler_for

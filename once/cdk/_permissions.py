@@ -20,7 +20,7 @@ from constructs import Construct
 from once.cdk._key_permissions import key_statements
 from once.cdk._table_permissions import allow, state_statements
 from once.cdk._workflow_permissions import acknowledge_executions, workflow_statements
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.props import ConsumerProps
 from once.settings import Dedup

@@ -7,8 +7,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.cdk.props import ConsumerProps
-from once.cdk.scaling import ISOLATION_CONCURRENCY, Pollers
+from once.cdk.props import ISOLATION_CONCURRENCY, ConsumerProps, Pollers
 
 _EVENT_COUNT = lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT])
 

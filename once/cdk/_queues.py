@@ -8,7 +8,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from once.cdk.customer_keys import imported_key
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.schema import Limits
 
 HOLDS_MESSAGES = frozenset(

@@ -9,7 +9,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
-from once.cdk.workflow_props import DurableFunctionProps, StateMachineProps, WorkflowProps
+from once.cdk.props import DurableFunctionProps, StateMachineProps, WorkflowProps
 from once.workflow_names import EXECUTION_PREFIX, retention_variable, workflow_variable
 
 _MACHINE_PARTS = 7

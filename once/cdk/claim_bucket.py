@@ -11,7 +11,7 @@ from constructs import Construct
 
 from once.cdk._table_permissions import allow
 from once.cdk.customer_keys import bucket_encryption
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.props import ConsumerProps
 from once.cdk.webhooks.props import WebhookProps

@@ -1,17 +1,18 @@
-"""The names of a deployment that hold data, and the file that records them.
+"""The names of a deployment that hold data, the file that records them, and the check against it.
 
 A name that was deployed and is missing from the registry later is a renamed or removed consumer,
-table, secret or endpoint of webhooks: its messages or its data would be left behind. The file is
-committed.
+table, secret or endpoint of webhooks: its messages or its data would be left behind. Under another
+identity a consumer would apply committed events again. The file is committed.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
+from once.cdk.checks.property_types import property_type_faults
 from once.cdk.errors import SynthError
 from once.cdk.props import ConsumerProps
 from once.cdk.webhooks.props import WebhookProps
@@ -110,3 +111,114 @@ def _endpoints(webhooks: WebhookProps) -> dict[str, tuple[str, ...]]:
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*names}))
+
+
+STEPS = "docs/runbook.md#rename-or-remove-a-consumer"
+ENDPOINT_STEPS = "docs/runbook.md#remove-an-endpoint"
+
+
+def missing_name_faults(
+    deployed: DeployedNames,
+    consumers: Collection[ConsumerProps],
+    webhooks: WebhookProps | None = None,
+) -> Iterator[str]:
+    """Yield a fault for each deployed name that a registry has lost or gives another identity.
+
+    Args:
+        deployed: the names that are recorded as deployed.
+        consumers: the registry. With a property of a wrong type, which is a fault of its own, it
+            is not compared.
+        webhooks: the webhook ingress, if there is one; compared under the same condition.
+    """
+    if any(any(property_type_faults(each)) for each in consumers):
+        return
+    if webhooks is not None and any(property_type_faults(webhooks)):
+        return
+    lines = {consumer.name: consumer for consumer in consumers}
+    for name, identity in deployed.consumers.items():
+        if name not in lines:
+            yield _missing_consumer(name, identity, _new_names(deployed, consumers))
+        elif lines[name].identity != identity:
+            yield _other_identity(name, identity)
+        elif lines[name].fifo != (name in deployed.fifo):
+            yield _other_queue(lines[name])
+    yield from _early_retirements(deployed, consumers)
+    registered = DeployedNames.of(consumers, webhooks)
+    yield from _missing("table", deployed.tables, registered.tables)
+    yield from _missing("secret", deployed.secrets, registered.secrets)
+    yield from _missing_endpoints(deployed, registered)
+
+
+def _missing_consumer(name: str, identity: str, new: Iterable[str]) -> str:
+    rename = " or ".join(new) or "its new name"
+    return (
+        f"consumer {name!r} was deployed and has no line: its queues may hold messages and dead "
+        f"letters, and under another name it would apply committed events again; put its line "
+        f"back. To rename it, add a second line, {rename}, with renamed_from={identity!r}; to "
+        f"remove it, set retiring=True. Deploy, wait until its queues are empty, and delete line "
+        f"and recorded name together; at once if it was never deployed from here ({STEPS})"
+    )
+
+
+def _new_names(deployed: DeployedNames, consumers: Iterable[ConsumerProps]) -> list[str]:
+    return [repr(each.name) for each in consumers if each.name not in deployed.consumers]
+
+
+def _other_identity(name: str, identity: str) -> str:
+    first = "no renamed_from" if name == identity else f"renamed_from={identity!r}"
+    return (
+        f"consumer {name!r} was deployed with the identity {identity!r}, with which its dedup keys "
+        f"begin: under another it would apply committed events again; give it {first} ({STEPS})"
+    )
+
+
+def _other_queue(line: ConsumerProps) -> str:
+    before, after = ("standard", "FIFO") if line.fifo else ("FIFO", "standard")
+    return (
+        f"consumer {line.name!r} was deployed with a {before} queue, which cannot become a {after} "
+        "one: its messages would be left behind; put its line back as it was, and add a second "
+        f"line with another name, renamed_from={line.identity!r} and fifo={line.fifo} ({STEPS})"
+    )
+
+
+def _early_retirements(
+    deployed: DeployedNames, consumers: Collection[ConsumerProps]
+) -> Iterator[str]:
+    """Yield a fault for each line that retires before the line of its new name was deployed."""
+    heirs = {
+        each.identity: each.name
+        for each in consumers
+        if not each.retiring and each.name not in deployed.consumers
+    }
+    for each in consumers:
+        receives = each.name in deployed.consumers
+        if each.retiring and receives and each.identity in heirs:
+            yield (
+                f"consumer {each.name!r} retires before {heirs[each.identity]!r}, its new name, "
+                "was deployed: events published in between would reach neither; deploy both "
+                f"lines first, and set retiring=True afterwards ({STEPS})"
+            )
+
+
+def _missing(kind: str, deployed: Iterable[str], registered: Collection[str]) -> Iterator[str]:
+    for name in deployed:
+        if name not in registered:
+            yield (
+                f"{kind} {name!r} was deployed and no line has it: it would be left behind with "
+                "its value, and a new name would begin empty; put it back, or delete the recorded "
+                "name once its data is moved or no longer needed"
+            )
+
+
+def _missing_endpoints(deployed: DeployedNames, registered: DeployedNames) -> Iterator[str]:
+    for ingress, endpoints in deployed.endpoints.items():
+        found = registered.endpoints.get(ingress, ())
+        for name in endpoints:
+            if name not in found:
+                yield (
+                    f"endpoint {name!r} of the webhook ingress {ingress!r} was deployed and is "
+                    "missing: its provider would still send there, and under another name or "
+                    "ingress a webhook that is sent again would be handed on again; put it back, "
+                    "or delete the recorded name once the provider sends no more to it "
+                    f"({ENDPOINT_STEPS})"
+                )

@@ -18,16 +18,14 @@ from once.cdk._permissions import consumer_role
 from once.cdk._queue_mappings import map_isolation, map_queue
 from once.cdk._queues import make_dead_letters, make_queue, queue_name, retain_messages
 from once.cdk._rollout import make_alias, shift_gradually
-from once.cdk.checks.aws_services import UNREAD_CLIENTS, unread_clients
+from once.cdk.checks.aws_clients_in_code import UNREAD_CLIENTS, unread_clients
+from once.cdk.checks.constructs import CONSTRUCT_METADATA, Wiring, wiring_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
-from once.cdk.checks.consumer_set import deployment_faults
-from once.cdk.checks.email_sender import RESERVED_SENDER, reserved_sender
-from once.cdk.checks.handlers import UNREAD, unread_handlers
+from once.cdk.checks.deployment_options import RESERVED_SENDER, deployment_faults, reserved_sender
+from once.cdk.checks.handlers_in_code import UNREAD, unread_handlers
 from once.cdk.checks.property_types import property_type_faults
-from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
-from once.cdk.checks.wiring import Wiring, wiring_faults
 from once.cdk.claim_bucket import ClaimAccess
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.monitoring.alarms import add_consumer_alarms
 from once.cdk.monitoring.dashboard import Row, consumer_row

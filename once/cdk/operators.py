@@ -15,7 +15,7 @@ from constructs import Construct
 from once.cdk._key_permissions import KeyUse, key_statements
 from once.cdk._table_permissions import ONLY_IN_TRANSACTIONS, allow
 from once.cdk.claim_bucket import ClaimAccess
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.nag import acknowledge_finding, name_in_findings
 from once.cdk.outbox_relay import OutboxRelay

@@ -17,7 +17,7 @@ from once.cdk._permissions import relay_role
 from once.cdk._queues import make_dead_letters, retain_messages
 from once.cdk._rollout import make_alias
 from once.cdk.customer_keys import CustomerKey, bucket_encryption
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.monitoring.alarms import add_relay_alarms
 from once.cdk.monitoring.dashboard import Row, relay_row

@@ -7,8 +7,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
 from once.cdk.customer_keys import CustomerKey, imported_key
-from once.cdk.props import TableProps
-from once.cdk.scaling import WarmThroughput
+from once.cdk.props import TableProps, WarmThroughput
 from once.schema import Record
 
 

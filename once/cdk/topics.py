@@ -19,7 +19,7 @@ from once.cdk._ingress_key import allow_publishers, make_ingress_key
 from once.cdk._message_groups import MessageGroups
 from once.cdk._queues import retain_messages
 from once.cdk.customer_keys import imported_key
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import ConsumerProps
 from once.schema import EVENT_TYPE_ATTRIBUTE, StackOutput
 

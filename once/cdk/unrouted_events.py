@@ -14,9 +14,9 @@ from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._permissions import sweep_role
 from once.cdk._queues import make_queue, restrict_sources, retain_messages
 from once.cdk._rollout import make_alias
-from once.cdk.checks.event_routes import route_warnings
-from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.checks.constructs import CONSTRUCT_METADATA
+from once.cdk.checks.consumer_set import route_warnings
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.monitoring.alarms import add_unrouted_alarms
 from once.cdk.monitoring.dashboard import Row, unrouted_row
 from once.cdk.props import ConsumerProps

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from once.cdk.packaging import _wheels as wheels_module
 from once.cdk.packaging import function_package as package_module
 from tests.cdk.packages import EVERY, Function
 from tests.stacks.conftest import consumer
@@ -28,5 +27,5 @@ def staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def _without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wheels are installed as one empty module."""
-    monkeypatch.setattr(wheels_module, "SITES", tmp_path / "site")
-    monkeypatch.setattr(wheels_module, "_fill", lambda folder, *_: (folder / "six.py").touch())
+    monkeypatch.setattr(package_module, "SITES", tmp_path / "site")
+    monkeypatch.setattr(package_module, "_install", lambda folder, *_: (folder / "six.py").touch())

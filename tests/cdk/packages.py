@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from once.cdk import functions
-from once.cdk.deployment_config import RUNTIME_LOCK, DeploymentConfig
+from once.cdk.deployment_options import RUNTIME_LOCK, DeploymentConfig
 from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY

@@ -19,8 +19,7 @@ from once.cdk import (
     WebhookProps,
     deployment_faults,
 )
-from once.cdk.app._stage_checks import stage_faults
-from once.cdk.checks.account_set import account_set_faults
+from once.cdk.checks.deployment_options import account_set_faults, stage_faults
 from tests.stacks.booking_office import LINES
 from tests.stacks.full_service import (
     ENDPOINTS,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from once.cdk import ConsumerProps
-from once.cdk.checks.aws_services import aws_service_faults, read_clients, unread_clients
+from once.cdk.checks.aws_clients_in_code import aws_service_faults, read_clients, unread_clients
 from stacks.registry import REGISTRY
 
 LINE = ConsumerProps("tickets", external=("seat.booked",), aws_services=())

@@ -15,7 +15,7 @@ from types import CodeType
 import pytest
 
 from once.cdk import _lambda_function as function_module
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.packaging import bytecode as bytecode_module
 from once.cdk.packaging.bytecode import (

@@ -8,9 +8,8 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from once.cdk._context_values import KNOWN_PYTHONS
-from once.cdk.deployment_config import DeploymentConfig
-from once.cdk.event_types import event_sources
+from once.cdk.app.registry import event_sources
+from once.cdk.deployment_options import KNOWN_PYTHONS, DeploymentConfig
 from once.cdk.props import ConsumerProps, TableProps, output_key
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from once.cdk.checks.consumer_props import MARGIN_SECONDS, consumer_props_faults
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import ConsumerProps, TableProps
 from once.schema import RELAY, UNROUTED
 from once.settings import Settings

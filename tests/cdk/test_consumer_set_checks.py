@@ -5,8 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from once.cdk.checks.consumer_set import consumer_set_faults, deployment_faults
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.checks.consumer_set import consumer_set_faults
+from once.cdk.checks.deployment_options import deployment_faults
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import ConsumerProps, TableProps
 
 GOOD = ConsumerProps(

@@ -8,7 +8,7 @@ import pytest
 from aws_cdk.assertions import Annotations, Match
 
 from once.cdk import ConsumerProps, Topics, UnroutedEvents, assemble
-from once.cdk.checks.event_routes import route_warnings
+from once.cdk.checks.consumer_set import route_warnings
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from tests.stacks.cloud import SHOP, new_app

@@ -11,7 +11,7 @@ from aws_cdk import aws_s3 as s3
 from once.cdk import ConsumerProps, DedupTable, IdempotentConsumer, Source, SynthError
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.consumer_set import consumer_set_faults
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from tests.cdk.source_lines import LINES, TOPIC, line
 
 BRIDGE = Source.event_bridge("aws.ec2")

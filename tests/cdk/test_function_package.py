@@ -9,7 +9,6 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
-from types import ModuleType
 
 import boto3
 import botocore
@@ -17,13 +16,11 @@ import pytest
 from botocore.loaders import Loader
 from botocore.regions import EndpointResolver
 
-from once.cdk.checks.aws_services import OWN_SERVICES
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.checks.aws_clients_in_code import OWN_SERVICES
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
-from once.cdk.packaging import _wheels as wheels_module
 from once.cdk.packaging import function_package as package_module
-from once.cdk.packaging._wheels import install_wheels
-from once.cdk.packaging.function_package import locks_of, package
+from once.cdk.packaging.function_package import install_wheels, locks_of, package
 from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, LOCK, Function, names, tree
 from tests.stacks.cloud import Cloud, environment
@@ -144,8 +141,8 @@ def with_wheel(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Func
         (site / "botocore" / "session.py").write_text(MAKES_ANY)
         (site / "needs.py").write_text(code)
 
-    monkeypatch.setattr(wheels_module, "SITES", folder / "site")
-    monkeypatch.setattr(wheels_module, "_fill", fill)
+    monkeypatch.setattr(package_module, "SITES", folder / "site")
+    monkeypatch.setattr(package_module, "_install", fill)
     source = folder / "source"
     source.mkdir()
     (source / "requirements.txt").touch()
@@ -244,14 +241,13 @@ def test_a_changed_line_of_code_changes_its_own_package_only(
 
 
 @pytest.mark.usefixtures("staged", "_without_pip")
-@pytest.mark.parametrize("module", [package_module, wheels_module], ids=["package", "wheels"])
 def test_another_recipe_gives_another_package(
-    module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = package(*EVERY[0], HERE)
     changed = tmp_path / "recipe.py"
     changed.write_text("# another recipe\n")
-    monkeypatch.setattr(module, "__file__", str(changed))
+    monkeypatch.setattr(package_module, "__file__", str(changed))
     assert package(*EVERY[0], HERE) != before
 
 

@@ -9,7 +9,7 @@ import pytest
 from aws_cdk.assertions import Annotations, Match
 
 from once.cdk import ConsumerProps, DedupTable, IdempotentConsumer
-from once.cdk.checks.handlers import (
+from once.cdk.checks.handlers_in_code import (
     UNREAD,
     event_types_output,
     handler_faults,

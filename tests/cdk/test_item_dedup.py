@@ -11,10 +11,9 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk.assertions import Template
 
 from once.cdk import ConsumerProps, Dedup, IdempotentConsumer, TableProps
-from once.cdk.checks._item_dedup import item_dedup_faults
 from once.cdk.checks.consumer_set import consumer_set_faults
-from once.cdk.checks.handlers import event_types_output, handler_faults
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.checks.handlers_in_code import event_types_output, handler_faults, item_dedup_faults
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.operators import _reads_of_item_records
 from tests.stacks.cloud import Json, flat, listed
 from tests.stacks.policies import Request, allows

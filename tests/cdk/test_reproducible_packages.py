@@ -6,15 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from once.cdk.packaging._wheels import SITES
-from once.cdk.packaging.function_package import package
+from once.cdk.packaging.function_package import SITES, package
 from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, tree
 
 BUILD = """
 import os, random, sys
 from pathlib import Path
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.packaging.function_package import package
 
 def shuffled(self, pattern, walk=Path.rglob):

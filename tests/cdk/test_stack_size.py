@@ -5,7 +5,7 @@ import pytest
 from constructs import Construct
 
 from once.cdk import stack_size_faults
-from once.cdk.checks.unmanaged_mappings import CONSTRUCT_METADATA
+from once.cdk.checks.constructs import CONSTRUCT_METADATA
 
 
 @pytest.fixture

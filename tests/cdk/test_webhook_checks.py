@@ -21,8 +21,8 @@ from once.cdk import (
     published_types,
 )
 from once.cdk._message_groups import MessageGroups
-from once.cdk.checks.event_routes import route_warnings
-from once.cdk.checks.webhook_wiring import webhook_wiring_faults
+from once.cdk.checks.consumer_set import route_warnings
+from once.cdk.checks.webhooks import webhook_wiring_faults
 from once.cdk.webhooks.function_settings import ingress_settings
 
 STRIPES = Endpoint("stripe", STRIPE, types=("charge.refunded",))

@@ -8,12 +8,12 @@ from threading import Barrier
 
 import pytest
 
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.packaging import _build_folder as build_folder
-from once.cdk.packaging import _wheels as wheels_module
+from once.cdk.packaging import function_package as package_module
 from once.cdk.packaging._build_folder import build_once, digest
-from once.cdk.packaging._wheels import install_wheels
+from once.cdk.packaging.function_package import install_wheels
 from tests.cdk.packages import HERE, LOCK, names, tree
 
 
@@ -21,7 +21,7 @@ def test_the_same_lock_gives_the_same_wheels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = install_wheels([LOCK], HERE)
-    monkeypatch.setattr(wheels_module, "SITES", tmp_path)
+    monkeypatch.setattr(package_module, "SITES", tmp_path)
     second = install_wheels([LOCK], HERE)
     assert first != second
     assert first.name == second.name

@@ -19,7 +19,7 @@ from once.cdk import (
     StateMachineProps,
 )
 from once.cdk.checks.consumer_props import consumer_props_faults
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from stacks.folders import ROOT
 from tests.stacks.cloud import Json
 

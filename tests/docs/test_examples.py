@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from once.cdk import ConsumerProps, TableProps
-from once.cdk.checks._message_groups import group_set_faults, line_group_faults
+from once.cdk.checks.consumer_props import line_group_faults
+from once.cdk.checks.consumer_set import group_set_faults
 from once.events.message_group import message_group
 from tests.architecture.imports import ROOT
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from once.cdk import ConsumerProps, CustomerKeys, DeploymentConfig, TableProps
-from once.cdk.checks.handlers import handler_faults
+from once.cdk.checks.handlers_in_code import handler_faults
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.packaging.function_package import locks_of
 from proof.supply_chain import bills_of_materials, command, secret_scan, vulnerabilities
 from proof.supply_chain.licence_policy import EXCEPTIONS, FUNCTIONS, TOOLS

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from once.cdk import ConsumerProps, Registry, TableProps, assemble
-from once.cdk.packaging import _wheels as wheels_module
 from once.cdk.packaging import function_package as package_module
 from tests.stacks.cloud import Cloud, new_app
 
@@ -73,8 +72,8 @@ def without_wheels(folder: Path) -> Iterator[None]:
     """Package functions without installing wheels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(package_module, "STAGED", folder / "build")
-        patch.setattr(wheels_module, "SITES", folder / "site")
-        patch.setattr(wheels_module, "_fill", lambda site, *_: (site / "six.py").touch())
+        patch.setattr(package_module, "SITES", folder / "site")
+        patch.setattr(package_module, "_install", lambda site, *_: (site / "six.py").touch())
         yield
 
 

@@ -30,7 +30,7 @@ from once.cdk import (
     WebhookProps,
     assemble,
 )
-from once.cdk.existing import DEDUP
+from once.cdk.deployment_options import DEDUP
 from tests.stacks.booking_office import LINES, lines_in, registry_in, without_wheels
 from tests.stacks.cloud import Json, new_app
 

@@ -14,7 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
 from once.cdk import ConsumerProps, DeploymentConfig, Registry, SynthError, assemble, synthesize
-from once.cdk.app._registry_checks import registry_faults
+from once.cdk.app.assembly import registry_faults
 from stacks.consumers import CONSUMERS
 from stacks.folders import FUNCTIONS, ROOT
 from stacks.registry import REGISTRY

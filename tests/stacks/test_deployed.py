@@ -14,8 +14,7 @@ from once.cdk import (
     TableProps,
     missing_name_faults,
 )
-from once.cdk.app._registry_checks import registry_faults
-from once.cdk.app.command import record_deployed, run_app
+from once.cdk.app.assembly import record_deployed, registry_faults, run_app
 from stacks.consumers import CONSUMERS as REGISTERED
 from stacks.registry import REGISTRY
 from tests.stacks.cloud import CONTEXT, SHOP

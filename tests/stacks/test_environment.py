@@ -2,7 +2,7 @@
 
 import pytest
 
-from once.cdk.event_types import event_sources
+from once.cdk.app.registry import event_sources
 from once.cdk.props import ConsumerProps
 from once.settings import Settings
 from stacks.consumers import CONSUMERS

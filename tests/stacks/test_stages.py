@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from once.cdk import DeploymentConfig, assemble
-from once.cdk.checks.email_sender import reserved_sender
+from once.cdk.checks.deployment_options import reserved_sender
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from tests.stacks.cloud import Cloud, Json, new_app

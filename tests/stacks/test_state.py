@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from once.cdk.app.state_stack import CAPTURES, StateStack
-from once.cdk.deployment_config import DeploymentConfig
-from once.cdk.existing import DEDUP
+from once.cdk.deployment_options import DEDUP, DeploymentConfig
 from once.cdk.props import TableProps, output_key
 from once.webhooks.capture import BY_TIME, CaptureAttribute
 from stacks.consumers import CONSUMERS

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from once.cdk._context_values import KNOWN_PYTHONS
+from once.cdk.deployment_options import KNOWN_PYTHONS
 from once.cdk.packaging._build_folder import build_once, digest
 from tests.architecture.imports import ROOT
 

@@ -1,26 +1,89 @@
-"""Assembly of an app: checks of the registry, both stacks, checks of the tree."""
+"""Assembly of an app: its command line, the checks of its registry, both stacks of each stage."""
 
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jsii
-from aws_cdk import App, Environment, PermissionsBoundary
+from aws_cdk import App, Environment, PermissionsBoundary, RemovalPolicies, Stack
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk.cx_api import CloudAssembly
 from constructs import IValidation
 
-from once.cdk.app._discarded_data import discard_data
-from once.cdk.app._registry_checks import registry_faults
-from once.cdk.app._stage_checks import stage_faults
 from once.cdk.app.registry import Registry
 from once.cdk.app.service_stack import ServiceStack
-from once.cdk.app.stage import Stage
 from once.cdk.app.state_stack import StateStack
-from once.cdk.checks.stack_size import stack_size_faults
-from once.cdk.checks.unmanaged_mappings import unmanaged_mapping_faults
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.checks.constructs import stack_size_faults, unmanaged_mapping_faults
+from once.cdk.checks.consumer_set import consumer_set_faults
+from once.cdk.checks.deployment_options import account_set_faults, deployment_faults, stage_faults
+from once.cdk.checks.handlers_in_code import syntax_faults
+from once.cdk.deployed_names import DeployedNames, missing_name_faults
+from once.cdk.deployment_options import DeploymentConfig, Stage
 from once.cdk.errors import SynthError
 from once.cdk.props import ConsumerProps
+from once.cdk.webhooks.props import WebhookProps
+
+_SERVICE_STACK = "-service"
+_USAGE = "usage: without arguments to synthesize, or `record OUTPUTS` after `cdk deploy`"
+
+
+def run_app(
+    registry: Registry,
+    config: DeploymentConfig | None = None,
+    stages: Sequence[Stage] = (),
+    *,
+    arguments: Sequence[str] | None = None,
+) -> None:
+    """Synthesize the app, or record deployed names; exit with a text if that has faults.
+
+    Args:
+        registry: the service.
+        config: the configuration without stages, and on the embedded AWS; by default the defaults.
+        stages: the deployments; without any there is one, in the account of the credentials.
+        arguments: by default those of the process: none to synthesize; `record OUTPUTS` to add the
+            registry's names to its file of deployed names, for each deployment in the file that
+            `cdk deploy --outputs-file OUTPUTS` writes when it has succeeded.
+    """
+    try:
+        match list(sys.argv[1:] if arguments is None else arguments):
+            case []:
+                app = App()
+                assemble(app, registry, config, stages)
+                synthesize(app)
+            case ["record", outputs]:
+                _record(registry, Path(outputs))
+            case _:
+                sys.exit(_USAGE)
+    except SynthError as error:
+        sys.exit(f"\n{error}\n")
+
+
+def record_deployed(registry: Registry, outputs: Path) -> list[str]:
+    """Record the registry's names for the deployments of an outputs file; return new names.
+
+    It runs after a deployment has succeeded, never at synthesis.
+
+    Args:
+        registry: the service.
+        outputs: the file that `cdk deploy --outputs-file` writes.
+
+    Raises:
+        SynthError: the file of deployed names is missing or malformed.
+    """
+    stacks = json.loads(outputs.read_text())
+    names = DeployedNames.of(registry.consumers, registry.webhooks)
+    services = [s.removesuffix(_SERVICE_STACK) for s in stacks if s.endswith(_SERVICE_STACK)]
+    return [new for each in services for new in names.record(registry.deployed, each)]
+
+
+def _record(registry: Registry, outputs: Path) -> None:
+    new = record_deployed(registry, outputs)
+    if new:
+        sys.stdout.write(f"{registry.deployed.name}: added {', '.join(new)}; commit it\n")
+
 
 Deployment = tuple[DeploymentConfig, Stage | None]
 
@@ -124,3 +187,99 @@ def _parameters(consumers: Sequence[ConsumerProps]) -> list[str]:
     """Return the names of the context values that consumers ask for; skips malformed lists."""
     lists = (each.parameters for each in consumers if isinstance(each.parameters, tuple | list))
     return [name for names in lists for name in names]
+
+
+def discard_data(stack: Stack) -> None:
+    """Delete every resource with the stack. A bucket with objects in it must be emptied first."""
+    RemovalPolicies.of(stack).destroy()
+    for each in stack.node.find_all():
+        if isinstance(each, dynamodb.CfnTable):
+            each.deletion_protection_enabled = False
+
+
+Line = ConsumerProps | WebhookProps
+
+
+def registry_faults(
+    registry: Registry, config: DeploymentConfig, stage: Stage | None = None
+) -> list[str]:
+    """Return every fault of a deployment and of its registry; an empty list if there is none.
+
+    Faults of the configuration name the stage, if there is one.
+    """
+    of_stage = "" if stage is None else f", stage {stage.name!r}"
+    lines: list[Line] = list(registry.consumers)
+    lines += [] if registry.webhooks is None else [registry.webhooks]
+    placed = [each for each in lines if _has_place(each)]
+    located = [
+        replace(each, folder=registry.folder_of(each)) if each in placed else each
+        for each in registry.consumers
+    ]
+    return [
+        *(f"{fault} (DeploymentConfig{of_stage})" for fault in deployment_faults(config)),
+        *(
+            f"{fault} (DeploymentConfig{of_stage})"
+            for fault in account_set_faults(located, config, registry.webhooks)
+        ),
+        *(
+            f"{fault} ({_file_of(fault, registry)})"
+            for fault in consumer_set_faults(located, config, registry.webhooks)
+        ),
+        *_lost_names(registry, config),
+        *_handler_file_faults(placed, registry),
+        *_folders_without_line(placed, registry),
+    ]
+
+
+def _file_of(fault: str, registry: Registry) -> str:
+    of_webhooks = fault.startswith("webhook ingress")
+    return _shown((of_webhooks and registry.webhooks_file) or registry.file)
+
+
+def _shown(path: Path) -> str:
+    """Return a path as a person in the app's folder would type it."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _has_place(line: Line) -> bool:
+    """Return whether name and folder have the right types; otherwise another check reports them."""
+    return isinstance(line.name, str) and isinstance(line.folder, Path | None)
+
+
+def _lost_names(registry: Registry, config: DeploymentConfig) -> list[str]:
+    if config.local:  # an embedded AWS begins empty, and its end deletes everything
+        return []
+    try:
+        names = DeployedNames.read(registry.deployed, config.service)
+    except SynthError as error:
+        return list(error.faults)
+    faults = missing_name_faults(names, registry.consumers, registry.webhooks)
+    return [f"{fault} ({registry.deployed.name})" for fault in faults]
+
+
+def _handler_file_faults(lines: Sequence[Line], registry: Registry) -> Iterator[str]:
+    for line in lines:
+        folder = registry.folder_of(line)
+        if not (folder / "handler.py").is_file():
+            kind = "webhook ingress" if isinstance(line, WebhookProps) else "consumer"
+            yield (
+                f"{kind} {line.name!r}: its line has no folder; add "
+                f"{folder.parent.name}/{folder.name}/handler.py, or delete the line "
+                f"({_file_of(kind, registry)})"
+            )
+        elif isinstance(line, WebhookProps):  # a consumer's are with its other faults
+            faults = syntax_faults(folder, line.name)
+            yield from (f"webhook ingress {line.name!r}: {fault}" for fault in faults)
+
+
+def _folders_without_line(lines: Sequence[Line], registry: Registry) -> Iterator[str]:
+    places = {registry.folder_of(line) for line in lines}
+    for handler in sorted(registry.functions.glob("*/handler.py")):
+        folder = handler.parent
+        if folder not in places:
+            yield (
+                f"{folder.parent.name}/{folder.name}: its folder has no line; add "
+                f'ConsumerProps("{folder.name}", …) to {_shown(registry.file)}, or delete the '
+                "folder"
+            )

@@ -9,12 +9,10 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.cdk.app.registry import Registry
+from once.cdk.app.registry import Registry, event_sources, published_types
 from once.cdk.app.state_stack import StateStack
-from once.cdk.checks.handlers import event_types_output
-from once.cdk.deployment_config import DeploymentConfig
-from once.cdk.event_types import event_sources, published_types
-from once.cdk.existing import DEDUP
+from once.cdk.checks.handlers_in_code import event_types_output
+from once.cdk.deployment_options import DEDUP, DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.monitoring.alarm_topic import make_alarm_topic, notify
 from once.cdk.monitoring.alarms import add_table_alarms

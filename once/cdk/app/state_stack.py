@@ -18,8 +18,7 @@ from constructs import Construct
 from once.cdk.app.registry import Registry
 from once.cdk.claim_bucket import ClaimBucket
 from once.cdk.customer_keys import CustomerKey, imported_key
-from once.cdk.deployment_config import DeploymentConfig
-from once.cdk.existing import DEDUP
+from once.cdk.deployment_options import DEDUP, DeploymentConfig
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operator_log import OperatorLog
 from once.cdk.outbox_relay import RelayFailures

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from once.cdk.checks.handlers import source_key_faults
+from once.cdk.checks.handlers_in_code import source_key_faults
 from once.cdk.props import ConsumerProps
 from once.schema import SOURCE_PREFIX
 from once.source import (

@@ -1,27 +1,18 @@
 """Checks of all consumers of a deployment together. Each fault states its remedy."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
-from once.cdk.checks._claim_check import unread_claim_faults
-from once.cdk.checks._dedup_window import dedup_window_faults
-from once.cdk.checks._item_dedup import shared_item_tables
-from once.cdk.checks._message_groups import group_set_faults
-from once.cdk.checks._scaling import deployment_throughput_faults, shared_throughput_faults
-from once.cdk.checks._webhook_set import webhook_set_faults
-from once.cdk.checks.account_options import account_option_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
+from once.cdk.checks.handlers_in_code import caused_events
 from once.cdk.checks.property_types import property_type_faults
-from once.cdk.deployment_config import DeploymentConfig
-from once.cdk.props import ConsumerProps
+from once.cdk.checks.webhooks import webhook_set_faults
+from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.props import ConsumerProps, TableProps, WarmThroughput
 from once.cdk.webhooks.props import WebhookProps
-
-
-def deployment_faults(config: DeploymentConfig) -> list[str]:
-    """Return every fault of a configuration; an empty list if it can be deployed."""
-    warm = deployment_throughput_faults(config.dedup_warm_throughput)
-    options = account_option_faults(config)
-    return [*config.faults, *options, *dedup_window_faults(config), *warm]
+from once.settings import Dedup
 
 
 def consumer_set_faults(
@@ -148,3 +139,173 @@ def _tables_with_two_keys(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
         if len(found) > 1:
             shown = " and ".join(str(key) for key in sorted(found))
             yield f"table {name!r} has the keys {shown}; declare it once and share it"
+
+
+def unread_claim_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    """Yield a fault for each consumer that cannot read the data of events that it takes."""
+    for publisher in consumers:
+        for taker in consumers:
+            shared = [event for event in publisher.publishes if event in taker.events]
+            if shared and publisher.claim_check_mb > taker.claim_check_mb:
+                yield (
+                    f"consumer {taker.name!r}: it takes {shared[0]!r}, whose data may have "
+                    f"{publisher.claim_check_mb} MiB in S3; set its claim_check_mb= to that of "
+                    f"consumer {publisher.name!r}"
+                )
+
+
+def group_set_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    """Yield the faults of message groups that concern several consumers."""
+    yield from _two_fields(consumers)
+    yield from _fair_ordered_types(consumers)
+
+
+def _two_fields(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    lines: dict[str, dict[str, str]] = defaultdict(dict)
+    for consumer in consumers:
+        if consumer.grouped_by is not None:
+            for event in consumer.event_types:
+                lines[event].setdefault(consumer.grouped_by, consumer.name)
+    for event, found in lines.items():
+        if len(found) > 1:
+            shown = " and ".join(f"{path!r} by {name!r}" for path, name in found.items())
+            yield (
+                f"the type {event!r} is grouped by {shown}, and a message has one group; give all "
+                "its consumers the same field in ordered_by= and fair_by="
+            )
+
+
+def _fair_ordered_types(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    ordered = {event: line.name for line in consumers if line.fifo for event in line.event_types}
+    for consumer in consumers:
+        if consumer.fifo or consumer.fair_by is None:
+            continue
+        for event in consumer.event_types:
+            if event in ordered:
+                yield (
+                    f"consumer {consumer.name!r}: fair_by={consumer.fair_by!r} has no effect on "
+                    f"{event!r}, which {ordered[event]!r} takes with fifo=True: an SNS FIFO topic "
+                    "passes no message group to a standard queue; leave fair_by out, or take "
+                    "the type with fifo=True"
+                )
+
+
+def shared_throughput_faults(tables: Sequence[TableProps]) -> Iterator[str]:
+    """Yield a fault for each table whose declarations have different warm throughput."""
+    found: dict[str, set[WarmThroughput | None]] = defaultdict(set)
+    for table in tables:
+        found[table.name].add(table.warm_throughput)
+    for name, values in found.items():
+        if len(values) > 1:
+            yield (
+                f"table {name!r} is declared with {len(values)} different warm_throughput; declare "
+                "it once and share it"
+            )
+
+
+def shared_item_tables(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    """Yield the tables with records on their items that other consumers could erase."""
+    writers: dict[str, dict[Dedup, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for consumer in consumers:
+        for table in consumer.tables:
+            writers[table.name][consumer.dedup].append(consumer.name)
+    for name, found in writers.items():
+        if len(found) > 1:
+            yield (
+                f"table {name!r} holds the dedup records of {' and '.join(found[Dedup.ITEM])}, and "
+                f"a put or a deletion by {' and '.join(found[Dedup.RECORD])} would erase them; "
+                "give all of these consumers the same dedup="
+            )
+
+
+class RouteWarning(NamedTuple):
+    """A way of events that is probably a mistake. Its id is the one to acknowledge."""
+
+    id: str
+    text: str
+
+
+class _Route(NamedTuple):
+    """An event type, a consumer that takes it, and a type that it may publish in turn."""
+
+    cause: str
+    consumer: str
+    event: str
+
+
+def route_warnings(
+    consumers: Collection[ConsumerProps], webhooks: WebhookProps | None = None
+) -> Iterator[RouteWarning]:
+    """Yield a warning for each published type without a subscriber, and for each loop.
+
+    Args:
+        consumers: every consumer of the deployment.
+        webhooks: the webhook ingress, if there is one.
+    """
+    yield from _without_subscriber(consumers, webhooks)
+    yield from _loops(_routes(consumers))
+
+
+def _without_subscriber(
+    consumers: Collection[ConsumerProps], webhooks: WebhookProps | None
+) -> Iterator[RouteWarning]:
+    subscribed = [each for each in consumers if not each.retiring]
+    taken = {event for consumer in subscribed for event in consumer.events}
+    for consumer in consumers:
+        for event in dict.fromkeys(consumer.publishes):
+            if event not in taken:
+                yield RouteWarning(
+                    f"once:no-subscriber:{event}",
+                    f"consumer {consumer.name!r} publishes {event!r}, which no consumer takes, so "
+                    "each such event goes into the unrouted queue; add the type to events= of a "
+                    "consumer, take it out of publishes=, or acknowledge this warning",
+                )
+    for endpoint in () if webhooks is None else webhooks.endpoints:
+        for event in endpoint.event_types:
+            if event not in taken:
+                yield RouteWarning(
+                    f"once:no-subscriber:{event}",
+                    f"endpoint {endpoint.name!r} hands on {event!r}, which no consumer takes, so "
+                    "each such event goes into the unrouted queue; add the type to events= of a "
+                    "consumer, take it out of types=, or acknowledge this warning",
+                )
+
+
+def _routes(consumers: Collection[ConsumerProps]) -> list[_Route]:
+    return sorted(
+        _Route(cause, consumer.name, event)
+        for consumer in consumers
+        for cause, caused in caused_events(consumer).items()
+        for event in caused
+    )
+
+
+def _loops(routes: Collection[_Route]) -> Iterator[RouteWarning]:
+    """Yield a warning for each set of event types that can cause one another."""
+    reached = _reached(routes)
+
+    def members(route: _Route) -> list[str]:
+        mutual = (event for event in reached[route.cause] if route.cause in reached[event])
+        return sorted(mutual)
+
+    looping = [route for route in routes if route.cause in reached[route.event]]
+    for events, found in groupby(sorted(looping, key=members), key=members):
+        ways = "; ".join(" → ".join(route) for route in found)
+        yield RouteWarning(
+            f"once:event-loop:{','.join(events)}",
+            f"events can cause one another without end: {ways}; take a type out of events= or "
+            "publishes=, or acknowledge this warning if the handlers end the loop",
+        )
+
+
+def _reached(routes: Collection[_Route]) -> dict[str, set[str]]:
+    """Return the events that each event can cause, directly or through others."""
+    reached: dict[str, set[str]] = {}
+    for route in routes:
+        reached.setdefault(route.event, set())
+        reached.setdefault(route.cause, set()).add(route.event)
+    for through in reached:
+        for causes in reached.values():
+            if through in causes:
+                causes |= reached[through]
+    return reached

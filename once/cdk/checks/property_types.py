@@ -5,10 +5,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from once.cdk.props import ConsumerProps, Rollout, TableProps
-from once.cdk.scaling import Pollers, WarmThroughput
+from once.cdk.props import (
+    ConsumerProps,
+    Pollers,
+    Rollout,
+    TableProps,
+    WarmThroughput,
+    WorkflowProps,
+)
 from once.cdk.webhooks.props import WebhookProps
-from once.cdk.workflow_props import WorkflowProps
 from once.settings import Dedup
 from once.source import Source
 from once.webhooks.endpoint import Endpoint

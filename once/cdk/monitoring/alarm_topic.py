@@ -11,7 +11,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct, IConstruct
 
 from once.cdk.customer_keys import imported_key
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 
 CLOUDWATCH = "cloudwatch.amazonaws.com"
 

@@ -8,7 +8,7 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from once.cdk.customer_keys import imported_key
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.nag import acknowledge_finding
 
 REQUESTS_A_SECOND = 500

@@ -12,7 +12,7 @@ from once.cdk._key_permissions import key_statements
 from once.cdk._permissions import LOG_ACTIONS, make_role
 from once.cdk._table_permissions import ONLY_IN_TRANSACTIONS, PUT, allow, record_statements
 from once.cdk.claim_bucket import ClaimAccess
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig
 from once.settings import consumer_objects
 from once.webhooks.settings import OBJECTS
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from once.cdk._message_groups import MessageGroups
-from once.cdk.deployment_config import DAY_SECONDS, DeploymentConfig
+from once.cdk.deployment_options import DAY_SECONDS, DeploymentConfig
 from once.cdk.webhooks.props import WebhookProps
 from once.settings import MAX_BODY_BYTES, TableSettings
 from once.webhooks.capture import CaptureAttribute

@@ -13,10 +13,9 @@ from constructs import Construct
 from once.cdk._lambda_function import make_function, make_log_group
 from once.cdk._message_groups import MessageGroups
 from once.cdk._rollout import make_alias
-from once.cdk.checks.consumer_set import deployment_faults
-from once.cdk.checks.webhook_props import webhook_props_faults
-from once.cdk.checks.webhook_wiring import webhook_wiring_faults
-from once.cdk.deployment_config import DeploymentConfig
+from once.cdk.checks.deployment_options import deployment_faults
+from once.cdk.checks.webhooks import webhook_props_faults, webhook_wiring_faults
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.monitoring.dashboard import Row, ingress_row
 from once.cdk.monitoring.ingress_alarms import add_ingress_alarms

@@ -14,7 +14,7 @@ from once.cdk._key_permissions import key_statements
 from once.cdk._permissions import STREAM_ACTIONS
 from once.cdk._table_permissions import allow
 from once.cdk._workflow_permissions import workflow_statements
-from once.cdk.workflow_props import StateMachineProps
+from once.cdk.props import StateMachineProps
 from once.workflow_names import EXECUTION_PREFIX
 from proof.real_aws.account import ClientOf
 from proof.real_aws.checks.check import Check, Seen, failed, not_observed, waiting

@@ -6,7 +6,7 @@ import pytest
 
 from demo.scenarios.change.app import PHASES, registry_of
 from once.cdk import DeploymentConfig
-from once.cdk.app._registry_checks import registry_faults
+from once.cdk.app.assembly import registry_faults
 from tests.architecture.imports import ROOT
 
 CONFIG = DeploymentConfig(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from once.cdk.checks._dedup_window import message_life_days
-from once.cdk.deployment_config import DAY_SECONDS, DeploymentConfig
+from once.cdk.checks.deployment_options import message_life_days
+from once.cdk.deployment_options import DAY_SECONDS, DeploymentConfig
 from once.handlers.transaction import Transaction
 from once.schema import Limits
 from tests.once.batch.batches import message

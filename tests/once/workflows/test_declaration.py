@@ -7,7 +7,7 @@ from typing import Any
 import botocore.session
 import pytest
 
-from once.cdk.checks._workflows import START_SECONDS
+from once.cdk.checks.consumer_props import START_SECONDS
 from once.errors import RegistrationError
 from once.workflows._aws_answers import ONE_ATTEMPT
 from once.workflows._execution_name import execution_name

@@ -1,11 +1,16 @@
-"""Checks of a webhook ingress's properties. Each fault states its remedy."""
+"""Checks of a webhook ingress: its properties, the consumers beside it, the parts it is given.
+
+Each fault states its remedy.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 
+from aws_cdk import aws_s3 as s3
+
 from once.cdk._message_groups import MessageGroups
-from once.cdk.checks.aws_services import aws_service_faults
+from once.cdk.checks.aws_clients_in_code import aws_service_faults
 from once.cdk.checks.consumer_props import (
     FUNCTION_SECONDS,
     MARGIN_SECONDS,
@@ -13,9 +18,10 @@ from once.cdk.checks.consumer_props import (
     NAME_RULE,
 )
 from once.cdk.checks.property_types import property_type_faults
-from once.cdk.deployment_config import DAY_SECONDS, DeploymentConfig
+from once.cdk.deployment_options import DAY_SECONDS, DeploymentConfig
+from once.cdk.props import ConsumerProps
 from once.cdk.webhooks.function_settings import ingress_settings
-from once.cdk.webhooks.props import WebhookProps
+from once.cdk.webhooks.props import MESSAGE_BODY_BYTES, WebhookProps
 from once.schema import CONSUMER_NAME, RELAY, UNROUTED, Limits
 from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
 from once.webhooks.endpoint import Endpoint
@@ -124,4 +130,99 @@ def _environment_faults(props: WebhookProps, config: DeploymentConfig) -> Iterat
         yield (
             f"its endpoints make about {size} bytes of environment variables, and Lambda takes "
             f"{Limits.ENVIRONMENT_BYTES}; give them fewer or shorter types"
+        )
+
+
+_MIB = 1024 * 1024
+
+
+def webhook_set_faults(
+    webhooks: WebhookProps | None, consumers: Sequence[ConsumerProps], config: DeploymentConfig
+) -> Iterator[str]:
+    """Yield every fault of an ingress, with its name; none without an ingress.
+
+    Args:
+        webhooks: the ingress.
+        consumers: the consumers of the deployment, their properties of the right types.
+        config: the deployment.
+    """
+    if webhooks is None:
+        return
+    named = f"webhook ingress {webhooks.name!r}"
+    yield from (f"{named}: {fault}" for fault in webhook_props_faults(webhooks, config))
+    if not any(property_type_faults(webhooks)):
+        yield from (f"{named}: {fault}" for fault in _shared_names(webhooks, consumers))
+        yield from _unread_bodies(webhooks, consumers)
+
+
+def _shared_names(webhooks: WebhookProps, consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    for each in consumers:
+        if webhooks.name in {each.name, each.identity}:
+            yield (
+                f"consumer {each.name!r} has this name too, and both would write the same dedup "
+                "keys; give one of them another name="
+            )
+
+
+def _unread_bodies(webhooks: WebhookProps, consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    for endpoint in webhooks.endpoints:
+        if endpoint.limit <= MESSAGE_BODY_BYTES:
+            continue
+        need = -(-endpoint.limit // _MIB)
+        for taker in consumers:
+            shared = [event for event in endpoint.event_types if event in taker.events]
+            if shared and taker.claim_check_mb * _MIB < endpoint.limit:
+                yield (
+                    f"consumer {taker.name!r}: it takes {shared[0]!r}, whose data may have "
+                    f"{endpoint.limit} bytes in S3; set its claim_check_mb= to {need}, or "
+                    f"body_bytes= of the endpoint {endpoint.name!r} to {MESSAGE_BODY_BYTES} or less"
+                )
+
+
+def webhook_wiring_faults(
+    props: WebhookProps,
+    secrets: Mapping[str, str],
+    published: Mapping[str, tuple[str, ...]] | None,
+    claims: s3.IBucket | None,
+) -> Iterator[str]:
+    """Yield every fault of an ingress's parts, without its name.
+
+    Args:
+        props: the ingress; with properties of wrong types, which are faults of their own, its parts
+            are not compared.
+        secrets: the ARNs of the secrets, by the names of the endpoints.
+        published: the event types that the relay publishes, by identity; None without a relay.
+        claims: the claim-check bucket, if there is one.
+    """
+    if any(property_type_faults(props)):
+        return
+    if props.folder is None or not (props.folder / "handler.py").is_file():
+        yield f"folder={props.folder}; give the path of the folder that holds its handler.py"
+    for endpoint in props.endpoints:
+        if endpoint.name not in secrets:
+            yield (
+                f"the secret of endpoint {endpoint.name!r} is missing; add its ARN to secrets= of "
+                "WebhookIngress"
+            )
+    yield from _relay_faults(props, published)
+    if props.needs_claims and claims is None:
+        yield (
+            f"its endpoints take bodies of {props.largest_body} bytes, and a message holds "
+            f"{MESSAGE_BODY_BYTES}; give claims= of WebhookIngress a ClaimBucket, or the "
+            "endpoints a smaller body_bytes="
+        )
+
+
+def _relay_faults(
+    props: WebhookProps, published: Mapping[str, tuple[str, ...]] | None
+) -> Iterator[str]:
+    if props.event_types and published is None:
+        yield (
+            "it hands events on, and they would stay in its outbox; give relay= an OutboxRelay, or "
+            "the endpoints no types="
+        )
+    elif unpublished := set(props.event_types) - set((published or {}).get(props.name, ())):
+        yield (
+            f"the relay does not publish {', '.join(sorted(unpublished))} for it; give publishes= "
+            "of OutboxRelay what published_types(consumers, webhooks) returns"
         )

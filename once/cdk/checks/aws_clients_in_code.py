@@ -14,8 +14,7 @@ from pathlib import Path
 
 import botocore
 
-from once.cdk.checks._event_type import text_of
-from once.cdk.checks._handler_source import assigned
+from once.cdk.checks.handlers_in_code import assigned, text_of
 from once.cdk.props import ConsumerProps
 from once.cdk.webhooks.props import WebhookProps
 

@@ -1,6 +1,9 @@
-"""Configuration of a deployment, read from the CDK context."""
+"""Options of a deployment: `DeploymentConfig`, its values, and how the CDK context gives them."""
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -8,14 +11,153 @@ from typing import Any, Self
 from aws_cdk import aws_lambda as lambda_
 from constructs import Node
 
-from once.cdk._context_values import READ, text_of, this_python
 from once.cdk.customer_keys import CustomerKeys
-from once.cdk.existing import ExistingQueue, ExistingTable
-from once.cdk.network import Network
-from once.cdk.props import ConsumerProps, Rollout
-from once.cdk.scaling import WarmThroughput
+from once.cdk.props import ConsumerProps, Rollout, WarmThroughput
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.settings import TIME_MARGIN_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The place of every function in a VPC.
+
+    The functions need no incoming connections. Lambda polls the queues outside the VPC.
+
+    Attributes:
+        subnets: ids of private subnets, in two availability zones or more.
+        security_groups: ids of security groups that allow outgoing HTTPS.
+        endpoints: the services that have a VPC endpoint in these subnets, such as `sqs`, by the
+            last part of the endpoint's name; None if the subnets reach AWS through a NAT gateway.
+    """
+
+    subnets: tuple[str, ...]
+    security_groups: tuple[str, ...]
+    endpoints: tuple[str, ...] | None = None
+
+
+DEDUP = "dedup-records"
+"""Construct id of the dedup table, and its name in `existing_tables`. Logical ids are made of it
+and of the tables' names: if one is renamed, CloudFormation replaces the table by an empty one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingTable:
+    """A table that takes the place of one that the service would make.
+
+    Attributes:
+        arn: the table's ARN.
+        key_arn: the ARN of its customer managed key, if it has one.
+        stream_arn: the ARN of the stream of new and old images. The dedup table alone needs one.
+    """
+
+    arn: str
+    key_arn: str | None = None
+    stream_arn: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingQueue:
+    """A queue that a consumer reads, in place of one of its own that topics deliver into.
+
+    Attributes:
+        arn: the queue's ARN.
+        key_arn: the ARN of its customer managed key, if it has one.
+    """
+
+    arn: str
+    key_arn: str | None = None
+
+
+OLDEST_PYTHON = 11
+"""The oldest supported minor version: the library uses syntax and typing of Python 3.11."""
+
+KNOWN_PYTHONS = tuple(
+    sorted(
+        int(found[1])
+        for name in dir(lambda_.Runtime)
+        if (found := re.fullmatch(r"PYTHON_3_(\d+)", name)) and int(found[1]) >= OLDEST_PYTHON
+    )
+)
+"""Minor versions that both this library and the installed CDK know as a Lambda runtime."""
+
+
+def this_python() -> str:
+    """Return the minor version of this Python, or the newest one that Lambda has."""
+    return f"3.{min(sys.version_info.minor, max(KNOWN_PYTHONS, default=OLDEST_PYTHON))}"
+
+
+def _service(value: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", value):
+        raise ValueError("use at most 20 lower-case letters, digits and hyphens, a letter first")
+    return value
+
+
+def _flag(value: str) -> bool:
+    if value.lower() not in {"true", "false"}:
+        raise ValueError("say true or false")
+    return value.lower() == "true"
+
+
+def _count(value: str) -> int:
+    if not value.isdecimal():
+        raise ValueError("give a whole number, 0 or more")
+    return int(value)
+
+
+def _level(value: str) -> str:
+    levels = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+    if value not in levels:
+        raise ValueError(f"use one of {', '.join(levels)}")
+    return value
+
+
+def _address(value: str) -> str:
+    if not re.fullmatch(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", value):
+        raise ValueError("give an e-mail address, such as orders@example.com")
+    return value
+
+
+def text_of(value: Any) -> str:
+    """Return a value as text, as `-c` would give it: a context file may also hold numbers."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value)
+
+
+def _python(value: str) -> str:
+    known = [f"3.{minor}" for minor in KNOWN_PYTHONS]
+    if value not in known:
+        raise ValueError(f"use one of {', '.join(known)}")
+    return value
+
+
+def _publishers(value: str) -> tuple[str, ...]:
+    given = tuple(filter(None, re.split(r"[,\s]+", value)))
+    if not all(re.fullmatch(r"s3|events|\d{12}", each) for each in given):
+        raise ValueError("give ids of accounts, s3 and events, with commas between them")
+    return tuple(dict.fromkeys(given))
+
+
+READ: dict[str, Callable[[str], Any]] = {
+    "service": _service,
+    "local": _flag,
+    "dedup_window_days": _count,
+    "redrives": _count,
+    "provider_retry_days": _count,
+    "log_level": _level,
+    "group_commit": _flag,
+    "gradual_rollout": _flag,
+    "email_sender": _address,
+    "create_email_identity": _flag,
+    "python_runtime": _python,
+    "dedup_warm_throughput": WarmThroughput.read,
+    "ingress_publishers": _publishers,
+    "webhook_concurrency": _count,
+    "fifo_topic_letters": _flag,
+    "keep_data": _flag,
+}
+"""Reader of each value of the context; raises ValueError with the remedy."""
+
 
 DAY_SECONDS = 24 * 60 * 60
 RUNTIME_LOCK = Path(__file__).resolve().parent / "packaging" / "requirements.txt"
@@ -206,3 +348,21 @@ class DeploymentConfig:
 
 def _attribute(version: str) -> str:
     return f"PYTHON_{version.replace('.', '_')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A deployment of the service, such as `test` or `prod`.
+
+    Attributes:
+        name: names it in faults.
+        account: the id of the AWS account.
+        region: the AWS region.
+        config: its configuration. No two stages have the same `service`, of which the names of
+            its stacks and resources, and its record of deployed names, are made.
+    """
+
+    name: str
+    account: str
+    region: str
+    config: DeploymentConfig

@@ -1,14 +1,22 @@
-"""Checks of the parts that an `IdempotentConsumer` is given. Each fault states its remedy."""
+"""Checks of constructs: the parts of an `IdempotentConsumer`, and the finished tree of an app.
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+Each fault states its remedy.
+"""
 
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from aws_cdk import CfnOutput, CfnResource, Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
+from constructs import IConstruct
 
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import Topics
+from once.schema import UNROUTED
 from once.source import S3Source, ScheduleSource
 
 
@@ -128,3 +136,91 @@ def _queue_faults(props: ConsumerProps, queue: sqs.IQueue) -> Iterator[str]:
             f"its queue has a visibility timeout of {visibility:.0f} s; raise it to "
             f"{props.visibility}: 6 × timeout + batch window"
         )
+
+
+CONSTRUCT_METADATA = "once:idempotent-consumer"
+"""Type of the node metadata that marks the constructs whose functions may read a queue."""
+
+
+def unmanaged_mapping_faults(tree: Iterable[IConstruct]) -> Iterator[str]:
+    """Yield a fault for each event source mapping on a queue that no construct of Once made."""
+    for construct in tree:
+        if _reads_a_queue(construct) and not _is_managed(construct):
+            yield (
+                f"{construct.node.path}: a function reads a queue past IdempotentConsumer, without "
+                "deduplication; make an IdempotentConsumer of it"
+            )
+
+
+def _reads_a_queue(construct: IConstruct) -> bool:
+    # A mapping on a stream or Kafka has a starting position, and one on Amazon MQ names its queues.
+    # One on SQS has neither, which also holds if its ARN is an import or a parameter.
+    return (
+        isinstance(construct, lambda_.CfnEventSourceMapping)
+        and construct.starting_position is None
+        and construct.queues is None
+    )
+
+
+def _is_managed(construct: IConstruct) -> bool:
+    return any(
+        entry.type == CONSTRUCT_METADATA
+        for scope in construct.node.scopes
+        for entry in scope.node.metadata
+    )
+
+
+RESOURCES, OUTPUTS = 500, 200
+"""CloudFormation's quotas for one stack, which cannot be raised."""
+
+
+@dataclass(slots=True)
+class _Contents:
+    """The resources of a stack, and the number of its outputs."""
+
+    resources: list[IConstruct] = field(default_factory=list)
+    outputs: int = 0
+
+
+def stack_size_faults(tree: Iterable[IConstruct]) -> Iterator[str]:
+    """Yield a fault for each stack that exceeds a quota of CloudFormation, with its remedy."""
+    for name, stack in _stacks(tree).items():
+        for count, quota, what in (
+            (len(stack.resources), RESOURCES, "resources"),
+            (stack.outputs, OUTPUTS, "outputs"),
+        ):
+            if count > quota:
+                fault = f"{count} {what}, and CloudFormation takes {quota}"
+                yield f"{name}: {fault}; {_remedy(stack)}"
+
+
+def _stacks(tree: Iterable[IConstruct]) -> dict[str, _Contents]:
+    found: dict[str, _Contents] = defaultdict(_Contents)
+    for construct in tree:
+        if isinstance(construct, CfnResource):
+            found[Stack.of(construct).stack_name].resources.append(construct)
+        elif isinstance(construct, CfnOutput):
+            found[Stack.of(construct).stack_name].outputs += 1
+    return found
+
+
+def _remedy(stack: _Contents) -> str:
+    owners = Counter(_consumer_of(resource) for resource in stack.resources)
+    others = owners.pop(None, 0)
+    if not owners:
+        return "move some of them to another stack"
+    fit = (RESOURCES - others) // max(owners.values())
+    return (
+        f"of its {len(owners)} consumers about {fit} fit: move the others, with the publishers of "
+        "the events that they take, to a deployment of their own (another registry, and another "
+        "name with -c service=…)"
+    )
+
+
+def _consumer_of(construct: IConstruct) -> str | None:
+    """Return the path of the consumer that a construct is part of."""
+    for scope in reversed(construct.node.scopes):
+        for entry in scope.node.metadata:
+            if entry.type == CONSTRUCT_METADATA and entry.data != UNROUTED:
+                return scope.node.path
+    return None

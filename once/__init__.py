@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from once.errors import KeySpent, NotDone, PermanentError, Refusal, RetryableError
     from once.events.cloud_event import CloudEvent
     from once.events.dedup_key import Key
-    from once.handlers.former_records import FormerRecords
-    from once.handlers.transaction import Transaction
     from once.intake.s3_notification import S3Object
     from once.source import Source
+    from once.transaction import FormerRecords, Transaction
     from once.workflows.declaration import durable_function, state_machine
 
 __all__ = [
@@ -42,7 +41,7 @@ _HOME = {
     "Call": "once.effects.declaration",
     "CloudEvent": "once.events.cloud_event",
     "Consumer": "once.consumer",
-    "FormerRecords": "once.handlers.former_records",
+    "FormerRecords": "once.transaction",
     "Key": "once.events.dedup_key",
     "KeySpent": "once.errors",
     "NotDone": "once.errors",
@@ -52,7 +51,7 @@ _HOME = {
     "RetryableError": "once.errors",
     "S3Object": "once.intake.s3_notification",
     "Source": "once.source",
-    "Transaction": "once.handlers.transaction",
+    "Transaction": "once.transaction",
     "durable_function": "once.workflows.declaration",
     "state_machine": "once.workflows.declaration",
 }

@@ -5,6 +5,7 @@ long as one invocation are created in `once.batch.processor`.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from once.batch.group_commit import GroupCommitter
@@ -23,10 +24,10 @@ from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.failures.quarantine import Quarantine
 from once.failures.visibility_backoff import Backoff
-from once.handlers.item_reader import ItemReader
-from once.handlers.registration import Completion, Handler, Rejection
 from once.intake.reader import RecordReader
+from once.registration import Completion, Handler, Rejection
 from once.runtime import Runtime
+from once.transaction import read_item
 
 if TYPE_CHECKING:
     from once.claim_check.store import ClaimStore
@@ -59,7 +60,7 @@ def compose(
         Quarantine(sqs, settings), backoff, logger, blocks_group=settings.blocks_group
     )
     claims = _claim_store(runtime)
-    runner = HandlerRunner(settings, ItemReader(dynamodb).read, rejections, completions, claims)
+    runner = HandlerRunner(settings, partial(read_item, dynamodb), rejections, completions, claims)
     ledger = EffectLedger(
         dynamodb, settings.dedup_table, clock, logger, settings.lease_margin_seconds
     )

@@ -12,8 +12,7 @@ from once.deadline import Context
 from once.effects.declaration import Effect, EffectFunction, Policy
 from once.errors import Refusal, RegistrationError
 from once.events.dedup_key import Key
-from once.handlers.actions import Table
-from once.handlers.registration import (
+from once.registration import (
     Completion,
     CompletionFunction,
     Handler,
@@ -21,16 +20,18 @@ from once.handlers.registration import (
     RefusalFunction,
     Rejection,
     effect_faults,
+    item_dedup_faults,
     twice,
 )
 from once.runtime import Runtime
 from once.schema import CONSUMER_NAME
 from once.settings import Dedup, Settings
+from once.transaction import Table
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 
-    from once.handlers.former_records import FormerRecords
+    from once.transaction import FormerRecords
 
 
 LambdaHandler = Callable[[dict[str, Any], Context], "PartialItemFailureResponse"]
@@ -215,9 +216,6 @@ class Consumer:
                 f"{place}"
             )
         if settings.dedup is Dedup.ITEM:
-            # Loaded late: few consumers use it.
-            from once.handlers.item_dedup import item_dedup_faults
-
             faults += item_dedup_faults(self.handlers.values(), self.effects, settings)
         for handler in self.handlers.values():
             faults.extend(handler.source_faults(settings.event_source))

@@ -7,8 +7,8 @@ from once.effects.declaration import Effect
 from once.effects.executor import EffectAttempt, EffectExecutor
 from once.effects.intent import Intent
 from once.errors import OnceError
-from once.handlers.transaction import Transaction
 from once.schema import Standing
+from once.transaction import Transaction
 
 
 class EffectSteps:

@@ -18,8 +18,8 @@ from once.deadline import Deadline
 from once.disposition import Disposition
 from once.errors import Unexpected
 from once.failures.circuit_breaker import CircuitBreaker
-from once.handlers.actions import ItemKey
 from once.schema import Limits
+from once.transaction import ItemKey
 
 
 class Member(NamedTuple):

@@ -12,10 +12,10 @@ from once.errors import (
     UnhandledRefusal,
     ValueReturned,
 )
-from once.handlers.registration import Completion, Rejection
-from once.handlers.transaction import Reader, Transaction
 from once.intake.reader import DecodedEvent
+from once.registration import Completion, Rejection
 from once.settings import Settings
+from once.transaction import Reader, Transaction
 
 if TYPE_CHECKING:
     from once.claim_check.reference import Claim

@@ -30,8 +30,8 @@ from once.errors import (
 )
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
-from once.handlers.transaction import Transaction
 from once.intake.reader import DecodedEvent, RecordReader
+from once.transaction import Transaction
 
 if TYPE_CHECKING:
     from once.runtime import Runtime

@@ -22,9 +22,8 @@ from once.commit.result import (
     refused,
 )
 from once.errors import ConditionFailed, InvalidWrite, KeyConflict, RequestRefused
-from once.handlers.actions import Action, ItemVersion
-from once.handlers.transaction import Transaction
 from once.schema import COMMIT_ATTRIBUTE
+from once.transaction import Action, ItemVersion, Transaction
 
 Reason = Mapping[str, Any]
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from once.commit._record_lookup import Item
 from once.commit.result import CommitResult
-from once.handlers.actions import Action, ItemKey
-from once.handlers.transaction import Transaction
+from once.transaction import Action, ItemKey, Transaction
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from once.commit._record_lookup import Item, read_items
 from once.commit.result import DUPLICATE, CommitResult, failed
-from once.errors import InFlight, InvalidWrite
-from once.handlers.actions import Action, ItemKey, serialize
-from once.handlers.former_records import FormerRecord, FormerRecords, FormerUnfinished
-from once.handlers.transaction import Transaction
-from once.schema import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE
+from once.errors import InFlight, InvalidWrite, PermanentError
+from once.schema import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE, Reason
 from once.settings import CommitSettings, TableSettings
+from once.transaction import (
+    Action,
+    FormerRecord,
+    FormerRecords,
+    ItemKey,
+    Transaction,
+    serialize,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -23,31 +28,33 @@ _LONGEST_FUNCTION_SECONDS = 15 * 60.0
 """Longest timeout of a Lambda function."""
 
 
-def with_former_action(
-    transaction: Transaction,
-    record: FormerRecord,
-    actions: Mapping[ItemKey, Action],
-    settings: CommitSettings,
-    now: float,
+class FormerUnfinished(PermanentError):
+    """The function that Once replaced began with the event, and may have changed data."""
+
+    reason = Reason.FORMER_UNFINISHED
+
+
+def former_action(
+    transaction: Transaction, record: FormerRecord, settings: CommitSettings, now: float
 ) -> dict[ItemKey, Action]:
-    """Return the actions of a transaction and the write that takes its event's former record.
+    """Return the write that takes the event's former record; empty if an earlier commit took it.
 
     Raises:
         InvalidWrite: the handler itself writes the former record.
     """
     if transaction.owned is not None:  # the commit of the intent took the record
-        return dict(actions)
-    action = _action(record.records, _table(record, settings), record.key, settings, now)
+        return {}
+    action = _put(record.records, _table(record, settings), record.key, settings, now)
     item_key = record.records.table.name, tuple(sorted(action.key.items()))
-    if item_key in actions:
+    if item_key in transaction.actions():
         raise InvalidWrite(
             f"an action on {record.records.table.name} is on the former record of the event, which "
             "the commit writes itself; remove the action"
         )
-    return {**actions, item_key: action}
+    return {item_key: action}
 
 
-def _action(
+def _put(
     records: FormerRecords,
     table: TableSettings,
     values: tuple[str, ...],

@@ -21,9 +21,8 @@ from once.commit.item_record import (
 )
 from once.commit.result import CommitResult, failed
 from once.errors import InvalidWrite
-from once.handlers.actions import Action, ItemKey, serialize, with_set
-from once.handlers.transaction import Transaction
 from once.settings import CommitSettings, TableSettings
+from once.transaction import Action, ItemKey, Transaction, serialize, with_set
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -9,10 +9,9 @@ from once.commit._record_lookup import Item, look_up
 from once.commit._sequence_items import sequence_actions
 from once.commit.dedup_record import record_put
 from once.commit.result import CommitResult
-from once.handlers.actions import Action, ItemKey, rendered
-from once.handlers.transaction import Transaction
 from once.schema import Record
 from once.settings import CommitSettings
+from once.transaction import Action, ItemKey, Transaction
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -35,16 +34,16 @@ class RecordStore:
     ) -> tuple[Mapping[ItemKey, Action], list[Any]]:
         """Return the actions and the sequence items; the entries begin with the record."""
         record = record_put(transaction, self.settings, now)
-        actions = transaction.actions()
+        more: dict[ItemKey, Action] = {}
         if Record.SEQUENCED in record["Put"]["Item"]:
-            actions |= sequence_actions(transaction, record["Put"]["Item"], self.settings)
+            more = sequence_actions(transaction, record["Put"]["Item"], self.settings)
         if transaction.identity.former is not None:
             # Loaded late: only consumers that moved to Once lately use it.
-            from once.commit._former_records import with_former_action
+            from once.commit._former_records import former_action
 
-            former = transaction.identity.former
-            actions = with_former_action(transaction, former, actions, self.settings, now)
-        return actions, [record, *rendered(actions.values(), transaction.commit_id)]
+            more |= former_action(transaction, transaction.identity.former, self.settings, now)
+        actions, entries = transaction.rendered(more)
+        return actions, [record, *entries]
 
     def classify(
         self,

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from once.events.outgoing import Draft, OutgoingEvent, events_in
-from once.handlers.actions import Action, ItemKey
-from once.handlers.transaction import Transaction
 from once.schema import SCHEMA_VERSION, Record, sequence_key
 from once.settings import CommitSettings, TableSettings
+from once.transaction import Action, ItemKey, Transaction
 
 _TABLE = "the sequence items"
 """Stands for their table in item keys. No table that a consumer declares has a name with spaces."""

@@ -16,8 +16,8 @@ from once.commit.dedup_record import StoredRecord
 from once.commit.request import CommitRequest, dedup_store
 from once.commit.result import BUSY, COMMITTED, UNAFFECTED, UNATTRIBUTED, CommitResult, failed
 from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused, Unexpected
-from once.handlers.transaction import Transaction
 from once.settings import CommitSettings
+from once.transaction import Transaction
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -8,7 +8,6 @@ from once.commit._sequence_items import sequenced_types
 from once.effects.intent import Intent
 from once.events.cloud_event import CloudEvent
 from once.events.outgoing import written
-from once.handlers.transaction import Transaction
 from once.schema import (
     CAUSE_EXTENSION,
     CLOCK_MARGIN_SECONDS,
@@ -19,6 +18,7 @@ from once.schema import (
     State,
 )
 from once.settings import CommitSettings
+from once.transaction import Transaction
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef

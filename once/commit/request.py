@@ -9,10 +9,9 @@ from once.commit._record_store import RecordStore
 from once.commit.item_size import entry_sizes, item_bytes
 from once.commit.request_encoding import encoded
 from once.errors import TooLarge
-from once.handlers.actions import Action, ItemKey
-from once.handlers.transaction import Transaction
 from once.schema import Limits
 from once.settings import CommitSettings, Dedup
+from once.transaction import Action, ItemKey, Transaction
 
 if TYPE_CHECKING:
     from once.commit._dedup_store import DedupStore

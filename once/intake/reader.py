@@ -21,19 +21,19 @@ from once.errors import (
 from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.dedup_key import key_hash
 from once.events.fingerprint import fingerprint
-from once.handlers.registration import Handler
-from once.handlers.transaction import Identity
 from once.intake._event_source import check_source
 from once.intake.adapter import adapter_of
 from once.intake.original_message import MOVED
+from once.registration import Handler
 from once.schema import Limits
 from once.settings import Dedup, Settings
+from once.transaction import Identity
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
     from once.claim_check.store import ClaimStore
-    from once.handlers.former_records import FormerRecord
+    from once.transaction import FormerRecord
 
 _OFTEN = 3
 """Receives after which a message itself may be ending the function, when it is read or runs.

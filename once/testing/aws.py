@@ -14,7 +14,6 @@ from moto import mock_aws
 from once.commit.item_record import is_item_record
 from once.consumer import Consumer
 from once.events.outgoing import events_in
-from once.handlers.actions import serialize
 from once.runtime import Runtime
 from once.schema import COMMIT_ATTRIBUTE, Record, source_of
 from once.settings import Settings, TableSettings
@@ -22,6 +21,7 @@ from once.testing._failed_messages import failed_messages, shown_error
 from once.testing._function_role import function_role
 from once.testing._registry import Registry, consumer_of
 from once.testing.events import FakeContext, sqs_record
+from once.transaction import serialize
 
 _REGION = "us-east-1"
 _DESERIALIZER = TypeDeserializer()

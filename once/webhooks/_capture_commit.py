@@ -21,8 +21,8 @@ from once.errors import (
 )
 from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import Key, key_hash
-from once.handlers.transaction import Identity
 from once.sdk import S3Client
+from once.transaction import Identity
 from once.webhooks._capture_transaction import CaptureTransaction
 from once.webhooks._new_capture import Receipt
 from once.webhooks.capture import Conflict, Standing

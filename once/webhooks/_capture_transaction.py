@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from once.errors import InvalidWrite
 from once.events.outgoing import Draft
-from once.handlers.actions import Table
-from once.handlers.transaction import Identity, Transaction
+from once.transaction import Identity, Table, Transaction
 from once.webhooks._event_draft import event_draft, inbound_event
 from once.webhooks._new_capture import Receipt, new_capture
 from once.webhooks.capture import Capture, Conflict, Standing

@@ -18,7 +18,7 @@ from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import Key, value_at
 from once.events.fingerprint import digest
 from once.events.strict_json import parse
-from once.handlers.transaction import Identity
+from once.transaction import Identity
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.http import Request
 

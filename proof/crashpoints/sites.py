@@ -22,7 +22,7 @@ EXPLORED = (
     "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
-    "once.handlers.item_reader.ItemReader.read dynamodb.GetItem",
+    "once.transaction.read_item dynamodb.GetItem",
     "once.ops.dead_letters.queue_walk.QueueWalk._change sqs.ChangeMessageVisibilityBatch",
     "once.ops.dead_letters.queue_walk.QueueWalk._receive sqs.ReceiveMessage",
     "once.ops.dead_letters.redrive.Redriver._call.<locals>.<lambda> sqs.SendMessageBatch",

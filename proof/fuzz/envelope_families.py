@@ -7,8 +7,8 @@ from typing import Any
 from functions.orders.handler import consumer
 from once.claim_check.store import ClaimStore
 from once.events.dedup_key import Key
-from once.handlers.registration import Handler
 from once.intake.reader import RecordReader
+from once.registration import Handler
 from once.source import S3_TYPES
 from proof.fuzz import messages
 from proof.fuzz.families import Make, filled, message, order

@@ -9,10 +9,9 @@ from once.commit.dedup_record import record_put
 from once.effects.intent import Intent
 from once.errors import Refusal
 from once.events.cloud_event import CloudEvent
-from once.handlers.actions import Table
-from once.handlers.transaction import Identity, Transaction
 from once.schema import Record, Standing
 from once.settings import TableSettings
+from once.transaction import Identity, Table, Transaction
 from proof.fuzz import values
 from proof.fuzz.aws import settings
 from proof.fuzz.json_text import nested

@@ -16,9 +16,9 @@ from once.commit.request import CommitRequest
 from once.commit.result import COMMITTED, DUPLICATE, CommitResult, failed
 from once.errors import RequestRefused
 from once.events.outgoing import events_in
-from once.handlers.transaction import Transaction
 from once.outbox._sns_publisher import Publisher
 from once.schema import Record
+from once.transaction import Transaction
 from proof.shop.clients import clients
 from proof.shop.service import EVENTS
 

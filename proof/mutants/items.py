@@ -14,7 +14,7 @@ from once.commit.committer import Committer
 from once.commit.dedup_record import StoredRecord
 from once.commit.item_record import item_record_name
 from once.commit.result import COMMITTED, CommitResult
-from once.handlers.transaction import Transaction
+from once.transaction import Transaction
 
 _STORE = "once.commit._item_store"
 _NO_REASON = {"Code": "None"}

@@ -11,10 +11,10 @@ from once.batch.isolation import Isolation
 from once.batch.processor import BatchProcessor
 from once.commit.dedup_record import _condition
 from once.deadline import Deadline
-from once.handlers.transaction import Identity, Transaction
 from once.intake.reader import DecodedEvent, Delivery, RecordReader
 from once.ops.dead_letters.redrive import Redriver, delete_letters
 from once.outbox._sns_publisher import Publisher
+from once.transaction import Identity, Transaction
 
 _handle = BatchProcessor.handle
 _publish = Publisher.publish

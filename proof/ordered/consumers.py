@@ -10,8 +10,7 @@ from msgspec import Struct
 from once.cdk import ConsumerProps, TableProps
 from once.consumer import Consumer
 from once.errors import PermanentError
-from once.handlers.actions import Table
-from once.handlers.transaction import Transaction
+from once.transaction import Table, Transaction
 
 POSTED, BOOKED = "entry.posted", "entry.booked"
 _TABLES = (TableProps("booked", "account"), TableProps("mirrored", "account"))

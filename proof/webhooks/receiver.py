@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from once.cdk import ConsumerProps, TableProps
 from once.consumer import Consumer
-from once.handlers.transaction import Transaction
+from once.transaction import Transaction
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.profile import GITHUB, SHOPIFY, STANDARD, STRIPE
 

@@ -20,7 +20,8 @@ ONCE = (
         "settings",
     ),
     *("deadline", "sdk", "telemetry", "metrics_log", "claim_check"),
-    *("events", "effects", "handlers", "intake", "commit", "failures", "outbox"),
+    *("events", "effects", "transaction", "registration"),
+    *("intake", "commit", "failures", "outbox"),
     *("runtime", "batch", "composition", "consumer", "workflows", "webhooks", "testing"),
 )
 """The packages and modules of the library, the lowest layer first."""

@@ -13,9 +13,8 @@ from msgspec import Struct
 from once.cdk import ConsumerProps, DeploymentConfig, TableProps
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.consumer import Consumer
-from once.handlers.actions import Table
-from once.handlers.transaction import Transaction
 from once.testing import FakeAws, FakeContext, cloud_event
+from once.transaction import Table, Transaction
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
 from tests.once.support import failures, reasons, record

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from once.consumer import Consumer
-from once.handlers.actions import Table
-from once.handlers.transaction import Transaction
 from once.testing import FakeAws, cloud_event
+from once.transaction import Table, Transaction
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
 from tests.once.support import failures

@@ -14,10 +14,10 @@ from once.effects.declaration import Effect
 from once.effects.ledger import EffectLedger
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.fingerprint import fingerprint
-from once.handlers.registration import Handler
-from once.handlers.transaction import Identity, Transaction
+from once.registration import Handler
 from once.schema import SCHEMA_VERSION, source_of
 from once.settings import TableSettings
+from once.transaction import Identity, Transaction
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS

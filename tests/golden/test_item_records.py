@@ -12,10 +12,9 @@ import pytest
 from once.commit.dedup_record import StoredRecord
 from once.commit.item_record import item_record, item_record_name
 from once.commit.request import CommitRequest
-from once.handlers.actions import Table
-from once.handlers.transaction import Identity, Transaction
 from once.schema import SCHEMA_VERSION
 from once.settings import Dedup, TableSettings
+from once.transaction import Identity, Table, Transaction
 from tests.golden.test_records import CAUSED, EVENT, SETTINGS, THEN
 from tests.golden.versions import VERSIONS, Item, cases, golden
 from tests.once.item_orders import event, running

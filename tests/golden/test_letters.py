@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from once.errors import PermanentError
-from once.handlers.transaction import Transaction
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.queue_history import lineage_text
 from once.ops.dead_letters.redriven_message import redriven_message
@@ -20,6 +19,7 @@ from once.ops.dlq._exported_letter import read_line
 from once.ops.dlq.export import export
 from once.schema import SCHEMA_VERSION, DeadLetter
 from once.testing import FakeAws
+from once.transaction import Transaction
 from tests.golden.versions import Item, cases, golden, names, reader
 from tests.in_memory import Start
 from tests.once.outbox.relaying import RelayHarness, change, image

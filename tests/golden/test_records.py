@@ -15,10 +15,10 @@ from once.commit.dedup_record import READ, StoredRecord, record_put
 from once.commit.request import CommitRequest
 from once.effects.intent import Intent
 from once.events.cloud_event import CloudEvent
-from once.handlers.transaction import Identity, Transaction
 from once.ops.dedup_records.record_text import record_lines
 from once.schema import SCHEMA_VERSION, Outcome, Standing
 from once.settings import Settings
+from once.transaction import Identity, Transaction
 from tests.golden.versions import Item, cases, golden, names, reader
 from tests.once.support import SoldOut
 

@@ -18,8 +18,8 @@ from once.commit.result import (
     CommitResult,
 )
 from once.events.cloud_event import read_event
-from once.handlers.transaction import Identity, Transaction
 from once.testing import answer_lost, cancelled, inject, never_sent, refused
+from once.transaction import Identity, Transaction
 from tests.integration.probe import COUNTERS, Bench, SoldOut, event
 
 

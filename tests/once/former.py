@@ -14,8 +14,8 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 )
 
 from once.consumer import Consumer
-from once.handlers.former_records import FormerRecords
 from once.testing import FakeAws, FakeContext
+from once.transaction import FormerRecords
 from tests.once.support import Function, Note, SoldOut, count
 
 TABLES = {"counters": "name", "idempotency": "id"}

@@ -10,9 +10,9 @@ from msgspec import Struct
 from once.consumer import Consumer
 from once.errors import Refusal
 from once.events.dedup_key import Key
-from once.handlers.transaction import Transaction
 from once.settings import Dedup
 from once.testing import FakeAws, cloud_event
+from once.transaction import Transaction
 from tests.once.support import invoke, record
 
 KEY = Key.field("order_id")

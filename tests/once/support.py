@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from typing import Any
 from uuid import uuid4
@@ -23,12 +24,10 @@ from once.consumer import Consumer
 from once.effects.ledger import EffectLedger
 from once.errors import PermanentError, Refusal
 from once.events.cloud_event import CloudEvent
-from once.handlers.actions import Table
-from once.handlers.item_reader import ItemReader
-from once.handlers.transaction import Identity, Transaction
 from once.metrics_log import MetricsLog
 from once.settings import Settings, TableSettings
 from once.testing import FakeAws, FakeContext, cloud_event
+from once.transaction import Identity, Table, Transaction, read_item
 
 COUNTERS = Table("counters")
 PUBLISHES = ("counted",)
@@ -221,7 +220,7 @@ class Bench:
     def transaction(self, name: str = "a", *, fingerprint: str = "f") -> Transaction:
         """An event's transaction, still empty; `name` is its identity."""
         identity = Identity(f"notes#{name}", fingerprint)
-        read = ItemReader(self.client).read
+        read = partial(read_item, self.client)
         return Transaction(
             event_of(id=name), identity, tables=TABLES, publishes=PUBLISHES, read=read
         )

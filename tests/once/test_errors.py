@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from once import errors
 from once.claim_check import errors as claim_errors
+from once.commit import _former_records
 from once.error_text import summary_of
 from once.errors import (
     ConfigurationError,
@@ -18,11 +19,10 @@ from once.errors import (
     RetryableError,
     Unexpected,
 )
-from once.handlers import former_records
 from once.outbox import unrouted
 from once.schema import Reason
 
-MODULES = {m.__name__ for m in (errors, claim_errors, unrouted, former_records)}
+MODULES = {m.__name__ for m in (errors, claim_errors, unrouted, _former_records)}
 
 
 def test_every_permanent_error_has_a_reason_of_its_own() -> None:

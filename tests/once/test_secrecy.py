@@ -7,8 +7,8 @@ import pytest
 
 from once.consumer import Consumer
 from once.errors import PermanentError, RetryableError
-from once.handlers.transaction import Transaction
 from once.testing import FakeAws, cancelled, inject, refused
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.support import (
     COUNTERS,

@@ -8,9 +8,9 @@ from msgspec import Struct
 from once.consumer import Consumer
 from once.effects.declaration import Call, Policy
 from once.events.dedup_key import Key
-from once.handlers.transaction import Transaction
 from once.ops.dedup_records.key_rules import KeyRules
 from once.testing import cloud_event
+from once.transaction import Transaction
 
 HOUR, DAY = 3600, 24 * 3600
 KEY_LIFETIME = 23 * HOUR

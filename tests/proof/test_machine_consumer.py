@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from once.consumer import Consumer
 from once.errors import PermanentError, Refusal
-from once.handlers.transaction import Transaction
 from once.schema import CLOCK_MARGIN_SECONDS, DeadLetter, Reason
 from once.testing.events import cloud_event
+from once.transaction import Transaction
 from proof.shop.unknown_outcomes import reason_of
 from proof.world.messages import Message
 from proof.world.queues import Queue

@@ -17,9 +17,9 @@ from msgspec import Struct
 from once.consumer import Consumer
 from once.effects.declaration import Policy
 from once.errors import PermanentError, Refusal
-from once.handlers.transaction import Transaction
 from once.schema import Reason, Standing, State
 from once.testing.events import cloud_event
+from once.transaction import Transaction
 from proof.shop.operator import redrive
 from proof.shop.service import DEDUP
 from proof.shop.unknown_outcomes import reason_of

@@ -172,7 +172,7 @@ USES = (
     Use(
         "Read",
         "dynamodb:GetItem",
-        "once.handlers.item_reader.ItemReader.read dynamodb.GetItem",
+        "once.transaction.read_item dynamodb.GetItem",
         either(TABLES, ITEM),
     ),
     Use(

@@ -10,8 +10,8 @@ from demo.audit import Evidence, Findings, audit
 from once.commit.dedup_record import record_put
 from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import Key
-from once.handlers.transaction import Identity, Transaction
 from once.settings import Settings
+from once.transaction import Identity, Transaction
 from tests.demo.audit.sample import (
     BAD_BODY,
     CONFLICT,

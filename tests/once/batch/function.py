@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from once.errors import PermanentError, RetryableError
-from once.handlers.transaction import Transaction
 from once.testing import FakeContext, Fault, inject
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.batch.batches import READ, WRITE, Choose, batch_of, events, faults
 from tests.once.effects.provider import Killed

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from once.events.dedup_key import key_hash
-from once.handlers.transaction import Transaction
 from once.testing import inject, refused
+from once.transaction import Transaction
 from tests.once.batch.batches import SECOND, WRITE, batch_of, message
 from tests.once.batch.function import Function, Make, fates
 from tests.once.support import Log, Note, count, record

@@ -6,8 +6,8 @@ import pytest
 
 from once.cdk.checks.deployment_options import message_life_days
 from once.cdk.deployment_options import DAY_SECONDS, DeploymentConfig
-from once.handlers.transaction import Transaction
 from once.schema import Limits
+from once.transaction import Transaction
 from tests.once.batch.batches import message
 from tests.once.batch.function import Function, Make
 from tests.once.support import Note, count

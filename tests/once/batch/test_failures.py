@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from once.errors import OnceError, PermanentError, RetryableError
-from once.handlers.transaction import Transaction
 from once.schema import Limits
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
+from once.transaction import Transaction
 from tests.once.batch.batches import LAST, THIRD, batch_of, message
 from tests.once.batch.function import Function, Make
 from tests.once.support import COUNTERS, Note, count, record

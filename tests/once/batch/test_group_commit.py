@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from once.handlers.transaction import Transaction
 from once.testing import FakeAws
+from once.transaction import Transaction
 from tests.once.batch.batches import SECOND, WRITE, Entries, batch_of, events, items, message
 from tests.once.batch.function import Make
 from tests.once.effects.provider import Till

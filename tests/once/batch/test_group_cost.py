@@ -11,9 +11,9 @@ import pytest
 
 from once.commit.request import CommitRequest
 from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, UNAFFECTED, CommitResult
-from once.handlers.transaction import Transaction
 from once.schema import Limits
 from once.testing import FakeAws, FakeContext
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.batch.batches import batch_of
 from tests.once.support import consumer_of, failures

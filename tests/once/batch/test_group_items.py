@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from once.handlers.transaction import Transaction
+from once.transaction import Transaction
 from tests.once.batch.batches import WRITE, batch_of, cancelling, message
 from tests.once.batch.function import Function, Make
 from tests.once.support import COUNTERS, Note, SoldOut, count

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from once.handlers.transaction import Transaction
 from once.testing import inject, never_sent, refused
+from once.transaction import Transaction
 from tests.once.batch.batches import LAST, SECOND, THIRD, batch_of, cancelling, message
 from tests.once.batch.function import Function, Make
 from tests.once.support import Note, count, record

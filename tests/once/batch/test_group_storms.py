@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto.core.base_backend import BackendDict
 
-from once.handlers.transaction import Transaction
 from once.testing import FakeAws, FakeContext, Fault, cancelled, inject, refused
 from once.testing.faults import answer_lost, never_sent
+from once.transaction import Transaction
 from tests.once.batch.batches import READ, Entries, faults, items, message
 from tests.once.batch.batches import events as ids_in
 from tests.once.batch.function import handle

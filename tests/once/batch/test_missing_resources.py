@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from once.failures.circuit_breaker import CircuitBreaker
-from once.handlers.transaction import Transaction
 from once.testing import FakeAws, FakeContext
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.effects.provider import LAST_RECEIVE, Till
 from tests.once.support import (

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from once.handlers.transaction import Transaction
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.testing import Fault, never_sent, refused
+from once.transaction import Transaction
 from tests.once.batch.batches import READ, SECOND, WRITE, batch_of, message
 from tests.once.batch.function import Function, Make
 from tests.once.effects.provider import NOW, SETTINGS, TAKEOVER, Killed, Provider

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from once.handlers.transaction import Transaction
 from once.settings import TIME_MARGIN_MS
 from once.testing import Fault, never_sent, refused
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.batch.batches import LAST, THIRD, Choose, Entries, batch_of, cancelling, message
 from tests.once.batch.function import Function, Make, Run

@@ -25,8 +25,8 @@ from once.errors import (
     RequestRefused,
     RetryableError,
 )
-from once.handlers.transaction import Transaction
 from once.schema import COMMIT_ATTRIBUTE
+from once.transaction import Transaction
 from tests.once.support import COUNTERS, SoldOut, offline
 
 Reason = dict[str, Any]

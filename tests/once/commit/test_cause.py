@@ -7,8 +7,8 @@ import pytest
 
 from once.commit.dedup_record import record_put
 from once.events.outgoing import draft, written
-from once.handlers.transaction import Identity, Transaction
 from once.schema import Record
+from once.transaction import Identity, Transaction
 from tests.once.support import SETTINGS, event_of
 
 PK = "notes#event#/s#e"

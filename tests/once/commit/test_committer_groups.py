@@ -16,8 +16,8 @@ from once.commit.result import (
 )
 from once.commit.result import refused as refused_by
 from once.errors import InvalidWrite, KeyConflict, RequestRefused, Unexpected
-from once.handlers.transaction import Transaction
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
+from once.transaction import Transaction
 from tests.once.support import COUNTERS, Bench, SoldOut, amounts, calls
 
 WRITE = "TransactWriteItems"

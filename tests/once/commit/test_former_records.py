@@ -12,10 +12,9 @@ from aws_lambda_powertools.utilities.idempotency import (
 
 from once import FormerRecords
 from once.errors import PermanentError, RegistrationError
-from once.handlers.actions import Table
-from once.handlers.transaction import Transaction
 from once.settings import Dedup
 from once.testing import FakeAws
+from once.transaction import Table, Transaction
 from tests.once.effects.provider import SETTINGS, Provider, Till
 from tests.once.effects.provider import consumer_of as paying
 from tests.once.former import TABLES, FormerFunction, consumer_after_powertools

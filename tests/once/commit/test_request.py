@@ -7,9 +7,8 @@ import pytest
 
 from once.commit.item_size import entry_sizes, item_bytes
 from once.errors import TooLarge
-from once.handlers.actions import serialize
-from once.handlers.transaction import Transaction
 from once.schema import COMMIT_ATTRIBUTE, Limits
+from once.transaction import Transaction, serialize
 from tests.once.support import COUNTERS, Bench
 
 

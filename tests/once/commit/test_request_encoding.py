@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from once.commit.item_size import item_bytes
 from once.commit.request_encoding import encoded, write_bodies
 from once.errors import InvalidWrite
-from once.handlers.actions import serialize
 from once.sdk import SDK
 from once.testing import inject, refused
+from once.transaction import serialize
 from tests.once.support import Bench
 
 OPERATION = "TransactWriteItems"

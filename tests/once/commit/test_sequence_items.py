@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from once.events.dedup_key import RULES
-from once.handlers.transaction import Transaction
 from once.schema import SEQUENCE
 from once.testing import FakeAws
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.support import Note, consumer_of, note
 

@@ -8,9 +8,8 @@ import pytest
 from once.commit.dedup_record import StoredRecord
 from once.effects.declaration import Policy
 from once.errors import NotDone
-from once.handlers.actions import serialize
-from once.handlers.transaction import Transaction
 from once.testing import Fault, refused
+from once.transaction import Transaction, serialize
 from tests.once.effects.provider import (
     LIFETIME,
     NOW,

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from once.consumer import Consumer
 from once.effects.declaration import Effect, Policy
-from once.handlers.transaction import Transaction
+from once.transaction import Transaction
 from tests.once.effects.provider import (
     TAKEOVER,
     Charge,

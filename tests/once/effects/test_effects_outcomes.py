@@ -7,8 +7,8 @@ import pytest
 
 from once.effects.declaration import Call, Policy
 from once.errors import ConditionFailed, PermanentError
-from once.handlers.transaction import Transaction
 from once.testing import inject, refused
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.effects.provider import (
     Charge,

@@ -9,9 +9,9 @@ from msgspec import Meta, Struct
 
 from once.effects.declaration import Call, Policy
 from once.errors import NotDone
-from once.handlers.transaction import Transaction
 from once.schema import Limits
 from once.testing import refused
+from once.transaction import Transaction
 from tests.once.effects.provider import (
     LAST_RECEIVE,
     TAKEOVER,

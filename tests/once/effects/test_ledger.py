@@ -7,9 +7,9 @@ import pytest
 from once.effects.declaration import Effect, Policy
 from once.effects.intent import Intent
 from once.errors import InFlight, Unanswered
-from once.handlers.actions import serialize
 from once.schema import Standing
 from once.testing import FakeAws, Fault, answer_lost, cancelled, inject, never_sent, refused
+from once.transaction import serialize
 from tests.in_memory import Start
 from tests.once.effects.provider import LIFETIME, NOW, WRITE, Charge, Provider
 from tests.once.support import Bench, Log, calls

@@ -12,8 +12,8 @@ from once.errors import NoKey, TooLarge
 from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import Key
 from once.events.fingerprint import fingerprint
-from once.handlers.transaction import Transaction
 from once.schema import Limits
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.events.json_values import TEXT
 from tests.once.support import (

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from once.errors import PermanentError
-from once.handlers.transaction import Transaction
 from once.intake.original_message import OriginalMessage
 from once.schema import DeadLetter, Limits
 from once.testing import FakeAws
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.support import Note, consumer_of, facts, invoke, note, record, redriven
 

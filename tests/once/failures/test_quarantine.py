@@ -10,10 +10,10 @@ import pytest
 from once.errors import PermanentError
 from once.failures.quarantine import carried, described, key_of
 from once.failures.quarantine import text as text_attribute
-from once.handlers.transaction import Transaction
 from once.intake.original_message import MOVED, OriginalMessage
 from once.schema import DeadLetter, Limits, Reason
 from once.testing import FakeAws
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.support import Note, consumer_of, facts, invoke, note, record, redriven
 

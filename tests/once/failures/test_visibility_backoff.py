@@ -7,9 +7,9 @@ import pytest
 
 from once.consumer import Consumer
 from once.errors import InFlight, RetryableError
-from once.handlers.transaction import Transaction
 from once.schema import Limits
 from once.testing import FakeContext, Fault, inject, never_sent, refused
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.support import (
     Log,

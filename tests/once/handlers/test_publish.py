@@ -9,7 +9,7 @@ from once import Policy
 from once.commit.result import COMMITTED
 from once.consumer import Consumer
 from once.errors import InvalidWrite
-from once.handlers.transaction import Transaction
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.support import (
     PUBLISHES,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from once.errors import InvalidWrite
-from once.handlers.transaction import Transaction
 from once.schema import COMMIT_ATTRIBUTE
 from once.testing import FakeAws
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.support import (
     COUNTERS,

@@ -7,8 +7,8 @@ import pytest
 
 from once.consumer import Consumer
 from once.errors import PermanentError, Refusal, ValueReturned
-from once.handlers.transaction import Transaction
 from once.testing import FakeAws
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.support import (
     COUNTERS,

@@ -8,9 +8,8 @@ import pytest
 
 from once.commit.result import COMMITTED, CommitOutcome
 from once.errors import InvalidWrite, OnceError, TooLarge
-from once.handlers.actions import Table
-from once.handlers.transaction import Transaction
 from once.schema import COMMIT_ATTRIBUTE, Limits
+from once.transaction import Table, Transaction
 from tests.once.support import COUNTERS, Bench, SoldOut, calls, offline
 
 

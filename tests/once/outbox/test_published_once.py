@@ -8,9 +8,9 @@ import pytest
 
 from once.consumer import Consumer
 from once.events.outgoing import events_in
-from once.handlers.transaction import Transaction
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.testing import FakeAws, FakeContext
+from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.outbox.relaying import THEN, RelayHarness, change
 from tests.once.support import Note, amounts, consumer_of, count, failures, note, record

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from once.consumer import Consumer
 from once.events.outgoing import events_in
-from once.handlers.transaction import Transaction
 from once.outbox._sns_publisher import Publisher
 from once.schema import StackOutput
 from once.testing import FakeAws, cloud_event
+from once.transaction import Transaction
 from tests.ops.cloud import Cloud
 from tests.ops.notes import DAY, HOUR
 from tests.ops.output import stdout_of

@@ -4,20 +4,21 @@ They are its handlers, its answers to refusals, its effects, and the functions t
 """
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
 
 from once.effects.declaration import Effect, Policy
 from once.errors import Refusal
 from once.events.dedup_key import Key
-from once.handlers._signatures import field_names, name_of, takes, would_never_run
-from once.handlers.transaction import Transaction
 from once.schema import CONSUMER_NAME, EVENT_TYPE
+from once.settings import Settings
 from once.source import Source, key_rule_fault
+from once.transaction import FormerRecords, Transaction
 
-if TYPE_CHECKING:
-    from once.handlers.former_records import FormerRecords
+_REMEDY = "deploy it with dedup=Dedup.RECORD"
 
 HandlerFunction = Callable[[Any, Transaction], None]
 RefusalFunction = Callable[[Any, Any, Transaction], None]
@@ -36,22 +37,22 @@ class Handler:
     function: HandlerFunction
     key: Key
     volatile: frozenset[str]
-    former: "FormerRecords | None" = None
+    former: FormerRecords | None = None
 
     def faults(self) -> Iterator[str]:
         """Yield the mistakes in the registration, each with its remedy."""
-        place = f"{name_of(self.function)} for {self.event_type!r}"
+        place = f"{_name_of(self.function)} for {self.event_type!r}"
         if not (isinstance(self.event_type, str) and EVENT_TYPE.fullmatch(self.event_type)):
             yield (
                 f"{place}: no event has this type; name a whole CloudEvents `type`, without "
                 "commas, asterisks and outer spaces"
             )
-        if would_never_run(self.function):
+        if _would_never_run(self.function):
             yield f"{place} would never run; make it a plain function"
-        if not takes(self.function, 2):
+        if not _takes(self.function, 2):
             yield f"{place} is called with an event and a transaction; give it these two arguments"
         yield from (f"{place} {fault}" for fault in self._key_faults())
-        known = field_names(self.model)
+        known = _field_names(self.model)
         if known is None:
             yield f"{place}: {self.model!r} is no model; give a msgspec.Struct"
             return
@@ -63,7 +64,7 @@ class Handler:
         if source is None or not isinstance(self.key, Key):
             return
         if fault := key_rule_fault(self.key.rule, source):
-            yield f"{name_of(self.function)} for {self.event_type!r} {fault}"
+            yield f"{_name_of(self.function)} for {self.event_type!r} {fault}"
 
     def _key_faults(self) -> Iterator[str]:
         if not isinstance(self.key, Key):
@@ -86,12 +87,12 @@ class Rejection:
     def faults(self) -> Iterator[str]:
         """Yield the mistakes in the registration, each with its remedy."""
         if not (inspect.isclass(self.refusal) and issubclass(self.refusal, Refusal)):
-            yield f"{name_of(self.function)} rejects {self.refusal!r}; derive it from once.Refusal"
-        if would_never_run(self.function):
-            yield f"{name_of(self.function)} would never run; make it a plain function"
-        if not takes(self.function, 3):
+            yield f"{_name_of(self.function)} rejects {self.refusal!r}; derive it from once.Refusal"
+        if _would_never_run(self.function):
+            yield f"{_name_of(self.function)} would never run; make it a plain function"
+        if not _takes(self.function, 3):
             yield (
-                f"{name_of(self.function)} is called with an event, a refusal and a transaction; "
+                f"{_name_of(self.function)} is called with an event, a refusal and a transaction; "
                 "give it these three arguments"
             )
 
@@ -106,10 +107,10 @@ class Completion:
     def faults(self) -> Iterator[str]:
         """Yield the mistakes in the registration, each with its remedy."""
         if not isinstance(self.effect, Effect):
-            yield f"{name_of(self.function)} completes {self.effect!r}; name an effect"
-        if would_never_run(self.function) or not takes(self.function, 3):
+            yield f"{_name_of(self.function)} completes {self.effect!r}; name an effect"
+        if _would_never_run(self.function) or not _takes(self.function, 3):
             yield (
-                f"{name_of(self.function)} is called with an event, an outcome and a transaction; "
+                f"{_name_of(self.function)} is called with an event, an outcome and a transaction; "
                 "make it a plain function of these three arguments"
             )
 
@@ -126,23 +127,85 @@ def effect_faults(effect: Effect) -> Iterator[str]:
             f"{place}: key_lifetime_seconds is how long the provider remembers a key; give it "
             "with Policy.PROVIDER_KEY, and with no other"
         )
-    if field_names(effect.model) is None:
+    if _field_names(effect.model) is None:
         yield f"{place}: {effect.model!r} is no model; give a msgspec.Struct"
     if effect.look_up is not None and effect.policy is not Policy.PROVIDER_KEY:
         yield f"{place}: a look-up serves Policy.PROVIDER_KEY alone; take it out"
     for function in filter(None, (effect.function, effect.look_up)):
-        if would_never_run(function) or not takes(function, 2):
+        if _would_never_run(function) or not _takes(function, 2):
             yield (
-                f"{place}: {name_of(function)} is called with a request and a Call; make it a "
+                f"{place}: {_name_of(function)} is called with a request and a Call; make it a "
                 "plain function of these two arguments"
             )
         elif function is effect.function and effect.outcome_type is None:
             yield (
-                f"{place}: {name_of(function)} does not say what it returns; annotate it with "
+                f"{place}: {_name_of(function)} does not say what it returns; annotate it with "
                 "a type that JSON can hold, such as a msgspec.Struct"
             )
 
 
 def twice(what: object, first: Callable[..., None], second: Callable[..., None]) -> str:
     """Return the message for two functions that are registered for the same thing."""
-    return f"{name_of(first)} and {name_of(second)} both handle {what!r}; keep one of them"
+    return f"{_name_of(first)} and {_name_of(second)} both handle {what!r}; keep one of them"
+
+
+def item_dedup_faults(
+    handlers: Collection[Handler], effects: Collection[str], settings: Settings
+) -> Iterator[str]:
+    """Yield the parts of a registration that item dedup cannot commit, each with its remedy.
+
+    Args:
+        handlers: the consumer's handlers.
+        effects: names of the consumer's effects.
+        settings: the deployment, with `Dedup.ITEM`.
+    """
+    place = f"{settings.consumer} keeps its dedup records on the items that it writes, and"
+    if effects or settings.publishes:
+        yield f"{place} has effects or publishes events, which need a record: {_REMEDY}"
+    if len(settings.tables) != 1:
+        yield f"{place} has {len(settings.tables)} tables: give it one, or {_REMEDY}"
+        return
+    if any(handler.former is not None for handler in handlers):
+        yield f"{place} has handlers with former=, which need a record of their own: {_REMEDY}"
+    [table] = settings.tables.values()
+    for handler in handlers:
+        if len(handler.key.fields) != len(table.key):
+            names = ", ".join(table.key)
+            yield (
+                f"{place} the key of {handler.event_type!r} is not that of an item of "
+                f"{table.name}: give key=Key.field(…) with one field for each of {names}, or "
+                f"{_REMEDY}"
+            )
+
+
+def _would_never_run(function: Callable[..., object]) -> bool:
+    """Return whether a call of the function only makes a coroutine or a generator.
+
+    As a handler, it would let its event commit without doing anything.
+    """
+    return (
+        inspect.iscoroutinefunction(function)
+        or inspect.isgeneratorfunction(function)
+        or inspect.isasyncgenfunction(function)
+    )
+
+
+def _takes(function: Callable[..., object], count: int) -> bool:
+    """Return whether a function can be called with `count` positional arguments."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def _field_names(model: type) -> set[str] | None:
+    """Return the JSON names of a model's fields; None if it is not a msgspec.Struct."""
+    if not (inspect.isclass(model) and issubclass(model, msgspec.Struct)):
+        return None
+    return {field.encode_name for field in msgspec.structs.fields(model)}
+
+
+def _name_of(function: Callable[..., object]) -> str:
+    """Return a function's full name, for messages."""
+    return f"{function.__module__}.{function.__qualname__}"

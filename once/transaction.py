@@ -1,0 +1,550 @@
+"""Transaction: what a handler fills with reads, writes, events to publish, and one effect.
+
+Nothing is sent before the handler has returned. All of it then commits together with the event's
+dedup record, in one request. Every item that is written gets the id of its commit, so that the
+commit of a transaction which has read the item can be on condition that it has not changed.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+
+import msgspec
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
+from msgspec import Struct
+
+from once.effects.declaration import Effect
+from once.effects.intent import Intent
+from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused
+from once.events.cloud_event import CloudEvent
+from once.events.outgoing import Draft, draft
+from once.schema import COMMIT_ATTRIBUTE
+from once.settings import TableSettings
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
+
+    from once.events.claimed_draft import ClaimPlace
+
+Item = Mapping[str, Any]
+Values = Mapping[str, Any] | None
+ItemKey = tuple[str, tuple[tuple[str, Any], ...]]
+"""A table's logical name, and the attributes of an item's primary key."""
+
+Reader = Callable[[TableSettings, Item], dict[str, Any] | None]
+"""Reads an item by its primary key; see `read_item`."""
+
+_SERIALIZER, _DESERIALIZER = TypeSerializer(), TypeDeserializer()
+_LARGEST_INTEGER = 10**38 - 1  # DynamoDB holds 38 digits
+_SET_CLAUSE = re.compile(r"(?<![\w#:.])SET\b", re.IGNORECASE)
+_COMMIT_NAME, _COMMIT_VALUE = "#once_commit", ":once_commit"
+_READ_VALUE, _KEY_NAME = ":once_read", "#once_key"
+
+_PUBLISHED_EARLY = "an event beside an effect: publish it in the function that completes the effect"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A business table by its logical name. `Consumer.table` makes one."""
+
+    name: str
+
+
+class Terms(TypedDict, total=False):
+    """Optional terms of a write: a condition expression, its names, and a refusal.
+
+    `otherwise` is the business refusal to raise if the condition fails. Without it, a failed
+    condition makes the message retry later.
+    """
+
+    condition: str
+    names: Mapping[str, str]
+    otherwise: Refusal
+
+
+class Identity(Struct, frozen=True):
+    """Identity of an event for one consumer: partition key of the dedup record, and fingerprint.
+
+    Attributes:
+        item: with `Dedup.ITEM`, the primary key's values of the item that holds the record.
+        former: the record of the deduplication before Once, if the handler declares `former=`.
+    """
+
+    pk: str
+    fingerprint: str
+    item: tuple[str, ...] = ()
+    former: "FormerRecord | None" = None
+
+
+class Transaction:
+    """The writes of one event. Nothing is sent before the handler has returned.
+
+    Values are str, int, Decimal, bool, None, bytes, list, dict or set: never float.
+
+    Attributes:
+        intent: the effect to call after this commit; the batch sets it.
+        owned: the intent whose outcome this transaction commits.
+    """
+
+    def __init__(
+        self,
+        event: CloudEvent,
+        identity: Identity,
+        *,
+        tables: Mapping[str, TableSettings],
+        publishes: Collection[str],
+        read: Reader,
+        claims: "ClaimPlace | None" = None,
+        groups: Mapping[str, str] = MappingProxyType({}),
+        owned: Intent | None = None,
+    ) -> None:
+        self.event = event
+        self.identity = identity
+        self.commit_id = os.urandom(16).hex()
+        self.refusal: Refusal | None = None
+        self.drafts: list[Draft] = []
+        self.request: tuple[Effect, bytes] | None = None
+        self.intent: Intent | None = None
+        self.owned = owned
+        self._tables = tables
+        self._publishes = publishes
+        self._read = read
+        self._claims = claims
+        self._groups = groups
+        self._actions: dict[ItemKey, Action] = {}
+        self._reads: dict[ItemKey, tuple[Action, dict[str, Any] | None]] = {}
+
+    def put(self, table: Table, item: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
+        """Write a whole item. It replaces an item with the same key."""
+        key = {name: item.get(name) for name in self._tables[table.name].key}
+        self._add(table, key, terms, values, kind="Put", item=dict(item))
+
+    def update(
+        self,
+        table: Table,
+        key: Item,
+        expression: str,
+        values: Values = None,
+        **terms: Unpack[Terms],
+    ) -> None:
+        """Change an item by an update expression, or create it if it does not exist.
+
+        `values` are those of both the expression and the condition.
+        """
+        self._add(table, key, terms, values, kind="Update", update=expression)
+
+    def delete(
+        self, table: Table, key: Item, values: Values = None, **terms: Unpack[Terms]
+    ) -> None:
+        """Remove an item."""
+        self._add(table, key, terms, values, kind="Delete")
+
+    def check(self, table: Table, key: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
+        """Let the commit depend on a condition on an item that it does not write."""
+        self._add(table, key, terms, values, kind="ConditionCheck")
+
+    def get(self, table: Table, key: Item) -> dict[str, Any] | None:
+        """Read an item consistently. The commit then succeeds only if the item has not changed.
+
+        Numbers are returned as Decimal. Writes of this transaction are not visible: they are sent
+        with the commit.
+        """
+        settings = self._tables[table.name]
+        found = _item_key(table, settings, key)
+        if found not in self._reads:
+            item, kind = self._read(settings, key), "ConditionCheck"
+            check = Action(kind=kind, table=settings, key=dict(key), read=ItemVersion.of(item))
+            self._reads[found] = (check, item)
+        item = self._reads[found][1]
+        return None if item is None else dict(item)
+
+    def publish(self, event_type: str, data: Any, *, subject: str | None = None) -> None:
+        """Publish an event once this transaction is committed.
+
+        Args:
+            event_type: the CloudEvents `type`, one of the consumer's `publishes=`.
+            data: a msgspec.Struct, or anything that JSON can hold.
+            subject: the CloudEvents `subject`, if the event has one.
+
+        Raises:
+            InvalidWrite: the consumer does not declare this type, the data has no JSON form or not
+                the field of its message group, or the transaction already performs an effect.
+            TooLarge: with a claim-check bucket, the data is over its largest object.
+        """
+        if event_type not in self._publishes:
+            raise InvalidWrite(
+                f"{event_type} is not among what this consumer publishes: add it to publishes= of "
+                "the consumer's declaration in the CDK app"
+            )
+        if self.request is not None:
+            raise InvalidWrite(_PUBLISHED_EARLY)
+        each = draft(event_type, data, subject, grouped_by=self._groups.get(event_type))
+        if self._claims is not None:
+            each = self._claims.fitting(each, self.drafts, self.identity.pk)
+        self.drafts.append(each)
+
+    def perform(self, effect: Effect, request: Struct) -> None:
+        """Call an effect once this transaction is committed together with the intent to call it.
+
+        Args:
+            effect: one of the consumer's effects.
+            request: the argument of the call; every attempt sends the same bytes.
+
+        Raises:
+            InvalidWrite: there is already an effect or an event; the function completes an effect
+                or answers a refusal; or the request is not of the effect's model.
+        """
+        if self.request or self.owned or self.refusal:
+            raise InvalidWrite("one effect an event: publish an event, and let it cause the next")
+        if self.drafts:
+            raise InvalidWrite(_PUBLISHED_EARLY)
+        if not isinstance(request, effect.model):
+            raise InvalidWrite(f"the effect {effect.name!r} takes a {effect.model.__name__}")
+        self.request = (effect, msgspec.json.encode(request))
+
+    @property
+    def reads(self) -> Set[ItemKey]:
+        """The items that the handler read."""
+        return self._reads.keys()
+
+    def item_read(self, key: ItemKey) -> Item:
+        """Return an item as `get` read it; empty if it was not read, or is missing."""
+        return (self._reads[key][1] if key in self._reads else None) or {}
+
+    @property
+    def writes(self) -> Set[ItemKey]:
+        """The items that the commit changes."""
+        return {key for key, a in self._actions.items() if a.kind != "ConditionCheck"}
+
+    def refused(self, refusal: Refusal, *, keep_reads: bool) -> "Transaction":
+        """Return an empty transaction for the answer to a refusal.
+
+        Args:
+            refusal: why the event is refused.
+            keep_reads: whether the refusal depends on the items that this transaction read. Its
+                commit then fails if one of them has changed.
+        """
+        answer = Transaction(
+            self.event,
+            self.identity,
+            tables=self._tables,
+            publishes=self._publishes,
+            read=self._read,
+            claims=self._claims,
+            groups=self._groups,
+            owned=self.owned,
+        )
+        answer.refusal = refusal
+        if keep_reads:
+            answer._reads = dict(self._reads)
+        return answer
+
+    def actions(self) -> dict[ItemKey, "Action"]:
+        """Return the actions to commit: the writes, then the checks of items only read."""
+        checks = {key: check for key, (check, _) in self._reads.items()}
+        writes = {
+            key: replace(action, read=checks[key].read) if key in checks else action
+            for key, action in self._actions.items()
+        }
+        return writes | {key: check for key, check in checks.items() if key not in writes}
+
+    def rendered(
+        self, more: dict[ItemKey, "Action"]
+    ) -> tuple[dict[ItemKey, "Action"], list["TransactWriteItemTypeDef"]]:
+        """Return the actions to commit, then `more` of them; and each as an entry of TransactItems.
+
+        Raises:
+            InvalidWrite: a value that DynamoDB has no type for.
+        """
+        actions = self.actions() | more
+        return actions, [action.render(self.commit_id) for action in actions.values()]
+
+    def _add(
+        self,
+        table: Table,
+        key: Item,
+        terms: Terms,
+        values: Values,
+        *,
+        kind: str,
+        item: Item | None = None,
+        update: str = "",
+    ) -> None:
+        settings = self._tables[table.name]
+        found = _item_key(table, settings, key)
+        if "otherwise" in terms and not terms.get("condition"):
+            raise InvalidWrite(f"a write to {table.name} has an otherwise without a condition")
+        if found in self._actions:
+            raise InvalidWrite(
+                f"two actions on one item of {table.name}: DynamoDB takes one an item; merge them"
+            )
+        self._actions[found] = Action(
+            kind=kind,
+            table=settings,
+            key=dict(key),
+            item=item,
+            update=update,
+            values=values or {},
+            **terms,
+        )
+
+
+def _item_key(table: Table, settings: TableSettings, key: Item) -> ItemKey:
+    if key.keys() != set(settings.key) or not all(map(_is_key_value, key.values())):
+        names = ", ".join(settings.key)
+        raise InvalidWrite(
+            f"the key of {table.name} is {names}: text, a number or bytes, not empty"
+        )
+    return table.name, tuple(sorted(key.items()))
+
+
+def _is_key_value(value: Any) -> bool:
+    return isinstance(value, str | bytes | int | Decimal) and value not in ("", b"")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemVersion:
+    """The version of an item that `Transaction.get` read.
+
+    Attributes:
+        exists: whether there was an item.
+        commit: id of the last commit that wrote it; None if this library never did.
+    """
+
+    exists: bool
+    commit: str | None
+
+    @classmethod
+    def of(cls, item: Item | None) -> "ItemVersion":
+        """Return the version of an item that was read; pass None for a missing item."""
+        return cls(item is not None, (item or {}).get(COMMIT_ATTRIBUTE))
+
+
+@dataclass(slots=True, kw_only=True)
+class Action:
+    """One action on one item. `kind` is DynamoDB's name: Put, Update, Delete or ConditionCheck."""
+
+    kind: str
+    table: TableSettings
+    key: Item
+    item: Item | None = None
+    update: str = ""
+    condition: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    otherwise: Refusal | None = None
+    read: ItemVersion | None = None
+
+    def render(self, commit: str) -> "TransactWriteItemTypeDef":
+        """Return the action as an entry of TransactItems.
+
+        Args:
+            commit: the id of this commit, stored on the item so that a reader can detect a change.
+
+        Raises:
+            InvalidWrite: a value that DynamoDB has no type for.
+        """
+        names, values = dict(self.names), dict(self.values)
+        request: dict[str, Any] = {"TableName": self.table.name}
+        if self.kind == "Put":
+            request["Item"] = serialize({**(self.item or {}), COMMIT_ATTRIBUTE: commit})
+        else:
+            request["Key"] = serialize(self.key)
+        if self.kind == "Update":
+            request["UpdateExpression"] = with_set(self.update, _COMMIT_NAME, _COMMIT_VALUE)
+            names[_COMMIT_NAME], values[_COMMIT_VALUE] = COMMIT_ATTRIBUTE, commit
+        if condition := self._full_condition(names, values):
+            request["ConditionExpression"] = condition
+            request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        if names:
+            request["ExpressionAttributeNames"] = names
+        if values:
+            request["ExpressionAttributeValues"] = serialize(values)
+        return {self.kind: request}  # type: ignore[misc]
+
+    def _full_condition(self, names: dict[str, str], values: dict[str, Any]) -> str:
+        unchanged = self._unchanged(names, values)
+        if self.condition and unchanged:
+            return f"({self.condition}) AND {unchanged}"
+        return self.condition or unchanged
+
+    def _unchanged(self, names: dict[str, str], values: dict[str, Any]) -> str:
+        """Return the condition that the item has not changed since it was read."""
+        if self.read is None:
+            return ""
+        if self.read.commit is not None:
+            names[_COMMIT_NAME], values[_READ_VALUE] = COMMIT_ATTRIBUTE, self.read.commit
+            return f"{_COMMIT_NAME} = {_READ_VALUE}"
+        names[_KEY_NAME] = self.table.key[0]
+        if not self.read.exists:
+            return f"attribute_not_exists({_KEY_NAME})"
+        names[_COMMIT_NAME] = COMMIT_ATTRIBUTE
+        return f"attribute_exists({_KEY_NAME}) AND attribute_not_exists({_COMMIT_NAME})"
+
+
+def serialize(item: Item) -> dict[str, Any]:
+    """Return an item in DynamoDB's JSON. Numbers are Decimal or int; float is refused.
+
+    Raises:
+        InvalidWrite: a name is not text, or DynamoDB has no type for a value.
+    """
+    try:
+        return _attributes(item)
+    except (TypeError, ArithmeticError) as error:
+        raise InvalidWrite(
+            f"a value that DynamoDB cannot hold: {error} (money is int minor units or Decimal)"
+        ) from None
+
+
+def _attributes(item: Item) -> dict[str, Any]:
+    for name in item:
+        if not isinstance(name, str):
+            raise InvalidWrite(f"{name!r} is no Unicode text, which DynamoDB asks for")
+    return {name: _value(value) for name, value in item.items()}
+
+
+def _value(value: Any) -> Any:
+    """Return what boto3's serializer returns; for frequent types it takes five times as long."""
+    kind = type(value)
+    if kind is str:
+        return {"S": value}
+    if kind is int and -_LARGEST_INTEGER <= value <= _LARGEST_INTEGER:
+        return {"N": str(value)}
+    if kind is bytes:
+        return {"B": value}
+    if isinstance(value, list | tuple):
+        return {"L": [_value(member) for member in value]}
+    if kind is dict or isinstance(value, Mapping):
+        return {"M": _attributes(value)}
+    return _SERIALIZER.serialize(value)
+
+
+def with_set(update: str, name: str, value: str) -> str:
+    """Return an update expression that also assigns a value, in its one SET clause."""
+    clause = f"SET {name} = {value}"
+    if _SET_CLAUSE.search(update):
+        return _SET_CLAUSE.sub(f"{clause},", update, count=1)
+    return f"{clause} {update}".strip()
+
+
+def read_item(client: "DynamoDBClient", table: TableSettings, key: Item) -> dict[str, Any] | None:
+    """Return an item of a business table, read consistently; None if it does not exist.
+
+    Raises:
+        RequestRefused: the table is missing.
+        botocore.exceptions.ClientError, BotoCoreError: DynamoDB did not return the item.
+    """
+    try:
+        answer = client.get_item(TableName=table.name, Key=serialize(key), ConsistentRead=True)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+            raise
+        # A deployment that is under way, or incomplete: no message causes it.
+        raise RequestRefused(f"DynamoDB does not find the table {table.name}") from None
+    if "Item" not in answer:
+        return None
+    return {name: _DESERIALIZER.deserialize(v) for name, v in answer["Item"].items()}
+
+
+# Former records: the deduplication that a consumer used before Once. Each commit also writes the
+# former record of its event, on condition that there is none. The former function and Once then
+# compete for one item, so that only one of them changes state (docs/migrating.md).
+
+
+class FormerRecord(Struct, frozen=True):
+    """The place of one event's former record: its table, and the values of its primary key."""
+
+    records: "FormerRecords"
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FormerRecords:
+    """Records of one event type in a table that the former function writes as well.
+
+    Attributes:
+        table: the table, declared in `tables=` of the consumer as any other.
+        key: returns the values of the record's primary key for an event, partition key first; None
+            for an event that the former function did not deduplicate.
+        status: attribute with the state of a record.
+        done: the status of a record whose event has been processed. Any other one is unfinished.
+        lease_until: attribute with the time until which the former function may still be running,
+            in milliseconds since the epoch.
+        expires_at: attribute with the record's expiry, in seconds since the epoch; None if the
+            former records have none.
+    """
+
+    table: Table
+    key: Callable[[CloudEvent], tuple[str, ...] | None]
+    status: str = "status"
+    done: str = "done"
+    lease_until: str = "lease_until"
+    expires_at: str | None = None
+
+    @classmethod
+    def powertools(
+        cls,
+        table: Table,
+        *,
+        prefix: str,
+        value: Callable[[CloudEvent], Any],
+        hash_function: str = "md5",
+        partition: str | None = None,
+    ) -> Self:
+        """Return the records of the idempotency utility of Powertools for AWS Lambda.
+
+        Args:
+            table: the table of its DynamoDBPersistenceLayer, with the default attribute names.
+            prefix: the part of a key before `#`: `key_prefix`, or else the function's name, a dot,
+                and module and name of the decorated Python function.
+            value: returns for an event what `event_key_jmespath` selected; None for an event
+                without a key, which Powertools did not deduplicate.
+            hash_function: the one of its IdempotencyConfig.
+            partition: `static_pk_value` of a layer with a sort key, by default `idempotency#` and
+                the function's name; None for a layer without one.
+        """
+
+        def key(event: CloudEvent) -> tuple[str, ...] | None:
+            selected = value(event)
+            if selected is None:
+                return None
+            record = f"{prefix}#{_hashed(selected, hash_function)}"
+            return (record,) if partition is None else (partition, record)
+
+        return cls(table, key, "status", "COMPLETED", "in_progress_expiration", "expiration")
+
+    def record_of(self, event: CloudEvent, names: tuple[str, ...]) -> FormerRecord | None:
+        """Return the place of an event's former record; None if it can have none.
+
+        Args:
+            event: the event.
+            names: the attributes of the table's primary key.
+
+        Raises:
+            InvalidWrite: the key function does not return a text for each of them.
+        """
+        key = self.key(event)
+        if key is None:
+            return None
+        if len(key) != len(names) or not all(isinstance(v, str) and v for v in key):
+            raise InvalidWrite(
+                f"the key of the former record is to be a text for each of {', '.join(names)}: "
+                "correct the key function of former="
+            )
+        return FormerRecord(self, key)
+
+
+def _hashed(value: Any, function: str) -> str:
+    try:
+        text = json.dumps(value, sort_keys=True)
+    except TypeError as error:
+        raise NoKey(f"the former key cannot be computed: {error}") from None
+    return hashlib.new(function, text.encode(), usedforsecurity=False).hexdigest()

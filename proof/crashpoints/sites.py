@@ -22,7 +22,6 @@ EXPLORED = (
     "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
-    "once.transaction.read_item dynamodb.GetItem",
     "once.ops.dead_letters.queue_walk.QueueWalk._change sqs.ChangeMessageVisibilityBatch",
     "once.ops.dead_letters.queue_walk.QueueWalk._receive sqs.ReceiveMessage",
     "once.ops.dead_letters.redrive.Redriver._call.<locals>.<lambda> sqs.SendMessageBatch",
@@ -31,6 +30,7 @@ EXPLORED = (
     "once.ops.dedup_records.outbox_scan.scan_outboxes dynamodb.Scan",
     "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
+    "once.transaction.read_item dynamodb.GetItem",
     "once.webhooks.secrets.SecretCache._version secretsmanager.GetSecretValue",
 )
 """The sites at which every kind of fault is tried."""

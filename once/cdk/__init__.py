@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     )
     from once.cdk.errors import SynthError
     from once.cdk.idempotent_consumer import IdempotentConsumer
-    from once.cdk.monitoring.alarm_topic import make_alarm_topic, notify
-    from once.cdk.monitoring.alarms import add_table_alarms
+    from once.cdk.monitoring.alarms import add_table_alarms, make_alarm_topic, notify
     from once.cdk.monitoring.dashboard import tables_row
     from once.cdk.nag import acknowledge_finding
     from once.cdk.operator_log import OperatorLog
@@ -172,9 +171,9 @@ _MODULES = {
     "event_sources": "once.cdk.app.registry",
     "event_types_output": "once.cdk.checks.handlers_in_code",
     "hmac_profile": "once.webhooks.hmac_profile",
-    "make_alarm_topic": "once.cdk.monitoring.alarm_topic",
+    "make_alarm_topic": "once.cdk.monitoring.alarms",
     "missing_name_faults": "once.cdk.deployed_names",
-    "notify": "once.cdk.monitoring.alarm_topic",
+    "notify": "once.cdk.monitoring.alarms",
     "output_key": "once.cdk.props",
     "published_types": "once.cdk.app.registry",
     "run_app": "once.cdk.app.assembly",

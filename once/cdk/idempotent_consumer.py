@@ -18,6 +18,7 @@ from once.cdk._permissions import consumer_role
 from once.cdk._queue_mappings import map_isolation, map_queue
 from once.cdk._queues import make_dead_letters, make_queue, queue_name, retain_messages
 from once.cdk._rollout import make_alias, shift_gradually
+from once.cdk._sources import Destination, connect
 from once.cdk.checks.aws_clients_in_code import UNREAD_CLIENTS, unread_clients
 from once.cdk.checks.constructs import CONSTRUCT_METADATA, Wiring, wiring_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
@@ -32,8 +33,6 @@ from once.cdk.monitoring.dashboard import Row, consumer_row
 from once.cdk.monitoring.metrics import MonitoredConsumer
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.props import ConsumerProps
-from once.cdk.sources.connection import connect
-from once.cdk.sources.destination import Destination
 from once.cdk.topics import Topics
 from once.schema import Limits
 from once.settings import Dedup

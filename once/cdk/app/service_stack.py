@@ -14,8 +14,7 @@ from once.cdk.app.state_stack import StateStack
 from once.cdk.checks.handlers_in_code import event_types_output
 from once.cdk.deployment_options import DEDUP, DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
-from once.cdk.monitoring.alarm_topic import make_alarm_topic, notify
-from once.cdk.monitoring.alarms import add_table_alarms
+from once.cdk.monitoring.alarms import add_table_alarms, make_alarm_topic, notify
 from once.cdk.monitoring.dashboard import tables_row
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay

@@ -23,27 +23,32 @@ from once.metric_names import Metric
 
 Row = list[cloudwatch.IWidget]
 
-PERIOD = Duration.minutes(5)
-WIDTH = 4
+_PERIOD = Duration.minutes(5)
+_WIDTH = 4
 """Of the 24 columns: a row holds up to six graphs, and those of one kind stand in one column."""
 
 
 def consumer_row(consumer: MonitoredConsumer) -> Row:
     """Return the row of one consumer: queue, outcomes, conflicts, time, function, effects."""
-    name, queue = consumer.name, consumer.queue
-    ours = partial(once_metric, consumer.service, period=PERIOD)
-    return [
-        _graph(
-            f"{name}: queue",
-            queue.metric_approximate_number_of_messages_visible(label="waiting"),
-            *_isolated(consumer),
-            *_groups(consumer),
-            _dead(consumer.dead_letters),
-            right=[
-                queue.metric_approximate_age_of_oldest_message(label="oldest, seconds"),
-                *_quiet_age(consumer),
-            ],
-        ),
+    name, queue, isolation = consumer.name, consumer.queue, consumer.isolation
+    ours = partial(once_metric, consumer.service, period=_PERIOD)
+    of_groups = partial(groups_metric, queue, period=_PERIOD)
+    waiting = [_visible(queue, "waiting")]
+    oldest = [queue.metric_approximate_age_of_oldest_message(label="oldest, seconds")]
+    if isolation is not None:
+        waiting.append(_visible(isolation, "isolated"))
+    if consumer.props.fifo:
+        waiting.append(of_groups(QueueGroups.IN_FLIGHT, label="groups in flight"))
+    elif consumer.props.fair_by is not None:
+        waiting += [
+            of_groups(QueueGroups.WAITING_IN_QUIET, label="waiting in quiet groups"),
+            of_groups(QueueGroups.NOISY, label="noisy groups"),
+        ]
+        label = "oldest in quiet groups, seconds"
+        oldest.append(of_groups(QueueGroups.OLDEST_IN_QUIET, label=label))
+    waiting.append(_visible(consumer.dead_letters, "dead letters"))
+    row = [
+        _graph(f"{name}: queue", *waiting, right=oldest),
         _graph(
             f"{name}: messages",
             ours(Metric.COMMITTED, label="committed"),
@@ -52,7 +57,7 @@ def consumer_row(consumer: MonitoredConsumer) -> Row:
             ours(Metric.REDELIVERED, label="delivered again"),
             ours(Metric.REDRIVEN, label="redriven again"),
             ours(Metric.BREAKER_OPEN, label="held back"),
-            *([ours(Metric.ISOLATED, label="isolated")] if consumer.isolation else []),
+            *([ours(Metric.ISOLATED, label="isolated")] if isolation else []),
         ),
         _graph(
             f"{name}: conflicts",
@@ -65,8 +70,17 @@ def consumer_row(consumer: MonitoredConsumer) -> Row:
             ours(Metric.COMMIT_MS, statistic="p99", label="p99"),
         ),
         _function(name, consumer.function),
-        *([_effects(consumer)] if consumer.props.has_effects else []),
     ]
+    if consumer.props.has_effects:
+        effects = _graph(
+            f"{name}: effects",
+            ours(Metric.EFFECTS_DONE, label="done"),
+            ours(Metric.EFFECTS_NOT_DONE, label="not done"),
+            ours(Metric.EFFECTS_UNKNOWN, label="unknown"),
+            right=[ours(Metric.PENDING_SECONDS, statistic=MAXIMUM, label="pending, seconds")],
+        )
+        row.append(effects)
+    return row
 
 
 def relay_row(
@@ -78,18 +92,20 @@ def relay_row(
     mapping: lambda_.IEventSourceMapping,
 ) -> Row:
     """Return the relay's row: delay, published events, unpublished ones, function."""
-    ours = partial(once_metric, service, period=PERIOD)
+    ours = partial(once_metric, service, period=_PERIOD)
     return [
         _graph(
             f"{name}: behind, ms",
             ours(Metric.RELAY_LAG_MS, statistic=MAXIMUM, label="commit to topic"),
-            function.metric("IteratorAge", period=PERIOD, statistic=MAXIMUM, label="in the stream"),
+            function.metric(
+                "IteratorAge", period=_PERIOD, statistic=MAXIMUM, label="in the stream"
+            ),
         ),
         _graph(f"{name}: events", ours(Metric.PUBLISHED, label="published")),
         _graph(
             f"{name}: left over",
-            _dead(dead_letters),
-            failed_batches(mapping.event_source_mapping_id, PERIOD, "failed batches"),
+            _visible(dead_letters, "dead letters"),
+            failed_batches(mapping.event_source_mapping_id, _PERIOD, "failed batches"),
         ),
         _function(name, function),
     ]
@@ -97,7 +113,7 @@ def relay_row(
 
 def ingress_row(name: str, service: str, function: lambda_.IFunction) -> Row:
     """Return the row of a webhook ingress: webhooks, those not handed on, time, function."""
-    ours = partial(once_metric, service, period=PERIOD)
+    ours = partial(once_metric, service, period=_PERIOD)
     return [
         _graph(
             f"{name}: webhooks",
@@ -130,8 +146,8 @@ def unrouted_row(
     return [
         _graph(
             f"{name}: events",
-            unrouted.metric_approximate_number_of_messages_visible(label="kept"),
-            sweep.metric_approximate_number_of_messages_visible(label="not yet looked at"),
+            _visible(unrouted, "kept"),
+            _visible(sweep, "not yet looked at"),
         ),
         _function(name, function),
     ]
@@ -150,7 +166,7 @@ def tables_row(tables: Mapping[str, dynamodb.ITable]) -> Row:
         _graph(
             f"tables: {what}",
             *(
-                table.metric(metric, period=PERIOD, statistic=SUM, label=name)
+                table.metric(metric, period=_PERIOD, statistic=SUM, label=name)
                 for name, table in tables.items()
             ),
         )
@@ -158,44 +174,8 @@ def tables_row(tables: Mapping[str, dynamodb.ITable]) -> Row:
     ]
 
 
-def _effects(consumer: MonitoredConsumer) -> cloudwatch.IWidget:
-    ours = partial(once_metric, consumer.service, period=PERIOD)
-    return _graph(
-        f"{consumer.name}: effects",
-        ours(Metric.EFFECTS_DONE, label="done"),
-        ours(Metric.EFFECTS_NOT_DONE, label="not done"),
-        ours(Metric.EFFECTS_UNKNOWN, label="unknown"),
-        right=[ours(Metric.PENDING_SECONDS, statistic=MAXIMUM, label="pending, seconds")],
-    )
-
-
-def _isolated(consumer: MonitoredConsumer) -> list[cloudwatch.Metric]:
-    if consumer.isolation is None:
-        return []
-    return [consumer.isolation.metric_approximate_number_of_messages_visible(label="isolated")]
-
-
-def _groups(consumer: MonitoredConsumer) -> list[cloudwatch.Metric]:
-    metric = partial(groups_metric, consumer.queue, period=PERIOD)
-    if consumer.props.fifo:
-        return [metric(QueueGroups.IN_FLIGHT, label="groups in flight")]
-    if consumer.props.fair_by is None:
-        return []
-    return [
-        metric(QueueGroups.WAITING_IN_QUIET, label="waiting in quiet groups"),
-        metric(QueueGroups.NOISY, label="noisy groups"),
-    ]
-
-
-def _quiet_age(consumer: MonitoredConsumer) -> list[cloudwatch.Metric]:
-    if consumer.props.fair_by is None:
-        return []
-    label = "oldest in quiet groups, seconds"
-    return [groups_metric(consumer.queue, QueueGroups.OLDEST_IN_QUIET, PERIOD, label)]
-
-
-def _dead(dead_letters: sqs.IQueue) -> cloudwatch.Metric:
-    return dead_letters.metric_approximate_number_of_messages_visible(label="dead letters")
+def _visible(queue: sqs.IQueue, label: str) -> cloudwatch.Metric:
+    return queue.metric_approximate_number_of_messages_visible(label=label)
 
 
 def _function(name: str, function: lambda_.IFunction) -> cloudwatch.IWidget:
@@ -217,5 +197,5 @@ def _graph(
         right=list(right),
         left_y_axis=from_zero,
         right_y_axis=from_zero,
-        width=WIDTH,
+        width=_WIDTH,
     )

@@ -14,8 +14,6 @@ from once.metric_names import Metric
 SUM = "Sum"
 MAXIMUM = "Maximum"
 AVERAGE = "Average"
-SERVICE = "service"
-"""The only dimension: a function's full name. CloudWatch bills each further value."""
 
 
 class QueueGroups:
@@ -64,7 +62,8 @@ def once_metric(
     return cloudwatch.Metric(
         namespace=Metric.NAMESPACE,
         metric_name=metric,
-        dimensions_map={SERVICE: service},
+        # The only dimension: CloudWatch bills each further value.
+        dimensions_map={"service": service},
         period=period,
         statistic=statistic,
         label=label,
@@ -140,19 +139,6 @@ def never_handed_over(mapping_id: str, period: Duration) -> cloudwatch.MathExpre
     )
 
 
-def _mapping_metric(
-    name: str, mapping_id: str, period: Duration, label: str | None = None
-) -> cloudwatch.Metric:
-    return cloudwatch.Metric(
-        namespace="AWS/Lambda",
-        metric_name=name,
-        dimensions_map={"EventSourceMappingUUID": mapping_id},
-        period=period,
-        statistic=SUM,
-        label=label,
-    )
-
-
 def groups_metric(
     queue: sqs.IQueue, name: str, period: Duration, label: str | None = None
 ) -> cloudwatch.Metric:
@@ -170,5 +156,18 @@ def groups_metric(
         dimensions_map={"QueueName": queue.queue_name},
         period=period,
         statistic=MAXIMUM,
+        label=label,
+    )
+
+
+def _mapping_metric(
+    name: str, mapping_id: str, period: Duration, label: str | None = None
+) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace="AWS/Lambda",
+        metric_name=name,
+        dimensions_map={"EventSourceMappingUUID": mapping_id},
+        period=period,
+        statistic=SUM,
         label=label,
     )

@@ -17,8 +17,8 @@ from once.cdk.checks.deployment_options import deployment_faults
 from once.cdk.checks.webhooks import webhook_props_faults, webhook_wiring_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
+from once.cdk.monitoring.alarms import add_ingress_alarms
 from once.cdk.monitoring.dashboard import Row, ingress_row
-from once.cdk.monitoring.ingress_alarms import add_ingress_alarms
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.webhooks._address import function_url, http_api
 from once.cdk.webhooks._role import ingress_role

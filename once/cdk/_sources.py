@@ -1,0 +1,310 @@
+"""Event sources: rule, notification, subscription, queue policy or schedule of a consumer's queue.
+
+Each makes the CloudFormation resource that delivers into the queue, and the statements by which
+exactly that resource may.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import jsii
+from aws_cdk import Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct, IDependable
+
+from once.cdk._key_permissions import key_statements
+from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.nag import acknowledge_finding
+from once.cdk.props import ConsumerProps
+from once.cdk.topics import NO_EVENT
+from once.schema import EVENT_TYPE_ATTRIBUTE
+from once.source import (
+    EventBridgeSource,
+    JsonSource,
+    S3Source,
+    ScheduleSource,
+    SnsSource,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The queue of a consumer, into which its source delivers.
+
+    Attributes:
+        scope: the construct of the consumer.
+        props: the consumer.
+        config: the deployment.
+        queue: the queue.
+        dead_letters: for events that the source cannot deliver.
+        after: parts that a deployment changes before the source: they must handle its types.
+    """
+
+    scope: Construct
+    props: ConsumerProps
+    config: DeploymentConfig
+    queue: sqs.IQueue
+    dead_letters: sqs.Queue
+    after: Sequence[IDependable]
+
+    @property
+    def stack(self) -> Stack:
+        """The stack of the consumer."""
+        return Stack.of(self.scope)
+
+    @property
+    def name(self) -> str:
+        """The physical name of its rule or schedule."""
+        return f"{self.config.service}-{self.props.name}"
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The event types that are delivered."""
+        return self.props.external
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the source delivers nothing any more."""
+        return self.props.retiring
+
+    def allow(
+        self,
+        sid: str,
+        principal: iam.IPrincipal,
+        conditions: Mapping[str, Any] | None = None,
+        *,
+        dead_letters: bool = False,
+    ) -> list[IDependable]:
+        """Let a principal send to the queue, or also to the dead-letter queue.
+
+        Returns:
+            The queue policies: a source must not deliver before they exist.
+        """
+        policies: list[IDependable] = []
+        for queue in (self.queue, self.dead_letters)[: 1 + dead_letters]:
+            added = queue.add_to_resource_policy(
+                iam.PolicyStatement(
+                    sid=sid,
+                    principals=[principal],
+                    actions=["sqs:SendMessage"],
+                    resources=[queue.queue_arn],
+                    conditions=conditions,
+                )
+            )
+            policies += [added.policy_dependable] if added.policy_dependable else []
+        return policies
+
+
+def connect(to: Destination, bucket: s3.IBucket | None) -> None:
+    """Make what delivers the events of the consumer's source into its queue.
+
+    Args:
+        to: the queue.
+        bucket: the bucket of `Source.s3()` without a name.
+    """
+    match to.props.source:
+        case EventBridgeSource() as source:
+            _make_rule(to, source)
+        case S3Source() as source:
+            _notify_queue(to, source, bucket)
+        case SnsSource() as source:
+            _subscribe_to_topic(to, source)
+        case JsonSource() as source:  # the principals that may send to the queue themselves
+            for number, arn in enumerate(() if to.stopped else source.senders):
+                to.allow(f"Sender{number}", iam.ArnPrincipal(arn))
+        case ScheduleSource() as source:
+            _make_schedule(to, source)
+
+
+def _make_rule(to: Destination, source: EventBridgeSource) -> None:
+    """Make the rule, and let it alone send to the queue. It is disabled for a stopped source."""
+    bus = None if source.bus == "default" else source.bus
+    # By name: a reference to the rule would be circular, as it must not exist before the policy.
+    path = f"{bus}/{to.name}" if bus else to.name
+    arn = to.stack.format_arn(service="events", resource="rule", resource_name=path)
+    policies = to.allow(
+        "OnlyItsRuleSends",
+        iam.ServicePrincipal("events.amazonaws.com"),
+        {"ArnEquals": {"aws:SourceArn": arn}},
+        dead_letters=True,
+    )
+    rule = events.CfnRule(
+        to.scope,
+        "Rule",
+        name=to.name,
+        event_bus_name=bus,
+        event_pattern={"source": list(source.sources), "detail-type": list(to.types)},
+        state="DISABLED" if to.stopped else "ENABLED",
+        targets=[
+            events.CfnRule.TargetProperty(
+                id="Queue",
+                arn=to.queue.queue_arn,
+                dead_letter_config=events.CfnRule.DeadLetterConfigProperty(
+                    arn=to.dead_letters.queue_arn
+                ),
+            )
+        ],
+    )
+    rule.node.add_dependency(*policies, *to.after)
+
+
+def _subscribe_to_topic(to: Destination, source: SnsSource) -> None:
+    """Subscribe the queue to an existing topic, in SNS's envelope.
+
+    Without a type, or stopped, it selects no message: it stays as a part of the stack, as AWS would
+    retain a deleted one.
+    """
+    idle = to.stopped or not to.types
+    selected = [NO_EVENT] if idle else list(to.types)
+    attribute = source.attribute or (EVENT_TYPE_ATTRIBUTE if idle else None)
+    policy = sns.SubscriptionFilter.string_filter(allowlist=selected)
+    topic = sns.Topic.from_topic_arn(to.scope, "Topic", source.topic)
+    has_letters = to.props.fifo or to.config.fifo_topic_letters or not topic.fifo
+    subscription = topic.add_subscription(
+        subscriptions.SqsSubscription(
+            to.queue,
+            raw_message_delivery=False,
+            filter_policy={attribute: policy} if attribute else None,
+            dead_letter_queue=to.dead_letters if has_letters else None,
+        )
+    )
+    subscription.node.add_dependency(*to.after)
+
+
+_EVENTS = {
+    "ObjectCreated": s3.EventType.OBJECT_CREATED,
+    "ObjectRemoved": s3.EventType.OBJECT_REMOVED,
+}
+_HANDLER = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
+"""Id of the function by which the CDK writes the notifications of buckets."""
+
+
+def _notify_queue(to: Destination, source: S3Source, bucket: s3.IBucket | None) -> None:
+    """Add the queue to the bucket's notifications; a stopped source is taken out of them.
+
+    Other notifications of the bucket stay.
+    """
+    if to.stopped:
+        return
+    # Imported by name: a bucket of another stack would make a circle of the two stacks.
+    name = source.bucket if bucket is None else bucket.bucket_name
+    imported = s3.Bucket.from_bucket_name(to.scope, "Bucket", str(name))
+    chosen = s3.NotificationKeyFilter(prefix=source.prefix or None, suffix=source.suffix or None)
+    filters = [chosen] if source.prefix or source.suffix else []
+    queue = _NotifiedQueue(to, imported.bucket_arn)
+    if to.config.local:  # there, the CDK's function that writes the notifications lacks its SDK
+        queue.allow()
+        return
+    for event in to.types:
+        imported.add_event_notification(_EVENTS[event], queue, *filters)
+    imported.node.add_dependency(*to.after)
+    handler = cast(Construct, to.stack.node.find_child(_HANDLER))
+    reason = "The CDK's own function, which writes the notifications of a bucket at deployment."
+    for rule in (
+        "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/"
+        "AWSLambdaBasicExecutionRole]",
+        "AwsSolutions-IAM5[Resource::*]",
+        "AwsSolutions-L1",
+    ):
+        acknowledge_finding(handler, rule, reason)
+
+
+@jsii.implements(s3.IBucketNotificationDestination)
+class _NotifiedQueue:
+    """The queue, in the form in which the CDK adds it to a bucket."""
+
+    def __init__(self, to: Destination, bucket_arn: str) -> None:
+        self._to = to
+        self._bucket_arn = bucket_arn
+
+    def bind(
+        self,
+        scope: Construct,  # noqa: ARG002 - the CDK's interface
+        bucket: Any,  # noqa: ARG002
+    ) -> s3.BucketNotificationDestinationConfig:
+        """Let the bucket send to the queue."""
+        return s3.BucketNotificationDestinationConfig(
+            arn=self._to.queue.queue_arn,
+            type=s3.BucketNotificationDestinationType.QUEUE,
+            dependencies=self.allow(),
+        )
+
+    def allow(self) -> list[IDependable]:
+        """Let the bucket send to the queue, and return the queue's policy."""
+        return self._to.allow(
+            "OnlyItsBucketSends",
+            iam.ServicePrincipal("s3.amazonaws.com"),
+            {
+                "ArnEquals": {"aws:SourceArn": self._bucket_arn},
+                "StringEquals": {"aws:SourceAccount": self._to.stack.account},
+            },
+        )
+
+
+_SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
+"""EventBridge Scheduler replaces it by the time, such as 2022-03-22T18:59:43Z."""
+
+
+def _make_schedule(to: Destination, source: ScheduleSource) -> None:
+    """Make a schedule that sends one event to the queue at each of its times.
+
+    The event's id is the time for which the schedule invokes the queue. EventBridge Scheduler
+    delivers at least once: a second delivery for one time is a duplicate.
+    """
+    [event_type] = to.types
+    event = {
+        "specversion": "1.0",
+        "id": _SCHEDULED_TIME,
+        "source": f"{to.config.service}-{to.props.identity}",  # the same before and after a rename
+        "type": event_type,
+        "data": {"scheduled_at": _SCHEDULED_TIME},
+    }
+    schedule = scheduler.CfnSchedule(
+        to.scope,
+        "Schedule",
+        name=to.name,
+        schedule_expression=source.expression,
+        schedule_expression_timezone=source.timezone,
+        flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
+        state="DISABLED" if to.stopped else "ENABLED",
+        target=scheduler.CfnSchedule.TargetProperty(
+            arn=to.queue.queue_arn,
+            role_arn=_schedule_role(to).role_arn,
+            input=json.dumps(event),
+            dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(
+                arn=to.dead_letters.queue_arn
+            ),
+        ),
+    )
+    schedule.node.add_dependency(*to.after)
+
+
+def _schedule_role(to: Destination) -> iam.Role:
+    """Return a role that may send to the consumer's queues only."""
+    group = to.stack.format_arn(
+        service="scheduler", resource="schedule-group", resource_name="default"
+    )
+    only_here = {
+        "StringEquals": {"aws:SourceAccount": to.stack.account},
+        "ArnEquals": {"aws:SourceArn": group},
+    }
+    send = iam.PolicyStatement(
+        sid="Send",
+        actions=["sqs:SendMessage"],
+        resources=[to.queue.queue_arn, to.dead_letters.queue_arn],
+    )
+    keys = key_statements(to.scope, [("sqs", to.queue.encryption_master_key)])
+    return iam.Role(
+        to.scope,
+        "ScheduleRole",
+        assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions=only_here),
+        inline_policies={"Schedule": iam.PolicyDocument(statements=[send, *keys])},
+    )

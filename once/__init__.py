@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from once.intake.s3_notification import S3Object
     from once.source import Source
     from once.transaction import FormerRecords, Transaction
-    from once.workflows.declaration import durable_function, state_machine
+    from once.workflows import durable_function, state_machine
 
 __all__ = [
     "Call",
@@ -52,8 +52,8 @@ _HOME = {
     "S3Object": "once.intake.s3_notification",
     "Source": "once.source",
     "Transaction": "once.transaction",
-    "durable_function": "once.workflows.declaration",
-    "state_machine": "once.workflows.declaration",
+    "durable_function": "once.workflows",
+    "state_machine": "once.workflows",
 }
 
 

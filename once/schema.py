@@ -90,7 +90,7 @@ class Record:
     LEASE_UNTIL = "lease_until"
     STANDING = "standing"
     EFFECT_OUTCOME = "effect_outcome"
-    """The outcome of a settled effect, as JSON; see `once.effects.kept_outcome`."""
+    """The outcome of a settled effect, as JSON; see `once.effects.executor`."""
     SETTLEMENT = "settlement"
     """Settlement of an effect by hand, as JSON: person, time and reason."""
 

@@ -1,28 +1,37 @@
-"""Effect executor: calls an effect, and repeats a call only if policy and provider allow it."""
+"""Effect executor: calls an effect, and repeats a call only if policy and provider allow it.
 
-from collections.abc import Collection, Mapping
+An outcome is kept as JSON in the pending record if its commit fails, or if an operator found it
+out. The next delivery commits it without another call. Each outcome that a provider returns is
+compared with what could be kept of it, because otherwise only a recovery would find the mistake.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import formatannotation
+from types import FunctionType
 from typing import Any
 
 import msgspec
 
 from once.deadline import Deadline
-from once.effects._provider_call import ProviderCall
-from once.effects.declaration import Effect, Policy
+from once.effects.declaration import Call, Effect, Policy
 from once.effects.intent import Intent
 from once.effects.ledger import EffectLedger
 from once.errors import (
     EffectUnknown,
     InFlight,
     InvalidWrite,
+    KeyConflict,
+    KeySpent,
     NotDone,
     OnceError,
     OutOfTime,
     PermanentError,
     Refusal,
     Unanswered,
+    Unexpected,
+    UnhandledRefusal,
     WrongOutcome,
 )
 from once.schema import Standing
@@ -33,7 +42,7 @@ _MAX_CALLS = 3
 
 @dataclass(slots=True)
 class EffectAttempt:
-    """A delivery's attempt at an effect. Only the executor and its `ProviderCall` write it.
+    """A delivery's attempt at an effect. Only the executor writes it.
 
     Attributes:
         pk: partition key of the dedup record.
@@ -75,7 +84,6 @@ class EffectExecutor:
         self._refusals = refusals
         self._ledger = ledger
         self._timeout = timeout_seconds
-        self._provider = ProviderCall(ledger, timeout_seconds)
 
     def intend(self, pk: str, requested: tuple[Effect, bytes], deadline: Deadline) -> Intent:
         """Return the intent to commit before the effect is called.
@@ -119,8 +127,6 @@ class EffectExecutor:
         """
         effect = self._effect(found)
         if found.standing is Standing.SETTLED:
-            from once.effects.kept_outcome import restored  # rare: not part of a cold start
-
             outcome = restored(effect, found.outcome or "", self._refusals)
             return EffectAttempt(
                 pk, effect, found, deadline, clean=False, is_done=True, outcome=outcome
@@ -142,7 +148,7 @@ class EffectExecutor:
         self._check_time(attempt.deadline)  # the intent may have taken long
         for calls in range(1, _MAX_CALLS + 1):
             try:
-                attempt.outcome = self._provider.outcome(attempt, request)
+                attempt.outcome = self._outcome(attempt, request)
             except (NotDone, Unanswered):
                 if calls == _MAX_CALLS or not self._pause(attempt.deadline, calls):
                     raise
@@ -175,8 +181,6 @@ class EffectExecutor:
         return (type(error) if is_known else EffectUnknown)(f"{error}; {found.account}")
 
     def _keep(self, attempt: EffectAttempt, error: OnceError) -> OnceError:
-        from once.effects.kept_outcome import NotKept, kept_text  # rare: not part of a cold start
-
         text, standing = None, Standing.UNKNOWN
         with suppress(NotKept):
             text, standing = kept_text(attempt.effect, attempt.outcome), Standing.SETTLED
@@ -189,6 +193,64 @@ class EffectExecutor:
             f"committed ({why}) nor kept in its record. Settle it with `once effects "
             f"settle`; the outcome is {text or repr(attempt.outcome)}"
         )
+
+    def _outcome(self, attempt: EffectAttempt, request: Any) -> Any:
+        """Call the provider once, and return the outcome. Updates whether the attempt is clean.
+
+        Raises:
+            NotDone: nothing happened.
+            OnceError: there is no outcome, and something may have happened.
+        """
+        terms = self._terms(attempt)
+        clean, attempt.clean = attempt.clean, False
+        try:
+            return attempt.effect.function(request, terms)
+        except Refusal as refusal:
+            return refusal
+        except NotDone:
+            attempt.clean = clean
+            raise
+        except KeyConflict:  # another request has the key, so no attempt with this one was taken
+            attempt.clean = True
+            raise
+        except EffectUnknown:
+            raise
+        except PermanentError as error:
+            attempt.clean = clean
+            raise _refused(attempt, error) from error
+        except KeySpent:
+            return self._look_up(attempt, request)
+        except Exception as error:  # an effect may raise any error, and may have happened
+            if _has_begun(attempt.effect, error):
+                raise _unanswered(attempt, error) from error
+            attempt.clean = clean
+            summary = Unexpected(error).summary
+            raise NotDone(f"{attempt.effect.name!r} could not be started: {summary}") from error
+
+    def _look_up(self, attempt: EffectAttempt, request: Any) -> Any:
+        """Ask the provider for the outcome behind a saved error."""
+        if attempt.effect.look_up is None:
+            raise EffectUnknown(
+                f"the effect {attempt.effect.name!r} ended in an error that says nothing of its "
+                "outcome, and has no look-up: find out outside what became of it"
+            )
+        if attempt.deadline.spent:
+            raise Unanswered(f"no time was left to look the effect {attempt.effect.name!r} up")
+        try:
+            found = attempt.effect.look_up(request, self._terms(attempt))
+        except Refusal as refusal:
+            return refusal
+        except Exception as error:
+            raise _unanswered(attempt, error) from error
+        if found is not None:
+            return found
+        attempt.intent = self._ledger.renew_key(attempt.effect, attempt.pk, attempt.intent)
+        attempt.clean = True
+        raise NotDone("the provider's attempt ended in an error, and did nothing")
+
+    def _terms(self, attempt: EffectAttempt) -> Call:
+        seconds = min(self._timeout, attempt.deadline.seconds)
+        return Call(attempt.intent.provider_key, seconds, attempt.intent.request)
 
     def _request(self, attempt: EffectAttempt) -> Any:
         try:
@@ -216,12 +278,40 @@ class EffectExecutor:
             raise OutOfTime("a call to the outside world would not fit into this invocation")
 
 
+def _refused(attempt: EffectAttempt, error: PermanentError) -> OnceError:
+    """Return the error of a refused call: unknown, if an earlier call may have succeeded."""
+    if attempt.clean:
+        return error
+    return EffectUnknown(
+        f"the effect {attempt.effect.name!r} may have happened in an earlier attempt, and now the "
+        f"provider refuses it for good: look it up there: {error}"
+    )
+
+
+def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
+    """Return the error of a call without an outcome, by the effect's policy."""
+    text = f"the effect {attempt.effect.name!r} brought no outcome: {Unexpected(error).summary}"
+    if attempt.effect.policy is Policy.AT_MOST_ONCE:
+        return EffectUnknown(f"{text}; it is done at most once: find out outside whether it was")
+    return Unanswered(text)
+
+
+def _has_begun(effect: Effect, error: Exception) -> bool:
+    """Return whether an effect's function may have run before it raised an error.
+
+    A Python function that ran is in the traceback, after the frame that called it. If it is not,
+    the call itself failed, for example because of its arguments. Of any other callable, such as a
+    compiled one, the traceback tells nothing.
+    """
+    is_python = isinstance(getattr(effect.function, "__func__", effect.function), FunctionType)
+    first = error.__traceback__
+    return not is_python or first is None or first.tb_next is not None
+
+
 def _check_outcome(attempt: EffectAttempt) -> None:
     """Check that the outcome could be kept: otherwise only a recovery would find the mistake."""
     if isinstance(attempt.outcome, Refusal):
         return
-    from once.effects.kept_outcome import NotKept, kept_text  # not part of a cold start
-
     effect = attempt.effect
     try:
         kept_text(effect, attempt.outcome)
@@ -236,3 +326,94 @@ def _check_outcome(attempt: EffectAttempt) -> None:
 
 def _decoded(effect: Effect, request: bytes) -> Any:
     return msgspec.json.decode(request, type=effect.model)
+
+
+class NotKept(Exception):
+    """The outcome cannot be restored from JSON as it was."""
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """`returned` is what the effect returns; or `refused` names the class of its Refusal."""
+
+    returned: msgspec.Raw = msgspec.Raw(b"null")
+    refused: str | None = None
+    arguments: tuple[Any, ...] = ()
+
+
+def returned_text(outcome: bytes) -> str:
+    """Return the kept form of an outcome that an effect returns, given as JSON."""
+    return msgspec.json.encode({"returned": msgspec.Raw(outcome)}).decode()
+
+
+def refused_text(name: str, arguments: Sequence[Any]) -> str:
+    """Return the kept form of a Refusal: the name of its class, and its arguments."""
+    return msgspec.json.encode({"refused": name, "arguments": arguments}).decode()
+
+
+def kept_text(effect: Effect, outcome: Any) -> str:
+    """Return the kept form of an outcome.
+
+    Raises:
+        NotKept: it has no JSON form, or could not be restored from it.
+    """
+    try:
+        if isinstance(outcome, Refusal):
+            text = refused_text(type(outcome).__name__, outcome.args)
+            again = type(outcome)(*_arguments(text))
+            is_same = (again.args, vars(again)) == (outcome.args, vars(outcome))
+        else:
+            encoded = msgspec.json.encode(outcome)
+            text = returned_text(encoded)
+            is_same = msgspec.json.decode(encoded, type=effect.outcome_type) == outcome
+    except Exception as error:  # a user's class may raise anything
+        raise NotKept(str(error)) from error
+    if not is_same:
+        raise NotKept("read back from JSON, it is not equal")
+    return text
+
+
+def restored(effect: Effect, text: str, refusals: Iterable[type[Refusal]]) -> Any:
+    """Return the outcome of a kept form. A Refusal is returned, not raised.
+
+    Args:
+        effect: the effect; its outcome is decoded as the type that its function returns.
+        text: the kept form.
+        refusals: the classes that the consumer answers with `@consumer.rejects`.
+
+    Raises:
+        EffectUnknown: the kept outcome is not of the effect's type.
+        UnhandledRefusal: the consumer has no answer to the refusal.
+    """
+    try:
+        kept = msgspec.json.decode(text, type=_Kept)
+        if kept.refused is None:
+            return msgspec.json.decode(kept.returned, type=effect.outcome_type)
+        return _refusal_class(kept.refused, refusals)(*kept.arguments)
+    except UnhandledRefusal:
+        raise
+    except Exception as error:  # a user's class may raise anything
+        raise EffectUnknown(
+            f"the outcome in the record does not fit the effect {effect.name!r}: settle it again "
+            f"with `once effects settle`, or bring the type back: {error}"
+        ) from None
+
+
+def _arguments(text: str) -> tuple[Any, ...]:
+    return msgspec.json.decode(text, type=_Kept).arguments
+
+
+def _refusal_class(name: str, known: Iterable[type[Refusal]]) -> type[Refusal]:
+    for kind in known:
+        for found in _with_subclasses(kind):
+            if found.__name__ == name:
+                return found
+    raise UnhandledRefusal(
+        f"the outcome in the record is the refusal {name}: add @consumer.rejects for its class, or "
+        "settle the effect again with `once effects settle`"
+    )
+
+
+def _with_subclasses(kind: type[Refusal]) -> Iterator[type[Refusal]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _with_subclasses(below)

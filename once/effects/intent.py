@@ -27,7 +27,7 @@ class Intent:
         lease_until: time by which the owner has ended, by its own clock, in milliseconds since the
             epoch.
         standing: whether the call may still run, did nothing, or has an outcome.
-        outcome: the outcome of a settled effect, as `once.effects.kept_outcome` writes it.
+        outcome: the outcome of a settled effect, as `once.effects.executor` writes it.
         settlement: who settled the effect by hand, when and why, as JSON.
     """
 
@@ -139,7 +139,7 @@ def settled(found: Intent, outcome: str, settlement: str) -> Intent:
 
     Args:
         found: the intent as it was read.
-        outcome: the outcome in its kept form; see `once.effects.kept_outcome`.
+        outcome: the outcome in its kept form; see `once.effects.executor`.
         settlement: who settled it, when and why, as JSON.
     """
     return _owned_anew(found, Standing.SETTLED, outcome, settlement)

@@ -104,9 +104,9 @@ LEFT_OUT = {
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"
     ),
-    "once.workflows._durable_function.start_durable_execution lambda.Invoke": _WORKFLOW,
-    "once.workflows._state_machine._existing stepfunctions.DescribeExecution": _WORKFLOW,
-    "once.workflows._state_machine.start_execution stepfunctions.StartExecution": _WORKFLOW,
+    "once.workflows._start_durable_execution lambda.Invoke": _WORKFLOW,
+    "once.workflows._start_execution stepfunctions.DescribeExecution": _WORKFLOW,
+    "once.workflows._start_execution stepfunctions.StartExecution": _WORKFLOW,
 }
 """The other sites, with the reason."""
 

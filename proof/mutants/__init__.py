@@ -15,7 +15,6 @@ from once.batch.isolation import Isolation
 from once.batch.processor import BatchProcessor
 from once.commit.committer import Committer
 from once.commit.result import COMMITTED, DUPLICATE, failed
-from once.effects._provider_call import ProviderCall
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
 from once.errors import RequestRefused
@@ -55,7 +54,7 @@ MUTANTS: Mapping[str, Mutant] = {
     ),
     "checkpoint first": lambda: patch.object(Publisher, "publish", messages.ignore_unpublished),
     "a fresh provider key on each attempt": lambda: patch.object(
-        ProviderCall, "_terms", effects.fresh_key
+        EffectExecutor, "_terms", effects.fresh_key
     ),
     "a fresh key on each delivery": lambda: patch.object(
         Key, "of", lambda *_, consumer, **__: f"{consumer}#{uuid4().hex}"
@@ -130,7 +129,7 @@ RARE: Mapping[str, Mutant] = {
         EffectLedger, "_is_remembered", lambda *_: True
     ),
     "a saved error is not done": lambda: patch.object(
-        ProviderCall, "_look_up", effects.saved_error_is_not_done
+        EffectExecutor, "_look_up", effects.saved_error_is_not_done
     ),
     "resumed is clean": lambda: patch.object(EffectExecutor, "resume", effects.resumed_is_clean),
     "completion without a fence": lambda: patch(

@@ -5,21 +5,20 @@ from uuid import uuid4
 
 from functions.payments import provider
 from once.deadline import Deadline
-from once.effects._provider_call import ProviderCall
 from once.effects.declaration import Call
 from once.effects.executor import EffectAttempt, EffectExecutor
 from once.effects.intent import Intent
 from once.effects.ledger import EffectLedger
 from once.errors import NotDone, OnceError
 
-_terms = ProviderCall._terms
+_terms = EffectExecutor._terms
 _check_lease = EffectLedger._check_lease
 _resume = EffectExecutor.resume
 _hand_back = EffectExecutor.hand_back
 _charge = provider.charge
 
 
-def fresh_key(self: ProviderCall, attempt: EffectAttempt) -> Call:
+def fresh_key(self: EffectExecutor, attempt: EffectAttempt) -> Call:
     """Use a new provider key for each attempt."""
     return Call(uuid4().hex, _terms(self, attempt).timeout_seconds)
 
@@ -37,7 +36,7 @@ def failed_call_is_done(**request: Any) -> provider.Result:
         return provider.Result("no answer", paid=True)
 
 
-def saved_error_is_not_done(self: ProviderCall, attempt: EffectAttempt, _: Any) -> Any:
+def saved_error_is_not_done(self: EffectExecutor, attempt: EffectAttempt, _: Any) -> Any:
     """Treat a saved error as a call that was not executed."""
     attempt.intent = self._ledger.renew_key(attempt.effect, attempt.pk, attempt.intent)
     raise NotDone("a saved error")

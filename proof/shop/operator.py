@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from once.effects.executor import returned_text
 from once.effects.intent import Intent, not_done, settled
-from once.effects.kept_outcome import returned_text
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters import redrive as ops_redrive
 from once.ops.dead_letters import redrive_safety as safety

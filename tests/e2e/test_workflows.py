@@ -7,7 +7,7 @@ import pytest
 
 from once.events.dedup_key import key_hash
 from once.testing import cloud_event
-from once.workflows._execution_name import execution_name
+from once.workflows import execution_name
 from tests.e2e.deployment import Deployment
 
 DEFINITION = {"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}

@@ -240,7 +240,7 @@ USES = (
         Use(
             sid,
             "states:StartExecution",
-            "once.workflows._state_machine.start_execution stepfunctions.StartExecution",
+            "once.workflows._start_execution stepfunctions.StartExecution",
             starts(qualified=qualified),
         )
         for sid, qualified in (("StartExecutions", False), ("StartQualifiedExecutions", True))
@@ -248,13 +248,13 @@ USES = (
     Use(
         "ReadOwnExecutions",
         "states:DescribeExecution",
-        "once.workflows._state_machine._existing stepfunctions.DescribeExecution",
+        "once.workflows._start_execution stepfunctions.DescribeExecution",
         consumer(lambda line: any(isinstance(each, StateMachineProps) for each in line.starts)),
     ),
     Use(
         "StartDurableExecutions",
         "lambda:InvokeFunction",
-        "once.workflows._durable_function.start_durable_execution lambda.Invoke",
+        "once.workflows._start_durable_execution lambda.Invoke",
         consumer(lambda line: any(isinstance(each, DurableFunctionProps) for each in line.starts)),
     ),
     Use(

@@ -8,8 +8,8 @@ from datetime import datetime
 import msgspec
 from typer import BadParameter
 
+from once.effects.executor import refused_text, returned_text
 from once.effects.intent import Intent, not_done, settled
-from once.effects.kept_outcome import refused_text, returned_text
 from once.errors import UNREADABLE
 
 _CHOICE = "--done / --refused / --not-done"

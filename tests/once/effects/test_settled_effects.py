@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from once.effects.declaration import Call, Effect, Policy
-from once.effects.kept_outcome import NotKept, kept_text, refused_text, restored
+from once.effects.executor import NotKept, kept_text, refused_text, restored
 from once.errors import EffectUnknown, Refusal, UnhandledRefusal
 from once.registration import effect_faults
 from once.schema import Record

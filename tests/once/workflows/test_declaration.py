@@ -9,9 +9,7 @@ import pytest
 
 from once.cdk.checks.consumer_props import START_SECONDS
 from once.errors import RegistrationError
-from once.workflows._aws_answers import ONE_ATTEMPT
-from once.workflows._execution_name import execution_name
-from once.workflows._state_machine import _execution_arn
+from once.workflows import ONE_ATTEMPT, _execution_arn, execution_name
 from tests.once.support import note
 from tests.once.workflows.starter import (
     VARIABLE,

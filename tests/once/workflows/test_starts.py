@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from once.errors import NotDone
 from once.testing import Fault, answer_lost, inject, never_sent, refused
-from once.workflows._aws_answers import meaning_of
-from once.workflows._execution_name import execution_name
+from once.workflows import execution_name, meaning_of
 from tests.once.effects.provider import LEASE
 from tests.once.support import note
 from tests.once.workflows.starter import Starter, starting_consumer

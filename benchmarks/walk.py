@@ -51,9 +51,8 @@ from once.testing import FakeAws, FakeContext, inject, refused
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.profile import GITHUB
-from once.webhooks.secrets import SecretCache
 from once.webhooks.settings import WebhookSettings
-from once.webhooks.signature import sign
+from once.webhooks.signature import SecretCache, sign
 
 ROOT = Path(once.__file__).parents[1]
 REPORT = ROOT / "reports" / "walk.json"

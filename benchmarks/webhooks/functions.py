@@ -18,8 +18,8 @@ from once.settings import TableSettings
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.profile import STRIPE
-from once.webhooks.secrets import SecretCache
 from once.webhooks.settings import WebhookSettings
+from once.webhooks.signature import SecretCache
 
 PUT, INGRESS = "verify, then put", "webhook ingress"
 

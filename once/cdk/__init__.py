@@ -58,8 +58,7 @@ if TYPE_CHECKING:
     from once.cdk.webhooks.ingress import WebhookIngress
     from once.cdk.webhooks.props import WebhookProps
     from once.webhooks.endpoint import Endpoint
-    from once.webhooks.hmac_profile import hmac_profile
-    from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE
+    from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, hmac_profile
 
 __all__ = [
     "GITHUB",
@@ -170,7 +169,7 @@ _MODULES = {
     "deployment_faults": "once.cdk.checks.deployment_options",
     "event_sources": "once.cdk.app.registry",
     "event_types_output": "once.cdk.checks.handlers_in_code",
-    "hmac_profile": "once.webhooks.hmac_profile",
+    "hmac_profile": "once.webhooks.profile",
     "make_alarm_topic": "once.cdk.monitoring.alarms",
     "missing_name_faults": "once.cdk.deployed_names",
     "notify": "once.cdk.monitoring.alarms",

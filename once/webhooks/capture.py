@@ -5,7 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from once.webhooks.profile import MAX_REQUEST_BYTES
+
+if TYPE_CHECKING:
+    from once.sdk import S3Client
 
 KEPT_HEADERS = ("content-type", "content-encoding", "user-agent")
 """Headers that every capture keeps, besides those of the provider's profile."""
@@ -167,3 +172,29 @@ def day_parts(endpoint: str, day: int) -> list[str]:
 
 def _day(endpoint: str, at: int) -> str:
     return f"{endpoint}#{datetime.fromtimestamp(at / 1000, UTC).date()}"
+
+
+def read_body(capture: Capture, s3: "S3Client", bucket: str | None) -> bytes:
+    """Return the body of a capture, byte for byte as it was received.
+
+    Args:
+        capture: the capture.
+        s3: a client of S3.
+        bucket: the claim-check bucket; None for a deployment without one.
+
+    Raises:
+        InvalidClaim: the object is not what was received.
+        ClaimMissing: the object does not exist any more, or the deployment has no bucket.
+        ClaimUnavailable: S3 refused the request, or did not answer.
+    """
+    if capture.body is not None:
+        return capture.body
+    # Loaded late: synthesis and the ingress read no bodies.
+    from once.claim_check.errors import ClaimMissing
+    from once.claim_check.reference import Reference
+    from once.claim_check.store import ClaimStore
+
+    if capture.body_object is None or bucket is None:
+        raise ClaimMissing("the deployment has no claim-check bucket to read the body from")
+    store = ClaimStore(s3, bucket, MAX_REQUEST_BYTES)
+    return store.read_bytes(Reference(bucket, capture.body_object))

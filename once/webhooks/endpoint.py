@@ -1,16 +1,25 @@
-"""Endpoint: a path of the ingress, for one account at one provider. Standard library only."""
+"""Endpoint: a path of the ingress, for one account at one provider, and its faults.
+
+Standard library only: synthesis reads endpoints as well.
+"""
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from once.environment import register_type
-from once.webhooks.profile import PROFILES, Encoding, Form, Profile
-
-ENDPOINT_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
-"""An endpoint's name is its path, and part of the dedup keys of its webhooks."""
+from once.schema import EVENT_TYPE
+from once.webhooks.profile import (
+    ENDPOINT_NAME,
+    MAX_REQUEST_BYTES,
+    PROFILES,
+    Encoding,
+    Form,
+    Profile,
+    profile_faults,
+    size_fault,
+)
 
 SOURCE_PREFIX = "/webhooks/"
 """Prefix of the `source` that stands in the dedup key of a webhook."""
@@ -96,3 +105,35 @@ def _written(endpoints: tuple[Endpoint, ...]) -> str:
 
 
 register_type(tuple[Endpoint, ...], _read, _written)
+
+
+def endpoint_faults(endpoint: Endpoint) -> list[str]:
+    """Return every fault of an endpoint and its profile, without the endpoint's name."""
+    return [*_own_faults(endpoint), *profile_faults(endpoint.profile)]
+
+
+def _own_faults(endpoint: Endpoint) -> Iterator[str]:
+    if not ENDPOINT_NAME.fullmatch(endpoint.name):
+        yield (
+            f"{endpoint.name!r} is not a valid name, which is also the endpoint's path: use up to "
+            "40 lower-case letters, digits and hyphens, beginning with a letter"
+        )
+    if not 0 <= endpoint.body_bytes <= MAX_REQUEST_BYTES:
+        yield size_fault(endpoint.body_bytes)
+    if endpoint.trusts_id and (not endpoint.profile.id or endpoint.profile.has_signed_id):
+        yield "`trusts_id` has no effect without an id that is not signed: leave it out"
+    yield from _type_faults(endpoint)
+
+
+def _type_faults(endpoint: Endpoint) -> Iterator[str]:
+    if endpoint.types and not endpoint.profile.type:
+        yield "its profile names no place for the type, so its webhooks have none: set `type` there"
+    for kind in sorted({each for each in endpoint.types if endpoint.types.count(each) > 1}):
+        yield f"the type {kind!r} is listed twice: list each type once"
+    for kind in endpoint.types:
+        event_type = endpoint.event_type(kind)
+        if not (EVENT_TYPE.fullmatch(kind) and EVENT_TYPE.fullmatch(event_type)):
+            yield (
+                f"{event_type!r} is not a valid event type: a queue selects types literally, "
+                "without commas, asterisks, or spaces at the ends"
+            )

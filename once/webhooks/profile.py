@@ -3,10 +3,15 @@
 Standard library only: synthesis reads the profiles as well.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 MINUTE, HOUR, DAY = 60, 60 * 60, 24 * 60 * 60
+ENDPOINT_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+"""Also of a profile. An endpoint's name is its path, and part of the dedup keys of its webhooks."""
+
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
 """Largest body of any endpoint. Lambda takes requests of 6 MB, in which a body may be base64."""
 
@@ -209,3 +214,180 @@ left of the body is no JSON then.
 """
 
 PROFILES = {each.name: each for each in (STRIPE, GITHUB, SHOPIFY, SLACK, STANDARD)}
+
+
+def hmac_profile(
+    name: str,
+    *,
+    signature_header: str,
+    retry_seconds: int,
+    prefix: str = "",
+    encoding: Encoding = Encoding.HEX,
+    signed: str = "{body}",
+    timestamp_header: str = "",
+    tolerance_seconds: int | None = None,
+    id: str = "",  # noqa: A002
+    type: tuple[str, ...] = (),  # noqa: A002
+    type_in_key: bool = False,
+    volatile: tuple[str, ...] = (),
+    form_field: str = "",
+    answer_seconds: int = 10,
+    body_bytes: int = 128 * 1024,
+) -> Profile:
+    """Return the profile of a provider with one HMAC-SHA256 in one header.
+
+    Args:
+        name: the provider.
+        signature_header: the header with the signature, such as `X-Signature`.
+        retry_seconds: the longest time after which the provider sends a webhook again.
+        prefix: the text before the signature, such as `sha256=`.
+        encoding: the encoding of the signature.
+        signed: what is signed, made of `{body}`, `{timestamp}` and `{id}`.
+        timestamp_header: the header with the signed time, in seconds since the epoch.
+        tolerance_seconds: the most that the time may differ from the clock; five minutes if a time
+            is signed.
+        id: the place of the webhook's id; see `Profile`. Without one, the body is the identity.
+        type: the places of the webhook's type.
+        type_in_key: whether the provider sends equal bodies as webhooks of several types, and names
+            the type in a header.
+        volatile: top-level fields of the body that may differ between two deliveries.
+        form_field: the field of a form that holds the JSON.
+        answer_seconds: the time after which the provider gives up waiting for an answer.
+        body_bytes: the largest body that is read.
+
+    Raises:
+        ValueError: the rules contradict each other; each fault is a line of the text.
+    """
+    if tolerance_seconds is None:
+        tolerance_seconds = 5 * MINUTE if "{timestamp}" in signed else 0
+    profile = Profile(
+        name=name,
+        signature_header=signature_header.lower(),
+        signed=signed,
+        form=Form.PLAIN,
+        prefix=prefix,
+        encoding=encoding,
+        timestamp_header=timestamp_header.lower(),
+        tolerance_seconds=tolerance_seconds,
+        id=_lower(id),
+        type=tuple(map(_lower, type)),
+        type_in_key=type_in_key,
+        volatile=volatile,
+        form_field=form_field,
+        retry_seconds=retry_seconds,
+        answer_seconds=answer_seconds,
+        body_bytes=body_bytes,
+    )
+    if faults := profile_faults(profile):
+        raise ValueError("\n".join(faults))
+    return profile
+
+
+def _lower(place: str) -> str:
+    """Return a place with a header's name in lower case; paths keep their case."""
+    return place.lower() if place.lower().startswith("header:") else place
+
+
+_HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
+"""A header's name (RFC 9110, `token`) in lower case, as requests are read."""
+
+_PLACE = re.compile(r"header:(?P<header>.+)|body:[^.]+(\.[^.]+)*")
+_FIELD = re.compile(r"\{([^{}]*)\}")
+_FIELDS = {"body", "timestamp", "id"}
+_STANDARD = "{id}.{timestamp}.{body}"
+
+
+def profile_faults(profile: Profile) -> list[str]:
+    """Return every fault of a profile. Its name stands first, since endpoints can share it."""
+    found = [
+        *_name_faults(profile),
+        *_place_faults(profile),
+        *_signed_faults(profile),
+        *_time_faults(profile),
+        *_form_faults(profile),
+        *_size_faults(profile),
+    ]
+    return [f"profile {profile.name}: {fault}" for fault in found]
+
+
+def _name_faults(profile: Profile) -> Iterator[str]:
+    if not ENDPOINT_NAME.fullmatch(profile.name):
+        yield (
+            "its name is the first part of its event types: use up to 40 lower-case letters, "
+            "digits and hyphens, beginning with a letter"
+        )
+    headers = (profile.signature_header, *filter(None, [profile.timestamp_header]))
+    for header in headers:
+        if not _HEADER.fullmatch(header):
+            yield f"{header!r} is not a header name: write it in lower case, without a colon"
+
+
+def _place_faults(profile: Profile) -> Iterator[str]:
+    for place in filter(None, (profile.id, *profile.type)):
+        found = _PLACE.fullmatch(place)
+        if not found or (found["header"] and not _HEADER.fullmatch(found["header"])):
+            yield (
+                f"{place!r} is not a place: write `header:<name in lower case>`, or `body:<path>` "
+                "with dots for nesting"
+            )
+    if "" in profile.type:
+        yield "an empty text is not a place for the type: leave it out"
+    if profile.type_in_key and profile.has_signed_type:
+        yield "`type_in_key` has no effect without a type that is in a header: leave it out"
+
+
+def _signed_faults(profile: Profile) -> Iterator[str]:
+    fields = _FIELD.findall(profile.signed)
+    if fields.count("body") != 1:
+        yield "`signed` needs {body} once: a signature that leaves the body out proves nothing"
+    if {*fields} - _FIELDS or "{" in _FIELD.sub("", profile.signed).replace("}", "{"):
+        yield "`signed` is made of {body}, {timestamp}, {id} and text without braces"
+    if max(fields.count("timestamp"), fields.count("id")) > 1:
+        yield "`signed` has a field twice: name each once"
+    if "id" in fields and not profile.id.startswith("header:"):
+        yield "`signed` has {id}, which is the value of a header: set `id` to `header:<name>`"
+    if re.search(r"\}\{id\}|\{id\}\{", profile.signed):
+        yield "`signed` joins {id} to another field: put a separator between them"
+
+
+def _time_faults(profile: Profile) -> Iterator[str]:
+    is_signed = "{timestamp}" in profile.signed
+    in_pairs = profile.form is Form.PAIRS
+    if profile.tolerance_seconds < 0:
+        yield "`tolerance_seconds` counts in both directions: it cannot be negative"
+    if profile.tolerance_seconds and not is_signed:
+        yield "`tolerance_seconds` without {timestamp} in `signed`: anybody could change that time"
+    if is_signed and not profile.tolerance_seconds:
+        yield "`signed` has {timestamp} without a tolerance: set `tolerance_seconds`, such as 300"
+    if is_signed and not in_pairs and not profile.timestamp_header:
+        yield "`signed` has {timestamp}, but no header contains it: set `timestamp_header`"
+    if profile.timestamp_header and (in_pairs or not is_signed):
+        yield "`timestamp_header` is not read: the time is in the pairs, or not in `signed`"
+
+
+def _form_faults(profile: Profile) -> Iterator[str]:
+    if profile.form is Form.PAIRS and not profile.prefix:
+        yield "the form `pairs` needs the name of the signature: set `prefix`, such as v1"
+    if profile.form is Form.STANDARD and (
+        profile.signed != _STANDARD or profile.encoding is not Encoding.BASE64
+    ):
+        yield f"the form `standard` signs {_STANDARD} in base64: use another form for other schemes"
+    if profile.challenge is not None and not all(profile.challenge):
+        yield "`challenge` needs the value of the body's `type`, and the field to return"
+
+
+def _size_faults(profile: Profile) -> Iterator[str]:
+    if profile.retry_seconds <= 0:
+        yield "`retry_seconds` must be positive: set the time for which the provider repeats"
+    if profile.answer_seconds <= 0:
+        yield "`answer_seconds` must be positive: set the time that the provider waits"
+    if not 0 < profile.body_bytes <= MAX_REQUEST_BYTES:
+        yield size_fault(profile.body_bytes)
+
+
+def size_fault(size: int) -> str:
+    """Return the fault of a largest body that Lambda cannot take."""
+    return (
+        f"`body_bytes` is {size}: Lambda takes requests of 6 MB, in which a body may be base64; "
+        f"set at most {MAX_REQUEST_BYTES}"
+    )

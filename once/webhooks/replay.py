@@ -7,11 +7,9 @@ from once.errors import Unparseable, Unpublishable
 from once.events.dedup_key import consumer_of
 from once.events.outgoing import OutgoingEvent, events_in, written
 from once.schema import Record
-from once.webhooks._event_draft import event_draft, inbound_event
 from once.webhooks.capture import Capture
 from once.webhooks.endpoint import Endpoint
-from once.webhooks.http import Request
-from once.webhooks.identity import Webhook
+from once.webhooks.webhook import Request, Webhook, event_draft
 
 if TYPE_CHECKING:
     from once.claim_check.reference import Claim
@@ -41,7 +39,7 @@ def rebuilt_event(
 
     Args:
         capture: the capture.
-        body: its body; see `once.webhooks.capture_body`.
+        body: its body; see `once.webhooks.capture`.
         endpoint: the endpoint, as it is now.
         group_field: the field of the data that gives the message group, if the type has one.
         claims: the place of large data; None without a claim-check bucket.
@@ -58,7 +56,7 @@ def rebuilt_event(
     draft = event_draft(webhook, event_type, capture.pk, group_field=group_field, claims=claims)
     outbox = written(
         [draft],
-        inbound=inbound_event(webhook),
+        inbound=webhook.event,
         pk=capture.pk,
         consumer=consumer_of(capture.pk),
         now=capture.received_at / 1000,

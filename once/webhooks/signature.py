@@ -1,15 +1,117 @@
-"""Signatures: whether a request comes from the provider, and when it was signed."""
+"""Signatures: whether a request comes from the provider, when it was signed, and by which secret.
+
+The packages of Standard Webhooks, `standardwebhooks` (HMAC) and `pynacl`, are not imported before a
+secret needs them. `standardwebhooks` takes one secret and `v1` only, and raises several errors for
+malformed input; here each of them is a signature that does not match.
+
+Secrets are read from Secrets Manager, and kept in memory for a while.
+"""
 
 import base64
 import hmac
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
+from typing import Any, NamedTuple, Protocol
 
-from once.webhooks import _standard_webhooks
-from once.webhooks._signed_request import SignedRequest
-from once.webhooks.http import Request
+from botocore.exceptions import BotoCoreError, ClientError
+
+from once.error_text import summary_of
+from once.errors import RetryableError
+from once.extras import extra
 from once.webhooks.profile import Encoding, Form, Profile
+from once.webhooks.webhook import Request
+
+MAX_SIGNATURES = 16
+"""Providers send one signature for each valid secret. A public-key signature over a large body
+takes milliseconds to verify, so that a header with thousands would cost seconds."""
+
+_FIELD = re.compile(r"(\{(?:body|timestamp|id)\})")
+_SECONDS = re.compile(r"[0-9]{1,11}")
+"""A time in seconds since the epoch, before the year 5138: `int` takes other digits as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedRequest:
+    """Signed part of a request, and its signatures.
+
+    Attributes:
+        id: the id in the headers; empty if there is none, or if the profile reads the body's.
+        timestamp: the time as it was sent; empty if none is signed.
+        body: the bytes of the body.
+        signatures: the HMACs.
+        public_signatures: the Ed25519 signatures, which Standard Webhooks knows.
+    """
+
+    id: str
+    timestamp: str
+    body: bytes
+    signatures: tuple[bytes, ...] = ()
+    public_signatures: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of(cls, profile: Profile, request: Request) -> "SignedRequest":
+        """Read a request. Signatures that are not encoded as they must be are left out."""
+        header = request.headers.get(profile.signature_header, "")
+        timestamp = request.headers.get(profile.timestamp_header, "")
+        public: list[str] = []
+        if profile.form is Form.PAIRS:
+            pairs = [part.strip().partition("=") for part in header.split(",")]
+            timestamp = next((value for name, _, value in pairs if name == "t"), "")
+            texts = [value for name, _, value in pairs if name == profile.prefix]
+        elif profile.form is Form.STANDARD:
+            versions = [part.partition(",") for part in header.split(" ")]
+            texts = [text for version, _, text in versions if version == "v1"]
+            public = [text for version, _, text in versions if version == "v1a"]
+        else:
+            texts = [header.removeprefix(profile.prefix)] * header.startswith(profile.prefix)
+        if len(texts) + len(public) > MAX_SIGNATURES:
+            texts, public = [], []
+        return cls(
+            id=_id(profile, request),
+            timestamp=timestamp,
+            body=request.body,
+            signatures=tuple(_decoded(texts, profile.encoding)),
+            public_signatures=tuple(_decoded(public, profile.encoding)),
+        )
+
+    @property
+    def seconds(self) -> int | None:
+        """The signed time, in seconds since the epoch; None if there is none that can be read."""
+        return int(self.timestamp) if _SECONDS.fullmatch(self.timestamp) else None
+
+    def content(self, template: str) -> bytes:
+        """Return the bytes that are signed, by a profile's `signed`."""
+        fields = {
+            "{body}": self.body,
+            "{timestamp}": _bytes(self.timestamp),
+            "{id}": _bytes(self.id),
+        }
+        return b"".join(fields.get(part, part.encode()) for part in _FIELD.split(template))
+
+
+def _id(profile: Profile, request: Request) -> str:
+    kind, _, name = profile.id.partition(":")
+    return request.headers.get(name, "") if kind == "header" else ""
+
+
+def _decoded(texts: Iterable[str], encoding: Encoding) -> Iterator[bytes]:
+    for text in texts:
+        try:
+            if encoding is Encoding.HEX:
+                yield bytes.fromhex(text)
+            else:
+                yield base64.b64decode(text, validate=True)
+        except ValueError:
+            continue
+
+
+def _bytes(text: str) -> bytes:
+    # JSON can hold lone surrogates. No provider signs them, so any bytes will do.
+    return text.encode("utf-8", "surrogatepass")
 
 
 class Verdict(StrEnum):
@@ -73,7 +175,7 @@ def _header(profile: Profile, secret: str, signed: SignedRequest) -> str:
     if not secret:
         raise ValueError("the secret is empty")
     if profile.form is Form.STANDARD:
-        return _standard_webhooks.signature_of(secret, signed)
+        return _standard_signature(secret, signed)
     digest = _hmac(profile, secret, signed)
     hexadecimal = profile.encoding is Encoding.HEX
     text = digest.hex() if hexadecimal else base64.b64encode(digest).decode()
@@ -86,7 +188,7 @@ def _is_signed(profile: Profile, secret: str, signed: SignedRequest) -> bool:
     if not secret:  # an HMAC with an empty key can be made by anybody
         return False
     if profile.form is Form.STANDARD:
-        return _standard_webhooks.is_signed(secret, signed)
+        return _is_standard_signed(secret, signed)
     expected = _hmac(profile, secret, signed)
     return True in [hmac.compare_digest(expected, each) for each in signed.signatures]
 
@@ -100,3 +202,233 @@ def _is_timely(profile: Profile, signed: SignedRequest, now: float) -> bool:
         return True
     at = signed.seconds
     return at is not None and abs(at - now) <= profile.tolerance_seconds
+
+
+PUBLIC_KEY = "whpk_"
+"""Prefix of a public key. With one, a provider's signatures are verified but not made."""
+
+SECRET_KEY = "whsk_"  # noqa: S105
+"""Prefix of the secret key that belongs to a public one: 32 bytes of seed, and maybe the other."""
+
+_TEMPLATE = "{id}.{timestamp}.{body}"
+_SEED_BYTES = 32
+_REMEDY = (
+    "lock it in the requirements.txt of the function's folder (docs/webhooks.md); on a "
+    "workstation, run pip install 'once-consumer[webhooks]'"
+)
+
+
+def _is_standard_signed(secret: str, request: SignedRequest) -> bool:
+    """Return whether one of the signatures was made with a secret or with a public key's owner.
+
+    A secret that cannot be decoded signs nothing.
+
+    Raises:
+        MissingExtra: the function's package lacks the package for this kind of secret.
+    """
+    if not request.id or str(request.seconds) != request.timestamp:
+        return False
+    if secret.startswith(PUBLIC_KEY):
+        return _is_signed_by_owner(secret, request)
+    expected = _standard_hmac(secret, request)
+    if expected is None:
+        return False
+    return True in [hmac.compare_digest(expected, each) for each in request.signatures]
+
+
+def _standard_signature(secret: str, request: SignedRequest) -> str:
+    """Return the value of the header `webhook-signature`.
+
+    Raises:
+        ValueError: the secret or the body cannot be used; nothing of them is in the text.
+    """
+    if secret.startswith(PUBLIC_KEY):
+        raise ValueError("a public key (whpk_) cannot sign: give its secret key (whsk_)")
+    if secret.startswith(SECRET_KEY):
+        return f"v1a,{_base64(_signed_by_owner(secret, request))}"
+    signature = _standard_hmac(secret, request)
+    if signature is None:
+        raise ValueError("the secret is not base64 after whsec_, or the body is not UTF-8")
+    return f"v1,{_base64(signature)}"
+
+
+def _standard_hmac(secret: str, request: SignedRequest) -> bytes | None:
+    """Return the HMAC; None if the secret or the content cannot be used."""
+    with extra("webhooks", remedy=_REMEDY):
+        from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
+
+    try:
+        at = datetime.fromtimestamp(request.seconds or 0, UTC)
+        text = Webhook(secret).sign(request.id, at, request.body.decode())
+    except (ValueError, EmptyWebhookSecretError):
+        return None
+    return base64.b64decode(text.partition(",")[2])
+
+
+def _is_signed_by_owner(key: str, request: SignedRequest) -> bool:
+    with extra("webhooks", remedy=_REMEDY):
+        from nacl.exceptions import CryptoError
+        from nacl.signing import VerifyKey
+
+    try:
+        public = VerifyKey(base64.b64decode(key.removeprefix(PUBLIC_KEY), validate=True))
+    except ValueError:
+        return False
+    content = request.content(_TEMPLATE)
+
+    def is_valid(signature: bytes) -> bool:
+        try:
+            public.verify(content, signature)
+        except CryptoError:
+            return False
+        return True
+
+    return True in [is_valid(each) for each in request.public_signatures]
+
+
+def _signed_by_owner(key: str, request: SignedRequest) -> bytes:
+    with extra("webhooks", remedy=_REMEDY):
+        from nacl.signing import SigningKey
+
+    try:
+        seed = base64.b64decode(key.removeprefix(SECRET_KEY), validate=True)[:_SEED_BYTES]
+        owner = SigningKey(seed)
+    except ValueError:
+        raise ValueError("the secret key is not base64 of 32 or 64 bytes after whsk_") from None
+    return owner.sign(request.content(_TEMPLATE)).signature
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+KEPT_SECONDS = 300
+"""Time for which secrets stay in memory: a secret that was withdrawn is refused after that."""
+REFRESH_SECONDS = 5
+"""Shortest time between two readings of one secret, failed ones included: neither forged requests
+nor an outage cause more of them."""
+OUTAGE_SECONDS = 60 * 60
+"""Time after `KEPT_SECONDS` for which secrets in memory count while they cannot be read again."""
+
+_CURRENT, _PREVIOUS = "AWSCURRENT", "AWSPREVIOUS"
+
+
+class SecretsUnavailable(RetryableError):
+    """No secret can be used that decides about a request. The text has no part of a secret.
+
+    Remedy: store the endpoint's secret in Secrets Manager, and grant the ingress its reading;
+    the provider sends again.
+    """
+
+    @property
+    def summary(self) -> str:
+        """The class and the text, for logs."""
+        return f"{type(self).__name__}: {self}"
+
+
+class SecretsClient(Protocol):
+    """The operation of Secrets Manager that the ingress calls."""
+
+    def get_secret_value(self, *, SecretId: str, VersionStage: str) -> Any:  # noqa: N803
+        """Return one version of a secret."""
+
+
+class Secrets(NamedTuple):
+    """The secrets of an endpoint, by the version that they are in."""
+
+    current: tuple[str, ...]
+    previous: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Secrets(<{len(self.current)}>, <{len(self.previous)}>)"
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The last reading that succeeded, and the last one at all; times as the clock's.
+
+    `fault` says why the last one failed; it is empty if it succeeded.
+    """
+
+    values: Secrets | None
+    read_at: float
+    tried_at: float
+    fault: str
+
+
+class SecretCache:
+    """Secrets by endpoint: those of the current version and of the previous one.
+
+    Args:
+        client: a client of Secrets Manager.
+        arns: the ARN of each endpoint's secret, by the endpoint's name.
+        clock: the time, in seconds since the epoch.
+    """
+
+    def __init__(
+        self, client: SecretsClient, arns: Mapping[str, str], clock: Callable[[], float]
+    ) -> None:
+        self._client = client
+        self._arns = arns
+        self._clock = clock
+        self._kept: dict[str, _Kept] = {}
+
+    def of(self, endpoint: str, *, refreshed: bool = False) -> Secrets:
+        """Return an endpoint's secrets.
+
+        If they cannot be read again, those in memory count for another `OUTAGE_SECONDS`. They prove
+        that a request is genuine, but not that it is forged: the secret may have been rotated.
+
+        Args:
+            endpoint: the endpoint's name.
+            refreshed: whether those in memory did not verify a request, and may be outdated.
+
+        Raises:
+            SecretsUnavailable: they cannot be read, and those in memory are too old, do not verify
+                the request, or do not exist.
+        """
+        now = self._clock()
+        kept = self._kept.get(endpoint) or _Kept(None, now, now - REFRESH_SECONDS, "not read yet")
+        hurried = refreshed or kept.fault
+        if now - kept.tried_at >= (REFRESH_SECONDS if hurried else KEPT_SECONDS):
+            kept = self._kept[endpoint] = self._read(endpoint, kept)
+        is_recent = now - kept.read_at < KEPT_SECONDS + OUTAGE_SECONDS
+        if kept.values is None or (kept.fault and (refreshed or not is_recent)):
+            raise SecretsUnavailable(kept.fault)
+        return kept.values
+
+    def _read(self, endpoint: str, before: _Kept) -> _Kept:
+        now = self._clock()
+        try:
+            return _Kept(self._versions(endpoint), now, now, "")
+        except SecretsUnavailable as error:
+            return _Kept(before.values, before.read_at, now, str(error))
+
+    def _versions(self, endpoint: str) -> Secrets:
+        arn = self._arns.get(endpoint)
+        if arn is None:
+            raise SecretsUnavailable(f"the settings have no secret for endpoint {endpoint!r}")
+        current = _lines(self._version(arn, _CURRENT))
+        if not current:
+            raise SecretsUnavailable(
+                f"the secret of endpoint {endpoint!r} has no signing secret: put it as plain text, "
+                "one secret a line, and not as JSON or binary"
+            )
+        return Secrets(current, _lines(self._version(arn, _PREVIOUS)))
+
+    def _version(self, arn: str, stage: str) -> str:
+        try:
+            answer = self._client.get_secret_value(SecretId=arn, VersionStage=stage)
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ResourceNotFoundException":
+                return ""  # never written, or never rotated
+            raise SecretsUnavailable(summary_of(error)) from None
+        except BotoCoreError as error:
+            raise SecretsUnavailable(summary_of(error)) from None
+        return str(answer.get("SecretString", ""))
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    """Return the secrets in a version; none of JSON, which the console suggests."""
+    lines = filter(None, map(str.strip, text.splitlines()))
+    return () if text.lstrip().startswith("{") else tuple(dict.fromkeys(lines))

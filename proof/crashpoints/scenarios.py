@@ -23,7 +23,7 @@ _HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 
 _PUBLISH = "once.outbox._sns_publisher.Publisher._attempt"
 _SEND = "once.commit.committer.Committer._send"
-_VERSION = "once.webhooks.secrets.SecretCache._version"
+_VERSION = "once.webhooks.signature.SecretCache._version"
 _STORE = "once.claim_check.store.ClaimStore"
 _COMMIT = f"{_SEND} dynamodb.TransactWriteItems"
 _WRITE_ITEM = "once.commit._item_store._write"

@@ -31,7 +31,7 @@ EXPLORED = (
     "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
     "once.transaction.read_item dynamodb.GetItem",
-    "once.webhooks.secrets.SecretCache._version secretsmanager.GetSecretValue",
+    "once.webhooks.signature.SecretCache._version secretsmanager.GetSecretValue",
 )
 """The sites at which every kind of fault is tried."""
 

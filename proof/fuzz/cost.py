@@ -36,8 +36,8 @@ from once.webhooks.capture import CaptureAttribute
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.profile import GITHUB, MAX_REQUEST_BYTES
-from once.webhooks.secrets import Secrets
 from once.webhooks.settings import CAPTURES, WebhookSettings
+from once.webhooks.signature import Secrets
 from proof.fuzz import messages
 from proof.fuzz.aws import LOGGER
 from proof.fuzz.envelope_families import ENVELOPES, reader_of

@@ -18,11 +18,10 @@ from once.events.strict_json import parse
 from once.schema import Record
 from once.webhooks.capture import Capture, CaptureAttribute
 from once.webhooks.endpoint import Endpoint
-from once.webhooks.http import Request
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.profile import Profile
-from once.webhooks.secrets import SecretCache, Secrets
-from once.webhooks.signature import Verdict, verify
+from once.webhooks.signature import SecretCache, Secrets, Verdict, verify
+from once.webhooks.webhook import Request
 from proof.mutants import commits
 
 _INGRESS = "once.webhooks.ingress"
@@ -138,11 +137,11 @@ WEBHOOK_MUTANTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "no limit of age": lambda: patch(f"{_INGRESS}.verify", _also_with(*range(-300, -4500, -300))),
     "secrets that are never read again": lambda: patch.object(SecretCache, "of", _never_refreshed),
     "secrets that are kept for ever": lambda: patch(
-        "once.webhooks.secrets.KEPT_SECONDS", _FOR_EVER
+        "once.webhooks.signature.KEPT_SECONDS", _FOR_EVER
     ),
     "the current secret alone": lambda: patch.object(SecretCache, "of", _current_alone),
     "the content type decides how a body is read": lambda: patch(
-        "once.webhooks.identity._data", _by_content_type
+        "once.webhooks.webhook._data", _by_content_type
     ),
     "another type is a duplicate": lambda: patch.object(
         Profile, "has_signed_type", PropertyMock(return_value=True)

@@ -12,8 +12,8 @@ from once.settings import Settings, TableSettings
 from once.webhooks.capture import CaptureAttribute
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.profile import MAX_REQUEST_BYTES
-from once.webhooks.secrets import SecretCache
 from once.webhooks.settings import CAPTURES, WebhookSettings
+from once.webhooks.signature import SecretCache
 from proof.shop.clients import clients
 from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, Function, Handle, Service
 from proof.webhooks import receiver

@@ -18,7 +18,7 @@ SHARED = (
         "once.workflow_names",
     ),
     *("once.webhooks.profile", "once.webhooks.endpoint", "once.webhooks.settings"),
-    *("once.webhooks.capture", "once.webhooks.endpoint_faults", "once.webhooks.hmac_profile"),
+    "once.webhooks.capture",
 )
 MAY_IMPORT = {
     "once.cdk.functions": ("once",),  # runs in Lambda: the constructs package it

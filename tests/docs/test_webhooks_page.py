@@ -17,9 +17,8 @@ from once.testing import FakeAws
 from once.webhooks.capture import Standing
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.profile import GITHUB, PROFILES, SHOPIFY, STRIPE, Profile
-from once.webhooks.secrets import KEPT_SECONDS, REFRESH_SECONDS
 from once.webhooks.settings import CAPTURES
-from once.webhooks.signature import sign
+from once.webhooks.signature import KEPT_SECONDS, REFRESH_SECONDS, sign
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
 from tests.docs.test_guarantees import table

@@ -13,14 +13,12 @@ from once.deadline import Deadline
 from once.errors import KeyConflict
 from once.schema import COMMIT_ATTRIBUTE, Record
 from once.settings import TableSettings
-from once.webhooks._capture_commit import CaptureCommitter
-from once.webhooks._new_capture import Receipt
 from once.webhooks.capture import CaptureAttribute, Verified
 from once.webhooks.endpoint import Endpoint
-from once.webhooks.http import Request
-from once.webhooks.identity import Webhook
+from once.webhooks.ingress import CaptureCommitter, Receipt
 from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Profile
 from once.webhooks.settings import CAPTURES, WebhookSettings
+from once.webhooks.webhook import Request, Webhook
 from tests.golden.versions import Item
 
 RECEIVED_AT = 1_800_000_000_500

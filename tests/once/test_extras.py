@@ -14,8 +14,8 @@ from stacks.folders import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
-SIGN = "from once.webhooks._standard_webhooks import _hmac; _hmac('whsec_eA==', None)"
-VERIFY = "from once.webhooks._standard_webhooks import _is_signed_by_owner as f; f('whpk_', None)"
+SIGN = "from once.webhooks.signature import _standard_hmac; _standard_hmac('whsec_eA==', None)"
+VERIFY = "from once.webhooks.signature import _is_signed_by_owner as f; f('whpk_', None)"
 CONSOLE = "import sys; sys.argv = ['once', 'console']; import once.ops.__main__ as o; o.main()"
 PIP = "run pip install 'once-consumer[{extra}]'"
 LOCK = "requirements.txt of the function's folder"

@@ -227,7 +227,7 @@ USES = (
     Use(
         "ReadSecrets",
         "secretsmanager:GetSecretValue",
-        "once.webhooks.secrets.SecretCache._version secretsmanager.GetSecretValue",
+        "once.webhooks.signature.SecretCache._version secretsmanager.GetSecretValue",
         INGRESS,
     ),
     Use(

@@ -24,8 +24,7 @@ from once.cdk.webhooks.function_settings import ingress_settings
 from once.cdk.webhooks.props import MESSAGE_BODY_BYTES, WebhookProps
 from once.schema import CONSUMER_NAME, RELAY, UNROUTED, Limits
 from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.endpoint_faults import endpoint_faults
+from once.webhooks.endpoint import Endpoint, endpoint_faults
 
 API_SECONDS = 30
 """The longest time for which an HTTP API waits for the function."""

@@ -15,7 +15,7 @@ from once.ops.webhooks._http_post import NotSent, Unanswered, send_request
 from once.ops.webhooks._options import find_webhooks
 from once.ops.webhooks._test_webhook import TestWebhook, make_webhook
 from once.webhooks.endpoint import Endpoint
-from once.webhooks.secrets import KEPT_SECONDS
+from once.webhooks.signature import KEPT_SECONDS
 
 _ACCEPTED = 200
 _MOST_DUPLICATES = 100

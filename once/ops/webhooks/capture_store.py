@@ -12,8 +12,7 @@ from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 from once.ops.webhooks._capture_index import read_capture
 from once.schema import Limits
-from once.webhooks.capture import Capture, CaptureAttribute
-from once.webhooks.capture_body import read_body
+from once.webhooks.capture import Capture, CaptureAttribute, read_body
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

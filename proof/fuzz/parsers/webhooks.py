@@ -4,11 +4,9 @@ from random import Random
 
 from once.schema import Limits
 from once.webhooks.endpoint import Endpoint
-from once.webhooks.hmac_profile import hmac_profile
-from once.webhooks.http import Request
-from once.webhooks.identity import Webhook
-from once.webhooks.profile import PROFILES
+from once.webhooks.profile import PROFILES, hmac_profile
 from once.webhooks.signature import Verdict, sign, verify
+from once.webhooks.webhook import Request, Webhook
 from proof.fuzz import webhooks
 from proof.fuzz.target import expect
 from proof.fuzz.webhooks import NOW, PUBLIC_KEY, SECRETS, SIGNATURE_HEADER

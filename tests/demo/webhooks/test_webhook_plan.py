@@ -17,9 +17,9 @@ from demo.scenarios.webhooks.deliveries import (
 )
 from demo.scenarios.webhooks.sample_webhook import Provider
 from demo.scenarios.webhooks.webhook_plan import HOURS_BEFORE, WEBHOOKS, WebhookPlan
-from once.webhooks.http import Request
 from once.webhooks.profile import PROFILES
 from once.webhooks.signature import Verdict, verify
+from once.webhooks.webhook import Request
 
 NOW = 1_800_000_000.0
 SECRETS = dict.fromkeys([*Provider, "slack"], "whsec_c2VjcmV0LW9mLXRoZS1kZW1v")

@@ -25,8 +25,8 @@ from once.webhooks.capture import Capture, CaptureAttribute
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.profile import GITHUB, SLACK, STRIPE
-from once.webhooks.secrets import SecretCache
 from once.webhooks.settings import CAPTURES, WebhookSettings
+from once.webhooks.signature import SecretCache
 
 SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cw=="  # decodes: Standard Webhooks takes base64
 NOW = 1_800_000_000.0

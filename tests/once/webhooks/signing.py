@@ -4,10 +4,9 @@ import json
 from functools import partial
 from typing import Any
 
-from once.webhooks.hmac_profile import hmac_profile
-from once.webhooks.http import Request
-from once.webhooks.profile import PROFILES, Profile
+from once.webhooks.profile import PROFILES, Profile, hmac_profile
 from once.webhooks.signature import Verdict, sign, verify
+from once.webhooks.webhook import Request
 
 GENUINE, FORGED, STALE = Verdict
 NOW = 1_800_000_000

@@ -7,8 +7,7 @@ import boto3
 import pytest
 
 from once.claim_check.errors import ClaimMissing, InvalidClaim
-from once.webhooks.capture import Capture, Standing, Verified, day_part, day_parts
-from once.webhooks.capture_body import read_body
+from once.webhooks.capture import Capture, Standing, Verified, day_part, day_parts, read_body
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.profile import STRIPE
 from once.webhooks.settings import OBJECTS

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.endpoint_faults import endpoint_faults
-from once.webhooks.hmac_profile import hmac_profile
+from once.webhooks.endpoint import Endpoint, endpoint_faults
 from once.webhooks.profile import (
     GITHUB,
     MAX_REQUEST_BYTES,
@@ -17,6 +15,7 @@ from once.webhooks.profile import (
     STRIPE,
     Encoding,
     Form,
+    hmac_profile,
 )
 
 PLAIN = hmac_profile("acme", signature_header="X-Signature", retry_seconds=60)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.webhooks.http import Request, RequestLine, answer, body_bytes
+from once.webhooks.webhook import Request, RequestLine, answer, body_bytes
 
 CONTEXT = {
     "accountId": "123456789012",

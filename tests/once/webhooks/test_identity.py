@@ -10,10 +10,17 @@ from hypothesis import strategies as st
 
 from once.schema import Limits
 from once.webhooks.endpoint import Endpoint
-from once.webhooks.hmac_profile import hmac_profile
-from once.webhooks.http import Request
-from once.webhooks.identity import Webhook
-from once.webhooks.profile import GITHUB, PROFILES, SHOPIFY, SLACK, STANDARD, STRIPE, Profile
+from once.webhooks.profile import (
+    GITHUB,
+    PROFILES,
+    SHOPIFY,
+    SLACK,
+    STANDARD,
+    STRIPE,
+    Profile,
+    hmac_profile,
+)
+from once.webhooks.webhook import Request, Webhook
 from tests.once.support import quick
 
 FORM = {"content-type": "Application/X-WWW-Form-Urlencoded; charset=utf-8"}

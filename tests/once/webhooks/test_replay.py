@@ -8,8 +8,7 @@ import pytest
 
 from once.errors import OnceError, Unparseable, Unpublishable
 from once.events.claimed_draft import ClaimPlace
-from once.webhooks.capture import Capture, Standing
-from once.webhooks.capture_body import read_body
+from once.webhooks.capture import Capture, Standing, read_body
 from once.webhooks.replay import RebuiltEvent, rebuilt_event
 from tests.once.webhooks.service import (
     ENDPOINTS,

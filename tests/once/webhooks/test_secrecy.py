@@ -10,7 +10,7 @@ import pytest
 from once.metrics_log import MetricsLog
 from once.testing.events import FakeContext
 from once.testing.faults import Fault, cancelled, inject, never_sent, refused
-from once.webhooks.http import RequestLine
+from once.webhooks.webhook import RequestLine
 from tests.once.webhooks.service import (
     SECRET,
     Service,

@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from once.testing.faults import inject, never_sent
-from once.webhooks.secrets import (
+from once.webhooks.signature import (
     KEPT_SECONDS,
     OUTAGE_SECONDS,
     REFRESH_SECONDS,

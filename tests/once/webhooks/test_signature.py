@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.hmac import HMAC
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.webhooks.http import Request
 from once.webhooks.profile import GITHUB, SLACK, STANDARD, STRIPE, Profile
 from once.webhooks.signature import sign, verify
+from once.webhooks.webhook import Request
 from tests.once.support import quick
 from tests.once.webhooks.signing import (
     ALL,

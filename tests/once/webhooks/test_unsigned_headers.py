@@ -12,8 +12,16 @@ import pytest
 from once.metric_names import Metric
 from once.webhooks.capture import Conflict, Standing
 from once.webhooks.endpoint import Endpoint
-from once.webhooks.hmac_profile import hmac_profile
-from once.webhooks.profile import GITHUB, PROFILES, SHOPIFY, SLACK, STANDARD, STRIPE, Profile
+from once.webhooks.profile import (
+    GITHUB,
+    PROFILES,
+    SHOPIFY,
+    SLACK,
+    STANDARD,
+    STRIPE,
+    Profile,
+    hmac_profile,
+)
 from once.webhooks.signature import sign
 from tests.once.webhooks.service import (
     NOW,

@@ -21,9 +21,8 @@ from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, Standing, 
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Profile
-from once.webhooks.secrets import SecretCache
 from once.webhooks.settings import CAPTURES, WebhookSettings
-from once.webhooks.signature import sign
+from once.webhooks.signature import SecretCache, sign
 from tests.once.webhooks.service import request
 from tests.ops.cloud import Cloud
 

@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any
 
 from once.deadline import Context
-from once.webhooks.http import LambdaAnswer
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.settings import WebhookSettings
+from once.webhooks.webhook import LambdaAnswer
 
 
 @cache

@@ -8,9 +8,9 @@ import boto3
 from botocore.exceptions import ClientError
 
 from once.deadline import Context
-from once.webhooks.http import LambdaAnswer, answer
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.settings import CAPTURES, WebhookSettings
+from once.webhooks.webhook import LambdaAnswer, answer
 
 SETTINGS = WebhookSettings.from_env()
 INGRESS = WebhookIngress.of(SETTINGS)

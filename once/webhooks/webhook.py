@@ -1,0 +1,336 @@
+"""Webhook: the request as it came, and its id, type, content, dedup key and event.
+
+Requests and answers have the payload format 2.0 of function URLs and HTTP APIs.
+
+The signed bytes alone decide how a body is read, and they are the key: the provider's id if the
+signature covers it, otherwise the hash of the body. Anybody who has seen a request can change a
+header that is not signed and send it again, and the signature still holds. Such a header joins the
+key only where the profile or the endpoint says that equal bodies are several webhooks. Another type
+is otherwise a conflict. Nothing raises on what a verified request says.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Self, TypedDict
+from urllib.parse import parse_qs
+
+from once.errors import OnceError
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key, value_at
+from once.events.fingerprint import digest
+from once.events.outgoing import Draft, parsed_draft
+from once.events.strict_json import parse
+from once.transaction import Identity
+from once.webhooks.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from once.events.claimed_draft import ClaimPlace
+
+
+_DEFAULT_STAGE = "$default"
+"""Stage of an HTTP API that is no part of its paths; function URLs have only this one."""
+
+
+class LambdaAnswer(TypedDict):
+    """The function's answer, as function URLs and HTTP APIs read it."""
+
+    statusCode: int
+    headers: dict[str, str]
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLine:
+    """The first line of a request, which is read before its body.
+
+    Attributes:
+        method: the method, in capitals.
+        path: the path with the query, as they were sent.
+        endpoint: the name of the endpoint: the whole path without slashes, query and stage.
+    """
+
+    method: str
+    path: str
+    endpoint: str
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Self:
+        """Read Lambda's event.
+
+        Raises:
+            KeyError, TypeError: it is not of payload format 2.0.
+        """
+        context, path = event["requestContext"], _text(event["rawPath"])
+        query = _text(event.get("rawQueryString") or "")
+        return cls(
+            method=_text(context["http"]["method"]).upper(),
+            path=f"{path}?{query}" if query else path,
+            endpoint=_without_stage(path, context.get("stage")).strip("/"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request.
+
+    Attributes:
+        method: the method, in capitals.
+        path: the path with the query, as they were sent.
+        headers: the headers, by their names in lower case.
+        body: the bytes of the body.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Self:
+        """Read Lambda's event.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is not of payload format 2.0.
+        """
+        line, headers = RequestLine.of(event), event.get("headers") or {}
+        return cls(
+            method=line.method,
+            path=line.path,
+            headers={_text(name).lower(): _text(value) for name, value in headers.items()},
+            body=_body(event),
+        )
+
+
+def body_bytes(event: Mapping[str, Any]) -> int:
+    """Return the size of a body without decoding it.
+
+    Of a body that is text, this is its number of characters, which is a lower bound.
+    """
+    text = event.get("body") or ""
+    if not event.get("isBase64Encoded"):
+        return len(text)
+    return len(text) * 3 // 4 - text[-2:].count("=")
+
+
+def answer(status: int, body: str = "", **headers: str) -> LambdaAnswer:
+    """Return an answer. No answer tells a sender why it was refused."""
+    return {
+        "statusCode": status,
+        "headers": {"content-type": "text/plain", **headers},
+        "body": body,
+    }
+
+
+def _without_stage(path: str, stage: object) -> str:
+    if stage in (None, _DEFAULT_STAGE):
+        return path
+    # The paths of an HTTP API begin with the stage, except on some domain names of its own.
+    return path.removeprefix(f"/{stage}") if f"{path}/".startswith(f"/{stage}/") else path
+
+
+def _body(event: Mapping[str, Any]) -> bytes:
+    text = event.get("body") or ""
+    if not event.get("isBase64Encoded"):
+        return _text(text).encode()
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"the body is not base64: {error}") from None
+
+
+def _text(value: object) -> str:
+    """Return a text that has a form in UTF-8: a lone surrogate of Lambda's JSON becomes `?`."""
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} where payload format 2.0 has a text")
+    return value if value.isascii() else value.encode(errors="replace").decode()
+
+
+TEXT_CHARACTERS = 1024
+"""The most of an id or a type that is kept: no provider documents as much."""
+
+MAX_ID_BYTES = 512
+"""The longest id that stays as it is. A dedup key has at most 2,048 bytes, and escaping and Unicode
+normalisation make an id up to three times as long. Providers' ids have some 40 bytes."""
+
+_TYPE_BYTES = 64
+"""The longest type that stays as it is in a key; Shopify's have some 30 bytes."""
+
+_MAX_FORM_FIELDS = 64
+_OBJECT_OR_ARRAY = re.compile(r"[ \t\r\n]*[{\[]")
+_BY_EVENT = Key.event()
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """A verified webhook.
+
+    Attributes:
+        endpoint: its endpoint.
+        request: the request.
+        id: the provider's id, whole numbers as their digits; empty if it gives none. One of more
+            than `MAX_ID_BYTES` is replaced by its hash.
+        type: the provider's type; empty if it gives none.
+        data: the JSON of the body; None if it is not strict JSON.
+        content: the hash of what may not differ between two deliveries: of the canonical form of
+            the data without the fields that change, or of the body if it is not strict JSON.
+        sha256: the SHA-256 of the body, in hexadecimal.
+    """
+
+    endpoint: Endpoint
+    request: Request
+    id: str
+    type: str
+    data: Any
+    content: str
+    sha256: str
+
+    @classmethod
+    def of(cls, endpoint: Endpoint, request: Request) -> "Webhook":
+        """Read a request whose signature was verified."""
+        raw = sha256(request.body).hexdigest()
+        try:
+            data = _data(endpoint, request)
+            content = digest(_without(data, endpoint.profile.volatile))
+        except (OnceError, ValueError, KeyError):
+            data, content = None, raw
+        return cls(
+            endpoint,
+            request,
+            id=_id(_at(endpoint.profile.id, request, data)),
+            type=_type(endpoint, request, data),
+            data=data,
+            content=content,
+            sha256=raw,
+        )
+
+    @property
+    def event_type(self) -> str | None:
+        """The type of its event; None if it is captured only."""
+        handed_on = self.data is not None and self.type in self.endpoint.types
+        return self.endpoint.event_type(self.type) if handed_on else None
+
+    @property
+    def event(self) -> CloudEvent:
+        """The event that its dedup record is about, without data; its id is the webhook's key."""
+        event_type = self.endpoint.event_type(self.type or "untyped")[:TEXT_CHARACTERS]
+        return CloudEvent(id=self._key, source=self.endpoint.source, type=event_type)
+
+    def identity(self, consumer: str) -> Identity:
+        """Return its dedup key and its fingerprint: of the content, and of a type in a header."""
+        pk = _BY_EVENT.of(self.event, fingerprint=self.content, consumer=consumer)
+        if self.endpoint.profile.has_signed_type:
+            return Identity(pk, self.content)
+        return Identity(pk, digest([self.content, self.type]))
+
+    @property
+    def is_keyed_by_id(self) -> bool:
+        """Whether a signed id is its key; otherwise the key contains the hash of its content."""
+        return bool(self.id) and self.endpoint.profile.has_signed_id
+
+    @property
+    def _key(self) -> str:
+        if self.is_keyed_by_id:
+            key = self.id
+        elif self.id and self.endpoint.trusts_id:
+            key = f"{self.id}:{self.sha256}"
+        else:
+            key = f"sha256:{self.sha256 if self.endpoint.profile.id else self.content}"
+        is_part = self.endpoint.profile.type_in_key
+        return f"{key}:{_bounded(self.type, _TYPE_BYTES)}" if is_part else key
+
+
+def _data(endpoint: Endpoint, request: Request) -> Any:
+    """Return the JSON of a body.
+
+    Raises:
+        OnceError, ValueError, KeyError: it is not strict JSON, nor a form with one such field.
+    """
+    text, field = request.body.decode(), endpoint.profile.form_field
+    if field and not _OBJECT_OR_ARRAY.match(text):
+        fields = parse_qs(
+            text, strict_parsing=True, errors="strict", max_num_fields=_MAX_FORM_FIELDS
+        )
+        [text] = fields[field]
+    return parse(text, max_bytes=endpoint.limit)
+
+
+def _without(data: Any, names: tuple[str, ...]) -> Any:
+    if names and isinstance(data, dict):
+        return {name: value for name, value in data.items() if name not in names}
+    return data
+
+
+def _id(value: Any) -> str:
+    text = str(value) if type(value) is int else value
+    if not isinstance(text, str) or not text.strip():
+        return ""
+    return _bounded(text, MAX_ID_BYTES)
+
+
+def _bounded(text: str, most: int) -> str:
+    """Return a text of at most so many bytes as it is, and the hash of another one."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    if len(encoded) > most or _has_surrogates(text):
+        return f"sha256:{sha256(encoded).hexdigest()}"
+    return text
+
+
+def _type(endpoint: Endpoint, request: Request, data: Any) -> str:
+    for place in endpoint.profile.type:
+        value = _at(place, request, data)
+        if isinstance(value, str) and value and not _has_surrogates(value):
+            return value
+    return ""
+
+
+def _has_surrogates(text: str) -> bool:
+    """Return whether a text has lone surrogates, which a header in Lambda's JSON can have."""
+    return text != text.encode("utf-8", "replace").decode()
+
+
+def _at(place: str, request: Request, data: Any) -> Any:
+    kind, _, name = place.partition(":")
+    return request.headers.get(name) if kind == "header" else value_at(data, name)
+
+
+def challenge_of(webhook: Webhook) -> str | None:
+    """Return the text that answers a handshake; None for a webhook."""
+    challenge = webhook.endpoint.profile.challenge
+    if challenge is None or not isinstance(webhook.data, dict):
+        return None
+    kind, field = challenge
+    value = webhook.data.get(field)
+    return value if webhook.data.get("type") == kind and isinstance(value, str) else None
+
+
+def event_draft(
+    webhook: Webhook,
+    event_type: str,
+    pk: str,
+    *,
+    group_field: str | None,
+    claims: "ClaimPlace | None",
+) -> Draft:
+    """Return the draft of a webhook's event: its data is the JSON of the body.
+
+    Args:
+        webhook: the webhook.
+        event_type: the type of the event.
+        pk: the dedup key of the webhook.
+        group_field: the field of the data that gives the message group, if the type has one.
+        claims: the place of large data; None without a claim-check bucket.
+
+    Raises:
+        InvalidWrite: the data does not give the message group, or no consumer could read it.
+        TooLarge: with a claim-check bucket, the data is over its largest object.
+    """
+    name = webhook.endpoint.name
+    each = parsed_draft(event_type, webhook.data, name, grouped_by=group_field)
+    if claims is not None:
+        each = claims.fitting(each, (), pk)
+    extensions = {"webhookid": webhook.id or webhook.sha256, "webhookendpoint": name}
+    return replace(each, extensions=extensions)

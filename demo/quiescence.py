@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from demo.audit import Evidence, undelivered_events
-from once.ops.aws.queue_depth import depth
+from once.ops.aws.clients import depth
 
 _POLL_SECONDS = 0.1
 _SHOW_SECONDS = 2.0

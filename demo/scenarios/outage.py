@@ -13,8 +13,8 @@ from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox
 from demo.report import has_enough_faults, print_verdict, write_report
 from demo.run import send_traffic, wait_until_processed
 from emulator.embedded_aws import EmbeddedAws
+from once.ops.aws.clients import depth
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.queue_depth import depth
 
 _TRAFFIC = ("--count", "60", "--duplicates", "30%", "--conflicts", "3", "--malformed", "5",
             "--refusals", "5", "--declines", "5")  # fmt: skip

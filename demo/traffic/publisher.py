@@ -7,8 +7,7 @@ from random import uniform
 from typing import TYPE_CHECKING, Any
 
 from demo.traffic.waves import BodyBatch
-from once.ops.aws.batch_calls import ATTEMPTS, BACKOFF_SECONDS
-from once.ops.aws.clients import THREADS, client
+from once.ops.aws.clients import ATTEMPTS, BACKOFF_SECONDS, THREADS, client
 from once.ops.errors import OpsError
 from once.schema import EVENT_TYPE_ATTRIBUTE
 

@@ -4,9 +4,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from once.ops.aws.clients import client
+from once.ops.aws.clients import QueueDepth, client, total_depth
 from once.ops.aws.deployment import DeployedConsumer
-from once.ops.aws.queue_depth import QueueDepth, total_depth
 from once.ops.errors import OpsError
 
 if TYPE_CHECKING:

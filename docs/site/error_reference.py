@@ -12,7 +12,7 @@ from itertools import pairwise
 import once
 from once.cdk.errors import SynthError
 from once.errors import OnceError
-from once.ops.dead_letters.remedies import remedy
+from once.ops.dead_letters.assessment import remedy
 from once.ops.errors import ExitCode, OpsError
 from once.schema import Reason
 

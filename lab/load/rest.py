@@ -4,7 +4,7 @@ import time
 from threading import Event
 from typing import Any
 
-from once.ops.aws.queue_depth import depth
+from once.ops.aws.clients import depth
 
 REST_SECONDS = 120.0
 _LOOK_SECONDS = 0.1

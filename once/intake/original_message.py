@@ -3,7 +3,7 @@
 A dead letter carries the producer's attributes as JSON in one attribute, since SQS allows ten
 attributes. If the message is too large with the facts of the dead letter, the whole message is
 compressed into a binary attribute. Consumers pass that attribute on without decompressing it, since
-any producer may send one; the operator's tools do (`once.ops.dead_letters.decompression`).
+any producer may send one; the operator's tools do (`once.ops.dead_letters.letter`).
 """
 
 import gzip

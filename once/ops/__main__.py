@@ -17,7 +17,7 @@ try:
 
         from once.ops import send, status
         from once.ops.console import command as console
-        from once.ops.dlq import command as dlq
+        from once.ops.dead_letters import commands as dlq
         from once.ops.effects import command as effects
         from once.ops.new import command as new
         from once.ops.outbox import command as outbox

@@ -10,9 +10,8 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
-from once.ops.aws.clients import client
+from once.ops.aws.clients import client, depth, oldest_message_seconds
 from once.ops.aws.deployment import DeployedConsumer, Deployment
-from once.ops.aws.queue_depth import depth, oldest_message_seconds
 from once.ops.aws.start_errors import start_errors
 from once.ops.errors import ExitCode, OpsError
 from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json

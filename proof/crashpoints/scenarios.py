@@ -18,7 +18,7 @@ _FIND_CHARGE = "functions.payments.provider.find_charge"
 _MAIL_FUNCTION = "functions.notifications.mail.send"
 _QUARANTINE = "once.failures.quarantine.Quarantine.send"
 _BACKOFF = "once.failures.visibility_backoff.Backoff.apply"
-_REDRIVE = "once.ops.dead_letters.redrive.Redriver._sent"
+_REDRIVE = "once.ops.dead_letters.redrive.Redrive._sent"
 _HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 
 _PUBLISH = "once.outbox._sns_publisher.Publisher._attempt"
@@ -150,7 +150,7 @@ SCENARIOS = (
         "commits are refused until all is dead-lettered, and redriven",
         _one(),
         _at(_COMMIT, range(1, 11), Fault.REFUSED),
-        reaches=(_BACKOFF, _REDRIVE, "once.ops.dead_letters.redrive.delete_letters"),
+        reaches=(_BACKOFF, _REDRIVE, "once.ops.dead_letters.search.QueueWalk.delete"),
     ),
     Scenario(
         "entries of two accounts pass two FIFO consumers in order",

@@ -22,10 +22,10 @@ EXPLORED = (
     "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
-    "once.ops.dead_letters.queue_walk.QueueWalk._change sqs.ChangeMessageVisibilityBatch",
-    "once.ops.dead_letters.queue_walk.QueueWalk._receive sqs.ReceiveMessage",
-    "once.ops.dead_letters.redrive.Redriver._call.<locals>.<lambda> sqs.SendMessageBatch",
-    "once.ops.dead_letters.redrive.delete_letters.<locals>.<lambda> sqs.DeleteMessageBatch",
+    "once.ops.dead_letters.redrive.Redrive._sent.<locals>.<lambda> sqs.SendMessageBatch",
+    "once.ops.dead_letters.search.QueueWalk._change sqs.ChangeMessageVisibilityBatch",
+    "once.ops.dead_letters.search.QueueWalk._receive sqs.ReceiveMessage",
+    "once.ops.dead_letters.search.QueueWalk.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
     "once.ops.dedup_records.dedup_table.DedupRecordReader._read_batch dynamodb.BatchGetItem",
     "once.ops.dedup_records.outbox_scan.scan_outboxes dynamodb.Scan",
     "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
@@ -54,24 +54,23 @@ LEFT_OUT = {
         "only reads, before anything else"
     ),
     "once.ops.aws.claims.stored_if_large s3.PutObject": _SENT_BY_A_PERSON,
-    "once.ops.aws.queue_depth.depth sqs.GetQueueAttributes": "`status` only reads",
-    "once.ops.aws.queue_depth.oldest_message_seconds cloudwatch.GetMetricData": (
-        "`status` only reads"
-    ),
+    "once.ops.aws.clients.depth sqs.GetQueueAttributes": "`status` only reads",
+    "once.ops.aws.clients.oldest_message_seconds cloudwatch.GetMetricData": ("`status` only reads"),
     "once.ops.aws.start_errors._events logs.FilterLogEvents": "`status` and `trace` only read",
     "once.ops.console.audit_trail.read_trail logs.FilterLogEvents": "a page only reads",
     "once.ops.console.figures._from_metrics cloudwatch.GetMetricData": "a page only reads",
     "once.ops.console.figures._metric_lines logs.FilterLogEvents": "a page only reads",
-    "once.ops.dead_letters._unrouted_events.publish_unrouted sns.PublishBatch": (
+    "once.ops.dead_letters.letter_import.LetterImport._send.<locals>.<lambda> "
+    "sqs.SendMessageBatch": (
+        "an import that is killed is repeated: it sends no letter that is there already, "
+        "tests/ops/dlq/test_import.py"
+    ),
+    "once.ops.dead_letters.redrive._publisher.<locals>.publish sns.PublishBatch": (
         "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
     ),
     "once.ops.dedup_records.bounded_scan.scan_some dynamodb.Scan": "only reads, for lists",
     "once.ops.dedup_records.outbox_scan.approximate_count dynamodb.DescribeTable": (
         "only reads, for a progress bar"
-    ),
-    "once.ops.dlq._import._Import._send.<locals>.<lambda> sqs.SendMessageBatch": (
-        "an import that is killed is repeated: it sends no letter that is there already, "
-        "tests/ops/dlq/test_import.py"
     ),
     "once.ops.effects.pending_effect.PendingEffects.change dynamodb.TransactWriteItems": (
         "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is "

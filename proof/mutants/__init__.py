@@ -21,7 +21,7 @@ from once.errors import RequestRefused
 from once.events.dedup_key import Key
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
-from once.ops.dead_letters.redrive import Redriver
+from once.ops.dead_letters.redrive import Redrive
 from once.ops.effects.pending_effect import PendingEffect
 from once.outbox._sns_publisher import Publisher
 from once.outbox._topics import Topics
@@ -70,7 +70,7 @@ MUTANTS: Mapping[str, Mutant] = {
     "acknowledged before it is isolated": lambda: patch.object(
         Isolation, "move", messages.acknowledge_first
     ),
-    "redrive deletes first": lambda: patch.object(Redriver, "_sent", messages.delete_first),
+    "redrive deletes first": lambda: patch.object(Redrive, "_sent", messages.delete_first),
 }
 """Caught by seeds."""
 

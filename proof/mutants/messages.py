@@ -12,13 +12,13 @@ from once.batch.processor import BatchProcessor
 from once.commit.dedup_record import _condition
 from once.deadline import Deadline
 from once.intake.reader import DecodedEvent, Delivery, RecordReader
-from once.ops.dead_letters.redrive import Redriver, delete_letters
+from once.ops.dead_letters.redrive import Redrive
 from once.outbox._sns_publisher import Publisher
 from once.transaction import Identity, Transaction
 
 _handle = BatchProcessor.handle
 _publish = Publisher.publish
-_sent = Redriver._sent
+_sent = Redrive._sent
 _move = Isolation.move
 _decode = RecordReader._decode
 _settle = GroupCommitter.settle
@@ -36,9 +36,9 @@ def ignore_unpublished(self: Publisher, events: Any) -> list[Any]:
     return []
 
 
-def delete_first(self: Redriver, pairs: Any) -> Any:
+def delete_first(self: Redrive, pairs: Any) -> Any:
     """Delete dead letters before they are sent."""
-    delete_letters(self._sqs, [letter for letter, _ in pairs])
+    self.walk.delete([letter for letter, _ in pairs])
     return _sent(self, pairs)
 
 

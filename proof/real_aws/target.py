@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from demo.audit import Evidence
+from once.ops.aws.clients import total_depth
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.queue_depth import total_depth
 from once.ops.errors import OpsError
 from once.schema import EVENT_TYPE_ATTRIBUTE, RELAY, UNROUTED
 from once.testing import cloud_event

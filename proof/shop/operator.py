@@ -13,13 +13,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.effects.executor import returned_text
 from once.effects.intent import Intent, not_done, settled
+from once.ops.aws.clients import RateLimiter
 from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.dead_letters import assessment as safety
 from once.ops.dead_letters import redrive as ops_redrive
-from once.ops.dead_letters import redrive_safety as safety
 from once.ops.dead_letters.letter import dead_letter_queues
-from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dead_letters.redrive import RateLimiter, Redriver
-from once.ops.dead_letters.safe_redrive import SafeRedrive
+from once.ops.dead_letters.redrive import Redrive
+from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import outbox_scan as records
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.effects.pending_effect import PendingEffect, PendingEffects
@@ -105,13 +105,12 @@ def redrive(service: Service) -> None:
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: a call fails.
     """
-    assess = partial(safety.assess_letters, DedupRecordReader(clients().dynamodb, DEDUP))
+    sqs, records = clients().sqs, DedupRecordReader(clients().dynamodb, DEDUP)
     queues = [queue for queue in dead_letter_queues(_deployment(service)) if queue.source_url]
-    with QueueWalk(clients().sqs, queues, _MAX_LETTERS) as walk:
-        redriver = Redriver(clients().sqs, RateLimiter(_NO_LIMIT), walk.forget)
-        job = SafeRedrive(assess, redriver, unsafe=False, edited=False)
+    with QueueWalk(sqs, queues, _MAX_LETTERS) as walk:
+        job = Redrive(sqs, walk, records, RateLimiter(_NO_LIMIT))
         for page in walk.pages():
-            job.send(page)
+            job.send_page(page)
 
 
 def settle(service: Service) -> None:

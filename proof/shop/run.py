@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from once.ops.dead_letters.queue_walk import HOLD_SECONDS
+from once.ops.dead_letters.search import HOLD_SECONDS
 from once.schema import Record, State
 from proof.shop.invocations import Invocations
 from proof.shop.ledger import Ledger, Oracles, Violation

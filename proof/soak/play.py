@@ -17,9 +17,9 @@ from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox
 from demo.report import FAULT_FIGURES
 from demo.run import send_traffic, wait_until_processed
 from emulator.embedded_aws import EmbeddedAws
+from once.ops.aws.clients import total_depth
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.queue_depth import total_depth
-from once.ops.dead_letters.queue_history import DIED
+from once.ops.dead_letters.letter import DIED
 from once.schema import RELAY, Reason
 from proof.soak.background import background, print_progress
 from proof.soak.drops import Drop, Drops

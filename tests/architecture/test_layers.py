@@ -26,7 +26,7 @@ ONCE = (
 )
 """The packages and modules of the library, the lowest layer first."""
 
-COMMANDS = ("status", "dlq", "trace", "outbox", "send", "effects", "webhooks", "new")
+COMMANDS = ("status", "trace", "outbox", "send", "effects", "webhooks", "new")
 OPS = (
     *("errors", "aws", "terminal", "operator_log", "dedup_records"),
     *("message_grouping", "dead_letters"),
@@ -101,7 +101,7 @@ def test_a_layer_of_the_command_line_imports_those_below_it() -> None:
         ("once.ops.trace._view", "from once.ops import outbox"),
         ("once.ops.outbox.command", "from once.ops.trace.command import app"),
         ("once.ops.__init__", "from once.ops.errors import OpsError"),
-        ("once.ops.aws.clients", "import once.ops.dlq.command"),
+        ("once.ops.aws.clients", "import once.ops.dead_letters.commands"),
         ("once.ops.errors", "from .terminal.console import console"),
     ],
 )

@@ -40,15 +40,23 @@ def test_private_modules_and_names_stay_in_their_package(package: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source", "private"),
     [
-        ("once.ops.trace.command", "from once.ops.dlq._edit import edit_letter", True),
-        ("once.ops.trace.command", "from once.ops.dlq import _edit", True),
+        ("once.ops.trace.command", "from once.ops.dead_letters.edit import _in_editor", True),
+        ("once.ops.trace.command", "from once.ops.webhooks import _send", True),
         ("once.ops.trace.command", "from once.ops.dead_letters.letter import _original", True),
         ("once.batch.processor", "import once.commit._cancellation", True),
         ("once.batch.processor", "from once.commit.committer import _classify", True),
         ("once.batch.processor", LATE_IMPORT, True),
         ("once.commit.request", "from once.commit import _cancellation", False),
-        ("once.ops.dlq.command", "from once.ops.dlq._edit import edit_letter", False),
-        ("once.ops.dlq.command", "from once.ops.dlq._edit import _in_editor", False),
+        (
+            "once.ops.dead_letters.commands",
+            "from once.ops.dead_letters.edit import edit_letter",
+            False,
+        ),
+        (
+            "once.ops.dead_letters.commands",
+            "from once.ops.dead_letters.edit import _in_editor",
+            False,
+        ),
         ("once.ops.trace.command", "from once.ops.dead_letters.letter import Letter", False),
     ],
 )

@@ -28,7 +28,7 @@ def test_a_flow_passes_through_few_files(flow: str) -> None:
     ("flow", "entered"),
     [
         ("order", {"intake/reader.py", "transaction.py", "commit/committer.py"}),
-        ("redrive", {"ops/dead_letters/queue_walk.py", "ops/operator_log.py"}),
+        ("redrive", {"ops/dead_letters/search.py", "ops/operator_log.py"}),
         ("webhook", {"webhooks/signature.py", "webhooks/capture.py", "commit/committer.py"}),
     ],
 )

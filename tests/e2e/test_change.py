@@ -17,8 +17,8 @@ from demo.quiescence import wait_until, wait_until_empty
 from emulator.cdk_cli import bootstrap, deploy
 from emulator.embedded_aws import ROOT, EmbeddedAws
 from once.cdk.deployment_options import DEDUP
+from once.ops.aws.clients import depth
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.queue_depth import depth
 from once.testing import cloud_event
 
 SERVICE = "change"

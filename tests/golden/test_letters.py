@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from once.errors import PermanentError
-from once.ops.dead_letters.letter import DeadLetterQueue, Letter
-from once.ops.dead_letters.queue_history import lineage_text
-from once.ops.dead_letters.redriven_message import redriven_message
-from once.ops.dlq._exported_letter import read_line
-from once.ops.dlq.export import export
+from once.ops.dead_letters.export import export, read_line
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter, lineage_text
+from once.ops.dead_letters.redrive import redriven_message
 from once.schema import SCHEMA_VERSION, DeadLetter
 from once.testing import FakeAws
 from once.transaction import Transaction

@@ -17,7 +17,7 @@ import boto3
 import msgspec
 
 from once.ops.__main__ import app
-from once.ops.dead_letters import queue_walk
+from once.ops.dead_letters import search
 
 BEFORE, AFTER = "before", "after"
 POLL_SECONDS = 0.02
@@ -45,8 +45,8 @@ class Case:
 
     def run(self) -> None:
         """Run the command in this process; does not return."""
-        queue_walk.HOLD_SECONDS = self.hold_seconds
-        queue_walk.WAIT_SECONDS = 0
+        search.HOLD_SECONDS = self.hold_seconds
+        search.WAIT_SECONDS = 0
         self._redirect()
         _Points(self).register()
         try:

@@ -14,8 +14,8 @@ import pytest
 from demo.quiescence import wait_until
 from emulator.embedded_aws import ROOT, EmbeddedAws
 from once.failures.quarantine import text
-from once.ops.aws.queue_depth import depth, total_depth
-from once.ops.dead_letters.queue_walk import HOLD_SECONDS
+from once.ops.aws.clients import depth, total_depth
+from once.ops.dead_letters.search import HOLD_SECONDS
 from once.ops.errors import ExitCode
 from once.schema import DeadLetter, StackOutput
 from once.testing import cloud_event

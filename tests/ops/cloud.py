@@ -13,7 +13,7 @@ from uuid import uuid4
 import boto3
 from aws_lambda_powertools import Logger
 
-from once.ops.aws.queue_depth import depth
+from once.ops.aws.clients import depth
 from once.outbox.stream_relay import NotRelayed, Relay
 from once.schema import RELAY, UNROUTED, Record, StackOutput
 from once.settings import RelaySettings

@@ -14,7 +14,7 @@ from moto.sqs.models import Message, Queue
 
 from demo.traffic import publisher as publish
 from demo.traffic import stock
-from once.ops.dead_letters import queue_walk as walk
+from once.ops.dead_letters import search as walk
 from once.ops.outbox import republish
 from once.ops.terminal.console import console
 from once.ops.trace import _timeline as timeline

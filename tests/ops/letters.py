@@ -14,12 +14,10 @@ from typer.testing import Result
 from once.commit.dedup_record import record_key
 from once.effects.declaration import Policy
 from once.failures.quarantine import text
-from once.ops.aws.queue_depth import depth
+from once.ops.aws.clients import depth
+from once.ops.dead_letters.assessment import Verdict, assess, read_contexts
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
-from once.ops.dead_letters.letter_context import read_contexts
-from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dead_letters.redrive_safety import assess
-from once.ops.dead_letters.redrive_verdict import RedriveVerdict
+from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dedup_records.key_rules import KeyRules
 from once.schema import StackOutput
@@ -208,7 +206,7 @@ class Shop:
         """Return the consumer's counters."""
         return {item["name"]: int(item["amount"]) for item in self.aws.items("counters")}
 
-    def verdict(self, *, in_seconds: float = 0) -> RedriveVerdict:
+    def verdict(self, *, in_seconds: float = 0) -> Verdict:
         """Return the verdict on the only dead letter, now or later."""
         [context] = read_contexts(self.records, [self.letter()])
         return assess(context, datetime.fromtimestamp(time.time() + in_seconds, UTC))

@@ -17,7 +17,7 @@ from once.deadline import Deadline
 from once.errors import OnceError
 from once.events import fingerprint, outgoing, strict_json
 from once.intake.reader import Delivery
-from once.ops.dead_letters import decompression
+from once.ops.dead_letters import letter
 from proof.fuzz.command import check, chosen
 from proof.fuzz.parsers import PARSERS
 from proof.fuzz.reference import composed
@@ -69,7 +69,7 @@ def inflated(packed: bytes) -> bytes:
 
 def inflated_then_measured(packed: bytes) -> bytes:
     content = inflated(packed)
-    if len(content) > decompression.MAX_BYTES:
+    if len(content) > letter.MAX_DECOMPRESSED_BYTES:
         raise ValueError
     return content
 
@@ -131,7 +131,7 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
     ("envelopes", "once.intake._scheduled_event"): {
         "a keyword for a time": ("_TIME", re.compile(".*", re.DOTALL)),
     },
-    ("originals", "once.ops.dead_letters.decompression"): {
+    ("originals", "once.ops.dead_letters.letter"): {
         "bomb decompressed": ("_inflated", inflated),
         "bomb decompressed and refused": ("_inflated", inflated_then_measured),
         "original changed": ("decode", error),

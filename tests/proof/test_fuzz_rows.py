@@ -21,7 +21,7 @@ from once.events.fingerprint import canonical
 from once.events.outgoing import events_in
 from once.events.strict_json import parse
 from once.intake.original_message import MOVED, OriginalMessage
-from once.ops.dead_letters.decompression import decompressed
+from once.ops.dead_letters.letter import decompressed
 from once.schema import DeadLetter
 from proof.fuzz import messages, values
 from proof.fuzz.json_text import spelled

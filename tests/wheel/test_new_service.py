@@ -10,7 +10,7 @@ import pytest
 from demo.quiescence import wait_until
 from emulator.cdk_cli import Outputs, deploy
 from emulator.embedded_aws import EmbeddedAws
-from once.ops.aws.queue_depth import depth
+from once.ops.aws.clients import depth
 from tests.wheel.conftest import NAME, ROOT, Installation, step
 
 NPX = """#!/bin/sh

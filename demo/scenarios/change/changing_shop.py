@@ -17,8 +17,8 @@ from demo.traffic.manifest import build_manifest
 from demo.traffic.traffic_plan import plan_traffic
 from emulator.cdk_cli import deploy
 from emulator.embedded_aws import EmbeddedAws
+from once.ops.aws.clients import depth
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.queue_depth import depth
 
 APP = "python3 -m demo.scenarios.change.app"
 TIMEOUT_SECONDS = 300.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from demo.console import console
 from emulator.embedded_aws import EmbeddedAws
-from once.ops.aws.queue_depth import depth
+from once.ops.aws.clients import depth
 
 _PERIOD_SECONDS = 0.5
 _PRINT_SECONDS = 10.0

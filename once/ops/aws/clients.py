@@ -1,10 +1,22 @@
 """AWS clients with credentials, region and endpoint of the environment."""
 
 import os
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import uniform
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from once.schema import Limits
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
 
 THREADS = 8
 """Number of calls that the command line makes in parallel."""
@@ -29,3 +41,184 @@ def client(service: str, *, read_timeout_seconds: int = 60) -> Any:
     # The SDKs of other languages and the AWS CLI read AWS_REGION first; boto3 does not read it.
     region = os.environ.get("AWS_REGION") or None
     return boto3.client(service, config=config, region_name=region)
+
+
+_ResultEntry = Mapping[str, Any]
+BatchCall = Callable[[list[Any]], Mapping[str, Any]]
+"""Sends entries, each with an `Id` of its own, and returns the service's response."""
+
+ATTEMPTS = 6
+BACKOFF_SECONDS = 0.2
+
+BATCH_ENTRIES = 10
+"""Most entries that SQS and SNS accept in one call."""
+
+_T = TypeVar("_T")
+
+
+def batches(things: Sequence[_T], size: int = BATCH_ENTRIES) -> Iterator[Sequence[_T]]:
+    """Yield the things in their order, at most `size` at a time."""
+    return (things[start : start + size] for start in range(0, len(things), size))
+
+
+def batches_by_size(
+    things: Iterable[_T],
+    size: Callable[[_T], int],
+    *,
+    most: int = BATCH_ENTRIES,
+    most_bytes: int = Limits.MESSAGE_BYTES,
+) -> Iterator[list[_T]]:
+    """Yield the things in their order, in lists limited by number and by total size in bytes."""
+    some: list[_T] = []
+    total = 0
+    for thing in things:
+        more = size(thing)
+        if some and (len(some) == most or total + more > most_bytes):
+            yield some
+            some, total = [], 0
+        some.append(thing)
+        total += more
+    if some:
+        yield some
+
+
+def call_for_each(
+    call: BatchCall, entries: Iterable[Mapping[str, Any]]
+) -> tuple[dict[int, _ResultEntry], dict[int, str]]:
+    """Make a call for up to ten entries, and repeat it for entries that failed temporarily.
+
+    Args:
+        call: the call.
+        entries: the entries, without ids.
+
+    Returns:
+        The result entries of successful entries, and the failure texts of the others, by position.
+
+    Raises:
+        botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
+    """
+    waiting = {str(number): {"Id": str(number), **entry} for number, entry in enumerate(entries)}
+    taken: dict[int, _ResultEntry] = {}
+    refused: dict[int, str] = {}
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(uniform(0, BACKOFF_SECONDS * 2**attempt))
+        answer = call([*waiting.values()])
+        for done in answer.get("Successful", []):
+            del waiting[done["Id"]]
+            taken[int(done["Id"])] = done
+        failed = {failure["Id"]: failure for failure in answer.get("Failed", [])}
+        for name, failure in failed.items():
+            if failure.get("SenderFault"):
+                del waiting[name]
+                refused[int(name)] = _failure_text(failure)
+        if not waiting:
+            break
+    return taken, refused | {int(name): _failure_text(failed.get(name, {})) for name in waiting}
+
+
+def _failure_text(failure: _ResultEntry) -> str:
+    return f"{failure.get('Code', 'no reason given')} {failure.get('Message', '')}".strip()
+
+
+_METRIC = "ApproximateAgeOfOldestMessage"
+_METRIC_WINDOW = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Number of messages in a queue; approximate on AWS.
+
+    `message_bytes` is the size of the largest message that the queue takes.
+    """
+
+    visible: int
+    in_flight: int
+    delayed: int
+    message_bytes: int = Limits.MESSAGE_BYTES
+
+    @property
+    def total(self) -> int:
+        """Number of all messages that are not yet processed."""
+        return self.visible + self.in_flight + self.delayed
+
+
+def depth(sqs: "SQSClient", url: str) -> QueueDepth:
+    """Read the depth of a queue."""
+    answer = sqs.get_queue_attributes(
+        QueueUrl=url,
+        AttributeNames=[
+            "ApproximateNumberOfMessages",
+            "ApproximateNumberOfMessagesNotVisible",
+            "ApproximateNumberOfMessagesDelayed",
+            "MaximumMessageSize",
+        ],
+    )["Attributes"]
+    return QueueDepth(
+        visible=int(answer["ApproximateNumberOfMessages"]),
+        in_flight=int(answer["ApproximateNumberOfMessagesNotVisible"]),
+        delayed=int(answer["ApproximateNumberOfMessagesDelayed"]),
+        message_bytes=int(answer.get("MaximumMessageSize", Limits.MESSAGE_BYTES)),
+    )
+
+
+def total_depth(sqs: "SQSClient", urls: Iterable[str]) -> QueueDepth:
+    """Read several queues, and return the sum of their depths, and their smallest limit."""
+    found = [depth(sqs, url) for url in urls]
+    return QueueDepth(
+        visible=sum(each.visible for each in found),
+        in_flight=sum(each.in_flight for each in found),
+        delayed=sum(each.delayed for each in found),
+        message_bytes=min((each.message_bytes for each in found), default=Limits.MESSAGE_BYTES),
+    )
+
+
+def oldest_message_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | None]:
+    """Return the age of each queue's oldest message, in seconds, as CloudWatch last recorded it.
+
+    None stands for an unknown age: SQS reports it once a minute, for recently used queues only. An
+    embedded AWS does not report it.
+    """
+    now = datetime.now(UTC)
+    try:
+        answer = cloudwatch.get_metric_data(
+            MetricDataQueries=[_query(index, url) for index, url in enumerate(urls)],
+            StartTime=now - _METRIC_WINDOW,
+            EndTime=now,
+            ScanBy="TimestampDescending",
+        )
+    except (BotoCoreError, ClientError):
+        return [None] * len(urls)
+    values = {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
+    newest = (values.get(f"q{index}") for index in range(len(urls)))
+    return [int(found[0]) if found else None for found in newest]
+
+
+def _query(index: int, url: str) -> dict[str, Any]:
+    queue = {"Name": "QueueName", "Value": url.rsplit("/", 1)[-1]}
+    metric = {"Namespace": "AWS/SQS", "MetricName": _METRIC, "Dimensions": [queue]}
+    return {"Id": f"q{index}", "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Maximum"}}
+
+
+class RateLimiter:
+    """Limits the rate of messages.
+
+    Args:
+        rate: messages a second.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._free_at = 0.0
+
+    @property
+    def max_per_call(self) -> int:
+        """Most messages in one call."""
+        return max(1, min(BATCH_ENTRIES, int(self._rate)))
+
+    def wait(self, count: int) -> None:
+        """Wait until this number of messages may be sent."""
+        now = time.monotonic()
+        if now < self._free_at:
+            time.sleep(self._free_at - now)
+        self._free_at = max(now, self._free_at) + count / self._rate

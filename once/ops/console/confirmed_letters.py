@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from once.ops.console.jobs import Progress
 from once.ops.dead_letters.letter import Letter
-from once.ops.dlq.search import LetterSearch
+from once.ops.dead_letters.search import LetterSearch
 from once.ops.errors import StoppedError
 
 MOST_LINES = 50

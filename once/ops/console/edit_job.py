@@ -7,13 +7,15 @@ from once.events.fingerprint import fingerprint
 from once.ops.console.jobs import Job, Progress
 from once.ops.console.redrive_job import note_progress, result_lines, verdict_line
 from once.ops.console.state import ConsoleState
-from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.letter_context import LetterContext
-from once.ops.dead_letters.redrive_safety import AssessedLetter
-from once.ops.dead_letters.redrive_verdict import RedriveOutcome
-from once.ops.dlq.letter_edit import with_body
-from once.ops.dlq.letter_options import LetterOptions
-from once.ops.dlq.redrive_run import RedriveRequest, RedriveRun, open_redrive
+from once.ops.dead_letters.assessment import (
+    AssessedLetter,
+    LetterContext,
+    RedriveOutcome,
+    read_contexts,
+)
+from once.ops.dead_letters.edit import with_body
+from once.ops.dead_letters.redrive import LetterPages, Redrive, RedriveRequest, open_redrive
+from once.ops.dead_letters.selection import LetterOptions
 from once.ops.operator_log import logged_change
 
 
@@ -31,10 +33,10 @@ def edit_job(state: ConsoleState, consumer: str, message_id: str, body: str, bac
     )
     with (
         state.letters.held(),
-        open_redrive(state.deployment, request, returning_too=True) as run,
+        open_redrive(state.deployment, request, returning_too=True) as (search, redrive),
     ):
-        before, after = _edited(run, body)
-    sent = run.job.may_be_sent(after.verdict)
+        before, after = _edited(request.pages(search), redrive, body)
+    sent = redrive.may_be_sent(after.verdict)
     return Job(
         title=f"Redrive {message_id} with its new body",
         plan=[
@@ -48,15 +50,12 @@ def edit_job(state: ConsoleState, consumer: str, message_id: str, body: str, bac
     )
 
 
-def _edited(run: RedriveRun, body: str) -> tuple[LetterContext, AssessedLetter]:
+def _edited(
+    pages: LetterPages, redrive: Redrive, body: str
+) -> tuple[LetterContext, AssessedLetter]:
     """Return the letter as it is, and as it would be sent."""
-
-    def look(letter: Letter) -> LetterContext:
-        return run.job.assess([letter])[0].context
-
-    [letter] = [letter for page in run.pages() for letter in page]
-    before = look(letter)
-    [after] = run.job.assess([with_body(before, body, look).letter])
+    [before] = read_contexts(redrive.records, [letter for page in pages for letter in page])
+    [after] = redrive.assess([with_body(before, body, redrive.records).letter])
     return before, after
 
 
@@ -82,14 +81,13 @@ def _redrive(
 ) -> None:
     with (
         state.letters.changing(),
-        open_redrive(state.deployment, request, returning_too=True) as run,
+        open_redrive(state.deployment, request, returning_too=True) as (search, redrive),
     ):
-        _, after = _edited(run, body)
-        letter = after.context.letter
-        run.search.raise_if_lapsed()
-        run.job.expected = {letter.message_id: outcome}
+        _, after = _edited(request.pages(search), redrive, body)
+        search.raise_if_lapsed()
+        redrive.expected = {after.letter.message_id: outcome}
         try:
             with logged_change(state.deployment, "dlq redrive", request.for_log(), why) as change:
-                run.send([[letter]], change, partial(note_progress, run, progress))
+                redrive.send([[after.letter]], change, partial(note_progress, redrive, progress))
         finally:
-            progress.result = result_lines(run)
+            progress.result = result_lines(redrive)

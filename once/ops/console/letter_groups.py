@@ -7,8 +7,8 @@ from datetime import datetime
 
 from once.ops.console.charts import BarChart
 from once.ops.console.letter_reading import LetterRow
-from once.ops.dead_letters.queue_history import DIED
-from once.ops.dead_letters.redrive_verdict import RedriveOutcome
+from once.ops.dead_letters.assessment import RedriveOutcome
+from once.ops.dead_letters.letter import DIED
 from once.ops.terminal.formatting import format_time
 
 BUCKETS = 24

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 from urllib.parse import urlencode
 
-from once.ops.dlq.letter_options import LetterOptions
+from once.ops.dead_letters.selection import LetterOptions
 
 _NAMES = ("consumer", "reason", "error", "key", "older_than", "younger_than")
 

@@ -16,15 +16,17 @@ from typing import Any, Self, TypeVar, cast
 from once.events.cloud_event import CloudEvent
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.error_pattern import error_pattern
+from once.ops.dead_letters.assessment import AssessedLetter, Verdict, assess_letters
 from once.ops.dead_letters.letter import dead_letter_queues
-from once.ops.dead_letters.redrive_safety import AssessedLetter, assess_letters
-from once.ops.dead_letters.redrive_verdict import RedriveVerdict
+from once.ops.dead_letters.search import LetterSearch, open_search
+from once.ops.dead_letters.selection import (
+    DEFAULT_LIMIT,
+    LetterFilter,
+    error_pattern,
+    event_id,
+    letters_by_id,
+)
 from once.ops.dedup_records.dedup_table import DedupRecordReader
-from once.ops.dlq.letter_filter import LetterFilter, event_id
-from once.ops.dlq.letter_options import DEFAULT_LIMIT
-from once.ops.dlq.search import LetterSearch, open_search
-from once.ops.dlq.selection import letters_by_id
 from once.ops.errors import OpsError
 
 FRESH_SECONDS = 15
@@ -58,7 +60,7 @@ class LetterRow:
     event_type: str | None
     event_id: str | None
     key: str | None
-    verdict: RedriveVerdict
+    verdict: Verdict
 
     @classmethod
     def of(cls, assessed: AssessedLetter) -> Self:
@@ -165,10 +167,10 @@ class LetterReadings:
             OpsError: see `held`. Or what `read` raises.
         """
         if (kept := self._usable(key, keep=keep or self._changing)) is not None:
-            return cast(_T, kept)
+            return cast("_T", kept)
         with self.held():
             if (kept := self._usable(key, keep=keep)) is not None:
-                return cast(_T, kept)
+                return cast("_T", kept)
             answer = read()
             self._kept[key] = time.monotonic(), answer
             for old in [*self._kept][:-_MOST_KEPT]:

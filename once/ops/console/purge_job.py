@@ -11,13 +11,12 @@ from once.ops.console.confirmed_letters import ConfirmedLetters, check_stop, som
 from once.ops.console.jobs import Job, Progress
 from once.ops.console.letter_query import command_line
 from once.ops.console.state import ConsoleState
+from once.ops.dead_letters.export import FOLDER
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
-from once.ops.dlq.export import FOLDER
-from once.ops.dlq.letter_options import LetterOptions
-from once.ops.dlq.letter_purge import LetterPurge, exported_text
-from once.ops.dlq.letter_text import reason_text
-from once.ops.dlq.search import open_search
-from once.ops.dlq.selection import selected_letters
+from once.ops.dead_letters.letter_text import reason_text
+from once.ops.dead_letters.purge import LetterPurge, exported_text
+from once.ops.dead_letters.search import open_search
+from once.ops.dead_letters.selection import LetterOptions, selected_letters
 from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
 
@@ -75,7 +74,7 @@ def _purge(
     sqs, queues = client("sqs"), dead_letter_queues(state.deployment, options.consumer)
     with state.letters.changing(), open_search(sqs, queues, options.limit) as search:
         confirmed = ConfirmedLetters(ids, search)
-        job = LetterPurge(sqs, search, [one for page in confirmed.pages() for one in page])
+        job = LetterPurge(search, [one for page in confirmed.pages() for one in page])
         progress.total = len(job.letters)
         files: list[str] = []
         told = options.for_log() | {"message_ids": [*message_ids]}

@@ -5,17 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from once.ops.aws.batch_calls import batches
+from once.ops.aws.clients import RateLimiter, batches
 from once.ops.console.confirmed_letters import ConfirmedLetters, check_stop, some_lines
 from once.ops.console.jobs import Job, Progress
 from once.ops.console.letter_query import command_line
 from once.ops.console.state import ConsoleState
+from once.ops.dead_letters.assessment import AssessedLetter, RedriveOutcome
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.redrive import RateLimiter
-from once.ops.dead_letters.redrive_safety import AssessedLetter
-from once.ops.dead_letters.redrive_verdict import RedriveOutcome
-from once.ops.dlq.redrive_report import overtaken_text, plan_text, stopped_text
-from once.ops.dlq.redrive_run import RedriveRequest, RedriveRun, open_redrive
+from once.ops.dead_letters.redrive import Redrive, RedriveRequest, open_redrive
 from once.ops.operator_log import logged_change
 
 _KEPT = (
@@ -38,25 +35,26 @@ def redrive_job(state: ConsoleState, request: RedriveRequest, back: str) -> Job:
     request = replace(request, unsafe=False)
     with (
         state.letters.held(),
-        open_redrive(state.deployment, request, returning_too=request.returning) as run,
+        open_redrive(state.deployment, request, returning_too=request.returning) as (
+            search,
+            redrive,
+        ),
     ):
-        assessed = run.assessed(run.pages())
-    expected = {
-        one.context.letter.message_id: one.verdict.outcome for one in run.job.plan(assessed).sent
-    }
+        plan = redrive.dry_run(request.pages(search))
+    expected = {one.letter.message_id: one.verdict.outcome for one in plan.sent}
     return Job(
         title=f"Redrive {len(expected)} dead letters",
         plan=[
-            plan_text(run.job, assessed),
-            *filter(None, [overtaken_text(run)]),
-            run.search.progress_text,
+            str(plan),
+            *filter(None, [redrive.overtaken_text]),
+            search.progress_text,
             _KEPT,
-            *_verdicts(assessed),
+            *some_lines([verdict_line(one) for one in plan.assessed]),
         ],
         changes=len(expected),
         work=partial(_redrive, state, request, expected),
         back=back,
-        command=_command(request, assessed),
+        command=_command(request, plan.assessed),
     )
 
 
@@ -69,17 +67,20 @@ def _redrive(
 ) -> None:
     with (
         state.letters.changing(),
-        open_redrive(state.deployment, request, returning_too=request.returning) as run,
+        open_redrive(state.deployment, request, returning_too=request.returning) as (
+            search,
+            redrive,
+        ),
     ):
-        run.job.expected = expected
-        confirmed = ConfirmedLetters(expected, run.search)
-        progress.total = run.search.about.total
+        redrive.expected = expected
+        confirmed = ConfirmedLetters(expected, search)
+        progress.total = search.about.total
         pages = _calls(confirmed.pages(), request.rate)
         try:
             with logged_change(state.deployment, "dlq redrive", request.for_log(), why) as change:
-                run.send(pages, change, partial(note_progress, run, progress))
+                redrive.send(pages, change, partial(note_progress, redrive, progress))
         finally:
-            progress.result = [*result_lines(run), *confirmed.result_lines()]
+            progress.result = [*result_lines(redrive), *confirmed.result_lines()]
 
 
 def _calls(pages: Iterator[Sequence[Letter]], rate: float) -> Iterator[Sequence[Letter]]:
@@ -88,29 +89,25 @@ def _calls(pages: Iterator[Sequence[Letter]], rate: float) -> Iterator[Sequence[
         yield from batches(page, RateLimiter(rate).max_per_call)
 
 
-def note_progress(run: RedriveRun, progress: Progress) -> None:
+def note_progress(redrive: Redrive, progress: Progress) -> None:
     """Show how far a redrive is; raise `StoppedError` if the operator has stopped it."""
-    progress.advance(run.search.walk.looked_at, run.counts())
-    check_stop(progress, lambda: stopped_text(run.job.redriver.result))
+    progress.advance(redrive.walk.looked_at, redrive.counts)
+    check_stop(progress, lambda: redrive.stopped_text)
 
 
-def result_lines(run: RedriveRun) -> list[str]:
+def result_lines(redrive: Redrive) -> list[str]:
     """Return what became of letters that were not sent, as lines."""
     stayed = [
-        f"{one.context.letter.message_id} stayed, as its verdict is now: {one.verdict}"
-        for one in run.job.refused
+        f"{one.letter.message_id} stayed, as its verdict is now: {one.verdict}"
+        for one in redrive.refused
     ]
-    failed = some_lines(run.job.redriver.result.failed)
-    return [*filter(None, [overtaken_text(run)]), *some_lines(stayed), *failed]
-
-
-def _verdicts(assessed: Sequence[AssessedLetter]) -> list[str]:
-    return some_lines([verdict_line(one) for one in assessed])
+    failed = some_lines(redrive.failed)
+    return [*filter(None, [redrive.overtaken_text]), *some_lines(stayed), *failed]
 
 
 def verdict_line(assessed: AssessedLetter) -> str:
     """Return a letter's id, consumer and verdict as a line."""
-    letter = assessed.context.letter
+    letter = assessed.letter
     return f"{letter.message_id}, {letter.queue.owner}: {assessed.verdict}"
 
 
@@ -119,8 +116,7 @@ def _command(request: RedriveRequest, assessed: Sequence[AssessedLetter]) -> str
 
     The command sends chosen letters that come back without a further option.
     """
-    returns = RedriveOutcome.DEAD_LETTERED_AGAIN
-    returning = any(one.verdict.outcome is returns for one in assessed)
+    returning = any(one.verdict.comes_back for one in assessed)
     if returning and request.is_chosen and not request.returning:
         return None
     words = command_line("redrive", request.options, "--rate", f"{request.rate:g}")

@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from once.errors import OnceError
 from once.events.outgoing import OutgoingEvent, events_in
 from once.metric_names import Metric
-from once.ops.aws.clients import client
+from once.ops.aws.clients import QueueDepth, client, depth
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.queue_depth import QueueDepth, depth
 from once.ops.console.figures import Figures, read_figures
 from once.ops.dedup_records.dedup_table import DedupRecordReader, Item
 from once.ops.dedup_records.key_rules import KeyRules

@@ -1,5 +1,5 @@
-"""Dead letters: reading them, assessing a redrive, and sending them back.
+"""Dead letters: the command group `dlq`, and what other commands read of them.
 
 In: messages of dead-letter queues, and dedup records. Out: letters, verdicts on their redrive,
-redriven messages. Used by `dlq` and `trace`.
+redriven messages, exported lines.
 """

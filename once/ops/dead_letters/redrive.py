@@ -1,140 +1,363 @@
-"""Redrive: sends dead letters back to their queues, and deletes them afterwards.
+"""Redrive: sends dead letters back to their queues, and unrouted events to their topic.
 
-An interruption between the two leaves a letter that is sent again by the next redrive. Its consumer
-recognises the duplicate.
+A letter is sent first and deleted afterwards. An interruption between the two leaves a letter that
+is sent again by the next redrive; its consumer recognises the duplicate.
+
+Of a FIFO message group, the letters after one that is not sent stay as well.
 """
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from base64 import b64decode
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from once.ops.aws.batch_calls import BATCH_ENTRIES, BatchCall, batches_by_size, call_for_each
-from once.ops.dead_letters._unrouted_events import IngressPublication, publish_unrouted
-from once.ops.dead_letters.group_order import WAITS, Group, GroupOrder, group_of
-from once.ops.dead_letters.letter import DeadLetterQueue, Letter
-from once.ops.dead_letters.redriven_message import RedrivenMessage, redriven_message
-from once.ops.errors import unexpected_error_text
-from once.schema import Limits
+from once.errors import OnceError
+from once.events.message_group import message_group
+from once.failures.quarantine import Place, allowed, fits, key_text, size_of, text
+from once.intake.original_message import Attributes
+from once.ops.aws.clients import (
+    BatchCall,
+    RateLimiter,
+    batches_by_size,
+    call_for_each,
+    client,
+)
+from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.assessment import (
+    AssessedLetter,
+    RedriveOutcome,
+    Verdict,
+    assess_letters,
+    event_of,
+)
+from once.ops.dead_letters.letter import (
+    WAITS,
+    Group,
+    IngressTopic,
+    Letter,
+    QueueStay,
+    dead_letter_queues,
+    lineage_text,
+)
+from once.ops.dead_letters.search import LetterSearch, QueueWalk, open_search
+from once.ops.dead_letters.selection import LetterFilter, LetterOptions, selected_letters
+from once.ops.dedup_records.dedup_table import DedupRecordReader
+from once.ops.errors import OpsError, unexpected_error_text
+from once.ops.operator_log import Change
+from once.schema import EVENT_TYPE_ATTRIBUTE, RELAY, DeadLetter, Limits
 
 if TYPE_CHECKING:
+    from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
 
-_Outgoing = tuple[Letter, RedrivenMessage | IngressPublication]
+
+LetterPages = Iterable[Sequence[Letter]]
+"""Batches of letters, each of one queue."""
+
+_MAX_OVERTAKEN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedriveRequest:
+    """Request of an operator.
+
+    Attributes:
+        options: select letters, if none are named.
+        message_ids: the letters by id; empty for those that the options select.
+        edit: whether the body of the only letter is changed.
+        unsafe: whether letters that are not safe to send are sent.
+        returning: whether letters that would be dead-lettered again are sent without being chosen.
+        rate: most messages a second.
+    """
+
+    options: LetterOptions
+    message_ids: Sequence[str] = ()
+    edit: bool = False
+    unsafe: bool = False
+    returning: bool = False
+    rate: float = 10
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the letters are named or filtered."""
+        return bool(self.message_ids) or self._filter != LetterFilter()
+
+    def pages(self, search: LetterSearch) -> Iterator[Sequence[Letter]]:
+        """Yield the chosen letters.
+
+        Raises:
+            OpsError: see `once.ops.dead_letters.selection.letters_by_id`.
+            typer.BadParameter: an option cannot be read.
+        """
+        return selected_letters(search, self.message_ids, self._filter)
+
+    def for_log(self) -> dict[str, Any]:
+        """Return the arguments for the operator log."""
+        return self.options.for_log() | {
+            "message_ids": [*self.message_ids],
+            "edit": self.edit,
+            "unsafe": self.unsafe,
+            "returning": self.returning,
+        }
+
+    @property
+    def _filter(self) -> LetterFilter:
+        return self.options.letter_filter(self.message_ids)
+
+
+@contextmanager
+def open_redrive(
+    deployment: Deployment, request: RedriveRequest, *, returning_too: bool
+) -> Iterator[tuple[LetterSearch, "Redrive"]]:
+    """Open a redrive, and the search that holds its letters until the end.
+
+    Args:
+        deployment: the deployment.
+        request: what the operator asks for.
+        returning_too: whether letters that would be dead-lettered again are sent.
+
+    Raises:
+        OpsError: the letters are the relay's, which has no queue.
+    """
+    consumer, sqs = request.options.consumer, client("sqs")
+    if consumer == RELAY:
+        raise OpsError("the relay has no queue: `once outbox republish` publishes its events again")
+    queues = [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
+    records = DedupRecordReader.of(client("dynamodb"), deployment)
+    with open_search(sqs, queues, request.options.limit) as search:
+        yield (
+            search,
+            Redrive(
+                sqs,
+                search.walk,
+                records,
+                RateLimiter(request.rate),
+                unsafe=request.unsafe,
+                edited=request.edit,
+                returning_too=returning_too,
+            ),
+        )
 
 
 @dataclass(slots=True)
-class RedriveResult:
-    """Result of a redrive.
+class RedrivePlan:
+    """Assessed letters by what a redrive does with them.
 
     Attributes:
+        sent: they are sent.
+        refused: their verdict keeps them in their queue.
+        waiting: they stay as well, behind a refused letter of their message group.
+        assessed: all of them, in the order of the queues.
+    """
+
+    sent: list[AssessedLetter] = field(default_factory=list)
+    refused: list[AssessedLetter] = field(default_factory=list)
+    waiting: list[AssessedLetter] = field(default_factory=list)
+    assessed: list[AssessedLetter] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """How many letters would be sent and would stay, each with the part that matters."""
+        waiting, sent, refused = len(self.waiting), self.sent, self.refused
+        return (
+            f"would be sent: {len(sent)}, of which will come back unless mended: "
+            f"{returning_number(sent)}, not safe: {sum(not one.verdict.safe for one in sent)}; "
+            f"would stay: {len(refused) + waiting}, of which would come back: "
+            f"{returning_number(refused)}, "
+            f"not safe to send: {sum(not one.verdict.safe for one in refused)}"
+            + (f", behind one of these in their message group: {waiting}" if waiting else "")
+        )
+
+
+def returning_number(assessed: Iterable[AssessedLetter]) -> int:
+    """Return how many of these letters would be dead-lettered again."""
+    return sum(one.verdict.comes_back for one in assessed)
+
+
+@dataclass(slots=True)
+class Redrive:
+    """A redrive of the letters whose verdict allows it.
+
+    Attributes:
+        sqs: an SQS client.
+        walk: holds the letters.
+        records: the dedup records, from which a letter is assessed.
+        limiter: limits the rate of sending.
+        unsafe: whether letters with the verdict UNSAFE are sent too.
+        edited: whether the bodies were edited.
+        returning_too: whether letters that would be dead-lettered again are sent.
+        expected: outcomes that the operator has confirmed, by message id; a letter whose outcome
+            has changed since is not sent.
         sent: message ids that the sent letters have in their queue now.
-        in_groups: letters of FIFO message groups that were sent.
+        refused: letters that were not sent, with their verdicts.
         failed: a text for each failure.
+        returning: number of sent letters that will be dead-lettered again.
+        came_back: number of letters that were dead-lettered again during the run.
+        overtaken: letters that stay although they come before a letter of their FIFO message group
+            that is sent.
+        perhaps_overtaken: whether there may be more, which the walk's limit has left unread.
         unanswered: ids of letters in a send that has not been answered: perhaps sent.
         undeleted: ids of letters that were sent, and whose deletion has not been answered.
     """
 
+    sqs: "SQSClient"
+    walk: QueueWalk
+    records: DedupRecordReader
+    limiter: RateLimiter
+    unsafe: bool = False
+    edited: bool = False
+    returning_too: bool = True
+    expected: Mapping[str, RedriveOutcome] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
-    in_groups: list[Letter] = field(default_factory=list)
+    refused: list[AssessedLetter] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    returning: int = 0
+    came_back: int = 0
+    overtaken: Sequence[Letter] = ()
+    perhaps_overtaken: bool = False
     unanswered: list[str] = field(default_factory=list)
     undeleted: list[str] = field(default_factory=list)
+    _sent_in_order: list[Letter] = field(default_factory=list)
+    _stopped: dict[Group, int] = field(default_factory=dict)
+    """The place of the first letter of a message group that was not sent."""
 
-
-class RateLimiter:
-    """Limits the rate of messages.
-
-    Args:
-        rate: messages a second.
-    """
-
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._free_at = 0.0
-
-    @property
-    def max_per_call(self) -> int:
-        """Most messages in one call."""
-        return max(1, min(BATCH_ENTRIES, int(self._rate)))
-
-    def wait(self, count: int) -> None:
-        """Wait until this number of messages may be sent."""
-        now = time.monotonic()
-        if now < self._free_at:
-            time.sleep(self._free_at - now)
-        self._free_at = max(now, self._free_at) + count / self._rate
-
-
-class Redriver:
-    """Sends letters back, and deletes them.
-
-    Args:
-        sqs: an SQS client.
-        limiter: limits the rate.
-        deleted: called with the letters that were deleted.
-    """
-
-    def __init__(
-        self, sqs: "SQSClient", limiter: RateLimiter, deleted: Callable[[Iterable[Letter]], object]
-    ) -> None:
-        self._sqs = sqs
-        self._limiter = limiter
-        self._deleted = deleted
-        self._order = GroupOrder()
-        self._made = GroupOrder()
-        self.result = RedriveResult()
-
-    def send(self, letters: Sequence[Letter], *, edited: bool = False) -> None:
-        """Send back letters of one dead-letter queue, and delete those that were sent.
-
-        After a letter of a FIFO message group that is not sent, the later ones stay as well.
-
-        Args:
-            letters: the letters.
-            edited: whether their bodies were changed.
+    def assess(self, letters: Iterable[Letter]) -> list[AssessedLetter]:
+        """Return the verdict on each letter, in their order.
 
         Raises:
-            botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
+            OpsError, botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
         """
-        now = datetime.now(UTC)
-        for some in self._calls(list(self._messages(letters, now, edited=edited))):
-            if not (some := self._order.may_go(some, _group, lambda pair: self.keep(pair[0]))):
-                continue
-            self._limiter.wait(len(some))
-            self.result.unanswered = [letter.message_id for letter, _ in some]
-            sent = self._sent(some)
-            self.result.undeleted = [letter.message_id for letter in sent]
-            self.result.unanswered = []
-            self._delete(sent)
-            self.result.undeleted = []
+        return assess_letters(self.records, letters)
 
-    def came_back(self, letter: Letter) -> bool:
-        """Tell whether a letter was sent by this redrive and has been dead-lettered again."""
-        return any(stay.message_id in self.result.sent for stay in letter.lineage)
+    def dry_run(self, pages: LetterPages) -> RedrivePlan:
+        """Return what a redrive does with the letters, without sending any."""
+        plan = self._plan([one for page in pages for one in self.assess(page)], {})
+        self._compare_order([one.letter for one in plan.sent if one.letter.ordered_group])
+        return plan
 
-    def _messages(
-        self, letters: Sequence[Letter], now: datetime, *, edited: bool
-    ) -> Iterator[_Outgoing]:
-        for letter in letters:
-            try:
-                pair = letter, _message(letter, now, edited=edited)
-            except Exception as error:  # one letter must not stop the redrive
-                self._made.stop(group_of(letter))
-                self.result.failed.append(
-                    f"{letter.message_id}: not sent: {unexpected_error_text(error)}"
-                )
+    def send(self, pages: LetterPages, change: Change, page_sent: Callable[[], object]) -> None:
+        """Send the letters, and note in the change what was done, also if this ends early.
+
+        Args:
+            pages: the letters.
+            change: the change in the operator log.
+            page_sent: called after each batch; what it raises ends the run.
+
+        Raises:
+            OpsError, botocore.exceptions.BotoCoreError, ClientError: see `send_page`.
+        """
+        try:
+            for page in pages:
+                self.send_page(page)
+                page_sent()
+        finally:
+            self._compare_order(self._sent_in_order)
+            change.message_ids = [*self.sent]
+            change.counts = self.counts
+
+    def send_page(self, letters: Sequence[Letter]) -> None:
+        """Assess letters of one queue, send those that may be sent, and delete them.
+
+        Raises:
+            OpsError, botocore.exceptions.BotoCoreError, ClientError: a record cannot be read, or a
+                whole call failed, retries included.
+        """
+        new = [
+            letter
+            for letter in letters
+            if not any(stay.message_id in self.sent for stay in letter.lineage)
+        ]
+        self.came_back += len(letters) - len(new)
+        plan = self._plan(self.assess(new), self._stopped)
+        self.refused += plan.refused
+        self.failed += [waits_text(one.letter) for one in plan.waiting]
+        for some in self._calls([*self._messages(one.letter for one in plan.sent)]):
+            self._send_some(some)
+        self.returning += returning_number(plan.sent)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of letters by what was done with them."""
+        return {
+            "sent": len(self.sent),
+            "kept": len(self.refused),
+            "failed": len(self.failed),
+            "in_doubt": len(self.unanswered) + len(self.undeleted),
+        }
+
+    @property
+    def stopped_text(self) -> str:
+        """What is certain after Ctrl-C, and which letters are in doubt."""
+        doubts = {
+            "perhaps sent": self.unanswered,
+            "sent, and perhaps not deleted": self.undeleted,
+        }
+        told = "".join(f"\n  {name}: {doubt}" for doubt, names in doubts.items() for name in names)
+        return (
+            f"stopped: {len(self.sent)} certainly sent back; in doubt: "
+            f"{len(self.unanswered) + len(self.undeleted)}; all others are as they were. Run the "
+            f"command again: a letter that is sent twice is a duplicate{told}"
+        )
+
+    @property
+    def overtaken_text(self) -> str | None:
+        """A warning about letters that are sent before earlier ones of their message group."""
+        number, names = len(self.overtaken), [letter.message_id for letter in self.overtaken]
+        if number:
+            named = ", ".join(names[:_MAX_OVERTAKEN]) + (", …" if number > _MAX_OVERTAKEN else "")
+            return (
+                f"warning: {number} earlier letters of the same message groups stay; redriven "
+                f"later, they are processed after those that are sent now: {named}"
+            )
+        if self.perhaps_overtaken:
+            return (
+                "warning: not all letters were read, and earlier ones of the same message groups "
+                "may stay: raise --limit"
+            )
+        return None
+
+    def may_be_sent(self, verdict: Verdict) -> bool:
+        """Tell whether a letter with this verdict is sent."""
+        if verdict.comes_back:
+            return self.returning_too
+        return verdict.safe or (self.unsafe and verdict.may_be_forced)
+
+    def _plan(self, assessed: list[AssessedLetter], stopped: dict[Group, int]) -> RedrivePlan:
+        plan = RedrivePlan(assessed=assessed)
+        for one in assessed:
+            outcome = one.verdict.outcome
+            confirmed = self.expected.get(one.letter.message_id, outcome) is outcome
+            if not (confirmed and self.may_be_sent(one.verdict)):
+                _stop(one.letter, stopped)
+                plan.refused.append(one)
+            elif _is_behind(one.letter, stopped):
+                plan.waiting.append(one)
             else:
-                yield from self._made.may_go([pair], _group, lambda pair: self.keep(pair[0]))
+                plan.sent.append(one)
+        return plan
 
-    def keep(self, letter: Letter) -> None:
-        """Note that a letter stays, since an earlier one of its message group was not sent."""
-        self.result.failed.append(f"{letter.message_id}: {WAITS}")
+    def _messages(self, letters: Iterable[Letter]) -> Iterator[tuple[Letter, "RedrivenMessage"]]:
+        now = datetime.now(UTC)
+        for letter in letters:
+            if _is_behind(letter, self._stopped):
+                self.failed.append(waits_text(letter))
+                continue
+            try:
+                message = redriven_message(letter, now, edited=self.edited)
+            except Exception as error:  # one letter must not stop the redrive
+                _stop(letter, self._stopped)
+                self.failed.append(f"{letter.message_id}: not sent: {unexpected_error_text(error)}")
+            else:
+                yield letter, message
 
-    def _calls(self, pairs: Sequence[_Outgoing]) -> Iterator[list[_Outgoing]]:
+    def _calls(
+        self, pairs: Sequence[tuple[Letter, "RedrivenMessage"]]
+    ) -> Iterator[list[tuple[Letter, "RedrivenMessage"]]]:
         """Yield the letters of each call; to a FIFO queue, one letter a call keeps their order."""
         if not pairs:
             return iter(())
@@ -142,68 +365,199 @@ class Redriver:
         return batches_by_size(
             pairs,
             lambda pair: pair[1].size,
-            most=1 if queue.is_fifo else self._limiter.max_per_call,
+            most=1 if queue.is_fifo else self.limiter.max_per_call,
             most_bytes=Limits.TOPIC_MESSAGE_BYTES if queue.ingress else Limits.MESSAGE_BYTES,
         )
 
-    def _sent(self, pairs: Sequence[_Outgoing]) -> list[Letter]:
+    def _send_some(self, pairs: Sequence[tuple[Letter, "RedrivenMessage"]]) -> None:
+        """Send the letters of one call, and delete those that were sent."""
+        waiting = [letter for letter, _ in pairs if _is_behind(letter, self._stopped)]
+        self.failed += map(waits_text, waiting)
+        if not (pairs := [pair for pair in pairs if pair[0] not in waiting]):
+            return
+        self.limiter.wait(len(pairs))
+        self.unanswered = [letter.message_id for letter, _ in pairs]
+        sent = self._sent(pairs)
+        self.undeleted = [letter.message_id for letter in sent]
+        self.unanswered = []
+        if sent:
+            self.failed += [
+                f"{name}: sent, but not deleted: {said}; sent again, it will be a duplicate"
+                for name, said in self.walk.delete(sent).items()
+            ]
+        self.undeleted = []
+
+    def _sent(self, pairs: Sequence[tuple[Letter, "RedrivenMessage"]]) -> list[Letter]:
         """Send, and return the letters that SQS or SNS accepted."""
-        call = self._call(pairs[0][0].queue)
+        letters, messages = zip(*pairs, strict=True)
+        url = str(letters[0].queue.source_url)
+        call: BatchCall = (
+            _publisher(messages)
+            if letters[0].queue.ingress is not None
+            else lambda entries: self.sqs.send_message_batch(QueueUrl=url, Entries=entries)
+        )
         try:
-            taken, refused = call_for_each(call, (message.entry() for _, message in pairs))
+            taken, refused = call_for_each(call, (message.entry() for message in messages))
         except ClientError as error:
             if "BatchRequestTooLong" not in error.response["Error"]["Code"]:
                 raise
             # Batches are kept below the limit, so a single message exceeds it.
             taken, refused = {}, dict.fromkeys(range(len(pairs)), str(error))
-        self.result.sent |= {answer["MessageId"] for answer in taken.values()}
+        self.sent |= {answer["MessageId"] for answer in taken.values()}
         for number, said in refused.items():
-            self._order.stop(_group(pairs[number]))
-            self.result.failed.append(f"{pairs[number][0].message_id}: not sent: {said}")
-        sent = [pairs[number][0] for number in taken]
-        self.result.in_groups += filter(group_of, sent)
+            _stop(letters[number], self._stopped)
+            self.failed.append(f"{letters[number].message_id}: not sent: {said}")
+        sent = [letters[number] for number in taken]
+        self._sent_in_order += [letter for letter in sent if letter.ordered_group]
         return sent
 
-    def _call(self, queue: DeadLetterQueue) -> BatchCall:
-        if queue.ingress is not None:
-            return publish_unrouted
-        url = str(queue.source_url)
-        return lambda entries: self._sqs.send_message_batch(QueueUrl=url, Entries=entries)
-
-    def _delete(self, letters: Sequence[Letter]) -> None:
-        if not letters:
-            return
-        refused = delete_letters(self._sqs, letters)
-        self._deleted(letter for letter in letters if letter.message_id not in refused)
-        self.result.failed += [
-            f"{name}: sent, but not deleted: {said}; sent again, it will be a duplicate"
-            for name, said in refused.items()
+    def _compare_order(self, sent: Sequence[Letter]) -> None:
+        """Find the letters that come before one of the sent ones in their group, and stay."""
+        last: dict[Group | None, int] = {}
+        for letter in sent:
+            last[letter.ordered_group] = max(letter.place, last.get(letter.ordered_group, 0))
+        names = {letter.message_id for letter in sent}
+        self.overtaken = [
+            letter
+            for letter in self.walk.held
+            if letter.place < last.get(letter.ordered_group, 0) and letter.message_id not in names
         ]
+        self.perhaps_overtaken = self.walk.cut_short and bool(sent)
 
 
-def _group(pair: _Outgoing) -> Group | None:
-    return group_of(pair[0])
+def _stop(letter: Letter, stopped: dict[Group, int]) -> None:
+    """Note that a letter is not sent, so that the later ones of its message group wait."""
+    if group := letter.ordered_group:
+        stopped[group] = min(letter.place, stopped.get(group, letter.place))
 
 
-def _message(
-    letter: Letter, now: datetime, *, edited: bool
-) -> RedrivenMessage | IngressPublication:
-    if letter.queue.ingress is not None:
-        return IngressPublication.of(letter, letter.queue.ingress)
-    return redriven_message(letter, now, edited=edited)
+def _is_behind(letter: Letter, stopped: Mapping[Group, int]) -> bool:
+    group = letter.ordered_group
+    return group is not None and group in stopped and letter.place >= stopped[group]
 
 
-def delete_letters(sqs: "SQSClient", letters: Sequence[Letter]) -> dict[str, str]:
-    """Delete up to ten letters of one queue.
+def waits_text(letter: Letter) -> str:
+    """Return the text for a letter that stays behind another of its message group."""
+    return f"{letter.message_id}: {WAITS}"
 
-    Returns:
-        The failure texts of letters that were not deleted, by message id.
+
+@dataclass(frozen=True, slots=True)
+class RedrivenMessage:
+    """A dead letter as it is sent.
+
+    Attributes:
+        body: the message body.
+        attributes: the message attributes.
+        grouping: the message group, and for FIFO the deduplication id; empty without one.
+        topic_arn: the topic of an unrouted event; None for a letter of a consumer's queue.
+    """
+
+    body: str
+    attributes: Mapping[str, Any]
+    grouping: Mapping[str, str]
+    topic_arn: str | None = None
+
+    def entry(self) -> dict[str, Any]:
+        """Return the message as an entry of SendMessageBatch or PublishBatch, without its id."""
+        name = "MessageBody" if self.topic_arn is None else "Message"
+        return {name: self.body, "MessageAttributes": self.attributes, **self.grouping}
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return size_of(self.body, self.attributes)
+
+
+def redriven_message(letter: Letter, now: datetime, *, edited: bool = False) -> RedrivenMessage:
+    """Return the message that goes back into the letter's queue, or to the topic of its event.
+
+    The body is the producer's, uncompressed, since consumers never decompress. The producer's
+    attributes stay in the single attribute of the quarantine, so that ten are never exceeded. If
+    the message would be too large, the history is left out. The reason is part of the lineage only:
+    as an attribute it would describe the next dead-lettering.
+
+    Args:
+        letter: the dead letter.
+        now: the time, noted in the lineage.
+        edited: whether the body was edited.
 
     Raises:
-        botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
+        OnceError: the event of an unrouted letter cannot be read.
     """
-    _, refused = call_for_each(
-        lambda entries: sqs.delete_message_batch(QueueUrl=letters[0].queue.url, Entries=entries),
-        ({"ReceiptHandle": letter.receipt_handle} for letter in letters),
+    if letter.queue.ingress is not None:
+        return _publication(letter, letter.queue.ingress)
+    *earlier, last = letter.lineage or (QueueStay(letter.message_id),)
+    facts = {
+        DeadLetter.LINEAGE: lineage_text([*earlier, last.ended(letter.reason, now, edited=edited)]),
+        DeadLetter.FIRST_SEEN: letter.first_seen.isoformat(timespec="milliseconds"),
+    }
+    if letter.key and not edited:  # an edited body may have another key
+        facts[DeadLetter.KEY] = key_text(letter.key)
+    if letter.group is not None and letter.queue.is_fifo:
+        facts[DeadLetter.GROUP] = str(Place(letter.group, letter.place))
+    history = {name: text(allowed(value)) for name, value in facts.items()}
+    body, kept = letter.original.body, letter.original.plain()
+    sent = _in_send_form(letter.original.attributes)
+    forms = [history | kept, kept, *([sent] if len(sent) <= Limits.MESSAGE_ATTRIBUTES else [])]
+    grouping = _grouping(letter.group, letter, is_fifo=letter.queue.is_fifo)
+    attributes: dict[str, Any] = next((form for form in forms if fits(body, form)), {})
+    return RedrivenMessage(body, attributes, grouping)
+
+
+def _in_send_form(attributes: Attributes) -> dict[str, Any]:
+    """Return message attributes in the form of SendMessage."""
+    return {
+        name: {"DataType": one["dataType"], "StringValue": one["stringValue"]}
+        if "stringValue" in one
+        else {"DataType": one["dataType"], "BinaryValue": b64decode(one["binaryValue"])}
+        for name, one in attributes.items()
+    }
+
+
+def _publication(letter: Letter, ingress: IngressTopic) -> RedrivenMessage:
+    """Return an unrouted event with its event type as the only attribute.
+
+    The other attributes may be too many, and consumers do not read them.
+    """
+    event = event_of(letter)
+    if isinstance(event, OnceError):
+        raise event
+    path = ingress.groups.get(event.type)
+    group = None if path is None else message_group(event.data, path)
+    return RedrivenMessage(
+        letter.original.body,
+        {EVENT_TYPE_ATTRIBUTE: text(event.type)},
+        _grouping(group, letter, is_fifo=ingress.is_fifo(event.type)),
+        ingress.topics[event.type],
     )
-    return {letters[number].message_id: said for number, said in refused.items()}
+
+
+def _grouping(group: str | None, letter: Letter, *, is_fifo: bool) -> dict[str, str]:
+    """Return the message group; for FIFO also an id, by which a letter sent twice is dropped.
+
+    It is not the id of the first sending, which would be dropped for five minutes.
+    """
+    if group is None:
+        return {}
+    if not is_fifo:
+        return {"MessageGroupId": group}
+    identity = sha256(f"{letter.message_id} {letter.original.body}".encode()).hexdigest()
+    return {"MessageGroupId": group, "MessageDeduplicationId": identity}
+
+
+def _publisher(messages: Sequence[RedrivenMessage]) -> BatchCall:
+    """Return the call that publishes these messages, each to its topic."""
+    sns: SNSClient = client("sns")
+
+    def publish(entries: list[Any]) -> Mapping[str, Any]:
+        by_topic: dict[str, list[Any]] = defaultdict(list)
+        for entry in entries:
+            by_topic[str(messages[int(entry["Id"])].topic_arn)].append(entry)
+        results: dict[str, list[Any]] = {"Successful": [], "Failed": []}
+        for topic, some in by_topic.items():
+            answer = sns.publish_batch(TopicArn=topic, PublishBatchRequestEntries=some)
+            results["Successful"] += answer.get("Successful", [])
+            results["Failed"] += answer.get("Failed", [])
+        return results
+
+    return publish

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from once.commit.dedup_record import record_key
 from once.events.dedup_key import consumer_of
-from once.ops.aws.batch_calls import ATTEMPTS, BACKOFF_SECONDS
+from once.ops.aws.clients import ATTEMPTS, BACKOFF_SECONDS
 from once.ops.aws.deployment import Deployment
 from once.ops.dedup_records.item_records import (
     ItemAddress,

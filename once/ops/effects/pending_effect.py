@@ -11,9 +11,9 @@ from once.effects.intent import Intent, pending_update
 from once.events.dedup_key import key_hash
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.assessment import read_contexts
 from once.ops.dead_letters.letter import dead_letter_queues
-from once.ops.dead_letters.letter_context import read_contexts
-from once.ops.dead_letters.queue_walk import QueueWalk, renewing
+from once.ops.dead_letters.search import QueueWalk, renewing
 from once.ops.dedup_records.dedup_table import DedupRecordReader, Item
 from once.ops.dedup_records.record_text import format_written_at
 from once.ops.dedup_records.stored_record import UnreadableRecord, read_record

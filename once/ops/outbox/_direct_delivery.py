@@ -18,7 +18,7 @@ from once.events.dedup_key import consumer_of, key_hash
 from once.events.message_group import message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import text
-from once.ops.aws.batch_calls import batches_by_size, call_for_each
+from once.ops.aws.clients import batches_by_size, call_for_each
 from once.ops.aws.deployment import DeployedConsumer
 from once.ops.errors import OpsError
 from once.schema import EVENT_TYPE_ATTRIBUTE, Record

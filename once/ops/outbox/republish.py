@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any
 from once.errors import Unpublishable
 from once.events.dedup_key import key_hash
 from once.events.outgoing import events_in
-from once.ops.aws.batch_calls import ATTEMPTS, BACKOFF_SECONDS
-from once.ops.aws.clients import THREADS
-from once.ops.dead_letters.redrive import RateLimiter
+from once.ops.aws.clients import ATTEMPTS, BACKOFF_SECONDS, THREADS, RateLimiter
 from once.ops.dedup_records.outbox_scan import OutboxPage
 from once.ops.errors import OpsError
 from once.ops.outbox.relay_invocation import RelayFailed

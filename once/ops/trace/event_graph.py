@@ -8,8 +8,8 @@ from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.dedup_key import Key, key_hash
 from once.events.outgoing import events_in
+from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.letter_context import event_of
 from once.ops.dedup_records.dedup_table import Item
 from once.ops.dedup_records.key_rules import KeyRules
 from once.ops.dedup_records.stored_record import text_attribute

@@ -3,12 +3,11 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from once.ops.aws.clients import client
+from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.queue_depth import depth
 from once.ops.aws.start_errors import start_errors
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
-from once.ops.dead_letters.queue_walk import QueueWalk, renewing
+from once.ops.dead_letters.search import QueueWalk, renewing
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dedup_records.key_rules import KeyRules
 from once.ops.trace._log_entries import ConsumerLogs

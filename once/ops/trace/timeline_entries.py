@@ -9,8 +9,8 @@ from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import key_hash
 from once.events.outgoing import events_in
+from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.letter_context import event_of
 from once.ops.dedup_records.dedup_table import Item
 from once.ops.dedup_records.stored_record import text_attribute, time_attribute, unreadable_times
 from once.ops.terminal.formatting import format_time

@@ -8,10 +8,9 @@ from itertools import islice
 
 from typer import BadParameter
 
-from once.ops.aws.clients import client
+from once.ops.aws.clients import RateLimiter, client
 from once.ops.aws.deployed_webhooks import DeployedWebhooks
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.redrive import RateLimiter
 from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change

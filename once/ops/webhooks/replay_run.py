@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from once.events.dedup_key import key_hash
-from once.ops.dead_letters.redrive import RateLimiter
+from once.ops.aws.clients import RateLimiter
 from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.webhooks._http_post import NotSent, Unanswered, Unsendable
 from once.ops.webhooks._replay_targets import Target

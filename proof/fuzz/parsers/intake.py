@@ -22,7 +22,7 @@ from once.errors import InvalidData, OnceError, UnknownType, UntrustedSource
 from once.failures.quarantine import carried, size_of
 from once.intake.original_message import MOVED, OriginalMessage
 from once.intake.reader import DecodedEvent, Delivery, RecordReader
-from once.ops.dead_letters.decompression import MAX_BYTES, decompressed
+from once.ops.dead_letters.letter import MAX_DECOMPRESSED_BYTES, decompressed
 from once.schema import DeadLetter, Limits
 from once.settings import Settings
 from once.testing import FakeContext
@@ -36,7 +36,7 @@ CONTEXT = FakeContext(30_000)
 DEADLINE = Deadline(CONTEXT.get_remaining_time_in_millis, 5000)
 ERRORS = (*EVENT_ERRORS, UnknownType, UntrustedSource, InvalidData, InvalidClaim)
 CONSUMERS = {consumer.name: consumer for consumer in (orders, inventory, payments, notifications)}
-_MAX_MEMORY = 8 * MAX_BYTES
+_MAX_MEMORY = 8 * MAX_DECOMPRESSED_BYTES
 """Memory for one message, in bytes: a few copies of its decompressed text."""
 _MEASURED_SIZE = 10_000
 
@@ -107,7 +107,7 @@ def check_original(message: messages.Message) -> None:
     """Decompress the original of a dead letter within limits, and read back a dead letter."""
     record = messages.record(message)
     original = _decompressed_in_limits(record)
-    expect(len(original.body) <= MAX_BYTES, "a decompressed body has a limit")
+    expect(len(original.body) <= MAX_DECOMPRESSED_BYTES, "a decompressed body has a limit")
     _check_dead_letter(record)
     compressed = OriginalMessage(original.body, original.attributes).compressed()
     value = {"binaryValue": b64encode(compressed).decode(), "dataType": "Binary"}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from demo.audit import undelivered_events
-from once.ops.aws.queue_depth import total_depth
+from once.ops.aws.clients import total_depth
 from proof.real_aws.checks.check import Check, Seen, passed, verdict, waiting
 from proof.real_aws.target import Target
 

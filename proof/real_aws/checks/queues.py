@@ -6,7 +6,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from once.ops.aws.queue_depth import total_depth
+from once.ops.aws.clients import total_depth
 from once.testing import cloud_event
 from proof.real_aws.app import MAX_CONCURRENCY
 from proof.real_aws.checks.check import Check, Seen, failed, not_observed, passed, verdict, waiting

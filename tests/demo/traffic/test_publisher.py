@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from demo.traffic import publisher as publish
-from once.ops.aws.batch_calls import ATTEMPTS
+from once.ops.aws.clients import ATTEMPTS
 from once.ops.errors import OpsError
 
 THROTTLED = {"Code": "Throttled", "Message": "slow down", "SenderFault": False}

@@ -3,8 +3,8 @@ from itertools import count
 import pytest
 
 from demo.traffic import queue_drain
+from once.ops.aws.clients import QueueDepth
 from once.ops.aws.deployment import DeployedConsumer
-from once.ops.aws.queue_depth import QueueDepth
 from once.ops.errors import OpsError
 
 ORDERS = DeployedConsumer(

@@ -15,10 +15,17 @@ from once.errors import PermanentError
 from once.failures.quarantine import carried, text
 from once.intake.original_message import MOVED, OriginalMessage
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.decompression import MAX_BYTES, decompressed
-from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_queues
-from once.ops.dead_letters.queue_history import QueueStay, lineage_text, read_lineage
-from once.ops.dead_letters.redriven_message import redriven_message
+from once.ops.dead_letters.letter import (
+    MAX_DECOMPRESSED_BYTES,
+    DeadLetterQueue,
+    Letter,
+    QueueStay,
+    dead_letter_queues,
+    decompressed,
+    lineage_text,
+    read_lineage,
+)
+from once.ops.dead_letters.redrive import redriven_message
 from once.schema import RELAY, UNROUTED, DeadLetter, Limits
 from tests.ops.letters import Shop
 from tests.ops.notes import KEY, note
@@ -166,7 +173,7 @@ FORGED: dict[str, bytes] = {
     "attribute is a number": compressed({"body": "x", "attributes": {"a": 5}}),
     "attribute without a type": compressed({"body": "x", "attributes": {"a": {"stringValue": ""}}}),
     "nested": compressed(b"[" * 200_000),
-    "bomb": compressed({"body": "x" * MAX_BYTES, "attributes": {}}),
+    "bomb": compressed({"body": "x" * MAX_DECOMPRESSED_BYTES, "attributes": {}}),
     "many arrays": compressed(b'{"body":"","attributes":' + b"[" + b"[]," * 900_000 + b"[]]}"),
 }
 
@@ -177,7 +184,7 @@ def test_forged_compressed_message_is_left_unchanged(packed: bytes) -> None:
     tracemalloc.start()
     try:
         assert decompressed(original) == original
-        assert tracemalloc.get_traced_memory()[1] < 4 * MAX_BYTES
+        assert tracemalloc.get_traced_memory()[1] < 4 * MAX_DECOMPRESSED_BYTES
     finally:
         tracemalloc.stop()
 

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from once.ops.aws.clients import client
-from once.ops.aws.queue_depth import depth
-from once.ops.dead_letters import queue_walk as walk
+from once.ops.aws.clients import client, depth
+from once.ops.dead_letters import search as walk
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
-from once.ops.dead_letters.queue_walk import QueueWalk, renewing
-from once.ops.dlq.search import open_search
+from once.ops.dead_letters.search import QueueWalk, open_search, renewing
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
 from tests.ops.support import OK, answer_with, refusal, requests_of
@@ -101,12 +99,12 @@ def test_queues_are_walked_one_after_the_other(full: Shop, cloud: Cloud) -> None
     assert depth(full.sqs, other.url).in_flight == full.hidden() == 0
 
 
-def test_forgotten_letters_are_not_made_visible(full: Shop) -> None:
+def test_deleted_letters_are_not_made_visible(full: Shop) -> None:
     asked = requests_of("sqs.ChangeMessageVisibilityBatch")
     with walk_of(full, limit=10) as found:
-        found.forget(all_of(found)[1:])
-    assert len(asked) == 1
-    assert full.hidden() == 9
+        found.delete(all_of(found)[1:])
+    assert [len(one["Entries"]) for one in asked] == [1]
+    assert full.hidden() == 0
 
 
 def test_letters_of_a_killed_walk_are_visible_again_in_a_minute(full: Shop) -> None:
@@ -120,7 +118,7 @@ def test_holds_that_end_soon_are_renewed(full: Shop, monkeypatch: pytest.MonkeyP
     asked = requests_of("sqs.ChangeMessageVisibilityBatch")
     with walk_of(full) as found:
         forgotten = all_of(found)[:2]
-        found.forget(forgotten)
+        found.delete(forgotten)
         assert [*found.renewals()] == []
         monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
         assert len([*found.renewals()]) == 3

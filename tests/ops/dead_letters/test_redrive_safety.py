@@ -10,11 +10,9 @@ from once.events.cloud_event import read_event
 from once.events.dedup_key import Key
 from once.events.fingerprint import fingerprint
 from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.assessment import RedriveOutcome, assess_letters, remedy
 from once.ops.dead_letters.letter import dead_letter_queues
-from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dead_letters.redrive_safety import assess_letters
-from once.ops.dead_letters.redrive_verdict import RedriveOutcome
-from once.ops.dead_letters.remedies import remedy
+from once.ops.dead_letters.search import QueueWalk
 from once.schema import RELAY, DeadLetter, Limits, Reason
 from tests.ops.letters import Shop
 from tests.ops.notes import DAY, KEY, note

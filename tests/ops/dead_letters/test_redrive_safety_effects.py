@@ -11,8 +11,7 @@ import pytest
 from once.effects.declaration import Policy
 from once.errors import NotDone
 from once.intake.original_message import OriginalMessage
-from once.ops.dead_letters.redrive_safety import assess_letters
-from once.ops.dead_letters.redrive_verdict import RedriveOutcome
+from once.ops.dead_letters.assessment import RedriveOutcome, assess_letters
 from once.schema import CLOCK_MARGIN_SECONDS
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from once.ops.aws.batch_calls import ATTEMPTS
+from once.ops.aws.clients import ATTEMPTS
 from once.schema import Limits
 from tests.ops.output import stderr_of
 from tests.ops.support import OK, answer_with, requests_of

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import Result
 
 from once.effects.declaration import Policy
-from once.ops.dead_letters import queue_walk as walk
-from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters import search as walk
+from once.ops.dead_letters.search import QueueWalk
 from once.schema import DeadLetter
 from tests.ops.cloud import Cloud
 from tests.ops.editing import Editor

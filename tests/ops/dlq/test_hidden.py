@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from once.ops.aws.clients import client
-from once.ops.dead_letters.queue_walk import HOLD_SECONDS, QueueWalk
+from once.ops.dead_letters.search import HOLD_SECONDS, QueueWalk
 from tests.ops.letters import Shop
 from tests.ops.output import words
 from tests.ops.support import run

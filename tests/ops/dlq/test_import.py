@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from once.ops.dead_letters.group_order import WAITS
-from once.ops.dead_letters.letter import DeadLetterQueue, Letter
-from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dlq._exported_letter import exported_line, read_line
+from once.ops.dead_letters.export import exported_line, read_line
+from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
+from once.ops.dead_letters.search import QueueWalk
 from once.schema import RELAY, DeadLetter, Limits, StackOutput
 from tests.ops.exports import FILE, import_, lines, purge
 from tests.ops.letters import Shop

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dlq._exported_letter import safe_until
+from once.ops.dead_letters.export import safe_until
+from once.ops.dead_letters.search import QueueWalk
 from once.ops.errors import ExitCode
 from tests.ops.exports import FILE, import_, lines
 from tests.ops.letters import Shop

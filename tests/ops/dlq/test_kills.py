@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
-from once.ops.dead_letters import queue_walk as walk
+from once.ops.dead_letters import search as walk
 from tests.ops.letters import Shop
 from tests.ops.output import stdout_of
 from tests.ops.support import run

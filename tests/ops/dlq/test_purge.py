@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from once.ops.dead_letters import queue_walk
-from once.ops.dead_letters.queue_walk import HOLD_SECONDS, RENEW_EVERY_SECONDS, QueueWalk
-from once.ops.dlq import letter_purge
-from once.ops.dlq.export import export
+from once.ops.dead_letters import purge as letter_purge
+from once.ops.dead_letters import search
+from once.ops.dead_letters.export import export
+from once.ops.dead_letters.search import HOLD_SECONDS, RENEW_EVERY_SECONDS, QueueWalk
 from once.schema import RELAY
 from tests.ops.letters import Shop
 from tests.ops.output import stderr_of, stdout_of, words
@@ -109,7 +109,7 @@ def test_purge_asks_for_confirmation(shop: Shop, answer: str, left: int) -> None
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds by which the clock of the walk is ahead."""
     ahead = [0.0]
-    monkeypatch.setattr(queue_walk, "time", SimpleNamespace(time=lambda: time.time() + ahead[0]))
+    monkeypatch.setattr(search, "time", SimpleNamespace(time=lambda: time.time() + ahead[0]))
     return ahead
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.ops.aws.batch_calls import ATTEMPTS
-from once.ops.dead_letters.redrive import RateLimiter
+from once.ops.aws.clients import ATTEMPTS, RateLimiter
 from tests.ops.letters import Shop
 from tests.ops.notes import note
 from tests.ops.output import numbers, stderr_of, stdout_of, words

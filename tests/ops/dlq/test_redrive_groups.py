@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from once.failures.quarantine import text
-from once.ops.aws.clients import client
+from once.ops.aws.clients import RateLimiter, client
 from once.ops.dead_letters import redrive
-from once.ops.dead_letters.group_order import WAITS
-from once.ops.dead_letters.letter import DeadLetterQueue, Letter
-from once.ops.dead_letters.queue_walk import QueueWalk
-from once.ops.dead_letters.redrive import RateLimiter, Redriver, RedriveResult
-from once.ops.dead_letters.redriven_message import redriven_message
+from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
+from once.ops.dead_letters.redrive import Redrive, redriven_message
+from once.ops.dead_letters.search import QueueWalk
+from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.errors import ExitCode
 from once.schema import DeadLetter
 from tests.ops.letters import Shop
@@ -33,6 +32,7 @@ class Queues:
 
     sqs: Any
     box: DeadLetterQueue
+    records: DedupRecordReader
 
     def add(self, name: str, group: str) -> None:
         fifo = {"MessageDeduplicationId": name} if self.box.is_fifo else {}
@@ -44,13 +44,13 @@ class Queues:
             **fifo,
         )
 
-    def redrive(self) -> RedriveResult:
+    def redrive(self) -> Redrive:
         sqs = client("sqs")
         with QueueWalk(sqs, [self.box], limit=100) as walk:
-            redriver = Redriver(sqs, RateLimiter(1000), walk.forget)
+            job = Redrive(sqs, walk, self.records, RateLimiter(1000), unsafe=True)
             for page in walk.pages():
-                redriver.send(page)
-        return redriver.result
+                job.send_page(page)
+        return job
 
     def arrived(self) -> list[tuple[str, str]]:
         """The messages in the queue: groups and names."""
@@ -73,7 +73,7 @@ def queues(shop: Shop, suffix: str, attributes: Any) -> Queues:
         shop.sqs.create_queue(QueueName=name + suffix, Attributes=attributes)["QueueUrl"]
         for name in ("tenants", "tenants-dead")
     )
-    return Queues(shop.sqs, DeadLetterQueue("orders", dead, url))
+    return Queues(shop.sqs, DeadLetterQueue("orders", dead, url), shop.records)
 
 
 def test_a_letter_of_a_standard_queue_keeps_its_message_group(shop: Shop) -> None:
@@ -133,12 +133,12 @@ def fail_second(letter: Letter, *args: Any, **more: Any) -> Any:
 def test_letter_that_is_sent_twice_is_deduplicated_by_sqs(
     fifo: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(sqs: Any, letters: Any) -> dict[str, str]:
+    def killed(walk: QueueWalk, letters: Any) -> dict[str, str]:
         return {letters[0].message_id: "killed"}
 
     fifo.add("a", "g")
     with monkeypatch.context() as patch:
-        patch.setattr(redrive, "delete_letters", killed)
+        patch.setattr(QueueWalk, "delete", killed)
         fifo.redrive()
     fifo.redrive()
     assert fifo.arrived() == [("g", "a")]

@@ -4,7 +4,7 @@ import io
 from collections import Counter
 
 from once.events.dedup_key import key_hash
-from once.ops.aws.batch_calls import ATTEMPTS
+from once.ops.aws.clients import ATTEMPTS
 from once.ops.outbox.republish import BATCH_RECORDS, stream_batches
 from once.schema import DeadLetter
 from tests.ops.cloud import Cloud

@@ -12,8 +12,8 @@ from once.ops.console.letter_query import letter_options, query_text, query_valu
 from once.ops.console.letter_reading import LetterReading, LetterRow, read_letters
 from once.ops.console.rendering import is_background, page
 from once.ops.console.state import state_of
-from once.ops.dead_letters.queue_history import DIED
-from once.ops.dlq.letter_options import LetterOptions
+from once.ops.dead_letters.letter import DIED
+from once.ops.dead_letters.selection import LetterOptions
 from once.schema import RELAY, UNROUTED, Reason
 
 PAGE_LETTERS = 100

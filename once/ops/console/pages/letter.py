@@ -14,10 +14,9 @@ from once.ops.console.letter_reading import read_letter
 from once.ops.console.pages.jobs import to_job
 from once.ops.console.rendering import below_root, is_background, page
 from once.ops.console.state import state_of
-from once.ops.dead_letters.redrive_safety import AssessedLetter
-from once.ops.dead_letters.remedies import remedy
-from once.ops.dlq.letter_edit import RefusedEditError, editable_text, printable_json
-from once.ops.dlq.letter_text import body_text, claimed_text, letter_rows
+from once.ops.dead_letters.assessment import AssessedLetter, remedy
+from once.ops.dead_letters.edit import RefusedEditError, editable_text, printable_json
+from once.ops.dead_letters.letter_text import body_text, claimed_text, letter_rows
 from once.ops.errors import OpsError
 
 

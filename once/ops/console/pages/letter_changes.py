@@ -13,8 +13,8 @@ from once.ops.console.purge_job import purge_job
 from once.ops.console.redrive_job import redrive_job
 from once.ops.console.rendering import below_root
 from once.ops.console.state import state_of
-from once.ops.dlq.letter_options import LetterOptions
-from once.ops.dlq.redrive_run import RedriveRequest
+from once.ops.dead_letters.redrive import RedriveRequest
+from once.ops.dead_letters.selection import LetterOptions
 
 _MOST_PER_SECOND = 1000
 

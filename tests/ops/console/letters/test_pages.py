@@ -16,7 +16,7 @@ from once.ops.console import letter_reading
 from once.ops.console.letter_groups import BUCKETS, histogram
 from once.ops.console.pages import dead_letters
 from once.ops.console.state import ConsoleState
-from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters.search import QueueWalk
 from once.schema import RELAY
 from tests.ops.console.letters.conftest import words
 from tests.ops.dead_letters.test_any_letter import records, time_out_of_range

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from once.ops.aws.clients import client
 from once.ops.console.jobs import Job, JobPhase
-from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.dead_letters.search import QueueWalk
 from once.schema import DeadLetter
 from tests.ops.console.letters.conftest import Plan
 from tests.ops.letters import Shop

@@ -1,10 +1,15 @@
-"""Exported letter: a dead letter as a line of JSON, complete for putting it back into its queue."""
+"""Export: dead letters as lines of JSON in a file, complete for putting them back.
+
+`dlq purge` writes such a file, and `dlq import` reads it.
+"""
 
 import base64
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -14,13 +19,16 @@ from msgspec.json import decode
 from once.errors import UNREADABLE
 from once.events.cloud_event import CloudEvent
 from once.failures.quarantine import Place, fits, size_of, text
+from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.letter_context import event_of
+from once.ops.dead_letters.letter_text import letter_json
 from once.ops.dedup_records.outbox_scan import MESSAGE_LIFETIME_SECONDS
-from once.ops.dlq._letter_json import letter_json
-from once.ops.errors import OpsError
+from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.terminal.timestamps import event_time
 from once.schema import DeadLetter, Limits
+
+FOLDER = Path("once-exports")
+"""Exports hold customers' data: the folder is its owner's, and git ignores it."""
 
 _PARTS = ("DataType", "StringValue", "BinaryValue")
 
@@ -98,6 +106,75 @@ class ExportedLetter(Struct, frozen=True):
 
     def _attributes(self) -> dict[str, Any]:
         return {name: one.value() for name, one in self.send.MessageAttributes.items()}
+
+
+def export_files(letters: Sequence[Letter], now: datetime) -> Mapping[Path, Sequence[Letter]]:
+    """Return a new file for the letters of each consumer, in `FOLDER`.
+
+    Raises:
+        OpsError: the folder cannot be made.
+    """
+    try:
+        FOLDER.mkdir(mode=0o700, exist_ok=True)
+        (FOLDER / ".gitignore").write_text("*\n")
+    except OSError as error:
+        raise _not_written(error) from None
+    owners = dict.fromkeys(letter.queue.owner for letter in letters)
+    return {
+        FOLDER / f"dlq-{owner}-{now:%Y%m%dT%H%M%SZ}.jsonl": [
+            letter for letter in letters if letter.queue.owner == owner
+        ]
+        for owner in owners
+    }
+
+
+def export(path: Path, letters: Iterable[Letter]) -> dict[str, str]:
+    """Write letters to a new file, a line each, and flush it to the disk.
+
+    Returns:
+        The reason for each letter that is not in the file, by message id.
+
+    Raises:
+        OpsError: the file exists already, or cannot be written.
+    """
+    lines: list[str] = []
+    faults: dict[str, str] = {}
+    for letter in letters:
+        try:
+            lines.append(exported_line(letter) + "\n")
+        except OpsError as error:
+            faults[letter.message_id] = str(error)
+        except Exception as error:  # one letter must not stop the export
+            faults[letter.message_id] = unexpected_error_text(error)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        _flush_folder(path.parent)
+    except OSError as error:
+        raise _not_written(error) from None
+    return faults
+
+
+def read_export(file: Path) -> list[ExportedLetter]:
+    """Read the letters of an export.
+
+    Raises:
+        OpsError: the file or one of its lines cannot be read.
+    """
+    letters = []
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise OpsError(f"{error}: nothing was imported") from None
+    for number, line in enumerate(lines, start=1):
+        try:
+            letters.append(read_line(line))
+        except ValueError as error:
+            raise OpsError(f"line {number} of {file}: {error}; nothing was imported") from None
+    return letters
 
 
 def exported_line(letter: Letter) -> str:
@@ -208,3 +285,16 @@ def _digest(body: str, attributes: Mapping[str, Any]) -> str:
 
 def _text(part: str | bytes) -> str:
     return base64.b64encode(part).decode() if isinstance(part, bytes) else part
+
+
+def _flush_folder(folder: Path) -> None:
+    """Flush the folder, which holds the file's name."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _not_written(error: OSError) -> OpsError:
+    return OpsError(f"{error}: nothing was deleted; name another file with --export")

@@ -1,20 +1,21 @@
 """Text of a dead letter: its metadata, its event, its dedup record and its verdict."""
 
 import json
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from once.errors import OnceError
 from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.dedup_key import key_hash
 from once.events.strict_json import parse
-from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.letter_context import LetterContext
-from once.ops.dead_letters.queue_history import QueueStay
-from once.ops.dead_letters.redrive_safety import AssessedLetter
-from once.ops.dead_letters.redrive_verdict import RedriveVerdict
+from once.ops.dead_letters.assessment import AssessedLetter, LetterContext, Verdict, event_of
+from once.ops.dead_letters.letter import Letter, QueueStay
 from once.ops.dedup_records.record_text import record_lines
 from once.ops.terminal.formatting import (
     NOT_READABLE,
@@ -36,7 +37,7 @@ def reason_text(reason: str | None) -> str:
     return reason or NO_REASON
 
 
-def verdict_style(verdict: RedriveVerdict) -> str:
+def verdict_style(verdict: Verdict) -> str:
     """Return the style of a verdict."""
     return "green" if verdict.safe else "bold red"
 
@@ -136,3 +137,110 @@ def _stay(stay: QueueStay) -> str:
 
 def _moment(moment: datetime, now: datetime) -> str:
     return f"{format_time(moment)} ({format_age(now - moment)} ago)"
+
+
+def letter_json(letter: Letter) -> dict[str, Any]:
+    """Return a letter's metadata. Omits body, key and error text, which may contain its data."""
+    event = event_of(letter)
+    return {
+        "consumer": letter.queue.owner,
+        "message_id": letter.message_id,
+        "reason": letter.reason,
+        "error": letter.error and letter.error.partition(":")[0],
+        "event_type": event.type if isinstance(event, CloudEvent) else None,
+        "key_hash": letter.key and key_hash(letter.key),
+        "dead_lettered": letter.sent_at.isoformat(),
+        "first_seen": letter.first_seen.isoformat(),
+        "receive_count": letter.receive_count,
+        "lineage": list(map(str, letter.lineage)),
+        **({"not_readable": [*letter.unreadable]} if letter.unreadable else {}),
+    }
+
+
+def verdict_json(assessed: AssessedLetter) -> dict[str, Any]:
+    """Return the verdict on a letter."""
+    letter, verdict = assessed.context.letter, assessed.verdict
+    return {
+        "consumer": letter.queue.owner,
+        "message_id": letter.message_id,
+        "outcome": verdict.outcome.name.lower(),
+        "safe": verdict.safe,
+        "why": verdict.why,
+    }
+
+
+def whole_letter_json(assessed: AssessedLetter, now: datetime) -> dict[str, Any]:
+    """Return all that is known of a letter, body included."""
+    context = assessed.context
+    letter, event = context.letter, context.event
+    return {
+        **letter_json(letter),
+        "error": letter.error,
+        "group": letter.group,
+        "place": letter.place if letter.queue.is_fifo else None,
+        "event_id": event.id if isinstance(event, CloudEvent) else None,
+        "source": event.source if isinstance(event, CloudEvent) else None,
+        "attributes": letter.original.attributes,
+        "left_out": letter.left_out,
+        "dedup_key": context.pk,
+        "dedup_record": context.record and record_lines(context.record, now),
+        "if_sent_back": verdict_json(assessed),
+        "body": letter.original.body,
+    }
+
+
+_AGES = (
+    (timedelta(hours=1), "under 1 h"),
+    (timedelta(days=1), "under 1 d"),
+    (timedelta(days=7), "under 7 d"),
+    (timedelta.max, "over 7 d"),  # SQS deletes it after 14
+)
+_PREFIX = 8
+_SHOWN = 3
+
+_Group = tuple[str, str, int]
+"""Consumer, reason as text, and index in `_AGES`."""
+
+
+def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
+    """Return a table of the groups: number of letters, age of the oldest, and ids for `show`."""
+    groups: dict[_Group, list[Letter]] = {}
+    for letter in letters:
+        groups.setdefault(_group(letter, now), []).append(letter)
+    table = Table("consumer", "reason", "age")
+    table.add_column("letters", justify="right")
+    table.add_column("oldest", justify="right")
+    table.add_column("ids")
+    for (consumer, reason, age), members in sorted(groups.items()):
+        oldest = min(letter.sent_at for letter in members)
+        table.add_row(
+            consumer,
+            reason,
+            _AGES[age][1],
+            str(len(members)),
+            format_age(now - oldest),
+            _ids(members),
+        )
+    return table
+
+
+def verdict_lines(assessed: Iterable[AssessedLetter]) -> Iterator[RenderableType]:
+    """Yield a line for each letter, followed by its verdict."""
+    for one in assessed:
+        letter, event = one.context.letter, one.context.event
+        kind = event.type if isinstance(event, CloudEvent) else "unreadable"
+        facts = (letter.message_id, letter.queue.owner, kind, reason_text(letter.reason))
+        yield single_line("  ".join(facts))
+        verdict = Text(single_line(str(one.verdict)), verdict_style(one.verdict))
+        yield Padding(verdict, (0, 0, 0, 4), expand=False)
+
+
+def _group(letter: Letter, now: datetime) -> _Group:
+    age = now - letter.sent_at
+    number = next(number for number, (bound, _) in enumerate(_AGES) if age < bound)
+    return letter.queue.owner, reason_text(letter.reason), number
+
+
+def _ids(letters: Sequence[Letter]) -> str:
+    shown = [letter.message_id[:_PREFIX] for letter in letters[:_SHOWN]]
+    return "\n".join([*shown, "…"] if len(letters) > _SHOWN else shown)

@@ -1,23 +1,16 @@
-"""Letter purge: exports dead letters to files, and deletes those that were written."""
+"""Purge: exports dead letters to files, and deletes those that were written."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from once.ops.dead_letters.export import export, export_files, safe_until
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.queue_walk import batches_by_queue
-from once.ops.dead_letters.redrive import delete_letters
-from once.ops.dlq._exported_letter import safe_until
-from once.ops.dlq.export import export, export_files
-from once.ops.dlq.search import LetterSearch
+from once.ops.dead_letters.search import LetterSearch, batches_by_queue
 from once.ops.errors import OpsError
 from once.ops.operator_log import Change
 from once.ops.terminal.formatting import format_time
-
-if TYPE_CHECKING:
-    from mypy_boto3_sqs import SQSClient
 
 Exported = Callable[[Path, Sequence[Letter]], object]
 
@@ -29,7 +22,6 @@ class LetterPurge:
     """The export and deletion of letters that a search holds.
 
     Attributes:
-        sqs: an SQS client.
         search: holds the letters.
         letters: the letters.
         files: the files that were written.
@@ -38,7 +30,6 @@ class LetterPurge:
         not_deleted: the reason for each letter that was written and not deleted.
     """
 
-    sqs: "SQSClient"
     search: LetterSearch
     letters: Sequence[Letter]
     files: list[Path] = field(default_factory=list)
@@ -109,8 +100,7 @@ class LetterPurge:
         # The deletion of an old receive may succeed although another command has the letter.
         held = self.search.walk.renew(letters)
         stolen = {one.message_id: _STOLEN for one in letters if one not in held}
-        refused = delete_letters(self.sqs, held) if held else {}
-        self.search.walk.forget(one for one in held if one.message_id not in refused)
+        refused = self.search.walk.delete(held) if held else {}
         return {**stolen, **refused}
 
 

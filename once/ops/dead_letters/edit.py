@@ -1,25 +1,31 @@
-"""Letter edit: a dead letter with another body; the event's key must not change."""
+"""Edit: a dead letter with another body, from the operator's editor; its key must not change."""
 
 import json
-from collections.abc import Callable
+import os
+import shlex
+import subprocess
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import typer
 
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.events.fingerprint import fingerprint
 from once.failures.quarantine import allowed
 from once.intake.original_message import OriginalMessage
+from once.ops.dead_letters.assessment import LetterContext, read_contexts
 from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.letter_context import LetterContext
+from once.ops.dead_letters.letter_text import body_text
+from once.ops.dedup_records.dedup_table import DedupRecordReader
 from once.ops.dedup_records.record_text import format_written_at
 from once.ops.dedup_records.stored_record import UnreadableRecord, read_record
-from once.ops.dlq.letter_text import body_text
 from once.ops.errors import OpsError
+from once.ops.terminal.formatting import escape_controls
 from once.schema import Reason
 
 _NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"
-
-ReadContext = Callable[[Letter], LetterContext]
 
 
 class RefusedEditError(OpsError):
@@ -43,22 +49,24 @@ def _escaped(character: str) -> str:
     return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
-def with_body(context: LetterContext, text: str, look: ReadContext) -> LetterContext:
+def with_body(context: LetterContext, text: str, records: DedupRecordReader) -> LetterContext:
     """Return the context of a letter with another body.
 
     Args:
         context: the letter with its event and record.
         text: the new body.
-        look: reads the context of the edited letter.
+        records: the dedup records.
 
     Raises:
         RefusedEditError: the letter may not be sent with this body.
         OpsError: the body is the same.
+        botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
     """
     if printable_json(text).strip() == printable_json(editable_text(context.letter)).strip():
         raise OpsError("the body was not changed, and nothing is sent: redrive it as it is")
     original = OriginalMessage(text, context.letter.original.attributes)
-    after = look(replace(context.letter, original=original, edited=True))
+    letter = replace(context.letter, original=original, edited=True)
+    [after] = read_contexts(records, [letter])
     if fault := _edit_error(context, after):
         raise RefusedEditError(fault)
     return after
@@ -121,3 +129,40 @@ def _changed(was: str, would_be: str) -> str:
 
 def _name(event: CloudEvent) -> str:
     return f"source {event.source!r} and id {event.id!r}"
+
+
+def edit_letter(letter: Letter, records: DedupRecordReader) -> Letter:
+    """Let the operator edit a letter's body until it can be sent; return the letter with it.
+
+    Raises:
+        OpsError: there is no editor, the body is unchanged, or the operator stops.
+        botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
+    """
+    [context] = read_contexts(records, [letter])
+    body = editable_text(letter)
+    while True:
+        body = _in_editor(body).strip()
+        try:
+            return with_body(context, body, records).letter
+        except RefusedEditError as error:
+            fault = str(error)
+        typer.echo(f"it cannot be sent so: {escape_controls(fault)}", err=True)
+        if not typer.confirm("edit again?", default=True, err=True):
+            raise OpsError("nothing was sent: the dead letter is as it was")
+
+
+def _in_editor(text: str) -> str:
+    editor = os.environ.get("EDITOR") or os.environ.get("VISUAL")
+    if not editor:
+        raise OpsError("there is no editor: set EDITOR, such as EDITOR=vi")
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "body.json"
+        file.write_text(text, encoding="utf-8")
+        try:
+            # The command is the operator's own, and runs with the operator's rights.
+            done = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603
+        except OSError as error:
+            raise OpsError(f"EDITOR={editor} cannot be started ({error}): set another") from None
+        if done.returncode:
+            raise OpsError(f"EDITOR={editor} ended with {done.returncode}: nothing is sent")
+        return file.read_text(encoding="utf-8")

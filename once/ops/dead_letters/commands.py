@@ -1,0 +1,449 @@
+"""The commands `dlq list`, `show`, `redrive`, `purge` and `import`."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from typer import Argument, BadParameter, Option
+
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.assessment import assess_letters
+from once.ops.dead_letters.edit import edit_letter
+from once.ops.dead_letters.export import FOLDER, read_export
+from once.ops.dead_letters.letter import Letter, dead_letter_queues
+from once.ops.dead_letters.letter_import import ImportJournal, LetterImport
+from once.ops.dead_letters.letter_text import (
+    body_text,
+    claimed_text,
+    groups_table,
+    letter_json,
+    letter_lines,
+    verdict_json,
+    verdict_lines,
+    whole_letter_json,
+)
+from once.ops.dead_letters.purge import LetterPurge, exported_text
+from once.ops.dead_letters.redrive import (
+    LetterPages,
+    Redrive,
+    RedrivePlan,
+    RedriveRequest,
+    open_redrive,
+    returning_number,
+    waits_text,
+)
+from once.ops.dead_letters.search import LetterSearch, open_search
+from once.ops.dead_letters.selection import (
+    DEFAULT_LIMIT,
+    ConsumerOption,
+    LetterOptions,
+    LimitOption,
+    letters_by_id,
+    selected_letters,
+)
+from once.ops.dedup_records.dedup_table import DedupRecordReader
+from once.ops.errors import OpsError, StoppedError
+from once.ops.operator_log import Change, WhyOption, logged_change
+from once.ops.terminal.console import (
+    JsonOption,
+    ServiceOption,
+    command_group,
+    console,
+    error_console,
+    print_json,
+    progress,
+)
+from once.ops.terminal.formatting import single_line
+
+_MAX_FAILURE_LINES = 20
+
+_MessageIdsArgument = Annotated[
+    list[str] | None,
+    Argument(
+        metavar="MESSAGE_ID", help="Only these dead letters; the beginning of an id is enough."
+    ),
+]
+_MessageIdArgument = Annotated[
+    str, Argument(metavar="MESSAGE_ID", help="Id that `list` shows; its beginning is enough.")
+]
+
+
+def _with_letter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the fields of `LetterOptions` in place of its first parameter."""
+    _, *own = signature(command).parameters.values()
+    shared = signature(LetterOptions).parameters.values()
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        options = LetterOptions(**{option.name: values.pop(option.name) for option in shared})
+        command(options, **values)
+
+    parameters = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in (*shared, *own)]
+    # Typer reads both.
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in parameters}
+    return run
+
+
+app = command_group(help="Dead letters: list, show, redrive, purge, import.")
+
+
+@app.command("list")
+@_with_letter_options
+def list_command(
+    options: LetterOptions,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the dead letters by consumer, reason and age. They stay in their queues."""
+    letter_filter = options.letter_filter()
+    deployment = Deployment.find(options.service)
+    sqs, queues = client("sqs"), dead_letter_queues(deployment, options.consumer)
+    with open_search(sqs, queues, options.limit) as search:
+        letters = [one for page in selected_letters(search, (), letter_filter) for one in page]
+    if as_json:
+        print_json({**search.as_json(), "letters": list(map(letter_json, letters))})
+    else:
+        if letters:
+            console.print(groups_table(letters, datetime.now(UTC)))
+        else:
+            console.print("no dead letter could be seen" if search.hidden else "no dead letters")
+        console.print(search.progress_text)
+    search.raise_if_hidden()
+
+
+@app.command()
+def show(
+    message_id: _MessageIdArgument,
+    consumer: ConsumerOption = None,
+    limit: LimitOption = DEFAULT_LIMIT,
+    service: ServiceOption = "once",
+    as_json: JsonOption = False,
+) -> None:
+    """Show one dead letter, its dedup record, and whether it is safe to send it back."""
+    deployment = Deployment.find(service)
+    sqs = client("sqs")
+    with open_search(sqs, dead_letter_queues(deployment, consumer), limit) as search:
+        [letter] = letters_by_id(search, [message_id])
+    records = DedupRecordReader.of(client("dynamodb"), deployment)
+    [assessed] = assess_letters(records, [letter])
+    if as_json:
+        print_json(whole_letter_json(assessed, datetime.now(UTC)))
+        return
+    for line in letter_lines(assessed, datetime.now(UTC)):
+        console.print(line, soft_wrap=True)
+    console.print()
+    console.print(body_text(letter), soft_wrap=True)
+    if claimed := claimed_text(assessed.context):
+        console.print("\nits data, from S3:")
+        console.print(claimed, soft_wrap=True)
+
+
+@app.command()
+@_with_letter_options
+def redrive(
+    options: LetterOptions,
+    message_ids: _MessageIdsArgument = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Show whether each is safe to send, and send none.")
+    ] = False,
+    edit: Annotated[
+        bool, Option("--edit", help="Edit the body before it is sent; give one MESSAGE_ID.")
+    ] = False,
+    unsafe: Annotated[
+        bool, Option("--unsafe", help="Send each MESSAGE_ID, even if that is not safe.")
+    ] = False,
+    yes: Annotated[
+        bool, Option("--yes", help="Send without asking, also without a filter and a MESSAGE_ID.")
+    ] = False,
+    returning: Annotated[
+        bool,
+        Option(
+            "--returning",
+            help="Without a filter and a MESSAGE_ID: send also what would be dead-lettered again.",
+        ),
+    ] = False,
+    rate: Annotated[float, Option(min=0.1, help="Most messages a second.")] = 10,
+    why: WhyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send dead letters back to the queue of their consumer, with their key and their history.
+
+    A dead letter that is not safe to send stays. Without a MESSAGE_ID, --reason,
+    --key or an age, the command asks first, and leaves out dead letters that would
+    come back. Each one is sent first and deleted afterwards. The command can
+    therefore be stopped at any time and run again: the consumer recognises a
+    message that was sent twice as a duplicate.
+    """
+    names = message_ids or []
+    request = RedriveRequest(
+        options=options,
+        message_ids=names,
+        edit=edit,
+        unsafe=unsafe,
+        returning=returning,
+        rate=rate,
+    )
+    is_chosen = request.is_chosen
+    if edit and len(names) != 1:
+        raise BadParameter("changes one dead letter: name it", param_hint="--edit")
+    if edit and as_json:
+        raise BadParameter("opens an editor on the terminal: leave --json out", param_hint="--edit")
+    if unsafe and not names:
+        raise BadParameter("is for dead letters that are named", param_hint="--unsafe")
+    deployment = Deployment.find(options.service)
+    plan = None
+    with open_redrive(deployment, request, returning_too=returning or is_chosen) as (search, job):
+        pages: LetterPages = request.pages(search)
+        if edit:
+            pages = [[edit_letter(one, job.records) for page in pages for one in page]]
+            search.raise_if_lapsed()
+        if dry_run:
+            plan = job.dry_run(pages)
+        else:
+            if not (is_chosen or yes):
+                _confirm(search, job, pages := [*pages])
+            with logged_change(deployment, "dlq redrive", request.for_log(), why) as change:
+                _run_redrive(search, job, pages, change, as_json=as_json)
+    _show_redrive(search, job, plan, as_json=as_json)
+    if job.refused or job.failed:
+        raise OpsError(_stayed_text(job))
+    if not names:
+        search.raise_if_hidden()
+
+
+def _confirm(search: LetterSearch, job: Redrive, pages: LetterPages) -> None:
+    """Ask before letters are sent that were not chosen.
+
+    Raises:
+        OpsError: the answer is no, there is no answer, or the letters could not be held meanwhile.
+    """
+    plan = job.dry_run(pages)
+    search.count_hidden()
+    error_console.print(search.progress_text)
+    error_console.print(str(plan), soft_wrap=True)
+    if not plan.sent:
+        return
+    try:
+        typer.confirm(f"send {len(plan.sent)} dead letters back?", abort=True, err=True)
+    except typer.Abort:
+        raise OpsError("nothing was sent: answer y, give --yes, or choose with --reason") from None
+    search.raise_if_lapsed()
+
+
+def _run_redrive(
+    search: LetterSearch, job: Redrive, pages: LetterPages, change: Change, *, as_json: bool
+) -> None:
+    """Send the letters; if this fails or is stopped, show what was done."""
+    try:
+        with progress(as_json=as_json) as bar:
+            task = bar.add_task("dead letters looked at", total=search.about.total)
+            job.send(pages, change, lambda: bar.update(task, completed=search.walk.looked_at))
+    except BaseException as error:
+        stopped = isinstance(error, KeyboardInterrupt)
+        _show_redrive(search, job, None, as_json=as_json, stopped=stopped)
+        if stopped:
+            raise StoppedError(job.stopped_text) from None
+        raise
+
+
+def _show_redrive(
+    search: LetterSearch,
+    job: Redrive,
+    plan: RedrivePlan | None,
+    *,
+    as_json: bool,
+    stopped: bool = False,
+) -> None:
+    """Print a redrive's result, or the plan of a dry run, on stdout, and a warning on stderr."""
+    if warning := job.overtaken_text:
+        error_console.print(warning, soft_wrap=True)
+    if as_json:
+        print_json(
+            {
+                "dry_run": plan is not None,
+                "stopped": stopped,
+                "sent": len(plan.sent if plan else job.sent),
+                "will_come_back": returning_number(plan.sent) if plan else job.returning,
+                "came_back": job.came_back,
+                "planned": list(map(verdict_json, plan.sent if plan else ())),
+                "kept": list(map(verdict_json, plan.refused if plan else job.refused)),
+                "failed": [waits_text(one.letter) for one in plan.waiting] if plan else job.failed,
+                "overtaken": [letter.message_id for letter in job.overtaken],
+                "perhaps_sent": job.unanswered,
+                "perhaps_not_deleted": job.undeleted,
+                **search.as_json(),
+            }
+        )
+        return
+    if plan is None:
+        console.print(_summary(job))
+    else:
+        console.print(*verdict_lines(plan.assessed), sep="\n")
+        console.print(str(plan))
+    console.print(search.progress_text)
+
+
+def _summary(job: Redrive) -> Table:
+    left_out = returning_number(job.refused)
+    table = Table("dead letters")
+    table.add_column("number", justify="right")
+    table.add_row("sent back", str(len(job.sent)))
+    table.add_row("of these, will come back unless mended", str(job.returning))
+    table.add_row("skipped, as not safe", str(len(job.refused) - left_out))
+    if left_out:
+        table.add_row("left out, as they would come back", str(left_out))
+    table.add_row("failed", str(len(job.failed)))
+    if job.came_back:
+        table.add_row("sent back, and here again", str(job.came_back))
+    return table
+
+
+def _stayed_text(job: Redrive) -> str:
+    lines = [*job.failed, *(f"{one.letter.message_id}: {one.verdict}" for one in job.refused)]
+    more = (
+        f"\n  and {len(lines) - _MAX_FAILURE_LINES} more" if len(lines) > _MAX_FAILURE_LINES else ""
+    )
+    told = "".join(f"\n  {single_line(line)}" for line in lines[:_MAX_FAILURE_LINES])
+    return (
+        f"{len(lines)} dead letters are still here; those that are not safe are sent by "
+        "`once dlq redrive MESSAGE_ID --unsafe` alone, after a look outside; those that come back, "
+        f"by --reason or --returning, once they are mended:{told}{more}"
+    )
+
+
+@app.command()
+@_with_letter_options
+def purge(
+    options: LetterOptions,
+    message_ids: _MessageIdsArgument = None,
+    export_file: Annotated[
+        Path | None,
+        Option(
+            "--export",
+            dir_okay=False,
+            help=f"File to export to; by default {FOLDER}/dlq-<consumer>-<time>.jsonl.",
+        ),
+    ] = None,
+    yes: Annotated[bool, Option("--yes", help="Delete without asking.")] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Show the dead letters that would be deleted.")
+    ] = False,
+    why: WhyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Export dead letters to a file, and delete them; `dlq import` puts them back."""
+    names = message_ids or []
+    letter_filter = options.letter_filter(names)
+    deployment = Deployment.find(options.service)
+    sqs, queues = client("sqs"), dead_letter_queues(deployment, options.consumer)
+    with open_search(sqs, queues, options.limit) as search:
+        letters = [one for page in selected_letters(search, names, letter_filter) for one in page]
+        search.count_hidden()
+        if not as_json:
+            console.print(groups_table(letters, datetime.now(UTC)))
+            console.print(search.progress_text)
+        job = LetterPurge(search, letters)
+        if letters and not dry_run:
+            if not yes:
+                typer.confirm(f"delete {len(letters)} dead letters?", abort=True, err=True)
+            told = options.for_log() | {"message_ids": names}
+            with logged_change(deployment, "dlq purge", told, why) as change:
+                _run_purge(job, export_file, change, as_json=as_json)
+    if as_json:
+        print_json(
+            {
+                "dry_run": dry_run,
+                "letters": list(map(letter_json, job.letters)),
+                "files": list(map(str, job.files)),
+                "deleted": job.deleted,
+                "failed": job.faults,
+                **search.as_json(),
+            }
+        )
+    job.raise_if_letters_stayed()
+    if not names:
+        search.raise_if_hidden()
+
+
+def _run_purge(job: LetterPurge, path: Path | None, change: Change, *, as_json: bool) -> None:
+    def exported(file: Path, letters: Sequence[Letter]) -> None:
+        if not as_json:
+            console.print(exported_text(file, letters), soft_wrap=True)
+
+    with progress(as_json=as_json) as bar:
+        task = bar.add_task("deleted", total=len(job.letters))
+        job.run(
+            path,
+            change,
+            exported=exported,
+            batch_deleted=lambda: bar.update(task, completed=len(job.deleted)),
+        )
+
+
+@app.command("import")
+def import_letters(
+    file: Annotated[
+        Path,
+        Argument(metavar="FILE", exists=True, dir_okay=False, help="File that `purge` wrote."),
+    ],
+    again: Annotated[
+        bool, Option("--again", help="Import also letters that were imported from FILE before.")
+    ] = False,
+    unsafe: Annotated[
+        bool, Option("--unsafe", help="Import also letters whose key may be forgotten.")
+    ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Show the numbers, and import none.")
+    ] = False,
+    into: Annotated[
+        str | None,
+        Option("--into", metavar="CONSUMER", help="Queue of a consumer that was renamed."),
+    ] = None,
+    limit: LimitOption = DEFAULT_LIMIT,
+    service: ServiceOption = "once",
+    why: WhyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put the letters of a purge's export back into their dead-letter queues, as they were.
+
+    A letter that is there already is not sent again, so that the command can be
+    repeated. A letter that was imported before and is gone was redriven or purged
+    since: it is left out, unless --again is given. This is known from the file
+    FILE.imported. After the time `safe_until` of a letter, its key may be
+    forgotten, and its event may be processed twice: it is left out as well.
+    """
+    letters, journal = read_export(file), ImportJournal.of(file)
+    deployment = Deployment.find(service)
+    queues = {
+        name: dead_letter_queues(deployment, into or name)[0]
+        for name in dict.fromkeys(letter.consumer for letter in letters)
+    }
+    job = LetterImport(client("sqs"), queues, journal)
+    job.plan(letters, limit, again=again, unsafe=unsafe)
+    if job.new and not dry_run:
+        told = {
+            "file": file.name,
+            "into": into,
+            "again": again,
+            "unsafe": unsafe,
+            "service": service,
+        }
+        with logged_change(deployment, "dlq import", told, why) as change:
+            job.run(change)
+    result = job.as_json(dry_run=dry_run)
+    if as_json:
+        print_json({"dry_run": dry_run, **result})
+    else:
+        table = Table("dead letters")
+        table.add_column("number", justify="right")
+        for name, value in result.items():
+            number = value if isinstance(value, int) else len(value)
+            table.add_row(name.replace("_", " "), str(number))
+        console.print(table)
+    job.raise_if_letters_are_missing()

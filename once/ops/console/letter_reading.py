@@ -167,10 +167,10 @@ class LetterReadings:
             OpsError: see `held`. Or what `read` raises.
         """
         if (kept := self._usable(key, keep=keep or self._changing)) is not None:
-            return cast("_T", kept)
+            return cast(_T, kept)
         with self.held():
             if (kept := self._usable(key, keep=keep)) is not None:
-                return cast("_T", kept)
+                return cast(_T, kept)
             answer = read()
             self._kept[key] = time.monotonic(), answer
             for old in [*self._kept][:-_MOST_KEPT]:

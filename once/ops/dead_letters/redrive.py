@@ -162,7 +162,7 @@ class RedrivePlan:
     assessed: list[AssessedLetter] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """How many letters would be sent and would stay, each with the part that matters."""
+        """Summary of a dry run: the numbers of letters that would be sent, and that would stay."""
         waiting, sent, refused = len(self.waiting), self.sent, self.refused
         return (
             f"would be sent: {len(sent)}, of which will come back unless mended: "
@@ -292,7 +292,7 @@ class Redrive:
 
     @property
     def stopped_text(self) -> str:
-        """What is certain after Ctrl-C, and which letters are in doubt."""
+        """Summary after Ctrl-C: the number of letters sent, and the ids of those in doubt."""
         doubts = {
             "perhaps sent": self.unanswered,
             "sent, and perhaps not deleted": self.undeleted,

@@ -37,8 +37,15 @@ def bench(
     in_short: Annotated[
         bool, typer.Option("--quick", help="Check that it works, with few samples.")
     ] = False,
+    write: Annotated[
+        bool, typer.Option("--write", envvar="WRITE", help="Rewrite the page and its picture.")
+    ] = False,
 ) -> None:
-    """Measure the cost of each way to handle a batch, and write report, picture and page."""
+    """Measure the cost of each way to handle a batch, and write the report.
+
+    The page's figures are of one machine and are committed, so only --write (`make bench WRITE=1`)
+    replaces them.
+    """
     rows: list[Row] = []
     imports: list[Row] = []
     wrong = None
@@ -54,7 +61,7 @@ def bench(
     if wrong is not None:
         console.print(f"[red]The measurement is wrong: {escape(str(wrong))}", soft_wrap=True)
         raise typer.Exit(1)
-    if not in_short:
+    if write and not in_short:
         CHART.parent.mkdir(exist_ok=True)
         CHART.write_text(chart.svg(rows))
         PAGE.write_text(page.rewritten(PAGE.read_text(), rows, imports, goals))

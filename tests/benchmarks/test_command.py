@@ -38,18 +38,30 @@ def run(monkeypatch: pytest.MonkeyPatch, found: list[Row], *arguments: str) -> R
 
 
 def test_a_missed_goal_is_reported_and_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(monkeypatch, rows(grouped_wall=900))
+    done = run(monkeypatch, rows(grouped_wall=900), "--write")
     assert done.exit_code == 0
     assert "- **Missed:** grouped, wall / raw" in command.PAGE.read_text()
     assert command.CHART.read_text().startswith("<svg")
     assert json.loads(command.REPORT.read_text()) == rows(grouped_wall=900)
 
 
+def test_page_and_chart_are_rewritten_on_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, rows())
+    assert done.exit_code == 0
+    assert command.REPORT.exists()
+    assert not command.CHART.exists()
+    assert command.PAGE.read_text() == f"{BEGIN}{END}"
+    monkeypatch.setenv("WRITE", "1")
+    run(monkeypatch, rows())
+    assert command.CHART.exists()
+    assert command.PAGE.read_text() != f"{BEGIN}{END}"
+
+
 def test_an_invalid_measurement_fails_and_keeps_the_earlier_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = [*rows(), {**rows()[0], "repeats": 0}]
-    done = run(monkeypatch, found)
+    done = run(monkeypatch, found, "--write")
     assert done.exit_code == 1
     assert json.loads(command.REPORT.read_text()) == found
     assert not command.CHART.exists()
@@ -57,7 +69,7 @@ def test_an_invalid_measurement_fails_and_keeps_the_earlier_rows(
 
 
 def test_a_quick_run_writes_its_own_report_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(monkeypatch, rows(), "--quick")
+    done = run(monkeypatch, rows(), "--quick", "--write")
     assert done.exit_code == 0
     assert command.QUICK_REPORT.exists()
     assert not command.REPORT.exists()

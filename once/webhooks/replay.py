@@ -1,6 +1,5 @@
 """Replay: the event of a captured webhook, with the id under which the relay published it."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from once.errors import Unparseable, Unpublishable
@@ -16,14 +15,6 @@ if TYPE_CHECKING:
     from once.events.claimed_draft import ClaimPlace
 
 
-@dataclass(frozen=True, slots=True)
-class RebuiltEvent:
-    """An event, and its data if that is an object to store before the event is sent."""
-
-    event: OutgoingEvent
-    claim: "Claim | None"
-
-
 def rebuilt_event(
     capture: Capture,
     body: bytes,
@@ -31,8 +22,8 @@ def rebuilt_event(
     *,
     group_field: str | None = None,
     claims: "ClaimPlace | None" = None,
-) -> RebuiltEvent:
-    """Return the event of a capture.
+) -> "tuple[OutgoingEvent, Claim | None]":
+    """Return the event of a capture, and its data if that is an object to store before.
 
     Of a webhook that was handed on, it is the event that was published, byte for byte: its
     consumers recognise it as a duplicate. Of another webhook, the event gets an id of its own.
@@ -49,7 +40,14 @@ def rebuilt_event(
         Unparseable: the body is not strict JSON.
         InvalidWrite, TooLarge: no topic or consumer could take the event.
     """
-    event_type = _event_type(capture, endpoint)
+    event_type = capture.event_type
+    if event_type is None:
+        if capture.webhook_type not in endpoint.types:
+            raise Unpublishable(
+                f"the endpoint {endpoint.name} does not hand its type on: add the type to types= "
+                "of the endpoint in the CDK app and deploy, or send it to a URL"
+            )
+        event_type = endpoint.event_type(capture.webhook_type)
     webhook = Webhook.of(endpoint, Request(capture.method, capture.path, capture.headers, body))
     if webhook.data is None:
         raise Unparseable("the body is not strict JSON, so it can be sent to a URL only")
@@ -62,15 +60,4 @@ def rebuilt_event(
         now=capture.received_at / 1000,
     )
     [event] = events_in({Record.OUTBOX: {"S": outbox}})
-    return RebuiltEvent(event, draft.claim)
-
-
-def _event_type(capture: Capture, endpoint: Endpoint) -> str:
-    if capture.event_type is not None:
-        return capture.event_type
-    if capture.webhook_type in endpoint.types:
-        return endpoint.event_type(capture.webhook_type)
-    raise Unpublishable(
-        f"the endpoint {endpoint.name} does not hand its type on: add the type to types= of the "
-        "endpoint in the CDK app and deploy, or send it to a URL"
-    )
+    return event, draft.claim

@@ -90,15 +90,15 @@ LEFT_OUT = {
     "once.ops.send._publish sns.Publish": _SENT_BY_A_PERSON,
     "once.ops.send._send sqs.SendMessage": _SENT_BY_A_PERSON,
     "once.ops.trace._log_entries.ConsumerLogs.entries logs.FilterLogEvents": "`trace` only reads",
-    "once.ops.webhooks._capture_index.CaptureIndex._part dynamodb.Query": _CAPTURES,
-    "once.ops.webhooks._replay_targets.QueueTarget.send sqs.SendMessage": (
-        "sends an event again under its key: a consumer that has committed it finds a duplicate, "
-        "tests/ops/webhooks/test_replay.py"
-    ),
     "once.ops.webhooks._send._secret secretsmanager.GetSecretValue": (
         "only reads, before a test webhook is sent"
     ),
-    "once.ops.webhooks.capture_store.CaptureStore._get dynamodb.GetItem": _CAPTURES,
+    "once.ops.webhooks.captures.Captures._get dynamodb.GetItem": _CAPTURES,
+    "once.ops.webhooks.captures.Captures._part dynamodb.Query": _CAPTURES,
+    "once.ops.webhooks.replay.QueueTarget.send sqs.SendMessage": (
+        "sends an event again under its key: a consumer that has committed it finds a duplicate, "
+        "tests/ops/webhooks/test_replay.py"
+    ),
     "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"

@@ -49,5 +49,5 @@ def test_the_events_of_captures_are_rebuilt(version: int, name: str) -> None:
     if capture.standing is not Standing.HANDED_ON:
         return
     made = MADE[name]
-    rebuilt = rebuilt_event(capture, made.body, made.endpoint, claims=PLACE)
-    assert [json.loads(rebuilt.event.body)] == case["events"]
+    event, _ = rebuilt_event(capture, made.body, made.endpoint, claims=PLACE)
+    assert [json.loads(event.body)] == case["events"]

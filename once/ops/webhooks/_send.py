@@ -1,21 +1,26 @@
 """The command `webhooks send`: sends a signed test webhook, as the endpoint's provider would."""
 
+import json
 import time
-from typing import Annotated
+from copy import deepcopy
+from typing import Annotated, Any
+from uuid import uuid4
 
 from typer import Argument, BadParameter, Option
 
+from once.errors import OnceError
+from once.events.strict_json import parse
 from once.ops.aws.clients import client
 from once.ops.aws.deployed_webhooks import DeployedWebhooks
+from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
 from once.ops.terminal.console import JsonOption, ServiceOption, console, data_text, print_json
-from once.ops.webhooks._destination import Destination
-from once.ops.webhooks._http_post import NotSent, Unanswered, send_request
-from once.ops.webhooks._options import find_webhooks
-from once.ops.webhooks._test_webhook import TestWebhook, make_webhook
+from once.ops.webhooks._http import Destination, NotSent, Unanswered, send_request
+from once.ops.webhooks.captures import webhooks_of
 from once.webhooks.endpoint import Endpoint
-from once.webhooks.signature import KEPT_SECONDS
+from once.webhooks.profile import Profile
+from once.webhooks.signature import KEPT_SECONDS, sign
 
 _ACCEPTED = 200
 _MOST_DUPLICATES = 100
@@ -35,6 +40,62 @@ _ANSWERS = {
     503: "nothing durable was written, and a provider would send it again: the function's log says "
     "why",
 }
+
+
+USER_AGENT = "once-webhooks-send"
+
+_PERSON = {"id": 1, "login": "octocat", "type": "User"}
+_SAMPLES: dict[str, dict[str, Any]] = {
+    "stripe": {
+        "object": "event",
+        "api_version": "2025-03-31.basil",
+        "created": 1767225600,
+        "data": {
+            "object": {
+                "id": "ch_test",
+                "object": "charge",
+                "amount": 2000,
+                "amount_refunded": 2000,
+                "currency": "eur",
+                "metadata": {"order_id": "6735"},
+                "payment_intent": "pi_test",
+                "refunded": True,
+                "status": "succeeded",
+            }
+        },
+        "livemode": False,
+        "pending_webhooks": 1,
+        "request": {"id": None, "idempotency_key": None},
+    },
+    "github": {
+        "action": "opened",
+        "repository": {"id": 1, "full_name": "octocat/hello-world", "private": False},
+        "sender": _PERSON,
+    },
+    "shopify": {
+        "admin_graphql_api_id": "gid://shopify/Order/820982911946154508",
+        "currency": "EUR",
+        "email": "jon@example.com",
+        "financial_status": "paid",
+        "line_items": [{"id": 1, "sku": "tea", "quantity": 1, "price": "9.00"}],
+        "test": True,
+        "total_price": "9.00",
+    },
+    "slack": {
+        "token": "not-used",
+        "team_id": "T0000TEST",
+        "api_app_id": "A0000TEST",
+        "type": "event_callback",
+        "event_time": 1767225600,
+        "event": {"user": "U0000TEST", "channel": "C0000TEST", "text": "hello", "ts": "1.000100"},
+    },
+    "standard": {"data": {"name": "test"}},
+}
+"""Bodies by profile; id and type are added. They have a fixed time: sent again, with the same id,
+each is a duplicate."""
+
+_IDS = {"stripe": "evt_test_", "slack": "Ev", "standard": "msg_"}
+_LENGTH_OF_ID = 24
 
 
 def send(
@@ -67,17 +128,32 @@ def send(
     process it like any other. The secret is read from Secrets Manager, and never
     shown.
     """
-    deployment, webhooks = find_webhooks(service)
+    deployment = Deployment.find(service)
+    webhooks = webhooks_of(deployment)
     chosen = webhooks.endpoint(endpoint)
     kind = _type(chosen, webhook_type)
-    webhook = make_webhook(chosen, kind, webhook_id, data and data_text(data))
+    name = webhook_id or _new_id(chosen.profile)
+    body = _body(chosen, kind, name, data and data_text(data))
     destination = Destination.of_function(f"{webhooks.url}{chosen.name}")
     told = {"endpoint": endpoint, "type": kind, "duplicate": duplicate}
     with logged_change(deployment, "webhooks send", told, why) as change:
         secret = _secret(webhooks, chosen)
-        statuses = [_sent(destination, webhook, secret) for _ in range(duplicate + 1)]
+        statuses = []
+        for _ in range(duplicate + 1):
+            headers = _headers(chosen, kind, name, body, secret)
+            statuses.append(_sent(destination, headers, body, name))
         change.counts = {"sent": len(statuses), "accepted": statuses.count(_ACCEPTED)}
-    _show(webhook, statuses, as_json=as_json)
+    event_type = chosen.event_type(kind) if kind in chosen.types else None
+    if as_json:
+        facts = {"endpoint": chosen.name, "id": name, "type": kind}
+        print_json({**facts, "event_type": event_type, "statuses": statuses})
+    else:
+        for status in statuses:
+            console.print(f"{chosen.name}: {kind}, id {name}: {status}", soft_wrap=True)
+        if _ACCEPTED in statuses:
+            handed_on = f"handed on as {event_type}" if event_type else "captured only"
+            console.print(f"{handed_on}, once for all deliveries with this id and body")
+            console.print(f"once webhooks show {name}", soft_wrap=True)
     refused = [status for status in statuses if status != _ACCEPTED]
     if refused:
         raise OpsError(f"{refused[0]}: {_ANSWERS.get(refused[0], 'see the log of the function')}")
@@ -96,6 +172,56 @@ def _type(endpoint: Endpoint, given: str | None) -> str:
     return endpoint.types[0]
 
 
+def _new_id(profile: Profile) -> str:
+    prefix = _IDS.get(profile.name)
+    return str(uuid4()) if prefix is None else f"{prefix}{uuid4().hex[:_LENGTH_OF_ID]}"
+
+
+def _body(endpoint: Endpoint, webhook_type: str, webhook_id: str, data: str | None) -> bytes:
+    """Return the body: the operator's JSON, by default a sample, with id and type in their places.
+
+    Raises:
+        OpsError: the body is no JSON object, or over the endpoint's limit.
+    """
+    profile = endpoint.profile
+    if data is not None:
+        body = _given(data, endpoint)
+    else:
+        body = deepcopy(_SAMPLES.get(profile.name, {"data": {"name": "test"}}))
+        # An id that is not in the body may not count: then the body tells two webhooks apart.
+        if not profile.id.startswith("body:"):
+            body["test_id"] = webhook_id
+    for place, value in {profile.type[0]: webhook_type, profile.id: webhook_id}.items():
+        if place.startswith("body:"):
+            _put(body, place.removeprefix("body:"), value)
+    raw = json.dumps(body, separators=(",", ":")).encode()
+    if len(raw) > endpoint.limit:
+        raise OpsError(
+            f"the body has {len(raw)} bytes, and the endpoint {endpoint.name!r} takes "
+            f"{endpoint.limit}: give a smaller --data, or set its body_bytes= and deploy"
+        )
+    return raw
+
+
+def _given(data: str, endpoint: Endpoint) -> dict[str, Any]:
+    try:
+        body = parse(data, max_bytes=endpoint.limit)
+    except OnceError as error:
+        raise OpsError(f"--data is not the body of a webhook: {error}") from None
+    if not isinstance(body, dict):
+        raise OpsError("--data is not the body of a webhook: it must be a JSON object")
+    return body
+
+
+def _put(body: dict[str, Any], path: str, value: str) -> None:
+    *parents, last = path.split(".")
+    for name in parents:
+        if not isinstance(body.get(name), dict):
+            body[name] = {}
+        body = body[name]
+    body[last] = value
+
+
 def _secret(webhooks: DeployedWebhooks, endpoint: Endpoint) -> str:
     """Return the first secret of an endpoint's current version."""
     arn = webhooks.secrets[endpoint.name]
@@ -110,30 +236,36 @@ def _secret(webhooks: DeployedWebhooks, endpoint: Endpoint) -> str:
     return secret
 
 
-def _sent(destination: Destination, webhook: TestWebhook, secret: str) -> int:
-    headers = webhook.headers(secret, time.time())
+def _headers(
+    endpoint: Endpoint, webhook_type: str, webhook_id: str, body: bytes, secret: str
+) -> dict[str, str]:
+    """Return the headers of a delivery, signed now.
+
+    Raises:
+        OpsError: the secret cannot sign.
+    """
+    profile = endpoint.profile
+    types = [p.removeprefix("header:") for p in profile.type if p.startswith("header:")]
     try:
-        return send_request(destination, "POST", headers, webhook.body)
+        signed = sign(profile, secret, body, webhook_id=webhook_id, now=time.time())
+    except ValueError as error:
+        raise OpsError(
+            f"the secret of {endpoint.name!r} cannot sign: {error}; put the provider's "
+            "signing secret into Secrets Manager, one secret a line, the current one first"
+        ) from None
+    except ModuleNotFoundError as error:
+        raise OpsError(f"this profile needs a package: `pip install {error.name}`") from None
+    known = {"content-type": "application/json", "user-agent": USER_AGENT}
+    return known | dict.fromkeys(types, webhook_type) | signed
+
+
+def _sent(destination: Destination, headers: dict[str, str], body: bytes, webhook_id: str) -> int:
+    try:
+        return send_request(destination, "POST", headers, body)
     except NotSent as error:
         raise OpsError(f"nothing was sent: {error}") from None
     except Unanswered as error:
         raise OpsError(
-            f"{error}; perhaps it was captured: send it again with --id {webhook.id} and the same "
+            f"{error}; perhaps it was captured: send it again with --id {webhook_id} and the same "
             "--data, and if it was, this is a duplicate"
         ) from None
-
-
-def _show(webhook: TestWebhook, statuses: list[int], *, as_json: bool) -> None:
-    endpoint = webhook.endpoint
-    event_type = endpoint.event_type(webhook.type) if webhook.type in endpoint.types else None
-    if as_json:
-        facts = {"endpoint": endpoint.name, "id": webhook.id, "type": webhook.type}
-        print_json({**facts, "event_type": event_type, "statuses": statuses})
-        return
-    for status in statuses:
-        console.print(f"{endpoint.name}: {webhook.type}, id {webhook.id}: {status}", soft_wrap=True)
-    if _ACCEPTED not in statuses:
-        return
-    handed_on = f"handed on as {event_type}" if event_type else "captured only"
-    console.print(f"{handed_on}, once for all deliveries with this id and body")
-    console.print(f"once webhooks show {webhook.id}", soft_wrap=True)

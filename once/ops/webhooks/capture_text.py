@@ -1,8 +1,10 @@
-"""Text of captures: a table of them, and one capture with its headers and its body."""
+"""Captures as text and as JSON: a table, one capture with its headers, and its body."""
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -108,32 +110,7 @@ def capture_lines(capture: Capture, now: datetime) -> Iterator[Text]:
 
 def capture_rows(capture: Capture, now: datetime) -> Iterator[tuple[str, str]]:
     """Yield names and values of a capture's facts and headers; a name is empty if it continues."""
-    yield from _rows(capture, now)
-    yield from _header_rows(capture)
-
-
-def body_text(body: bytes) -> str:
-    """Return a body as text, JSON indented; in hexadecimal if it is not UTF-8."""
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        rows = (body[n : n + _HEX_BYTES] for n in range(0, len(body), _HEX_BYTES))
-        return _shortened("\n".join(row.hex(" ") for row in rows))
-    try:
-        tree = parse(text, max_bytes=len(body))
-    except OnceError:
-        return _shortened(text)
-    return _shortened(json.dumps(tree, indent=2, ensure_ascii=False))
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= MOST_CHARACTERS:
-        return text
-    more = len(text) - MOST_CHARACTERS
-    return f"{text[:MOST_CHARACTERS]}\n… and {more} characters more: --body-to writes all bytes"
-
-
-def _rows(capture: Capture, now: datetime) -> Iterator[tuple[str, str]]:
+    received = received_at(capture)
     yield "endpoint", single_line(f"{capture.endpoint}, profile {capture.profile}")
     yield "type", single_line(capture.webhook_type) or "none given"
     yield "id", single_line(capture.webhook_id) or "none given"
@@ -143,7 +120,7 @@ def _rows(capture: Capture, now: datetime) -> Iterator[tuple[str, str]]:
     if capture.event_type:
         source, event_id = event_name(capture)
         yield "event", single_line(f"{capture.event_type}, id {event_id}, source {source}")
-    yield "received", _moment(received_at(capture), now)
+    yield "received", f"{format_time(received)} ({format_age(now - received)} ago)"
     yield "kept until", format_time(expires_at(capture))
     yield "signature", f"genuine, by the {capture.verified} version of the secret"
     yield "request", single_line(f"{capture.method} {capture.path}")
@@ -152,14 +129,61 @@ def _rows(capture: Capture, now: datetime) -> Iterator[tuple[str, str]]:
         yield "", single_line(f"in S3: {capture.body_object}")
     yield "dedup key", single_line(capture.pk)
     yield "", f"SHA-256 {key_hash(capture.pk)}"
+    for number, (header, value) in enumerate(capture.headers.items()):
+        yield "" if number else "headers", single_line(f"{header}: {value}")
 
 
-def _header_rows(capture: Capture) -> Iterator[tuple[str, str]]:
-    name = "headers"
-    for header, value in capture.headers.items():
-        yield name, single_line(f"{header}: {value}")
-        name = ""
+def body_text(body: bytes) -> str:
+    """Return a body as text, JSON indented; in hexadecimal if it is not UTF-8."""
+    try:
+        text = body.decode()
+        text = json.dumps(parse(text, max_bytes=len(body)), indent=2, ensure_ascii=False)
+    except UnicodeDecodeError:
+        rows = (body[n : n + _HEX_BYTES] for n in range(0, len(body), _HEX_BYTES))
+        text = "\n".join(row.hex(" ") for row in rows)
+    except OnceError:  # it is not strict JSON
+        pass
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    more = len(text) - MOST_CHARACTERS
+    return f"{text[:MOST_CHARACTERS]}\n… and {more} characters more: --body-to writes all bytes"
 
 
-def _moment(moment: datetime, now: datetime) -> str:
-    return f"{format_time(moment)} ({format_age(now - moment)} ago)"
+def capture_json(capture: Capture) -> dict[str, Any]:
+    """Return the metadata of a capture, without headers and body; times in ISO 8601."""
+    return {
+        "endpoint": capture.endpoint,
+        "profile": capture.profile,
+        "webhook_id": capture.webhook_id or None,
+        "type": capture.webhook_type or None,
+        "standing": str(capture.standing),
+        "conflict": capture.conflict,
+        "conflicts_with": capture.conflicts_with,
+        "event_type": capture.event_type,
+        "received": received_at(capture).isoformat(timespec="milliseconds"),
+        "expires": expires_at(capture).isoformat(),
+        "body_bytes": capture.body_bytes,
+        "body_sha256": capture.body_sha256,
+        "dedup_key": capture.pk,
+        "key_hash": key_hash(capture.pk),
+    }
+
+
+def whole_capture_json(capture: Capture, body: bytes) -> dict[str, Any]:
+    """Return all that is known of a capture; the body as text, or in Base64 if it is none."""
+    source, event_id = event_name(capture) if capture.event_type else (None, None)
+    try:
+        text, encoded = body.decode(), None
+    except UnicodeDecodeError:
+        text, encoded = None, b64encode(body).decode()
+    return {
+        **capture_json(capture),
+        "event_id": event_id,
+        "source": source,
+        "verified": capture.verified,
+        "method": capture.method,
+        "path": capture.path,
+        "headers": dict(capture.headers),
+        "body": text,
+        "body_base64": encoded,
+    }

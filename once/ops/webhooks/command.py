@@ -1,4 +1,4 @@
-"""The commands `webhooks list` and `webhooks show`, and the group of all `webhooks` commands."""
+"""The commands `webhooks list`, `show`, `replay` and `listen`, and the group with `send`."""
 
 import os
 from datetime import UTC, datetime
@@ -6,64 +6,96 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
-from typer import BadParameter, Option
+from typer import Argument, BadParameter, Option
 
-from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
-from once.ops.terminal.formatting import format_time
-from once.ops.webhooks._capture_json import capture_json, whole_capture_json
-from once.ops.webhooks._listen import listen
-from once.ops.webhooks._options import (
-    EndpointOption,
-    IdArgument,
-    SinceOption,
-    StandingOption,
-    TypeOption,
-    UntilOption,
-    find_webhooks,
+from once.ops.aws.deployment import Deployment
+from once.ops.errors import StoppedError
+from once.ops.operator_log import WhyOption
+from once.ops.terminal.console import (
+    JsonOption,
+    ServiceOption,
+    command_group,
+    console,
+    error_console,
+    print_json,
+    progress,
 )
-from once.ops.webhooks._replay import replay
+from once.ops.terminal.formatting import format_time
+from once.ops.terminal.timestamps import TIME_FORMATS
+from once.ops.webhooks._http import Destination, is_loopback
+from once.ops.webhooks._listen import OVERLAP, Listener
 from once.ops.webhooks._send import send
-from once.ops.webhooks.capture_filter import LIST_PERIOD, SEARCH_PERIOD, CaptureFilter
-from once.ops.webhooks.capture_search import CaptureSearch
-from once.ops.webhooks.capture_text import body_text, capture_lines, captures_table, event_name
-from once.webhooks.capture import Capture
+from once.ops.webhooks.capture_text import (
+    body_text,
+    capture_json,
+    capture_lines,
+    captures_table,
+    event_name,
+    whole_capture_json,
+)
+from once.ops.webhooks.captures import LIST_PERIOD, SEARCH_PERIOD, CaptureFilter, Captures
+from once.ops.webhooks.replay import DONE, MOST_LINES, ReplayRequest, ReplayRun
+from once.webhooks.capture import Standing
 
 _FOR_THE_OWNER = 0o600
+_NOT_HERE = (
+    "which is not this machine: --to takes addresses such as http://localhost:3000/path, and "
+    "`once webhooks replay --to-url` sends to others"
+)
+
+_IdArgument = Annotated[
+    str,
+    Argument(
+        metavar="ID",
+        help=(
+            "The provider's id, a dedup key, or the beginning of a key, of its hash or of a body's "
+            "SHA-256."
+        ),
+    ),
+]
+_IdsArgument = Annotated[list[str] | None, Argument(metavar="ID", help="As for `show`.")]
+_EndpointOption = Annotated[
+    str | None, Option("--endpoint", help="Only webhooks of this endpoint.")
+]
+_TypeOption = Annotated[
+    str | None,
+    Option("--type", help="Only webhooks of this type: the provider's, or that of the event."),
+]
+_StandingOption = Annotated[
+    Standing | None, Option("--standing", help="Only webhooks with this standing.")
+]
+_SinceOption = Annotated[
+    str | None,
+    Option(metavar="WHEN", help=f"Only webhooks from this time or later: {TIME_FORMATS}."),
+]
+_UntilOption = Annotated[
+    str | None, Option(metavar="WHEN", help="Only webhooks from before this time.")
+]
 
 app = command_group(help="Webhooks: list, show, replay, send, listen.")
 
 
 @app.command("list")
 def list_command(
-    endpoint: EndpointOption = None,
-    webhook_type: TypeOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    standing: StandingOption = None,
+    endpoint: _EndpointOption = None,
+    webhook_type: _TypeOption = None,
+    since: _SinceOption = None,
+    until: _UntilOption = None,
+    standing: _StandingOption = None,
     limit: Annotated[int, Option(min=1, help="Most webhooks to show.")] = 50,
     service: ServiceOption = "once",
     as_json: JsonOption = False,
 ) -> None:
     """Show the webhooks that were captured, the newest first; without --since, those of a day."""
     conditions = CaptureFilter.of(
-        since,
-        until,
-        LIST_PERIOD,
-        endpoint=endpoint,
-        webhook_type=webhook_type,
-        standing=standing,
+        since, until, LIST_PERIOD, endpoint=endpoint, webhook_type=webhook_type, standing=standing
     )
-    search = CaptureSearch.of(*find_webhooks(service))
-    found = search.matching(conditions)
+    found = Captures.of(Deployment.find(service)).matching(conditions)
     captures = [*islice(found, limit)]
     more = next(found, None) is not None
     if as_json:
         print_json({"webhooks": list(map(capture_json, captures)), "more": more})
-    else:
-        _show_list(captures, conditions, more=more)
-
-
-def _show_list(captures: list[Capture], conditions: CaptureFilter, *, more: bool) -> None:
+        return
     if captures:
         console.print(captures_table(captures))
     number = f"the newest {len(captures)}" if more else f"{len(captures)}"
@@ -73,10 +105,10 @@ def _show_list(captures: list[Capture], conditions: CaptureFilter, *, more: bool
 
 @app.command()
 def show(
-    name: IdArgument,
-    endpoint: EndpointOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    name: _IdArgument,
+    endpoint: _EndpointOption = None,
+    since: _SinceOption = None,
+    until: _UntilOption = None,
     body_to: Annotated[
         Path | None,
         Option(metavar="FILE", help="Write the bytes of the body to this new file."),
@@ -86,24 +118,19 @@ def show(
 ) -> None:
     """Show one captured webhook: its facts, headers and body, and the event it was handed on as."""
     conditions = CaptureFilter.of(since, until, SEARCH_PERIOD, endpoint=endpoint)
-    search = CaptureSearch.of(*find_webhooks(service))
-    [found] = search.by_ids([name], conditions)
-    capture = search.store.get(found.pk)
-    body = search.store.body(capture)
+    captures = Captures.of(Deployment.find(service))
+    [found] = captures.by_ids([name], conditions)
+    capture = captures.get(found.pk)
+    body = captures.body(capture)
     if body_to is not None:
         _write(body_to, body)
     if as_json:
         print_json(whole_capture_json(capture, body))
-    else:
-        _show_capture(capture, body, body_to)
-
-
-def _show_capture(capture: Capture, body: bytes, file: Path | None) -> None:
+        return
     for line in capture_lines(capture, datetime.now(UTC)):
         console.print(line, soft_wrap=True)
     console.print()
-    written = f"its body is in {file}" if file else body_text(body)
-    console.print(written, soft_wrap=True)
+    console.print(f"its body is in {body_to}" if body_to else body_text(body), soft_wrap=True)
     if capture.event_type:
         source, event_id = event_name(capture)
         console.print(f"\nonce trace {event_id} --source {source}", soft_wrap=True)
@@ -120,6 +147,135 @@ def _write(file: Path, body: bytes) -> None:
         ) from None
 
 
-app.command()(replay)
+@app.command()
+def replay(
+    names: _IdsArgument = None,
+    endpoint: _EndpointOption = None,
+    webhook_type: _TypeOption = None,
+    since: _SinceOption = None,
+    until: _UntilOption = None,
+    standing: _StandingOption = None,
+    to_queue: Annotated[
+        str | None,
+        Option(
+            "--to-queue", metavar="CONSUMER", help="Send their events to this consumer's queue."
+        ),
+    ] = None,
+    to_url: Annotated[
+        str | None,
+        Option("--to-url", metavar="URL", help="Send the requests themselves to this URL."),
+    ] = None,
+    allow_private: Annotated[
+        bool, Option("--allow-private", help="With --to-url: allow addresses that are not public.")
+    ] = False,
+    unsafe: Annotated[
+        bool,
+        Option("--unsafe", help="With --to-queue: send also what a consumer may have forgotten."),
+    ] = False,
+    yes: Annotated[bool, Option("--yes", help="Send; without it, nothing is sent.")] = False,
+    rate: Annotated[float, Option(min=0.1, help="Most webhooks a second.")] = 10,
+    limit: Annotated[int, Option(min=1, help="Most webhooks; more are refused.")] = 1000,
+    service: ServiceOption = "once",
+    why: WhyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send captured webhooks again, the oldest first. Without --yes it only says what it would do.
+
+    A queue receives the event that the webhook was handed on as, with the same id:
+    a consumer that has processed it recognises a duplicate. The event of a webhook
+    that was captured only is made in the same way, once its endpoint hands its type
+    on. A URL receives the bytes of the body and the headers that were captured,
+    and a header that marks the replay. No redirect is followed.
+    """
+    if not names and since is None:
+        raise BadParameter("name webhooks by ID, or give --since")
+    conditions = CaptureFilter.of(
+        since, until, SEARCH_PERIOD, endpoint=endpoint, webhook_type=webhook_type, standing=standing
+    )
+    asked = ReplayRequest(
+        names=names or [],
+        conditions=conditions,
+        queue=to_queue,
+        url=to_url,
+        allow_private=allow_private,
+        unsafe=unsafe,
+        rate=rate,
+        limit=limit,
+    )
+    asked.check()
+    deployment = Deployment.find(service)
+    captures = Captures.of(deployment)
+    target = asked.target(deployment)
+    run = ReplayRun(asked, captures, target, asked.chosen(captures), dry_run=not yes)
+    if not yes:
+        _run(run, as_json=as_json)
+        return
+    with run.logged(deployment, why):
+        _run(run, as_json=as_json)
+    run.raise_if_left()
+
+
+def _run(run: ReplayRun, *, as_json: bool) -> None:
+    stopped = True
+    try:
+        with progress(as_json=as_json) as bar:
+            task = bar.add_task("webhooks", total=len(run.chosen))
+            run.run(lambda: bar.advance(task))
+        stopped = False
+    except KeyboardInterrupt:
+        raise StoppedError(run.stopped_text) from None
+    finally:
+        _show(run, stopped=stopped, as_json=as_json)
+
+
+def _show(run: ReplayRun, *, stopped: bool, as_json: bool) -> None:
+    sent = run.number(*DONE)
+    if as_json:
+        results = [one.as_json() for one in run.results]
+        print_json({"dry_run": run.dry_run, "stopped": stopped, "sent": sent, "webhooks": results})
+        return
+    for one in run.results[:MOST_LINES]:
+        console.print(str(one), soft_wrap=True)
+    if len(run.results) > MOST_LINES:
+        console.print(f"… and {len(run.results) - MOST_LINES} more: --json lists all")
+    if run.dry_run:
+        console.print(f"{sent} webhooks would be sent; nothing was sent: --yes sends them")
+    else:
+        console.print(f"{sent} of {len(run.results)} webhooks were sent")
+
+
 app.command()(send)
-app.command()(listen)
+
+
+@app.command()
+def listen(
+    to: Annotated[str, Option("--to", metavar="URL", help="Where to: http://localhost:3000/path.")],
+    endpoint: _EndpointOption = None,
+    webhook_type: _TypeOption = None,
+    since: _SinceOption = None,
+    service: ServiceOption = "once",
+    as_json: JsonOption = False,
+) -> None:
+    """Forward webhooks to a port of this machine while they are captured, until Ctrl-C.
+
+    Each is forwarded once, with the bytes of its body and the headers that were
+    captured. While nothing takes connections there, the command waits. Without
+    --since, webhooks from before the start are left out. Nothing changes in AWS.
+    """
+    destination = Destination.of(to, "--to", is_loopback, _NOT_HERE)
+    conditions = CaptureFilter.of(
+        since, None, OVERLAP, endpoint=endpoint, webhook_type=webhook_type
+    )
+    listener = Listener(
+        Captures.of(Deployment.find(service)),
+        conditions,
+        destination,
+        from_now=since is None,
+        as_json=as_json,
+    )
+    error_console.print(f"forwarding to {to}; Ctrl-C ends it", soft_wrap=True)
+    try:
+        listener.run()
+    except KeyboardInterrupt:
+        more = "" if listener.last is None else f"; the last was received {listener.last}"
+        error_console.print(f"ended: {listener.number} webhooks forwarded{more}", soft_wrap=True)

@@ -9,9 +9,9 @@ import boto3
 import pytest
 
 from once.events.dedup_key import key_hash
-from once.ops.webhooks import _capture_index, capture_search
-from once.ops.webhooks.capture_filter import SEARCH_PERIOD
+from once.ops.webhooks import captures
 from once.ops.webhooks.capture_text import CONFLICTS, STANDINGS, event_name
+from once.ops.webhooks.captures import SEARCH_PERIOD
 from once.schema import StackOutput
 from once.webhooks.capture import Conflict, Standing
 from once.webhooks.settings import CAPTURES
@@ -70,7 +70,7 @@ def test_list_selects_the_newest_first(several: Webhooks) -> None:
 
 
 def test_list_reads_every_page(webhooks: Webhooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_capture_index, "_PAGE", 2)
+    monkeypatch.setattr(captures, "_PAGE", 2)
     for number in range(20):
         webhooks.age = 60 * number  # further apart than a slow machine needs for one
         webhooks.receive(stripe(f"evt_{number}"))
@@ -178,7 +178,7 @@ def test_errors_say_what_is_wrong(webhooks: Webhooks, monkeypatch: pytest.Monkey
         "webhooks", "list", "--since", "1d", "--until", "2d", code=2
     )
     webhooks.receive(stripe())
-    monkeypatch.setattr(capture_search, "MOST_READ", 0)
+    monkeypatch.setattr(captures, "MOST_READ", 0)
     assert "narrow the search" in stderr_of("webhooks", "list")
     webhooks.cloud.service[StackOutput.WEBHOOK_ENDPOINTS] = '[{"name": "a"}]'
     assert "deploy" in stderr_of("webhooks", "list")

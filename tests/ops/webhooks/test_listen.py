@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from once.ops.webhooks import _listen
-from once.ops.webhooks._http_post import NotSent, Unanswered
+from once.ops.webhooks._http import NotSent, Unanswered
 from tests.ops.output import stderr_of
 from tests.ops.support import answer_with, run
 from tests.ops.webhooks.ingress import Webhooks, stripe

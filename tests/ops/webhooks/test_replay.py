@@ -8,7 +8,6 @@ import pytest
 
 from once.events.dedup_key import key_hash
 from once.events.outgoing import events_in
-from once.ops.webhooks import _replay_targets
 from once.schema import Record
 from once.webhooks.capture import Standing
 from tests.ops.output import stderr_of, stdout_of
@@ -175,7 +174,7 @@ def test_ctrl_c_says_what_is_certain(webhooks: Webhooks, monkeypatch: pytest.Mon
             raise KeyboardInterrupt
         return 200
 
-    monkeypatch.setattr(_replay_targets, "send_request", send)
+    monkeypatch.setattr("once.ops.webhooks.replay.send_request", send)
     replay = (*SINCE, "--to-url", "http://127.0.0.1:1/", "--allow-private", "--yes")
     error = stderr_of(*replay, code=130)
     assert "1 certainly sent; in doubt: 1; not tried: 1" in error

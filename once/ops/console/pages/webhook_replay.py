@@ -12,19 +12,10 @@ from typer import BadParameter
 
 from once.ops.console.jobs import Job, Progress
 from once.ops.console.pages.jobs import to_job
-from once.ops.console.pages.webhooks import conditions_of, fields_of, search_of
+from once.ops.console.pages.webhooks import captures_of, conditions_of, fields_of
 from once.ops.console.state import ConsoleState, state_of
-from once.ops.errors import OpsError, StoppedError
-from once.ops.webhooks.capture_search import webhooks_of
-from once.ops.webhooks.replay_request import (
-    MOST_LINES,
-    ReplayRequest,
-    left_text,
-    logged_replay,
-    stopped_text,
-)
-from once.ops.webhooks.replay_run import DONE, Outcome, ReplayRun
-from once.webhooks.capture import Capture
+from once.ops.errors import StoppedError
+from once.ops.webhooks.replay import DONE, MOST_LINES, ReplayRequest, ReplayRun
 
 
 async def _replay(request: Request) -> Response:
@@ -37,19 +28,18 @@ def _replay_job(state: ConsoleState, given: Mapping[str, str]) -> Job:
     """Return the job of a form, with the verdicts of `once webhooks replay` without --yes."""
     asked = _asked(given)
     asked.check()
-    search = search_of(state)
-    target = asked.target(state.deployment, webhooks_of(state.deployment))
-    chosen = asked.chosen(search)
-    judged = asked.run(search, target, dry_run=True)
-    judged.run(chosen, lambda: None)
+    captures = captures_of(state)
+    target = asked.target(state.deployment)
+    chosen = asked.chosen(captures)
+    judged = ReplayRun(asked, captures, target, chosen, dry_run=True)
+    judged.run()
 
     def work(why: str | None, progress: Progress) -> None:
         # The destination was resolved for the dry run: no later answer of a name server counts.
-        run = asked.run(search, target, dry_run=False)
-        with logged_replay(state.deployment, asked, run, why):
-            _send(run, chosen, progress)
-        if left := left_text(run):
-            raise OpsError(left)
+        run = ReplayRun(asked, captures, target, chosen, dry_run=False)
+        with run.logged(state.deployment, why):
+            _send(run, progress)
+        run.raise_if_left()
 
     number = judged.number(*DONE)
     return Job(
@@ -80,16 +70,15 @@ def _asked(given: Mapping[str, str]) -> ReplayRequest:
     return asked
 
 
-def _send(run: ReplayRun, chosen: list[Capture], progress: Progress) -> None:
-    progress.total = len(chosen)
+def _send(run: ReplayRun, progress: Progress) -> None:
+    progress.total = len(run.chosen)
 
     def seen() -> None:
-        counts = {str(one): run.number(one) for one in Outcome if run.number(one)}
-        progress.advance(len(run.results), counts)
-        if progress.stop.is_set() and len(run.results) < len(chosen):
-            raise StoppedError(stopped_text(run, len(chosen)))
+        progress.advance(len(run.results), run.counts)
+        if progress.stop.is_set() and len(run.results) < len(run.chosen):
+            raise StoppedError(run.stopped_text)
 
-    run.run(chosen, seen)
+    run.run(seen)
 
 
 def _plan(judged: ReplayRun) -> list[str]:

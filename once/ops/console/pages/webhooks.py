@@ -13,8 +13,6 @@ from typer import BadParameter
 from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.errors import OpsError
-from once.ops.webhooks.capture_filter import LIST_PERIOD, CaptureFilter
-from once.ops.webhooks.capture_search import CaptureSearch, webhooks_of
 from once.ops.webhooks.capture_text import (
     body_text,
     capture_rows,
@@ -22,6 +20,7 @@ from once.ops.webhooks.capture_text import (
     received_at,
     standing_text,
 )
+from once.ops.webhooks.captures import LIST_PERIOD, CaptureFilter, Captures
 from once.webhooks.capture import Capture, Standing
 
 MOST_READ = 5000
@@ -51,16 +50,16 @@ def _webhooks(request: Request) -> Response:
 
 
 def _listed(state: ConsoleState, given: Mapping[str, str]) -> list[Capture]:
-    found = search_of(state).matching(conditions_of(given))
+    found = captures_of(state).matching(conditions_of(given))
     return [*islice(found, _MOST_SHOWN + 1)]
 
 
 def _webhook(request: Request) -> Response:
     state = state_of(request)
-    store = search_of(state).store
-    capture = store.get(request.query_params.get("key", ""))
+    captures = captures_of(state)
+    capture = captures.get(request.query_params.get("key", ""))
     try:
-        body, fault = body_text(store.body(capture)), None
+        body, fault = body_text(captures.body(capture)), None
     except OpsError as error:
         body, fault = None, str(error)
     return page(
@@ -75,13 +74,13 @@ def _webhook(request: Request) -> Response:
     )
 
 
-def search_of(state: ConsoleState) -> CaptureSearch:
-    """Return the search of a console's captures, which reads at most `MOST_READ`.
+def captures_of(state: ConsoleState) -> Captures:
+    """Return the captures of a console, which reads at most `MOST_READ`.
 
     Raises:
         OpsError: the deployment has no ingress.
     """
-    return CaptureSearch.of(state.deployment, webhooks_of(state.deployment), MOST_READ)
+    return Captures.of(state.deployment, MOST_READ)
 
 
 def fields_of(form: Mapping[str, object]) -> dict[str, str]:

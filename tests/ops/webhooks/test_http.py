@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 
 from once.ops.errors import OpsError
-from once.ops.webhooks._addresses import is_loopback, is_public
-from once.ops.webhooks._destination import Destination
-from once.ops.webhooks._http_post import NotSent, Unsendable, send_request
+from once.ops.webhooks._http import (
+    Destination,
+    NotSent,
+    Unsendable,
+    is_loopback,
+    is_public,
+    send_request,
+)
 from tests.ops.webhooks.receiver import Receiver
 
 PUBLIC = ("93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822")

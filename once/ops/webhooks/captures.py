@@ -1,0 +1,325 @@
+"""Captures of a deployment: found by time, filter or id, and read whole with their bodies."""
+
+import heapq
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Self
+
+from boto3.dynamodb.types import TypeDeserializer
+from typer import BadParameter
+
+from once.claim_check.errors import ClaimMissing, ClaimUnavailable, InvalidClaim
+from once.errors import TooLarge
+from once.events.dedup_key import key_hash
+from once.ops.aws.clients import client
+from once.ops.aws.deployed_webhooks import DeployedWebhooks
+from once.ops.aws.deployment import Deployment
+from once.ops.errors import OpsError
+from once.ops.terminal.console import error_console
+from once.ops.terminal.formatting import format_time
+from once.ops.terminal.timestamps import parse_time_option
+from once.schema import CLOCK_MARGIN_SECONDS, Limits
+from once.webhooks.capture import (
+    BY_TIME,
+    Capture,
+    CaptureAttribute,
+    Standing,
+    day_parts,
+    read_body,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+LIST_PERIOD = timedelta(days=1)
+SEARCH_PERIOD = timedelta(days=31)
+"""Time that a search for an id looks back: a capture is kept for 30 days by default."""
+
+MOST_READ = 100_000
+"""Most entries of the index that one command reads."""
+
+_PAGE = 100
+_DAY_MS = 24 * 60 * 60 * 1000
+_PERIOD = f"#day = :day AND {CaptureAttribute.RECEIVED_AT} BETWEEN :since AND :until"
+_NAMES = {"#day": CaptureAttribute.DAY}
+"""`day` is a reserved word of DynamoDB's expressions."""
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+_LEAST_OF_HASH = 8
+_MOST_KEYS_SHOWN = 5
+_CHANGED = (
+    "its body was changed: its SHA-256 is not the one that was recorded; find out who may write to "
+    "{}"
+)
+_plain = TypeDeserializer().deserialize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureFilter:
+    """Selects captures that match every condition that is not None.
+
+    Attributes:
+        since: received at this time or later.
+        until: received before this time.
+        endpoint: the endpoint.
+        type: the provider's type, or the event's.
+        standing: the standing of the capture.
+    """
+
+    since: datetime
+    until: datetime
+    endpoint: str | None = None
+    type: str | None = None
+    standing: Standing | None = None
+
+    @classmethod
+    def of(
+        cls,
+        since: str | None,
+        until: str | None,
+        period: timedelta,
+        *,
+        endpoint: str | None = None,
+        webhook_type: str | None = None,
+        standing: Standing | None = None,
+    ) -> Self:
+        """Parse the options; `period` is the time before `until` that counts without `since`.
+
+        Raises:
+            typer.BadParameter: a time cannot be read, or nothing is in between.
+        """
+        now = datetime.now(UTC)
+        # The clock of a function may be fast: its last captures have a time ahead of now.
+        end = now + timedelta(seconds=CLOCK_MARGIN_SECONDS)
+        if until is not None:
+            end = parse_time_option(until, now=now, option="--until")
+        start = min(now, end) - period
+        if since is not None:
+            start = parse_time_option(since, now=now, option="--since")
+        if start >= end:
+            raise BadParameter(
+                f"{start.isoformat()} is not before {'--until' if until else 'now'}: nothing was "
+                "received in between",
+                param_hint="--since",
+            )
+        return cls(since=start, until=end, endpoint=endpoint, type=webhook_type, standing=standing)
+
+    def for_log(self) -> dict[str, str | None]:
+        """Return the conditions for the operator log."""
+        times = {"since": self.since.isoformat(), "until": self.until.isoformat()}
+        return {**times, "endpoint": self.endpoint, "type": self.type, "standing": self.standing}
+
+    def matches(self, capture: Capture) -> bool:
+        """Tell whether a capture of these endpoints and times matches."""
+        types = (None, capture.webhook_type, capture.event_type or "")
+        return self.type in types and self.standing in (None, capture.standing)
+
+
+def webhooks_of(deployment: Deployment) -> DeployedWebhooks:
+    """Return the webhook ingress of a deployment.
+
+    Raises:
+        OpsError: it has none.
+    """
+    if deployment.webhooks is None:
+        raise OpsError(
+            f"{deployment.service!r} has no webhook ingress: declare one "
+            "(`once.cdk.WebhookIngress`) and deploy, or name another deployment with --service"
+        )
+    return deployment.webhooks
+
+
+@dataclass(slots=True)
+class Captures:
+    """The table of captures with its index, and the bucket of bodies that are too large for it.
+
+    Attributes:
+        dynamodb: a DynamoDB client.
+        webhooks: the webhook ingress.
+        bucket: the claim-check bucket; None for a deployment without one.
+        most: most entries of the index that are read.
+        read: number of entries that were read.
+    """
+
+    dynamodb: "DynamoDBClient"
+    webhooks: DeployedWebhooks
+    bucket: str | None
+    most: int
+    read: int = field(default=0, init=False)
+
+    @classmethod
+    def of(cls, deployment: Deployment, most: int | None = None) -> Self:
+        """Return the captures of a deployment.
+
+        Raises:
+            OpsError: it has no ingress.
+        """
+        webhooks = webhooks_of(deployment)
+        return cls(client("dynamodb"), webhooks, deployment.claim_bucket, most or MOST_READ)
+
+    def matching(self, conditions: CaptureFilter) -> Iterator[Capture]:
+        """Yield the captures that match, newest first, without their bodies.
+
+        Raises:
+            OpsError: there is no such endpoint, or there are too many captures to look at.
+            botocore.exceptions.BotoCoreError, ClientError: DynamoDB fails.
+        """
+        endpoints = self._endpoints(conditions)
+        first = int(conditions.since.timestamp() * 1000)
+        last = int(conditions.until.timestamp() * 1000) - 1
+        for day in range(last // _DAY_MS, first // _DAY_MS - 1, -1):
+            parts = [part for name in endpoints for part in day_parts(name, day * _DAY_MS)]
+            pages = (self._part(part, first, last) for part in parts)
+            found = heapq.merge(*pages, key=lambda one: one.received_at, reverse=True)
+            yield from filter(conditions.matches, found)
+
+    def by_ids(self, ids: Sequence[str], conditions: CaptureFilter) -> list[Capture]:
+        """Return the captures of these ids; those that no key tells are looked for by time.
+
+        Raises:
+            OpsError: an id matches no capture, or more than one.
+        """
+        found = {name: self._by_key(name, conditions) for name in dict.fromkeys(ids)}
+        missing = [name for name, some in found.items() if not some]
+        if missing:
+            for capture in self.matching(conditions):
+                for name in missing:
+                    if _is_named(capture, name):
+                        found[name].append(capture)
+        for name, some in found.items():
+            if len(some) > 1:
+                keys = ", ".join(each.pk for each in some[:_MOST_KEYS_SHOWN])
+                raise OpsError(
+                    f"{len(some)} webhooks match {name!r}: give one of their keys: {keys}"
+                )
+            if not some:
+                raise OpsError(
+                    f"no webhook {name!r} was captured since {format_time(conditions.since)}, or "
+                    "its capture has expired: `once webhooks list` shows those there are, and "
+                    "--since looks further back"
+                )
+        return [*{capture.pk: capture for [capture] in found.values()}.values()]
+
+    def get(self, pk: str) -> Capture:
+        """Return a whole capture, which the index names.
+
+        Raises:
+            OpsError: it has expired, or cannot be read by this version.
+        """
+        capture = self._get(pk)
+        if capture is None:
+            raise OpsError("its capture has expired since: it was listed, and is gone")
+        return capture
+
+    def body(self, capture: Capture) -> bytes:
+        """Return the bytes of a whole capture's body, as they were received.
+
+        Raises:
+            OpsError: they are gone, or are not those that were received.
+        """
+        try:
+            body = read_body(capture, client("s3"), self.bucket)
+        except ClaimMissing:
+            raise OpsError(
+                f"its body is gone: there is no object {capture.body_object!r} in "
+                f"{self.bucket or 'a claim-check bucket'}; ask the provider to send the webhook "
+                "again"
+            ) from None
+        except InvalidClaim:
+            raise OpsError(_CHANGED.format(self.bucket)) from None
+        except ClaimUnavailable as error:
+            raise OpsError(f"its body cannot be read from {self.bucket}: {error}") from None
+        if sha256(body).hexdigest() != capture.body_sha256:
+            raise OpsError(_CHANGED.format(self.webhooks.captures))
+        return body
+
+    def _endpoints(self, conditions: CaptureFilter) -> list[str]:
+        if conditions.endpoint is None:
+            return [*self.webhooks.endpoints]
+        return [self.webhooks.endpoint(conditions.endpoint).name]
+
+    def _part(self, part: str, first: int, last: int) -> Iterator[Capture]:
+        values = {":day": {"S": part}, ":since": {"N": str(first)}, ":until": {"N": str(last)}}
+        start: dict[str, Any] = {}
+        while True:
+            answer = self.dynamodb.query(
+                TableName=self.webhooks.captures,
+                IndexName=BY_TIME,
+                KeyConditionExpression=_PERIOD,
+                ExpressionAttributeNames=_NAMES,
+                ExpressionAttributeValues=values,
+                ScanIndexForward=False,
+                Limit=_PAGE,
+                **start,
+            )
+            self.read += len(answer["Items"])
+            if self.read > self.most:
+                raise OpsError(
+                    f"more than {self.most} captures would be read: narrow the search with "
+                    "--since, --until or --endpoint"
+                )
+            for item in answer["Items"]:
+                if capture := _readable(item):
+                    yield capture
+                else:
+                    name = key_hash(str(_plain(item[CaptureAttribute.PK])))
+                    error_console.print(
+                        f"left out: the capture with the key hash {name} cannot be read by this "
+                        "version of `once`",
+                        soft_wrap=True,
+                    )
+            if "LastEvaluatedKey" not in answer:
+                return
+            start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+    def _by_key(self, name: str, conditions: CaptureFilter) -> list[Capture]:
+        """Return the captures whose key can be told from an id without a search."""
+        event_id = f"sha256:{name}" if _HASH.fullmatch(name) else name
+        keys = [name]
+        for endpoint in self._endpoints(conditions):
+            try:
+                keys.append(self.webhooks.key_of(self.webhooks.endpoints[endpoint], event_id))
+            except TooLarge:
+                continue
+        return [*filter(None, map(self._get, dict.fromkeys(keys)))]
+
+    def _get(self, pk: str) -> Capture | None:
+        try:
+            if not 0 < len(pk.encode()) <= Limits.PARTITION_KEY_BYTES:
+                return None
+        except UnicodeEncodeError:  # an argument of the shell that is not UTF-8
+            return None
+        answer = self.dynamodb.get_item(
+            TableName=self.webhooks.captures,
+            Key={CaptureAttribute.PK: {"S": pk}},
+            ConsistentRead=True,
+        )
+        if "Item" not in answer:
+            return None
+        capture = _readable(answer["Item"])
+        if capture is None:
+            raise OpsError(
+                f"the capture with the key hash {key_hash(pk)} cannot be read: use the version of "
+                "`once` that is deployed"
+            )
+        return capture
+
+
+def _readable(item: dict[str, Any]) -> Capture | None:
+    """Return the capture in an item of DynamoDB's JSON form; None if another version wrote it."""
+    try:
+        capture = Capture.read({name: _plain(value) for name, value in item.items()})
+        for seconds in (capture.received_at / 1000, capture.expires_at):
+            datetime.fromtimestamp(seconds, UTC)
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
+        return None
+    return capture
+
+
+def _is_named(capture: Capture, name: str) -> bool:
+    hashes = (capture.body_sha256, key_hash(capture.pk))
+    is_hash = len(name) >= _LEAST_OF_HASH and any(each.startswith(name) for each in hashes)
+    return bool(name) and (name == capture.webhook_id or is_hash or capture.pk.startswith(name))

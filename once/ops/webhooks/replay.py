@@ -1,0 +1,446 @@
+"""Replay: captured webhooks are sent again, their events to a queue or the requests to a URL."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from hashlib import sha256
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
+from typer import BadParameter
+
+from once.errors import OnceError
+from once.events.claimed_draft import ClaimPlace
+from once.events.dedup_key import consumer_of, key_hash
+from once.events.message_group import message_group
+from once.events.outgoing import GROUP_EXTENSION, OutgoingEvent
+from once.failures.quarantine import text
+from once.ops.aws.claims import MOST_BYTES
+from once.ops.aws.clients import RateLimiter, client
+from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.dedup_records.dedup_table import DedupRecordReader
+from once.ops.errors import OpsError, unexpected_error_text
+from once.ops.operator_log import logged_change
+from once.ops.webhooks._http import (
+    Destination,
+    NotSent,
+    Unanswered,
+    Unsendable,
+    is_public,
+    send_request,
+)
+from once.ops.webhooks.capture_text import capture_line, standing_text
+from once.ops.webhooks.captures import CaptureFilter, Captures, webhooks_of
+from once.schema import CLOCK_MARGIN_SECONDS, EVENT_TYPE_ATTRIBUTE, Limits, Record
+from once.webhooks.capture import Capture, Standing
+from once.webhooks.endpoint import Endpoint
+from once.webhooks.replay import rebuilt_event
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+MARK = "once-replay"
+"""Header of a request that is a replay, with the time of the replay."""
+
+QUEUE_MARK = "replay"
+"""Message attribute of an event that is a replay. It stays with a dead letter, unlike `once-`."""
+
+MOST_LINES = 50
+"""Most webhooks that a text lists."""
+
+MOST_FAILURES = 3
+"""After so many webhooks in a row that could not be sent, the rest is not tried."""
+
+_FIRST_REFUSAL = 300
+_STAY_SECONDS = Limits.QUEUE_STAY_SECONDS + CLOCK_MARGIN_SECONDS
+_NOT_PUBLIC = (
+    "which is not a public address: give --allow-private if it may receive customers' data"
+)
+
+
+class Outcome(StrEnum):
+    """Outcome of a replay for one webhook."""
+
+    SENT = "sent"
+    WOULD_BE_SENT = "would-be-sent"
+    NOT_SENT = "not-sent"
+    REFUSED = "refused"
+    """The receiver has it, and answered with an error."""
+    PERHAPS_SENT = "perhaps-sent"
+
+
+DONE = {Outcome.SENT, Outcome.WOULD_BE_SENT}
+
+
+def mark() -> str:
+    """Return the value of the marks: the time in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class UrlTarget:
+    """A URL: it receives the bytes of the body and the captured headers."""
+
+    destination: Destination
+
+    def prepare(self, capture: Capture, body: bytes) -> tuple[Capture, bytes]:
+        """Return the webhook itself: every one can be sent to a URL."""
+        return capture, body
+
+    def send(self, prepared: tuple[Capture, bytes]) -> str:
+        """Send a webhook, and return the status of the answer.
+
+        Raises:
+            OpsError: the answer is a refusal, an error or a redirect.
+            NotSent, Unanswered: there is no answer.
+        """
+        capture, body = prepared
+        headers = {**capture.headers, MARK: mark()}
+        status = send_request(self.destination, capture.method, headers, body)
+        if status >= _FIRST_REFUSAL:
+            raise OpsError(f"the receiver answered {status}")
+        return str(status)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueTarget:
+    """The queue of a consumer: it receives the event as the relay publishes it.
+
+    Attributes:
+        sqs: an SQS client.
+        deployment: the deployment.
+        endpoints: the endpoints of its ingress, by name.
+        consumer: the consumer.
+        records: reads dedup records; None to send also what the consumer may have forgotten.
+        takes_conflicts: whether a webhook is sent that differs from an earlier one of its key.
+    """
+
+    sqs: "SQSClient"
+    deployment: Deployment
+    endpoints: Mapping[str, Endpoint]
+    consumer: DeployedConsumer
+    records: DedupRecordReader | None
+    takes_conflicts: bool
+    run: str = field(default_factory=lambda: str(uuid4()))
+
+    def prepare(self, capture: Capture, body: bytes) -> dict[str, Any]:
+        """Return the message with the event of a webhook.
+
+        Raises:
+            OpsError: it has no event, the consumer does not take it, or would not recognise it.
+        """
+        if capture.standing is Standing.CONFLICT and not self.takes_conflicts:
+            raise OpsError(
+                f"{standing_text(capture)}; compare the two (`once webhooks show`), then name it, "
+                "or give --standing conflict"
+            )
+        event = self._event(capture, body)
+        if event.type not in self.consumer.events:
+            raise OpsError(
+                f"{self.consumer.name!r} takes no {event.type!r}: add it to events= of the "
+                "consumer, and deploy"
+            )
+        # The dedup records of its consumers are younger than the webhook's, and expire later. A
+        # message stays in queues for some days, and must arrive before they expire.
+        if self.records and self._expires_at(capture.pk) < time.time() + _STAY_SECONDS:
+            raise OpsError(
+                "its dedup record expires soon or is gone, so that a consumer may have processed "
+                "and forgotten it: look there, and give --unsafe to send it nevertheless"
+            )
+        return self._message(event)
+
+    def send(self, prepared: dict[str, Any]) -> str:
+        """Send a message, and return its id.
+
+        Raises:
+            NotSent: SQS refuses it.
+            Unanswered: SQS did not answer.
+        """
+        try:
+            answer = self.sqs.send_message(QueueUrl=self.consumer.queue_url, **prepared)
+        except ClientError as error:
+            raise NotSent(str(error)) from None
+        except BotoCoreError as error:
+            raise Unanswered(str(error)) from None
+        return str(answer["MessageId"])
+
+    def _event(self, capture: Capture, body: bytes) -> OutgoingEvent:
+        endpoint = self.endpoints.get(capture.endpoint)
+        if endpoint is None:
+            raise OpsError(
+                f"the deployment has no endpoint {capture.endpoint!r} any more, whose rules make "
+                "the event: send it to a URL"
+            )
+        bucket, publisher = self.deployment.claim_bucket, consumer_of(capture.pk)
+        event_type = capture.event_type or endpoint.event_type(capture.webhook_type)
+        try:
+            event, claim = rebuilt_event(
+                capture,
+                body,
+                endpoint,
+                group_field=self.deployment.group_field(event_type),
+                claims=None if bucket is None else ClaimPlace(bucket, publisher, MOST_BYTES),
+            )
+        except OnceError as error:
+            raise OpsError(str(error)) from None
+        if claim is not None and capture.event_type is None:
+            raise OpsError(
+                "its data is too large for a message, and only the ingress may store it: send it "
+                "to a URL"
+            )
+        return event
+
+    def _expires_at(self, pk: str) -> float:
+        """Return the time at which a dedup record expires; 0 for one that is gone or unreadable."""
+        try:
+            [record] = self.records.get([pk]) if self.records else []
+            return float(record[Record.EXPIRES_AT]["N"])
+        except (KeyError, TypeError, ValueError):
+            return 0.0
+
+    def _message(self, event: OutgoingEvent) -> dict[str, Any]:
+        attributes = {EVENT_TYPE_ATTRIBUTE: text(event.type), QUEUE_MARK: text(mark())}
+        message: dict[str, Any] = {"MessageBody": event.body, "MessageAttributes": attributes}
+        if self.consumer.grouped_by is None:
+            return message
+        known = json.loads(event.body)
+        group = message_group(known.get("data"), self.consumer.grouped_by)
+        group = group or known.get(GROUP_EXTENSION)
+        if group is not None:
+            message["MessageGroupId"] = group
+        elif self.consumer.is_fifo:
+            raise OpsError(f"it has no message group: its data has no {self.consumer.grouped_by!r}")
+        if self.consumer.is_fifo:
+            # SQS would drop an event whose own id it has seen in the last five minutes.
+            identity = sha256(f"{self.run} {event.id}".encode()).hexdigest()
+            message["MessageDeduplicationId"] = identity
+        return message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRequest:
+    """A replay that an operator asks for.
+
+    Attributes:
+        names: ids of webhooks; empty for all that match the conditions.
+        conditions: which webhooks, or where their ids are looked for.
+        queue: the consumer whose queue receives their events.
+        url: the URL that receives the requests themselves.
+        allow_private: whether the URL may have an address that is not public.
+        unsafe: whether a queue receives what a consumer may have forgotten.
+        rate: most webhooks a second.
+        limit: most webhooks; more are refused.
+    """
+
+    names: Sequence[str]
+    conditions: CaptureFilter
+    queue: str | None
+    url: str | None
+    allow_private: bool = False
+    unsafe: bool = False
+    rate: float = 10
+    limit: int = 1000
+
+    def check(self) -> None:
+        """Check that the options fit together.
+
+        Raises:
+            typer.BadParameter: they do not.
+        """
+        if (self.queue is None) is (self.url is None):
+            raise BadParameter("give --to-queue CONSUMER or --to-url URL, and not both")
+        if self.allow_private and self.url is None:
+            raise BadParameter("is for --to-url", param_hint="--allow-private")
+        if self.unsafe and self.queue is None:
+            raise BadParameter("is for --to-queue", param_hint="--unsafe")
+
+    def target(self, deployment: Deployment) -> UrlTarget | QueueTarget:
+        """Return the place that the webhooks are sent to.
+
+        Raises:
+            OpsError: the URL is none, or may not receive them; or there is no such consumer.
+        """
+        if self.url is not None:
+            rule = None if self.allow_private else is_public
+            return UrlTarget(Destination.of(self.url, "--to-url", rule, _NOT_PUBLIC))
+        records = DedupRecordReader.of(client("dynamodb"), deployment)
+        return QueueTarget(
+            sqs=client("sqs"),
+            deployment=deployment,
+            endpoints=webhooks_of(deployment).endpoints,
+            consumer=deployment.consumer(self.queue or ""),
+            records=None if self.unsafe else records,
+            takes_conflicts=bool(self.names) or self.conditions.standing is Standing.CONFLICT,
+        )
+
+    def chosen(self, captures: Captures) -> list[Capture]:
+        """Return the webhooks, the oldest first.
+
+        Raises:
+            OpsError: there are too many, or an id matches none or several.
+        """
+        if self.names:
+            found = captures.by_ids(self.names, self.conditions)
+        else:
+            found = [*islice(captures.matching(self.conditions), self.limit + 1)]
+        if len(found) > self.limit:
+            raise OpsError(
+                f"more than {self.limit} webhooks match, and nothing was sent: narrow the choice, "
+                "or raise --limit"
+            )
+        return sorted(found, key=lambda capture: capture.received_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Result of one webhook; `detail` is the answer, or the reason why it was not sent.
+
+    `answered` is false if the target took no request, or gave no answer.
+    """
+
+    capture: Capture
+    outcome: Outcome
+    detail: str
+    answered: bool = True
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a JSON value."""
+        return {
+            "endpoint": self.capture.endpoint,
+            "webhook_id": self.capture.webhook_id or None,
+            "type": self.capture.webhook_type or None,
+            "key_hash": key_hash(self.capture.pk),
+            "outcome": str(self.outcome),
+            "detail": self.detail,
+        }
+
+    def __str__(self) -> str:
+        words = str(self.outcome).replace("-", " ")
+        more = f": {self.detail}" if self.detail else ""
+        return f"{capture_line(self.capture)}  {words}{more}"
+
+
+@dataclass(slots=True)
+class ReplayRun:
+    """Run of a replay: each webhook is read, judged and sent, and its result is kept.
+
+    Attributes:
+        asked: the replay.
+        captures: the captures of the deployment.
+        target: takes the webhooks.
+        chosen: the webhooks as the index has them, in the order in which they are sent.
+        dry_run: whether nothing is sent.
+        results: the results so far.
+    """
+
+    asked: ReplayRequest
+    captures: Captures
+    target: UrlTarget | QueueTarget
+    chosen: Sequence[Capture]
+    dry_run: bool
+    results: list[Result] = field(default_factory=list)
+
+    def run(self, seen: Callable[[], object] = lambda: None) -> None:
+        """Send the webhooks; `seen` is called after each.
+
+        Raises:
+            OpsError: several in a row could not be sent.
+        """
+        limiter = RateLimiter(self.asked.rate)
+        failures = 0
+        for capture in self.chosen:
+            result = self._result(capture, limiter)
+            self.results.append(result)
+            seen()
+            failures = 0 if result.answered else failures + 1
+            if failures == MOST_FAILURES:
+                raise OpsError(
+                    f"{failures} webhooks in a row could not be sent, and the rest was not tried: "
+                    f"{result.detail}"
+                )
+
+    @contextmanager
+    def logged(self, deployment: Deployment, why: str | None) -> Iterator[None]:
+        """Write entries to the operator log, before the run and after it with what it sent.
+
+        Raises:
+            OpsError: they cannot be written.
+        """
+        asked, target = self.asked, self.target
+        hashes = [sha256(name.encode(errors="replace")).hexdigest() for name in asked.names]
+        arguments = {
+            **asked.conditions.for_log(),
+            "ids": [f"SHA-256 {each}" for each in hashes],
+            "to_queue": asked.queue,
+            # Of a URL, the path and the query may hold a password.
+            "to_host": target.destination.host if isinstance(target, UrlTarget) else None,
+            "unsafe": asked.unsafe,
+        }
+        with logged_change(deployment, "webhooks replay", arguments, why) as change:
+            try:
+                yield
+            finally:
+                change.counts = self.counts
+                if isinstance(target, QueueTarget):
+                    sent = (one for one in self.results if one.outcome is Outcome.SENT)
+                    change.message_ids = [one.detail for one in sent]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of webhooks so far, by outcome."""
+        return {str(one): self.number(one) for one in Outcome if self.number(one)}
+
+    def number(self, *outcomes: Outcome) -> int:
+        """Return the number of webhooks with one of these outcomes."""
+        return sum(one.outcome in outcomes for one in self.results)
+
+    @property
+    def stopped_text(self) -> str:
+        """Text of what is certain after the run was stopped."""
+        doubts = [one for one in self.results if one.outcome is Outcome.PERHAPS_SENT]
+        told = "".join(f"\n  perhaps sent: {capture_line(one.capture)}" for one in doubts)
+        untouched = len(self.chosen) - len(self.results)
+        return (
+            f"stopped: {self.number(Outcome.SENT)} certainly sent; in doubt: {len(doubts)}; not "
+            f"tried: {untouched}. Run the command again: a consumer recognises what it receives "
+            f"twice, and a URL receives it again{told}"
+        )
+
+    def raise_if_left(self) -> None:
+        """Raise an OpsError with the webhooks that were not sent, if there are any."""
+        left = [one for one in self.results if one.outcome not in DONE]
+        if left:
+            lines = "".join(f"\n  {one}" for one in left[:MOST_LINES])
+            raise OpsError(f"{len(left)} webhooks were not sent, or not accepted:{lines}")
+
+    def _result(self, listed: Capture, limiter: RateLimiter) -> Result:
+        target: Any = self.target  # takes what it has prepared
+        try:
+            capture = self.captures.get(listed.pk)
+            prepared = target.prepare(capture, self.captures.body(capture))
+        except OpsError as error:
+            return Result(listed, Outcome.NOT_SENT, str(error))
+        except Exception as error:  # one capture must not stop the replay
+            return Result(listed, Outcome.NOT_SENT, unexpected_error_text(error))
+        if self.dry_run:
+            return Result(listed, Outcome.WOULD_BE_SENT, "")
+        limiter.wait(1)
+        try:
+            return Result(listed, Outcome.SENT, target.send(prepared))
+        except Unsendable as error:
+            return Result(listed, Outcome.NOT_SENT, str(error))
+        except NotSent as error:
+            return Result(listed, Outcome.NOT_SENT, str(error), answered=False)
+        except Unanswered as error:
+            return Result(listed, Outcome.PERHAPS_SENT, str(error), answered=False)
+        except OpsError as error:
+            return Result(listed, Outcome.REFUSED, str(error))
+        except KeyboardInterrupt:
+            self.results.append(Result(listed, Outcome.PERHAPS_SENT, "stopped meanwhile"))
+            raise

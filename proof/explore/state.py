@@ -72,7 +72,7 @@ def _outside(execution: "Execution") -> tuple[Any, ...]:
     world = execution.scheduler.world
     late = [call for call in world.late if call[0] >= world.tasks.now]
     return (
-        sorted(world.provider.api.book.lines(), key=repr),
+        sorted(world.provider.api.charges(), key=repr),
         world.provider.keys,
         sorted(world.mail.sent.items()),
         late,

@@ -92,7 +92,7 @@ class Ledger:
         """
         _check("unknown while it is done", dict.fromkeys(self._unknown.wrong(), "done"))
         world = self._world
-        now = (world.tables.transactions, len(world.provider.api.book.charges()), world.mail.sent)
+        now = (world.tables.transactions, len(world.provider.api.charges()), world.mail.sent)
         if now == self._checked:
             return
         self._checked = (*now[:2], world.mail.sent.copy())

@@ -23,7 +23,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError, ReadTimeoutError
 from requests.adapters import HTTPAdapter
 
-from demo.payment_sandbox.http_messages import Request, Response
+from demo.payment_sandbox import Request, Response
 from once.schema import Record
 from proof.world.errors import ServiceError
 

@@ -2,9 +2,7 @@
 
 from enum import StrEnum
 
-from demo.payment_sandbox.errors import key_in_use, rate_limited, server_error
-from demo.payment_sandbox.faults import PaymentFault
-from demo.payment_sandbox.http_messages import Response
+from demo.payment_sandbox import PaymentFault, Response, key_in_use, rate_limited, server_error
 from proof.world.calls import PROVIDER, Call
 from proof.world.errors import ServiceError
 

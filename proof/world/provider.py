@@ -5,12 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from demo.payment_sandbox.api import PaymentApi
-from demo.payment_sandbox.errors import key_in_use
-from demo.payment_sandbox.faults import FaultRates
-from demo.payment_sandbox.http_messages import Request, Response
+from demo.payment_sandbox import PaymentSandbox, Request, Response, key_in_use
 
-KEY_LIFETIME_SECONDS = 24 * 60 * 60
 SECRET = "sk_test_world"  # noqa: S105
 _PROCESSED = "pm_processed"
 """Part of a payment method whose charge is answered before Stripe knows the outcome."""
@@ -24,7 +20,7 @@ class Provider:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.api = PaymentApi(FaultRates(), KEY_LIFETIME_SECONDS, clock)
+        self.api = PaymentSandbox(clock=clock)
         self._executing: set[str] = set()
 
     def answer(self, request: Request) -> Response:
@@ -53,13 +49,13 @@ class Provider:
     @property
     def keys(self) -> str:
         """The idempotency keys in use, and the saved response of each."""
-        uses = self.api._charging._keys._uses  # noqa: SLF001
+        uses = self.api._uses  # noqa: SLF001
         return f"{sorted(uses.items(), key=repr)} {sorted(self._executing)}"
 
     def charged(self) -> Counter[str]:
         """Return the number of charges of each order."""
-        charges = [charge for charge in self.api.book.charges() if charge.succeeded]
-        return Counter(charge.metadata["order_id"] for charge in charges)
+        made = [each for each in self.api.charges() if each["status"] == "succeeded"]
+        return Counter(charge["metadata"]["order_id"] for charge in made)
 
 
 class Mail:

@@ -157,7 +157,7 @@ class World:
             case Fault.HALF:
                 return self.topics.answer(call.request, half=True)
             case Fault.SAVED_DONE | Fault.SAVED_NOT_DONE:
-                self.provider.api.assignment.script(SAVED[Fault(action.what)])
+                self.provider.api.script(SAVED[Fault(action.what)])
                 return self.do(call)
         return refusal(call, Fault(action.what), action.position)
 

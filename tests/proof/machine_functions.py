@@ -7,7 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from demo.payment_sandbox.http_messages import Response
+from demo.payment_sandbox import Response
 from once.consumer import Consumer
 from once.errors import KeySpent, NotDone
 from once.runtime import Runtime

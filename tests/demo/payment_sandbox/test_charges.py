@@ -93,7 +93,7 @@ def test_x2_a_charge_that_takes_longer_than_the_call_is_not_repeated(shop: ShopP
     assert (record["state"], record["standing"]) == ("pending", "unknown")
     assert shop.statuses() == ["succeeded"]
     assert shop.aws.dead_letters() == []
-    shop.sandbox._api.holds.end()
+    shop.sandbox.end()
     wait_until("it is done", lambda: shop.deliver(event), timeout=20)
     assert shop.statuses() == ["succeeded"]
     assert shop.payments() == [("o-1", "captured")]

@@ -13,8 +13,13 @@ import psutil
 import pytest
 import stripe
 
-from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
-from demo.payment_sandbox.held_requests import HeldRequest
+from demo.payment_sandbox import (
+    FaultRates,
+    HeldRequest,
+    PaymentFault,
+    PaymentSandbox,
+    payment_sandbox,
+)
 from demo.quiescence import wait_until
 from tests.demo.payment_sandbox.customer import PARAMETERS, customer_of
 

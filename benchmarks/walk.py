@@ -42,6 +42,7 @@ from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS
 from benchmarks.orders import EVENT_TYPE, body, lambda_event
 from functions.orders.handler import consumer
 from once.commit.request_encoding import write_bodies
+from once.events.dedup_key import Key
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters.commands import app
 from once.schema import RELAY
@@ -182,7 +183,7 @@ def _deployment(aws: FakeAws) -> Deployment:
         dead_letter_url=aws.dead_letter_queue,
         function_name="once-orders",
         external=(EVENT_TYPE,),
-        keys={EVENT_TYPE: ("event",)},
+        keys={EVENT_TYPE: Key.event()},
     )
     return Deployment(
         service="once",

@@ -19,7 +19,7 @@ from benchmarks.webhooks.measure import WARM, WebhookSample, answered, pairs_of
 from benchmarks.webhooks.requests import ENDPOINT, SECRET, Kind, lambda_event
 from emulator.connection import HOST, Connection
 from emulator.embedded_aws import EmbeddedAws
-from once.ops.aws.deployed_webhooks import DeployedWebhooks
+from once.ops.aws.deployment import DeployedWebhooks
 
 PLAIN_FUNCTION = PLAIN_TABLE = "verify-then-put"
 """Physical names of the plain function and of its table."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from demo.traffic.sample_order import EVENT_TYPE
 from once.events.cloud_event import read_event
 from once.ops.aws.deployment import DeployedConsumer, Deployment
-from once.ops.message_grouping import grouping
+from once.ops.send import grouping
 from once.schema import EVENT_TYPE_ATTRIBUTE
 
 if TYPE_CHECKING:

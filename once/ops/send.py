@@ -3,23 +3,25 @@
 import difflib
 import json
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Annotated
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 from uuid import uuid4
 
 import typer
 from botocore.exceptions import BotoCoreError
 from typer import BadParameter
 
-from once.errors import OnceError
+from once.claim_check.reference import Reference
+from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
+from once.events.message_group import message_group
 from once.events.strict_json import parse
-from once.ops.aws.claims import MOST_BYTES, Attributes, stored_if_large
 from once.ops.aws.clients import client
-from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError
-from once.ops.message_grouping import grouping
 from once.ops.terminal.console import ServiceOption, command_group, console, data_text, print_json
 from once.schema import EVENT_TYPE_ATTRIBUTE
+from once.settings import MAX_BODY_BYTES, PRODUCER_OBJECTS
 from once.source import Source
 
 if TYPE_CHECKING:
@@ -36,7 +38,16 @@ _AS_PRODUCERS = {
     "schedule": "with `aws sqs send-message` to its queue, and the time as the event's id",
 }
 
+Attributes = dict[str, Any]
+
 app = command_group()
+
+
+class Grouping(TypedDict, total=False):
+    """Parameters of Publish and SendMessage."""
+
+    MessageGroupId: str
+    MessageDeduplicationId: str
 
 
 @app.command()
@@ -70,7 +81,7 @@ def send(
     deployment = Deployment.find(service)
     receivers = _receivers(deployment, event_type, to)
     try:
-        body, attributes = stored_if_large(deployment, body)
+        body, attributes = _stored_if_large(deployment, body)
         if to:
             _send(deployment.consumer(to), event, body, attributes)
         else:
@@ -116,31 +127,23 @@ def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[
         consumer = deployment.consumer(to)
         if consumer.source is not None:
             raise OpsError(_other_source(to, consumer.source))
-        taken = {*consumer.external, *consumer.events}
-        if event_type not in taken:
-            raise OpsError(f"{to!r} takes no {event_type!r}: {_choice(event_type, taken)}")
+        if event_type not in consumer.event_types:
+            choice = _choice(event_type, consumer.event_types)
+            raise OpsError(f"{to!r} takes no {event_type!r}: {choice}")
         return [to]
     consumers = deployment.consumers.values()
-    found = [one.name for one in consumers if event_type in one.ingress_types]
-    if not found:
-        raise OpsError(_refusal(event_type, deployment))
-    return found
-
-
-def _refusal(event_type: str, deployment: Deployment) -> str:
-    consumers = deployment.consumers.values()
-    internal = [one.name for one in consumers if event_type in one.events]
-    if internal:
-        return (
+    if found := [one.name for one in consumers if event_type in one.ingress_types]:
+        return found
+    if internal := [one.name for one in consumers if event_type in one.events]:
+        raise OpsError(
             f"{event_type!r} comes from consumers, not from producers: send it to one queue with "
             f"--to {internal[0]} and the --source of its publisher, /once/ and its name"
         )
     for one in consumers:
         if one.source is not None and event_type in one.external:
-            return _other_source(one.name, one.source)
+            raise OpsError(_other_source(one.name, one.source))
     taken = {name for one in consumers for name in one.ingress_types}
-    choice = _choice(event_type, taken)
-    return f"no consumer takes {event_type!r} from producers: {choice}"
+    raise OpsError(f"no consumer takes {event_type!r} from producers: {_choice(event_type, taken)}")
 
 
 def _other_source(consumer: str, source: Source) -> str:
@@ -154,6 +157,34 @@ def _choice(given: str, known: Collection[str]) -> str:
     close = difflib.get_close_matches(given, known, n=1)
     every = f"the types are {', '.join(sorted(known))}" if known else "there are no types"
     return f"did you mean {close[0]!r}? {every}" if close else every
+
+
+def _stored_if_large(deployment: Deployment, body: str) -> tuple[str, Attributes]:
+    """Return a body that the ingress topic takes, and the message attributes that belong to it.
+
+    A large body is stored, and its pointer returned with the attribute that AWS's clients set.
+
+    Raises:
+        OpsError: it is too large, and the deployment has no claim-check bucket.
+    """
+    content = body.encode()
+    if len(content) <= MAX_BODY_BYTES - 1024:  # SNS counts the message attributes as well
+        return body, {}
+    if deployment.claim_bucket is None:
+        raise OpsError(
+            f"the event has {len(content)} bytes, and a topic takes {MAX_BODY_BYTES}: set "
+            "claim_check_mb= of the consumers that take it, and deploy"
+        )
+    reference = Reference(deployment.claim_bucket, f"{PRODUCER_OBJECTS}{uuid4()}")
+    client("s3").put_object(
+        Bucket=reference.bucket,
+        Key=reference.key,
+        Body=content,
+        ContentType="application/json",
+    )
+    # By this attribute AWS's Extended Client libraries know a pointer.
+    size = {"DataType": "Number", "StringValue": str(len(content))}
+    return reference.pointer, {"ExtendedPayloadSize": size}
 
 
 def _publish(deployment: Deployment, event: CloudEvent, body: str, attributes: Attributes) -> None:
@@ -178,3 +209,50 @@ def _send(consumer: DeployedConsumer, event: CloudEvent, body: str, attributes: 
         MessageAttributes=attributes,
         **grouping(event, consumer.grouped_by, [consumer] if consumer.is_fifo else []),
     )
+
+
+def grouping(event: CloudEvent, path: str | None, takers: Collection[DeployedConsumer]) -> Grouping:
+    """Return message group and deduplication id of an event; empty without a group.
+
+    Args:
+        event: the event.
+        path: the field of its data that gives the group, with dots for nesting.
+        takers: the consumers that take it from a FIFO topic or queue; none for a standard one.
+
+    Raises:
+        OpsError: the field has no value for a group.
+    """
+    if path is None:
+        return {}
+    group = message_group(event.data, path)
+    if group is None:
+        raise OpsError(
+            f"the data has no {path!r}, by which {event.type!r} is grouped: give it a text or a "
+            "whole number there"
+        )
+    if not takers:
+        return {"MessageGroupId": group}
+    return {"MessageGroupId": group, "MessageDeduplicationId": deduplication_id(event, takers)}
+
+
+def deduplication_id(event: CloudEvent, takers: Collection[DeployedConsumer]) -> str:
+    """Return the deduplication id of an event: the SHA-256 of its dedup key, in hex.
+
+    The key is that of its consumers' rule, without the consumer's name. If their rules differ, or
+    one is not known, it is that of source and id.
+
+    Args:
+        event: the event.
+        takers: the consumers that take its type.
+    """
+    keys = {_key(event, consumer) for consumer in takers}
+    key = next(iter(keys)) if len(keys) == 1 else None
+    return sha256((key or f"{event.source}#{event.id}").encode()).hexdigest()
+
+
+def _key(event: CloudEvent, consumer: DeployedConsumer) -> str | None:
+    try:
+        key = consumer.key(event)
+    except (NoKey, TooLarge):
+        return None  # the consumer quarantines the event with this reason
+    return None if key is None else key.partition("#")[2]

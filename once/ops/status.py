@@ -12,7 +12,7 @@ from rich.table import Table
 
 from once.ops.aws.clients import client, depth, oldest_message_seconds
 from once.ops.aws.deployment import DeployedConsumer, Deployment
-from once.ops.aws.start_errors import start_errors
+from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode, OpsError
 from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
 from once.ops.terminal.formatting import UNKNOWN

@@ -175,7 +175,7 @@ SCENARIOS = (
         _one(),
         _at(_STREAM, range(1, 6), PlatformFault.DROPPED),
         reaches=(
-            "once.ops.dedup_records.outbox_scan.scan_outboxes",
+            "once.ops.dedup_records.DedupRecordReader.scan_outboxes",
             "once.ops.outbox.republish.with_retries.<locals>.publish",
         ),
     ),

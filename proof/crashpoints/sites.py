@@ -26,8 +26,8 @@ EXPLORED = (
     "once.ops.dead_letters.search.QueueWalk._change sqs.ChangeMessageVisibilityBatch",
     "once.ops.dead_letters.search.QueueWalk._receive sqs.ReceiveMessage",
     "once.ops.dead_letters.search.QueueWalk.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
-    "once.ops.dedup_records.dedup_table.DedupRecordReader._read_batch dynamodb.BatchGetItem",
-    "once.ops.dedup_records.outbox_scan.scan_outboxes dynamodb.Scan",
+    "once.ops.dedup_records.DedupRecordReader._read dynamodb.BatchGetItem",
+    "once.ops.dedup_records.DedupRecordReader.scan_outboxes dynamodb.Scan",
     "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
     "once.transaction.read_item dynamodb.GetItem",
@@ -50,13 +50,12 @@ LEFT_OUT = {
         "sends the sample events of further consumers, each several times"
     ),
     "demo.traffic.stock._put_new dynamodb.PutItem": "stocks the shop before its first order",
-    "once.ops.aws._stack_outputs._stack cloudformation.DescribeStacks": (
-        "only reads, before anything else"
-    ),
-    "once.ops.aws.claims.stored_if_large s3.PutObject": _SENT_BY_A_PERSON,
     "once.ops.aws.clients.depth sqs.GetQueueAttributes": "`status` only reads",
     "once.ops.aws.clients.oldest_message_seconds cloudwatch.GetMetricData": ("`status` only reads"),
-    "once.ops.aws.start_errors._events logs.FilterLogEvents": "`status` and `trace` only read",
+    "once.ops.aws.deployment.Deployment.find cloudformation.DescribeStacks": (
+        "only reads, before anything else"
+    ),
+    "once.ops.aws.function_logs._events logs.FilterLogEvents": "`status` and `trace` only read",
     "once.ops.console.audit_trail.read_trail logs.FilterLogEvents": "a page only reads",
     "once.ops.console.figures._from_metrics cloudwatch.GetMetricData": "a page only reads",
     "once.ops.console.figures._metric_lines logs.FilterLogEvents": "a page only reads",
@@ -68,10 +67,10 @@ LEFT_OUT = {
     "once.ops.dead_letters.redrive._publisher.<locals>.publish sns.PublishBatch": (
         "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
     ),
-    "once.ops.dedup_records.bounded_scan.scan_some dynamodb.Scan": "only reads, for lists",
-    "once.ops.dedup_records.outbox_scan.approximate_count dynamodb.DescribeTable": (
+    "once.ops.dedup_records.DedupRecordReader.approximate_count dynamodb.DescribeTable": (
         "only reads, for a progress bar"
     ),
+    "once.ops.dedup_records.DedupRecordReader.scan_some dynamodb.Scan": "only reads, for lists",
     "once.ops.effects.pending_effect.PendingEffects.change dynamodb.TransactWriteItems": (
         "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is "
         "read back, tests/ops/effects/test_settle.py"
@@ -89,7 +88,7 @@ LEFT_OUT = {
     ),
     "once.ops.send._publish sns.Publish": _SENT_BY_A_PERSON,
     "once.ops.send._send sqs.SendMessage": _SENT_BY_A_PERSON,
-    "once.ops.trace._log_entries.ConsumerLogs.entries logs.FilterLogEvents": "`trace` only reads",
+    "once.ops.send._stored_if_large s3.PutObject": _SENT_BY_A_PERSON,
     "once.ops.webhooks._send._secret secretsmanager.GetSecretValue": (
         "only reads, before a test webhook is sent"
     ),

@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.effects.executor import returned_text
 from once.effects.intent import Intent, not_done, settled
+from once.ops import dedup_records
 from once.ops.aws.clients import RateLimiter
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters import assessment as safety
@@ -20,8 +21,7 @@ from once.ops.dead_letters import redrive as ops_redrive
 from once.ops.dead_letters.letter import dead_letter_queues
 from once.ops.dead_letters.redrive import Redrive
 from once.ops.dead_letters.search import QueueWalk
-from once.ops.dedup_records import outbox_scan as records
-from once.ops.dedup_records.dedup_table import DedupRecordReader
+from once.ops.dedup_records import DedupRecordReader, RecordFilter
 from once.ops.effects.pending_effect import PendingEffect, PendingEffects
 from once.ops.errors import OpsError
 from once.ops.outbox import republish as ops_republish
@@ -147,9 +147,9 @@ def republish(service: Service) -> None:
         once.ops.errors.OpsError: the relay fails for too long.
     """
     begin = datetime.fromtimestamp(START, UTC)
-    choice = records.RecordFilter(since=begin, until=None, consumer=None)
+    choice = RecordFilter(since=begin, until=None, consumer=None)
     ops_republish.republish(
-        records.scan_outboxes(clients().dynamodb, DEDUP, choice),
+        DedupRecordReader(clients().dynamodb, DEDUP).scan_outboxes(choice),
         ops_republish.with_retries(partial(_invoke_relay, service)),
         lambda *_: None,
     )
@@ -172,7 +172,7 @@ def on_time(clock: Callable[[], float]) -> Iterator[None]:
     """Give the command line's parts the time of a world."""
     calendar = SimpleNamespace(now=lambda zone: datetime.fromtimestamp(clock(), zone))
     with ExitStack() as stack:
-        for module in (safety, ops_redrive, records):
+        for module in (safety, ops_redrive, dedup_records):
             stack.enter_context(patch.object(module, "datetime", calendar))
         yield
 

@@ -107,7 +107,7 @@ def outputs_of(consumer: Consumer) -> dict[str, Any]:
     handlers = consumer.handlers
     return {
         "external": tuple(handlers),
-        "keys": {name: (one.key.rule, *one.key.names) for name, one in handlers.items()},
+        "keys": {name: one.key for name, one in handlers.items()},
         "volatile": {name: tuple(one.volatile) for name, one in handlers.items()},
     }
 

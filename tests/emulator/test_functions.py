@@ -13,7 +13,7 @@ import pytest
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
 from emulator.local.code_update import DeployedCode, load_functions
 from emulator.local.function_logs import FunctionLogs
-from once.ops.aws.start_errors import start_errors
+from once.ops.aws.function_logs import start_errors
 
 PYTHON = '#!/bin/sh\nSTARTED_AS=$0 exec {} "$@"\n'
 SOURCES = {

@@ -15,7 +15,7 @@ from once.commit.dedup_record import READ, StoredRecord, record_put
 from once.commit.request import CommitRequest
 from once.effects.intent import Intent
 from once.events.cloud_event import CloudEvent
-from once.ops.dedup_records.record_text import record_lines
+from once.ops.dedup_records import record_lines
 from once.schema import SCHEMA_VERSION, Outcome, Standing
 from once.settings import Settings
 from once.transaction import Identity, Transaction

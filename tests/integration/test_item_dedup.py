@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.ops.dedup_records.dedup_table import DedupRecordReader
-from once.ops.dedup_records.item_records import ItemTable
+from once.ops.dedup_records import DedupRecordReader, ItemTable
 from once.settings import Dedup, TableSettings
 from once.testing import FakeContext, answer_lost, inject
 from tests.integration.probe import Bench, record

@@ -17,7 +17,7 @@ from demo.traffic import stock
 from once.ops.dead_letters import search as walk
 from once.ops.outbox import republish
 from once.ops.terminal.console import console
-from once.ops.trace import _timeline as timeline
+from once.ops.trace import timeline
 from tests.ops.cloud import REGION, Cloud
 from tests.ops.editing import Editor
 from tests.ops.hostile import Mess

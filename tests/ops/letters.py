@@ -15,16 +15,16 @@ from once.commit.dedup_record import record_key
 from once.effects.declaration import Policy
 from once.failures.quarantine import text
 from once.ops.aws.clients import depth
+from once.ops.aws.deployment import DeployedConsumer
 from once.ops.dead_letters.assessment import Verdict, assess, read_contexts
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.search import QueueWalk
-from once.ops.dedup_records.dedup_table import DedupRecordReader
-from once.ops.dedup_records.key_rules import KeyRules
+from once.ops.dedup_records import DedupRecordReader
 from once.schema import StackOutput
 from once.testing import FakeAws, FakeContext
 from once.testing.events import sqs_record
 from tests.ops.cloud import REGION, Cloud
-from tests.ops.notes import Outside, consumer, note, rules_of
+from tests.ops.notes import Outside, consumer, deployed, note
 from tests.ops.support import run
 
 
@@ -42,7 +42,7 @@ class Shop:
         self.aws.__enter__()
         self.sqs = self.aws.sqs
         self.box = DeadLetterQueue(
-            "orders", self.aws.dead_letter_queue, self.aws.queue, rules=rules_of(self.consumer)
+            "orders", self.aws.dead_letter_queue, self.aws.queue, consumer=deployed(self.consumer)
         )
         self.records = DedupRecordReader(self.aws.dynamodb, "dedup")
         self.cloud.state[StackOutput.DEDUP_TABLE] = "dedup"
@@ -50,7 +50,7 @@ class Shop:
             f"{StackOutput.QUEUE}Orders": self.aws.queue,
             f"{StackOutput.DEAD_LETTERS}Orders": self.aws.dead_letter_queue,
         }
-        self.set_rules(self.box.rules)
+        self.set_rules(self.box.consumer)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,11 +71,11 @@ class Shop:
             f"{StackOutput.DEAD_LETTERS}Orders": self.aws.dead_letter_queue,
         }
 
-    def set_rules(self, rules: KeyRules) -> None:
-        """Let the deployment state these key rules."""
-        self.box = replace(self.box, rules=rules)
-        keys = {name: (key.rule, *key.names) for name, key in rules.keys.items()}
-        self.cloud.set_types("orders", rules.external, keys=keys, volatile=rules.volatile)
+    def set_rules(self, consumer: DeployedConsumer) -> None:
+        """Let the deployment state this consumer's key rules."""
+        self.box = replace(self.box, consumer=consumer)
+        keys = {name: (key.rule, *key.names) for name, key in consumer.keys.items()}
+        self.cloud.set_types("orders", consumer.external, keys=keys, volatile=consumer.volatile)
 
     def send(self, message: Any, group: str | None = None, **attributes: str) -> str:
         """Put a message into the consumer's queue; return its id."""

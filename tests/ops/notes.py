@@ -8,7 +8,7 @@ from msgspec import Struct
 from once.consumer import Consumer
 from once.effects.declaration import Call, Policy
 from once.events.dedup_key import Key
-from once.ops.dedup_records.key_rules import KeyRules
+from once.ops.aws.deployment import DeployedConsumer
 from once.testing import cloud_event
 from once.transaction import Transaction
 
@@ -89,10 +89,10 @@ def note(name: str = "a", event_type: str = "noted", **attributes: Any) -> dict[
     )
 
 
-def rules_of(consumer: Consumer) -> KeyRules:
-    """The key rules of a consumer's handlers, as the stack's outputs state them."""
-    return KeyRules(
-        consumer.name,
+def deployed(consumer: Consumer) -> DeployedConsumer:
+    """A consumer with the key rules of its handlers, as the stack's outputs state them."""
+    return DeployedConsumer(
+        *(consumer.name, "", "", ""),
         external=(*consumer.handlers,),
         keys={name: one.key for name, one in consumer.handlers.items()},
         volatile={name: (*one.volatile,) for name, one in consumer.handlers.items()},

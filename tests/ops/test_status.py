@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from once.ops.aws.clients import oldest_message_seconds
-from once.ops.aws.start_errors import start_errors
+from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode
 from once.schema import RELAY, UNROUTED, Limits, StackOutput
 from tests.ops.cloud import Cloud

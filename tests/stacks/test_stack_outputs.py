@@ -6,7 +6,6 @@ import pytest
 
 from once.events.cloud_event import read_event
 from once.ops.aws.deployment import Deployment
-from once.ops.dedup_records.key_rules import KeyRules
 from once.schema import SCHEMA_VERSION, Limits
 from stacks.consumers import CONSUMERS
 from tests.golden.versions import golden
@@ -52,7 +51,7 @@ def test_the_command_line_finds_every_resource_in_the_outputs(cloud: Cloud) -> N
 @pytest.mark.parametrize("name", golden(SCHEMA_VERSION, "consumers"))
 def test_keys_by_the_outputs_are_those_that_the_consumers_compute(cloud: Cloud, name: str) -> None:
     case = golden(SCHEMA_VERSION, "consumers")[name]
-    rules = KeyRules.of(Deployment.of("once", outputs_of(cloud)).consumer(case["consumer"]))
+    consumer = Deployment.of("once", outputs_of(cloud)).consumer(case["consumer"])
     event = read_event(json.dumps(case["event"]), max_bytes=Limits.MESSAGE_BYTES)
-    assert rules.takes(event.type)
-    assert (rules.key(event), rules.fingerprint(event)) == (case["key"], case["fingerprint"])
+    assert event.type in consumer.event_types
+    assert (consumer.key(event), consumer.fingerprint(event)) == (case["key"], case["fingerprint"])

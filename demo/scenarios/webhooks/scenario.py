@@ -26,8 +26,7 @@ from demo.scenarios.webhooks.tap import Tap
 from demo.scenarios.webhooks.wave_run import WaveRun
 from demo.scenarios.webhooks.webhook_plan import HANDSHAKES, WebhookPlan
 from emulator.embedded_aws import EmbeddedAws
-from once.ops.aws.deployed_webhooks import DeployedWebhooks
-from once.ops.aws.deployment import Deployment
+from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.schema import RELAY
 
 APP = "python3 -m demo.scenarios.webhooks.app"

@@ -11,7 +11,7 @@ from demo.scenarios.webhooks.sender import Answered, Sender
 from demo.scenarios.webhooks.simulated_days import move_back
 from demo.scenarios.webhooks.webhook_plan import HOURS_BEFORE
 from emulator.embedded_aws import EmbeddedAws
-from once.ops.aws.deployed_webhooks import DeployedWebhooks
+from once.ops.aws.deployment import DeployedWebhooks
 
 _ROTATED_WAVE = 1
 _KILL_SECONDS = 1.0

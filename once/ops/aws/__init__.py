@@ -1,5 +1,5 @@
-"""Access to AWS: clients, batch calls, a deployment's resources, queue depths.
+"""Access to AWS: clients, batch calls, queue depths, a deployment's resources, function logs.
 
 In: the environment's credentials and the outputs of the stacks. Out: clients, a `Deployment`,
-`QueueDepth`s. Used by every other package of `once.ops` except `terminal`.
+`QueueDepth`s. Used by every other part of `once.ops` except `terminal`.
 """

@@ -121,10 +121,6 @@ def _failure_text(failure: _ResultEntry) -> str:
     return f"{failure.get('Code', 'no reason given')} {failure.get('Message', '')}".strip()
 
 
-_METRIC = "ApproximateAgeOfOldestMessage"
-_METRIC_WINDOW = timedelta(minutes=5)
-
-
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
     """Number of messages in a queue; approximate on AWS.
@@ -180,10 +176,20 @@ def oldest_message_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | N
     embedded AWS does not report it.
     """
     now = datetime.now(UTC)
+    queries = []
+    for index, url in enumerate(urls):
+        queue = {"Name": "QueueName", "Value": url.rsplit("/", 1)[-1]}
+        metric = {
+            "Namespace": "AWS/SQS",
+            "MetricName": "ApproximateAgeOfOldestMessage",
+            "Dimensions": [queue],
+        }
+        stat = {"Metric": metric, "Period": 60, "Stat": "Maximum"}
+        queries.append({"Id": f"q{index}", "MetricStat": stat})
     try:
         answer = cloudwatch.get_metric_data(
-            MetricDataQueries=[_query(index, url) for index, url in enumerate(urls)],
-            StartTime=now - _METRIC_WINDOW,
+            MetricDataQueries=queries,
+            StartTime=now - timedelta(minutes=5),
             EndTime=now,
             ScanBy="TimestampDescending",
         )
@@ -192,12 +198,6 @@ def oldest_message_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | N
     values = {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
     newest = (values.get(f"q{index}") for index in range(len(urls)))
     return [int(found[0]) if found else None for found in newest]
-
-
-def _query(index: int, url: str) -> dict[str, Any]:
-    queue = {"Name": "QueueName", "Value": url.rsplit("/", 1)[-1]}
-    metric = {"Namespace": "AWS/SQS", "MetricName": _METRIC, "Dimensions": [queue]}
-    return {"Id": f"q{index}", "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Maximum"}}
 
 
 class RateLimiter:

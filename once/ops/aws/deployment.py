@@ -4,18 +4,32 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
-from once.ops.aws._stack_outputs import stack_outputs
-from once.ops.aws.deployed_webhooks import DeployedWebhooks
+from botocore.exceptions import ClientError
+
+from once.claim_check.store import ClaimStore
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import RULES, Key
+from once.events.fingerprint import fingerprint
+from once.ops.aws.clients import client
 from once.ops.errors import OpsError
 from once.schema import StackOutput
 from once.source import Source
+from once.webhooks.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+
+MOST_BYTES = 64 * 1024 * 1024
+"""The largest event of any consumer."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedConsumer:
-    """Resources of one consumer.
+    """Resources and key rules of one consumer.
+
+    Synthesis reads the key rules from the handlers' source, and writes them into the outputs.
 
     Attributes:
         name: the consumer's name.
@@ -26,8 +40,7 @@ class DeployedConsumer:
         events: event types that it takes from other consumers.
         isolation_queue_url: its isolation queue; None with a batch size of 1.
         renamed_from: its first name if it was renamed.
-        keys: the key rule of each event type, by name and arguments; without the rules that could
-            not be read at synthesis.
+        keys: the key rule of each event type; without those that synthesis could not read.
         volatile: the volatile fields of the event types that have some; None if not known.
         item_table: the logical name of the table whose items hold its dedup records; None if they
             are in the dedup table.
@@ -44,7 +57,7 @@ class DeployedConsumer:
     events: tuple[str, ...] = ()
     isolation_queue_url: str | None = None
     renamed_from: str | None = None
-    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keys: Mapping[str, Key] = field(default_factory=dict)
     volatile: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     item_table: str | None = None
     item_key: tuple[str, ...] = ()
@@ -75,6 +88,94 @@ class DeployedConsumer:
     def queue_urls(self) -> tuple[str, ...]:
         """URLs of the queues that invoke its function."""
         return tuple(filter(None, (self.queue_url, self.isolation_queue_url)))
+
+    def key(self, event: CloudEvent) -> str | None:
+        """Return the dedup key of an event; None if its rule or its volatile fields are not known.
+
+        Raises:
+            NoKey, TooLarge: the consumer would reject the event for its key.
+        """
+        rule, content = self.keys.get(event.type), self.fingerprint(event)
+        if rule is None or (content is None and rule == Key.content()):
+            return None
+        return rule.of(event, fingerprint=content or "", consumer=self.identity)
+
+    def fingerprint(self, event: CloudEvent) -> str | None:
+        """Return the fingerprint of an event; None if its volatile fields are not known."""
+        volatile = self.volatile.get(event.type, ()) if event.type in self.keys else None
+        return None if volatile is None else fingerprint(event, volatile=volatile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeployedWebhooks:
+    """Resources of the webhook ingress.
+
+    Attributes:
+        service: the name of the deployment.
+        identity: the first part of its dedup keys, and of the source of its events.
+        url: its address, with a slash at its end.
+        captures: the table of captures.
+        endpoints: the endpoints by name.
+        secrets: the ARN of each endpoint's secret, by the endpoint's name.
+    """
+
+    service: str
+    identity: str
+    url: str
+    captures: str
+    endpoints: Mapping[str, Endpoint]
+    secrets: Mapping[str, str]
+
+    @classmethod
+    def of(cls, service: str, outputs: Mapping[str, str]) -> Self | None:
+        """Read the outputs of both stacks, by output key; None without an ingress.
+
+        Raises:
+            KeyError: an output is missing.
+            OpsError: an output was written by another version.
+        """
+        if StackOutput.WEBHOOK_URL not in outputs:
+            return None
+        try:
+            known = map(Endpoint.of_builtins, json.loads(outputs[StackOutput.WEBHOOK_ENDPOINTS]))
+            endpoints = {each.name: each for each in known}
+        except (TypeError, ValueError) as error:
+            raise OpsError(
+                f"the endpoints in the outputs of {service!r} cannot be read ({error}): use the "
+                "version of `once` that it was deployed with, or deploy it again"
+            ) from None
+        words = {name: "".join(map(str.capitalize, name.split("-"))) for name in endpoints}
+        return cls(
+            service=service,
+            identity=outputs[StackOutput.WEBHOOK_FUNCTION].removeprefix(f"{service}-"),
+            url=f"{outputs[StackOutput.WEBHOOK_URL].rstrip('/')}/",
+            captures=outputs[StackOutput.CAPTURES],
+            endpoints=endpoints,
+            secrets={
+                name: outputs[f"{StackOutput.ENDPOINT_SECRET}{word}"]
+                for name, word in words.items()
+            },
+        )
+
+    def endpoint(self, name: str) -> Endpoint:
+        """Return one endpoint.
+
+        Raises:
+            OpsError: there is none of this name.
+        """
+        if name not in self.endpoints:
+            known = ", ".join(self.endpoints)
+            raise OpsError(f"{self.service!r} has no endpoint {name!r}: choose one of {known}")
+        return self.endpoints[name]
+
+    def key_of(self, endpoint: Endpoint, event_id: str) -> str:
+        """Return the dedup key of a webhook of an endpoint.
+
+        Raises:
+            once.errors.TooLarge: the id is too long for a key.
+        """
+        event = CloudEvent(id=event_id, source=endpoint.source, type="")
+        return Key.event().of(event, fingerprint="", consumer=self.identity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +213,21 @@ class Deployment:
             OpsError: a stack or one of its outputs is missing.
             botocore.exceptions.BotoCoreError, ClientError: CloudFormation cannot be read.
         """
-        return cls.of(service, stack_outputs(service))
+        cloudformation: CloudFormationClient = client("cloudformation")
+        outputs: dict[str, str] = {}
+        for name in (f"{service}-state", f"{service}-service"):
+            try:
+                [stack] = cloudformation.describe_stacks(StackName=name)["Stacks"]
+            except ClientError as error:
+                if "does not exist" not in str(error):
+                    raise
+                raise OpsError(
+                    f"there is no stack {name!r} in {cloudformation.meta.region_name}: deploy "
+                    "first (`cdk deploy --all`), or name the deployment with --service, or the "
+                    "region with AWS_REGION"
+                ) from None
+            outputs |= {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+        return cls.of(service, outputs)
 
     @classmethod
     def of(cls, service: str, outputs: Mapping[str, str]) -> Self:
@@ -121,7 +236,10 @@ class Deployment:
         Raises:
             OpsError: an output is missing.
         """
+        words = _words(outputs, StackOutput.FUNCTION)
+        tables = _words(outputs, StackOutput.TABLE)
         try:
+            consumers = [_consumer(outputs, service, word) for word in words]
             return cls(
                 service=service,
                 ingress_topic_arn=outputs[StackOutput.INGRESS_TOPIC],
@@ -132,8 +250,8 @@ class Deployment:
                 sweep_queue_url=outputs[StackOutput.SWEEP_QUEUE],
                 dedup_table=outputs[StackOutput.DEDUP_TABLE],
                 operator_log=outputs[StackOutput.OPERATOR_LOG],
-                tables=_tables(outputs),
-                consumers=_consumers(outputs, service),
+                tables={_snake(word): outputs[f"{StackOutput.TABLE}{word}"] for word in tables},
+                consumers={consumer.name: consumer for consumer in consumers},
                 ordered_ingress_topic_arn=outputs.get(StackOutput.ORDERED_INGRESS_TOPIC),
                 claim_bucket=outputs.get(StackOutput.CLAIM_BUCKET),
                 webhooks=DeployedWebhooks.of(service, outputs),
@@ -189,17 +307,10 @@ class Deployment:
         return self.tables[name]
 
 
-def _tables(outputs: Mapping[str, str]) -> dict[str, str]:
-    return {
-        _snake(word): outputs[f"{StackOutput.TABLE}{word}"]
-        for word in _words(outputs, StackOutput.TABLE)
-    }
-
-
-def _consumers(outputs: Mapping[str, str], service: str) -> dict[str, DeployedConsumer]:
-    words = _words(outputs, StackOutput.FUNCTION)
-    consumers = [_consumer(outputs, service, word) for word in words]
-    return {consumer.name: consumer for consumer in consumers}
+def claim_store(deployment: Deployment) -> ClaimStore | None:
+    """Return the claim-check bucket of a deployment, if it has one."""
+    bucket = deployment.claim_bucket
+    return None if bucket is None else ClaimStore(client("s3"), bucket, MOST_BYTES)
 
 
 def _consumer(outputs: Mapping[str, str], service: str, word: str) -> DeployedConsumer:
@@ -207,36 +318,35 @@ def _consumer(outputs: Mapping[str, str], service: str, word: str) -> DeployedCo
     # The function's name contains the consumer's name unchanged; the output's key does not.
     name = function.removeprefix(f"{service}-")
     identity = outputs[f"{StackOutput.IDENTITY}{word}"]
+    taken = json.loads(outputs[f"{StackOutput.EVENT_TYPES}{word}"])
     return DeployedConsumer(
         name=name,
         queue_url=outputs[f"{StackOutput.QUEUE}{word}"],
         dead_letter_url=outputs[f"{StackOutput.DEAD_LETTERS}{word}"],
         function_name=function,
+        external=tuple(taken["external"]),
+        events=tuple(taken["events"]),
         isolation_queue_url=outputs.get(f"{StackOutput.ISOLATION_QUEUE}{word}"),
         renamed_from=None if identity == name else identity,
-        **_types(outputs[f"{StackOutput.EVENT_TYPES}{word}"]),
+        keys={
+            event_type: Key(rule[0], tuple(rule[1:]))
+            for event_type, rule in taken["keys"].items()
+            if rule and rule[0] in RULES
+        },
+        volatile={
+            event_type: None if names is None else tuple(names)
+            for event_type, names in taken["volatile"].items()
+        },
+        item_table=taken.get("item_table"),
+        item_key=tuple(taken.get("item_key", ())),
+        grouped_by=taken["grouped_by"],
+        source=Source.from_text(taken["source"]) if "source" in taken else None,
     )
 
 
 def _words(outputs: Mapping[str, str], prefix: str) -> list[str]:
     """Return the rest of every output key with a prefix, sorted."""
     return sorted(key.removeprefix(prefix) for key in outputs if key.startswith(prefix))
-
-
-def _types(taken: str) -> dict[str, Any]:
-    found = json.loads(taken)
-    return {
-        **{kind: tuple(found[kind]) for kind in ("external", "events")},
-        **{kind: _tuples(found[kind]) for kind in ("keys", "volatile")},
-        "item_table": found.get("item_table"),
-        "item_key": tuple(found.get("item_key", ())),
-        "grouped_by": found["grouped_by"],
-        "source": Source.from_text(found["source"]) if "source" in found else None,
-    }
-
-
-def _tuples(lists: Mapping[str, list[str] | None]) -> dict[str, tuple[str, ...] | None]:
-    return {name: None if one is None else tuple(one) for name, one in lists.items()}
 
 
 def _snake(words: str) -> str:

@@ -26,7 +26,7 @@ from once.ops.dead_letters.selection import (
     event_id,
     letters_by_id,
 )
-from once.ops.dedup_records.dedup_table import DedupRecordReader
+from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError
 
 FRESH_SECONDS = 15

@@ -10,10 +10,7 @@ from once.metric_names import Metric
 from once.ops.aws.clients import QueueDepth, client, depth
 from once.ops.aws.deployment import Deployment
 from once.ops.console.figures import Figures, read_figures
-from once.ops.dedup_records.dedup_table import DedupRecordReader, Item
-from once.ops.dedup_records.key_rules import KeyRules
-from once.ops.dedup_records.stored_record import time_attribute
-from once.ops.outbox.recent_outboxes import RecentOutboxes, recent_outboxes
+from once.ops.dedup_records import DedupRecordReader, Item, RecentOutboxes, time_attribute
 from once.ops.trace.event_graph import EventGraph, EventGraphBuilder
 from once.schema import Record
 
@@ -86,9 +83,8 @@ def read_relay_state(deployment: Deployment, now: datetime) -> RelayState:
         botocore.exceptions.BotoCoreError, ClientError: it cannot be read.
     """
     table = DedupRecordReader.of(client("dynamodb"), deployment)
-    recent = recent_outboxes(table, now - PERIOD, MOST_SHOWN)
-    rules = [KeyRules.of(one) for one in deployment.consumers.values()]
-    graph = EventGraphBuilder(rules, table.get, ()).follow(recent.items, ())
+    recent = table.recent_outboxes(now - PERIOD, MOST_SHOWN)
+    graph = EventGraphBuilder(deployment.consumers.values(), table.get, ()).follow(recent.items, ())
     function = deployment.relay_function_name
     metrics = (Metric.PUBLISHED, Metric.RELAY_LAG_MS)
     return RelayState(

@@ -11,12 +11,10 @@ from once.ops.aws.deployment import Deployment
 from once.ops.console.sequence.picture import Picture, sequence_picture
 from once.ops.console.sequence.steps import internal_types, steps_of
 from once.ops.dead_letters.letter import Letter
-from once.ops.dedup_records.dedup_table import Item
-from once.ops.dedup_records.record_text import record_lines
-from once.ops.dedup_records.stored_record import text_attribute
+from once.ops.dedup_records import Item, record_lines, text_attribute
 from once.ops.trace.event_graph import EventGraph
 from once.ops.trace.search import TraceSearch
-from once.ops.trace.timeline_entries import TimelineEntry
+from once.ops.trace.timeline import TimelineEntry
 from once.schema import Record, State
 
 MOST_LETTERS = 1000

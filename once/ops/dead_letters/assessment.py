@@ -20,12 +20,16 @@ from once.events.fingerprint import fingerprint
 from once.events.message_group import message_group
 from once.intake.adapter import adapter_of
 from once.intake.claimed_data import claimed_body, with_claimed_data
-from once.ops.aws.claims import MOST_BYTES
+from once.ops.aws.deployment import MOST_BYTES
 from once.ops.dead_letters.letter import IngressTopic, Letter
-from once.ops.dedup_records.dedup_table import DedupRecordReader, Item
-from once.ops.dedup_records.outbox_scan import MESSAGE_LIFETIME_SECONDS
-from once.ops.dedup_records.record_text import format_written_at
-from once.ops.dedup_records.stored_record import UnreadableRecord, read_record
+from once.ops.dedup_records import (
+    MESSAGE_LIFETIME_SECONDS,
+    DedupRecordReader,
+    Item,
+    UnreadableRecord,
+    format_written_at,
+    read_record,
+)
 from once.ops.errors import unexpected_error_text
 from once.ops.terminal.formatting import format_epoch_seconds, format_time
 from once.ops.terminal.timestamps import event_time
@@ -85,7 +89,7 @@ class LetterContext:
 
     def has_content(self, event: CloudEvent, expected: str) -> bool | None:
         """Tell whether its event has a fingerprint; None if unknown volatile fields decide."""
-        content = self.letter.queue.rules.fingerprint(event)
+        content = self.letter.queue.consumer.fingerprint(event)
         if content is not None or fingerprint(event) == expected:
             return content in (None, expected)
         # The consumer knows the fields, and has compared the body unless it was edited since.
@@ -147,7 +151,7 @@ def event_and_key(letter: Letter) -> tuple[CloudEvent | OnceError, LetterKey]:
 def key_of_letter(letter: Letter, event: CloudEvent) -> LetterKey:
     """Return the dedup key of a letter with this event."""
     try:
-        deployed = letter.queue.rules.key(event)
+        deployed = letter.queue.consumer.key(event)
         return _without_rule(letter, event) if deployed is None else _compared(letter, deployed)
     except (NoKey, TooLarge) as error:
         return LetterKey(rejection=error)
@@ -192,7 +196,7 @@ def _unknown(letter: Letter, event: CloudEvent) -> str:
     consumer = letter.queue.owner
     if letter.queue.source_url is None:
         return "none: no consumer has received it"
-    if not letter.queue.rules.takes(event.type):
+    if event.type not in letter.queue.consumer.event_types:
         return f"its key is not known: {consumer} takes no {event.type!r}"
     return (
         f"its key is not known: SQS moved it here without one, or it was edited, and the key rule "

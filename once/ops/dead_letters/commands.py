@@ -47,7 +47,7 @@ from once.ops.dead_letters.selection import (
     letters_by_id,
     selected_letters,
 )
-from once.ops.dedup_records.dedup_table import DedupRecordReader
+from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, StoppedError
 from once.ops.operator_log import Change, WhyOption, logged_change
 from once.ops.terminal.console import (

@@ -18,9 +18,12 @@ from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters.assessment import LetterContext, read_contexts
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_text import body_text
-from once.ops.dedup_records.dedup_table import DedupRecordReader
-from once.ops.dedup_records.record_text import format_written_at
-from once.ops.dedup_records.stored_record import UnreadableRecord, read_record
+from once.ops.dedup_records import (
+    DedupRecordReader,
+    UnreadableRecord,
+    format_written_at,
+    read_record,
+)
 from once.ops.errors import OpsError
 from once.ops.terminal.formatting import escape_controls
 from once.schema import Reason
@@ -111,7 +114,7 @@ def _record_error(context: LetterContext, event: CloudEvent) -> str | None:
         return (
             f"the record under its key {context.pk} cannot be read, and may say otherwise: {error}"
         )
-    content = context.letter.queue.rules.fingerprint(event) or fingerprint(event)
+    content = context.letter.queue.consumer.fingerprint(event) or fingerprint(event)
     if record.fingerprint == content:
         return None
     return (

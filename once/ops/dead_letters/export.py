@@ -22,7 +22,7 @@ from once.failures.quarantine import Place, fits, size_of, text
 from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_text import letter_json
-from once.ops.dedup_records.outbox_scan import MESSAGE_LIFETIME_SECONDS
+from once.ops.dedup_records import MESSAGE_LIFETIME_SECONDS
 from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.terminal.timestamps import event_time
 from once.schema import DeadLetter, Limits

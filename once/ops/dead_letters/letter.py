@@ -17,9 +17,7 @@ from once.claim_check.store import ClaimStore
 from once.errors import UNREADABLE, Unparseable
 from once.failures.quarantine import Place, key_of
 from once.intake.original_message import Attribute, OriginalMessage, restored
-from once.ops.aws.claims import claim_store
-from once.ops.aws.deployment import Deployment
-from once.ops.dedup_records.key_rules import KeyRules
+from once.ops.aws.deployment import DeployedConsumer, Deployment, claim_store
 from once.ops.terminal.formatting import NOT_READABLE
 from once.ops.terminal.timestamps import parse_timestamp
 from once.outbox.unrouted import SnsEnvelope
@@ -75,6 +73,9 @@ class IngressTopic:
         return self.topics[event_type].endswith(".fifo")
 
 
+_NO_CONSUMER = DeployedConsumer("", "", "", "")
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetterQueue:
     """A dead-letter queue, or the unrouted queue.
@@ -84,7 +85,7 @@ class DeadLetterQueue:
         url: the dead-letter queue.
         source_url: the queue that the messages came from; None for the relay and unrouted events.
         ingress: the topic for unrouted events to be published again; None for dead letters.
-        rules: the key rules of its consumer; empty for the relay and unrouted events.
+        consumer: its consumer, with the key rules; an empty one for the relay and unrouted events.
         source: the envelope of its messages; None for CloudEvents without one.
         claims: the claim-check bucket, if the deployment has one.
     """
@@ -93,14 +94,14 @@ class DeadLetterQueue:
     url: str
     source_url: str | None
     ingress: IngressTopic | None = field(default=None, compare=False)
-    rules: KeyRules = field(default=KeyRules(""), compare=False)
+    consumer: DeployedConsumer = field(default=_NO_CONSUMER, compare=False)
     source: Source | None = field(default=None, compare=False)
     claims: ClaimStore | None = field(default=None, compare=False)
 
     @property
     def identity(self) -> str:
         """The owner's name in dedup keys."""
-        return self.rules.consumer or self.owner
+        return self.consumer.identity or self.owner
 
     @property
     def is_fifo(self) -> bool:
@@ -131,7 +132,7 @@ def dead_letter_queues(
             one.name,
             one.dead_letter_url,
             one.queue_url,
-            rules=KeyRules.of(one),
+            consumer=one,
             source=one.source,
             claims=claims,
         )

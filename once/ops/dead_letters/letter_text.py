@@ -16,7 +16,7 @@ from once.events.dedup_key import key_hash
 from once.events.strict_json import parse
 from once.ops.dead_letters.assessment import AssessedLetter, LetterContext, Verdict, event_of
 from once.ops.dead_letters.letter import Letter, QueueStay
-from once.ops.dedup_records.record_text import record_lines
+from once.ops.dedup_records import record_lines
 from once.ops.terminal.formatting import (
     NOT_READABLE,
     escape_controls,

@@ -47,7 +47,7 @@ from once.ops.dead_letters.letter import (
 )
 from once.ops.dead_letters.search import LetterSearch, QueueWalk, open_search
 from once.ops.dead_letters.selection import LetterFilter, LetterOptions, selected_letters
-from once.ops.dedup_records.dedup_table import DedupRecordReader
+from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.operator_log import Change
 from once.schema import EVENT_TYPE_ATTRIBUTE, RELAY, DeadLetter, Limits

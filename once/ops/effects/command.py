@@ -8,8 +8,7 @@ from typer import Argument, Option
 
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dedup_records.dedup_table import DedupRecordReader
-from once.ops.dedup_records.record_text import record_lines
+from once.ops.dedup_records import DedupRecordReader, record_lines
 from once.ops.effects._table import effects_table
 from once.ops.effects.decision import Decision, read_decision
 from once.ops.effects.pending_effect import PendingEffect, PendingEffects, find_pending_effect

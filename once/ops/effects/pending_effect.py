@@ -14,9 +14,13 @@ from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import read_contexts
 from once.ops.dead_letters.letter import dead_letter_queues
 from once.ops.dead_letters.search import QueueWalk, renewing
-from once.ops.dedup_records.dedup_table import DedupRecordReader, Item
-from once.ops.dedup_records.record_text import format_written_at
-from once.ops.dedup_records.stored_record import UnreadableRecord, read_record
+from once.ops.dedup_records import (
+    DedupRecordReader,
+    Item,
+    UnreadableRecord,
+    format_written_at,
+    read_record,
+)
 from once.ops.errors import OpsError
 from once.ops.terminal.formatting import format_epoch_seconds
 from once.schema import CLOCK_MARGIN_SECONDS, Record, Standing

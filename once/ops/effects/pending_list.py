@@ -5,10 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from once.events.dedup_key import consumer_of, key_hash
-from once.ops.dedup_records.bounded_scan import scan_some
-from once.ops.dedup_records.dedup_table import DedupRecordReader, Item
-from once.ops.dedup_records.outbox_scan import approximate_count
-from once.ops.dedup_records.stored_record import text_attribute, time_attribute
+from once.ops.dedup_records import DedupRecordReader, Item, text_attribute, time_attribute
 from once.schema import Record, State
 
 MOST_READ = 20_000
@@ -113,9 +110,9 @@ def list_pending(table: DedupRecordReader, most: int = MOST_READ) -> PendingList
         botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
     """
     pending = {":pending": {"S": State.PENDING}}
-    found = scan_some(table.dynamodb, table.name, _PENDING, pending, most=most, names=_NAMES)
+    found = table.scan_some(_PENDING, pending, most=most, names=_NAMES)
     listed = sorted(map(ListedEffect.read, found.items), key=_age)
-    total = 0 if found.complete else approximate_count(table.dynamodb, table.name)
+    total = 0 if found.complete else table.approximate_count()
     left = 0 if found.complete else max(1, total - found.read)
     return PendingList(listed, found.read, left)
 

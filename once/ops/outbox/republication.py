@@ -9,7 +9,7 @@ from typer import BadParameter
 
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dedup_records.outbox_scan import RecordFilter, approximate_count, scan_outboxes
+from once.ops.dedup_records import DedupRecordReader, RecordFilter
 from once.ops.operator_log import logged_change
 from once.ops.outbox._direct_delivery import DirectDelivery, SendEvents, queue_sender
 from once.ops.outbox.relay_invocation import MAX_FUNCTION_SECONDS, RelayFunction
@@ -77,7 +77,7 @@ class Republication:
 
     def approximate_total(self) -> int | None:
         """Return the number of all records; None for a new table, which does not know it yet."""
-        return approximate_count(client("dynamodb"), self.deployment.dedup_table) or None
+        return self._records().approximate_count() or None
 
     def count(self, seen: Seen) -> RepublishResult:
         """Count the events, and publish none.
@@ -111,8 +111,11 @@ class Republication:
             return self._run(relay, note)
 
     def _run(self, relay: RelayCall, seen: Seen) -> RepublishResult:
-        pages = scan_outboxes(client("dynamodb"), self.deployment.dedup_table, self.records)
+        pages = self._records().scan_outboxes(self.records)
         return republish(pages, relay, seen)
+
+    def _records(self) -> DedupRecordReader:
+        return DedupRecordReader(client("dynamodb"), self.deployment.dedup_table)
 
     def _relay(self, *, dry_run: bool) -> RelayCall:
         if to := self.told.get("to"):

@@ -19,7 +19,7 @@ from once.errors import Unpublishable
 from once.events.dedup_key import key_hash
 from once.events.outgoing import events_in
 from once.ops.aws.clients import ATTEMPTS, BACKOFF_SECONDS, THREADS, RateLimiter
-from once.ops.dedup_records.outbox_scan import OutboxPage
+from once.ops.dedup_records import OutboxPage
 from once.ops.errors import OpsError
 from once.ops.outbox.relay_invocation import RelayFailed
 from once.schema import Record

@@ -1,18 +1,30 @@
 """The command `trace`: every consumer's actions on an event, and on the events that it caused."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 from typer import BadParameter
 
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal.console import ServiceOption, command_group, console
+from once.ops.terminal.console import ServiceOption, command_group, console, print_json
+from once.ops.terminal.formatting import NOT_READABLE, UNKNOWN, escape_controls
 from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
-from once.ops.trace._view import timeline_json, timeline_table
 from once.ops.trace.search import MOST_LETTERS, TraceSearch
-from once.ops.trace.timeline_entries import TimelineEntry
+from once.ops.trace.timeline import EntryKind, TimelineEntry
+
+_STYLES = {
+    EntryKind.COMMITTED: "green",
+    EntryKind.REFUSED: "yellow",
+    EntryKind.PENDING: "yellow",
+    EntryKind.QUARANTINED: "red",
+    EntryKind.RETRIED: "yellow",
+    EntryKind.DUPLICATE: "dim",
+}
 
 app = command_group()
 
@@ -68,21 +80,46 @@ def trace(
         raise BadParameter("it is blank, and no key is", param_hint="KEY")
     now = datetime.now(UTC)
     begin = parse_time_option(since, now=now, option="--since") if since else None
-    deployment = Deployment.find(service)
-    search = TraceSearch(deployment, key, consumer, source or ())
+    search = TraceSearch(Deployment.find(service), key, consumer, source or ())
     letters = [] if no_dead_letters else search.letters(MOST_LETTERS)
     graph = search.graph(letters)
     moments = search.timeline(graph, now, logs=not no_logs, since=begin)
     if not moments:
         raise OpsError(search.not_found_text())
     search.note_open(graph)
-    _show(key, moments, search.notes, json_only=json_only)
-
-
-def _show(key: str, moments: list[TimelineEntry], notes: list[str], *, json_only: bool) -> None:
     if json_only:
-        typer.echo(timeline_json(key, moments, notes))
+        print_json({"key": key, "moments": [*map(_as_json, moments)], "notes": search.notes})
         return
-    console.print(timeline_table(key, moments))
-    for note in notes:
+    console.print(_table(key, moments))
+    for note in search.notes:
         console.print(f"note: {note}", soft_wrap=True)
+
+
+def _as_json(entry: TimelineEntry) -> dict[str, Any]:
+    details = {
+        name: fact.isoformat(timespec="milliseconds") if isinstance(fact, datetime) else fact
+        for name, fact in entry.details.items()
+    }
+    return {
+        "time": entry.at and entry.at.isoformat(timespec="milliseconds"),
+        "consumer": entry.consumer,
+        "event_type": entry.event_type,
+        "what": entry.kind,
+        "key_hash": entry.key_hash,
+        **details,
+    }
+
+
+def _table(key: str, entries: Sequence[TimelineEntry]) -> Table:
+    table = Table("time (UTC)", title=f"Trace of {key}", show_lines=True)
+    for name in ("consumer", "event", "what happened"):
+        table.add_column(name, overflow="fold")  # a provider's key must stay complete
+    for entry in entries:
+        time = NOT_READABLE
+        if entry.at is not None:
+            time = f"{entry.at:%Y-%m-%d %H:%M:%S}.{entry.at.microsecond // 1000:03}"
+        action = Text(entry.kind, style=_STYLES[entry.kind])
+        for name, fact in entry.texts():
+            action.append(f"\n{name}: {escape_controls(fact)}", style="default")
+        table.add_row(time, entry.consumer, entry.event_type or UNKNOWN, action)
+    return table

@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.dedup_key import Key, key_hash
 from once.events.outgoing import events_in
+from once.ops.aws.deployment import DeployedConsumer
 from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import Letter
-from once.ops.dedup_records.dedup_table import Item
-from once.ops.dedup_records.key_rules import KeyRules
-from once.ops.dedup_records.stored_record import text_attribute
+from once.ops.dedup_records import Item, text_attribute
 from once.schema import CAUSE_EXTENSION, Limits, Record
 
 _EventIdentity = tuple[str, str]
@@ -54,20 +54,24 @@ class EventGraphBuilder:
     """Builds an event graph from its first records and dead letters.
 
     Args:
-        rules: the key rules of all consumers.
+        consumers: all consumers, with their key rules.
         read: returns the existing records of keys.
         letters: all dead letters.
     """
 
     def __init__(
         self,
-        rules: Iterable[KeyRules],
+        consumers: Iterable[DeployedConsumer],
         read: Callable[[Iterable[str]], list[Item]],
         letters: Iterable[Letter],
     ) -> None:
-        self._rules = list(rules)
+        self._consumers = list(consumers)
         self._get = read
-        self._letters = {letter.message_id: (letter, _event(letter)) for letter in letters}
+        self._letters: dict[str, tuple[Letter, CloudEvent | None]] = {}
+        for letter in letters:
+            event = event_of(letter)
+            known = event if isinstance(event, CloudEvent) else None
+            self._letters[letter.message_id] = (letter, known)
         self._asked: set[str] = set()
         self.graph = EventGraph()
 
@@ -80,11 +84,13 @@ class EventGraphBuilder:
         """
         plain = json.dumps(key)
         texts = {f'"{key}"', plain, json.dumps(plain)[1:-1]}  # the latter inside SNS's envelope
-        return [
-            letter
-            for letter, _ in self._letters.values()
-            if key in _names(letter) or any(text in letter.original.body for text in texts)
-        ]
+        found = []
+        for letter, _ in self._letters.values():
+            names = {letter.message_id, *(stay.message_id for stay in letter.lineage)}
+            names |= {letter.key, key_hash(letter.key)} if letter.key else set()
+            if key in names or any(text in letter.original.body for text in texts):
+                found.append(letter)
+        return found
 
     def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> EventGraph:
         """Return the graph of these records and dead letters."""
@@ -98,13 +104,24 @@ class EventGraphBuilder:
             }
             records = self._get(keys - self._asked - self.graph.records.keys())
             self._asked |= keys
-            letters = self._more_letters()
+            letters = [
+                letter
+                for letter, event in self._letters.values()
+                if letter.key in self.graph.records
+                or (event and _identity(event) in self.graph.events)
+            ]
         return self.graph
 
     def _add_records(self, records: Iterable[Item]) -> Iterator[CloudEvent]:
         for item in records:
             self.graph.records[item[Record.PK]["S"]] = item
-            yield from _published_events(item)
+            published: list[CloudEvent] = []
+            with suppress(OnceError):  # an outbox that cannot be read
+                published = [
+                    read_event(event.body, max_bytes=Limits.TOPIC_MESSAGE_BYTES)
+                    for event in events_in(item)
+                ]
+            yield from published
 
     def _add_letters(self, letters: Iterable[Letter]) -> Iterator[CloudEvent]:
         for letter in letters:
@@ -114,21 +131,14 @@ class EventGraphBuilder:
                 self.graph.dead_lettered.add(_identity(event))
                 yield event
 
-    def _more_letters(self) -> list[Letter]:
-        return [
-            letter
-            for letter, event in self._letters.values()
-            if letter.key in self.graph.records or (event and _identity(event) in self.graph.events)
-        ]
-
     def _siblings(self, records: Iterable[Item]) -> Iterator[str]:
         """Yield the keys of the same events at other consumers with the same key rule."""
         for item in records:
             pk = item[Record.PK]["S"]
             rule, event_type = Key.of_record(pk), text_attribute(item, Record.EVENT_TYPE) or ""
-            for one in self._rules:
+            for one in self._consumers:
                 if rule is not None and one.keys.get(event_type) == rule:
-                    yield "#".join((one.consumer, *pk.split("#")[1:]))
+                    yield "#".join((one.identity, *pk.split("#")[1:]))
 
     def _keys_of(self, events: Iterable[CloudEvent]) -> Iterator[str]:
         for event in events:
@@ -137,20 +147,14 @@ class EventGraphBuilder:
                 continue
             self.graph.events[identity] = event
             self.graph.keys[identity] = keys = []
-            for one in self._rules:
-                if one.takes(event.type):
-                    keys += self._key(one, event)
+            for one in self._consumers:
+                if event.type in one.event_types:
+                    with suppress(NoKey, TooLarge):  # the consumer rejects it
+                        if key := one.key(event):
+                            keys.append(key)
+                        else:
+                            self.graph.unknown.add((one.identity, event.type))
             yield from keys
-
-    def _key(self, rules: KeyRules, event: CloudEvent) -> list[str]:
-        """Return the dedup key of an event at a consumer; none if it has none or is not known."""
-        try:
-            key = rules.key(event)
-        except (NoKey, TooLarge):
-            return []
-        if key is None:
-            self.graph.unknown.add((rules.consumer, event.type))
-        return [] if key is None else [key]
 
 
 def _causes(records: Iterable[Item], events: Iterable[CloudEvent]) -> Iterator[str]:
@@ -158,28 +162,6 @@ def _causes(records: Iterable[Item], events: Iterable[CloudEvent]) -> Iterator[s
     yield from (item[Record.CAUSE]["S"] for item in records if "S" in item.get(Record.CAUSE, {}))
     causes = (event.extensions.get(CAUSE_EXTENSION) for event in events)
     yield from (cause for cause in causes if isinstance(cause, str))
-
-
-def _published_events(item: Item) -> list[CloudEvent]:
-    """Return the events that a record published; none if its outbox cannot be read."""
-    try:
-        return [
-            read_event(event.body, max_bytes=Limits.TOPIC_MESSAGE_BYTES)
-            for event in events_in(item)
-        ]
-    except OnceError:
-        return []
-
-
-def _names(letter: Letter) -> set[str]:
-    """Return the message's ids, its dedup key and the key's SHA-256."""
-    ids = {letter.message_id, *(stay.message_id for stay in letter.lineage)}
-    return {*ids, letter.key, key_hash(letter.key)} if letter.key else ids
-
-
-def _event(letter: Letter) -> CloudEvent | None:
-    event = event_of(letter)
-    return event if isinstance(event, CloudEvent) else None
 
 
 def _identity(event: CloudEvent) -> _EventIdentity:

@@ -1,26 +1,33 @@
 """Trace search: what a key identifies, its timeline, and which places were searched."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from datetime import datetime
 
+from once.errors import NoKey, TooLarge
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import Key
+from once.events.outgoing import event_id_of
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.start_errors import start_errors
+from once.ops.aws.function_logs import start_errors
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.search import QueueWalk, renewing
-from once.ops.dedup_records.dedup_table import DedupRecordReader
-from once.ops.dedup_records.key_rules import KeyRules
-from once.ops.trace._log_entries import ConsumerLogs
-from once.ops.trace._start_keys import is_hash, start_keys
-from once.ops.trace._timeline import read_log_entries, timeline
+from once.ops.dedup_records import DedupRecordReader
 from once.ops.trace.event_graph import EventGraph, EventGraphBuilder
-from once.ops.trace.timeline_entries import TimelineEntry
+from once.ops.trace.timeline import TimelineEntry, read_log_entries, timeline
+from once.schema import SOURCE_PREFIX, source_of
 
 MOST_LETTERS = 10_000
 """Most dead letters that are read, which takes about 20 seconds."""
 
 _MOST_SHOWN = 50
 """Most keys that an error lists."""
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+_OUTGOING_ID = re.compile(r"[0-9a-f]{64}\.\d{1,4}")
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,99}", re.ASCII)
 
 
 class TraceSearch:
@@ -45,21 +52,35 @@ class TraceSearch:
     ) -> None:
         self._deployment = deployment
         self._key = key
-        self._rules = [KeyRules.of(one) for one in deployment.consumers.values()]
         self._keys = self._start_keys(consumer, sources)
         self._searched: list[str] = []
         self.notes: list[str] = []
         self._reads_logs = False
 
     def _start_keys(self, consumer: str | None, sources: Collection[str]) -> list[str]:
+        """Return the dedup keys that the key of the command line may stand for.
+
+        They follow from the key rules, so that the table is never scanned. The SHA-256 of a dedup
+        key stands for the first event that its record published.
+        """
         name, mark, _ = self._key.partition("#")
         names, webhooks = self._deployment.identities, self._deployment.webhooks
         publishers = [*names, webhooks.identity] if webhooks else names
         if mark and name in publishers:
             return [self._key]
         chosen = [self._deployment.consumer(consumer).identity] if consumer else names
-        rules = [one for one in self._rules if one.consumer in chosen]
-        return start_keys(self._key, rules, publishers=publishers, sources=sources)
+        text = event_id_of(self._key, 0) if _HASH.fullmatch(self._key) else self._key
+        internal = [source_of(publisher) for publisher in publishers]
+        keys: dict[str, None] = {}
+        for one in self._deployment.consumers.values():
+            if one.identity not in chosen:
+                continue
+            for event_type, rule in one.keys.items():
+                known = internal if event_type in one.events else sources
+                for event in _events_with(text, rule, event_type, known):
+                    with suppress(NoKey, TooLarge):
+                        keys[rule.of(event, fingerprint="", consumer=one.identity)] = None
+        return [*keys]
 
     def letters(self, most: int) -> list[Letter]:
         """Read the dead letters, at most so many, and make them visible again."""
@@ -82,7 +103,7 @@ class TraceSearch:
     def graph(self, letters: list[Letter]) -> EventGraph:
         """Return the graph of the events and records that the key identifies."""
         table = DedupRecordReader.of(client("dynamodb"), self._deployment)
-        builder = EventGraphBuilder(self._rules, table.get, letters)
+        builder = EventGraphBuilder(self._deployment.consumers.values(), table.get, letters)
         records = table.get(self._keys)
         self._searched.append(f"{len(self._keys)} dedup keys in {table.name}")
         return builder.follow(records, builder.letters_with_key(self._key))
@@ -102,13 +123,11 @@ class TraceSearch:
             return timeline(graph, [], now)
         # The start keys belong to other events if one of them has a record.
         keys = () if graph.records or graph.letters else self._keys
-        hashes = {self._key} if is_hash(self._key) else set()
-        consumers = {each.name: each.identity for each in self._deployment.consumers.values()}
-        reader = ConsumerLogs(client("logs"), self._deployment.service, since)
+        hashes = {self._key} if _HASH.fullmatch(self._key) else set()
         self._reads_logs = True
-        lines, fault = read_log_entries(graph, reader, keys, hashes, consumers)
+        lines, fault = read_log_entries(graph, self._deployment, keys, hashes, since)
         self.notes += [fault] if fault else []
-        self._searched.append(fault or f"the logs of {', '.join(consumers)}")
+        self._searched.append(fault or f"the logs of {', '.join(self._deployment.consumers)}")
         return timeline(graph, lines, now)
 
     def note_open(self, graph: EventGraph) -> None:
@@ -141,9 +160,10 @@ class TraceSearch:
             *(f"key {key}" for key in self._keys[:_MOST_SHOWN]),
             *([f"and {more} more keys"] if more > 0 else []),
             *(
-                f"no key of {one.consumer} for {event_type}: its key rule is not known"
-                for one in self._rules
-                for event_type in one.without_rule
+                f"no key of {one.identity} for {event_type}: its key rule is not known"
+                for one in self._deployment.consumers.values()
+                for event_type in one.event_types
+                if event_type not in one.keys
             ),
         ]
         searched = "".join(f"\n  {place}" for place in places)
@@ -155,3 +175,32 @@ class TraceSearch:
             "the queues), and expired records are deleted"
             + "".join(f"\n{each}" for each in self._start_errors())
         )
+
+
+def _events_with(
+    text: str, rule: Key, event_type: str, sources: Collection[str]
+) -> Iterator[CloudEvent]:
+    """Yield events of a type that have the text where the key rule reads it."""
+    values = [text, int(text)] if _INTEGER.fullmatch(text) else [text]
+    match rule:
+        case Key("event"):
+            published = bool(_OUTGOING_ID.fullmatch(text))
+            for source in sources:
+                if published or not source.startswith(SOURCE_PREFIX):
+                    yield CloudEvent(id=text, source=source, type=event_type)
+        case Key("field", (path,)):
+            for value in values:
+                data: object = value
+                for name in reversed(path.split(".")):
+                    data = {name: data}
+                yield CloudEvent(id="", source="", type=event_type, data=data)
+        case Key("attribute", (name,)):
+            for source in sources:
+                for value in values:
+                    yield CloudEvent(
+                        id="",
+                        source=source,
+                        type=event_type,
+                        subject=text,
+                        extensions={} if name == "subject" else {name: value},
+                    )

@@ -11,8 +11,7 @@ from typer import Argument, BadParameter, Option
 from once.errors import OnceError
 from once.events.strict_json import parse
 from once.ops.aws.clients import client
-from once.ops.aws.deployed_webhooks import DeployedWebhooks
-from once.ops.aws.deployment import Deployment
+from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
 from once.ops.terminal.console import JsonOption, ServiceOption, console, data_text, print_json

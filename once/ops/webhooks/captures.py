@@ -15,8 +15,7 @@ from once.claim_check.errors import ClaimMissing, ClaimUnavailable, InvalidClaim
 from once.errors import TooLarge
 from once.events.dedup_key import key_hash
 from once.ops.aws.clients import client
-from once.ops.aws.deployed_webhooks import DeployedWebhooks
-from once.ops.aws.deployment import Deployment
+from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal.console import error_console
 from once.ops.terminal.formatting import format_time

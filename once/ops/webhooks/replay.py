@@ -21,10 +21,9 @@ from once.events.dedup_key import consumer_of, key_hash
 from once.events.message_group import message_group
 from once.events.outgoing import GROUP_EXTENSION, OutgoingEvent
 from once.failures.quarantine import text
-from once.ops.aws.claims import MOST_BYTES
 from once.ops.aws.clients import RateLimiter, client
-from once.ops.aws.deployment import DeployedConsumer, Deployment
-from once.ops.dedup_records.dedup_table import DedupRecordReader
+from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
+from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.operator_log import logged_change
 from once.ops.webhooks._http import (

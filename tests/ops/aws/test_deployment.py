@@ -2,6 +2,7 @@
 
 import pytest
 
+from once.events.dedup_key import Key
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
@@ -43,7 +44,7 @@ def test_outputs_of_deployed_stacks_are_read() -> None:
         events=("b",),
         isolation_queue_url="isolation",
         renamed_from="mail",
-        keys={"a": ("field", "id")},
+        keys={"a": Key.field("id")},
         volatile={"a": ("sent",), "b": None},
         grouped_by="tenant",
     )

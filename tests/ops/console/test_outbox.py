@@ -7,9 +7,9 @@ import boto3
 import pytest
 from starlette.testclient import TestClient
 
+from once.ops import dedup_records
 from once.ops.console.jobs import JobPhase
 from once.ops.console.state import ConsoleState
-from once.ops.outbox import recent_outboxes
 from once.schema import RELAY
 from tests.ops.cloud import Cloud
 from tests.ops.console.waiting import confirmed, planned
@@ -66,7 +66,7 @@ def test_a_table_that_is_not_read_whole_is_noted(
     saga: Saga, browser: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit_each(saga.cloud, "orders#a", "orders#b", age=0.1)
-    monkeypatch.setattr(recent_outboxes, "MOST_READ", 1)
+    monkeypatch.setattr(dedup_records, "MOST_READ", 1)
     assert (
         "1 records of the dedup table were read, and there are more" in browser.get("outbox").text
     )

@@ -90,7 +90,7 @@ def test_difference_in_a_volatile_field_is_a_duplicate(shop: Shop, event_type: s
 
 def unread(shop: Shop) -> None:
     """Let synthesis read no key rule and no volatile fields."""
-    shop.set_rules(replace(shop.box.rules, keys={}, volatile={}))
+    shop.set_rules(replace(shop.box.consumer, keys={}, volatile={}))
 
 
 def test_difference_may_be_volatile_if_the_fields_are_unknown_and_no_conflict_was_reported(
@@ -138,7 +138,7 @@ def test_key_of_a_letter_that_sqs_moved_counts_only_if_its_event_has_it(
 
 def test_recorded_key_that_the_deployed_rule_does_not_give_is_unsafe(shop: Shop) -> None:
     shop.fail("a")
-    shop.set_rules(replace(shop.box.rules, keys={"noted": Key.field("name")}))
+    shop.set_rules(replace(shop.box.consumer, keys={"noted": Key.field("name")}))
     verdict = shop.verdict()
     assert verdict.outcome is RedriveOutcome.UNSAFE
     other = "orders#field#noted#name#str:a"

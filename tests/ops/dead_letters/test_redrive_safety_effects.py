@@ -110,7 +110,7 @@ def test_unknown_effect_takes_precedence_over_a_difference_that_may_be_volatile(
     failing: Failing,
 ) -> None:
     shop = failing(Policy.AT_MOST_ONCE)
-    shop.set_rules(replace(shop.box.rules, volatile={"noted": None}))
+    shop.set_rules(replace(shop.box.consumer, volatile={"noted": None}))
     other = OriginalMessage(json.dumps(note(data={"amount": 9})), {})
     [found] = assess_letters(shop.records, [replace(shop.letter(), original=other)])
     assert found.verdict.outcome is RedriveOutcome.UNSAFE

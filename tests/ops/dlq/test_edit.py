@@ -106,7 +106,7 @@ def test_edit_that_changes_the_key_is_refused(
 
 
 def test_edit_of_source_or_id_is_refused_if_the_key_is_unknown(shop: Shop, editor: Editor) -> None:
-    shop.set_rules(replace(shop.box.rules, keys={}))
+    shop.set_rules(replace(shop.box.consumer, keys={}))
     shop.move(note("a"))
     editor.writes(note("a", event_id="b"))
     said = "from source '/test' and id 'id-a' to source '/test' and id 'b'"
@@ -114,7 +114,7 @@ def test_edit_of_source_or_id_is_refused_if_the_key_is_unknown(shop: Shop, edito
 
 
 def test_any_edit_is_refused_if_the_key_is_unknown(shop: Shop, editor: Editor) -> None:
-    shop.set_rules(replace(shop.box.rules, keys={}))
+    shop.set_rules(replace(shop.box.consumer, keys={}))
     shop.move(note("a", "named"))
     editor.writes(note("a", "named", data={"more": True}))
     assert "nothing tells whether its key would change" in refused(shop)

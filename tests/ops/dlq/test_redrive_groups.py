@@ -12,7 +12,7 @@ from once.ops.dead_letters import redrive
 from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
 from once.ops.dead_letters.redrive import Redrive, redriven_message
 from once.ops.dead_letters.search import QueueWalk
-from once.ops.dedup_records.dedup_table import DedupRecordReader
+from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import ExitCode
 from once.schema import DeadLetter
 from tests.ops.letters import Shop

@@ -14,8 +14,7 @@ from once.ops.console.jobs import Job, Progress
 from once.ops.console.pages.jobs import to_job
 from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, state_of
-from once.ops.dedup_records.dedup_table import DedupRecordReader
-from once.ops.dedup_records.record_text import record_lines
+from once.ops.dedup_records import DedupRecordReader, record_lines
 from once.ops.effects.decision import Decision, read_decision
 from once.ops.effects.pending_effect import PendingEffect, PendingEffects
 from once.ops.effects.pending_list import list_pending

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from once.ops.aws.deployment import Deployment
-from once.ops.trace.timeline_entries import EntryKind, TimelineEntry
+from once.ops.trace.timeline import EntryKind, TimelineEntry
 from once.schema import RELAY, Record
 
 PRODUCER = "producer"

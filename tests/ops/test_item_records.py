@@ -8,10 +8,7 @@ import pytest
 
 from once.events.dedup_key import Key
 from once.ops.aws.deployment import Deployment
-from once.ops.dedup_records.dedup_table import DedupRecordReader
-from once.ops.dedup_records.item_records import ItemTable, item_tables
-from once.ops.dedup_records.record_text import record_lines
-from once.ops.dedup_records.stored_record import read_record
+from once.ops.dedup_records import DedupRecordReader, ItemTable, read_record, record_lines
 from once.schema import Record
 from tests.once.item_orders import Orders, event, running
 from tests.once.support import calls, event_of
@@ -62,12 +59,13 @@ def test_a_number_is_not_the_text_of_an_items_key(shop: Orders) -> None:
     assert len(reader.get([pk_of("placed", "int:7")])) == 1
 
 
-def test_the_tables_are_those_of_the_stacks_outputs() -> None:
+def test_the_tables_are_those_of_the_stacks_outputs(shop: Orders) -> None:
     taken = {"item_table": "shop_orders", "item_key": ["order_id"]}
     more = {
         "TableShopOrders": "physical-orders",
         "TakesRelayedMail2": json.dumps(json.loads(OUTPUTS["TakesRelayedMail2"]) | taken),
     }
-    assert item_tables(Deployment.of("shop", OUTPUTS)) == {}
-    found = item_tables(Deployment.of("shop", OUTPUTS | more))
-    assert list(found.values()) == [ItemTable("physical-orders", ("order_id",))]
+    without, with_items = (Deployment.of("shop", each) for each in (OUTPUTS, OUTPUTS | more))
+    assert DedupRecordReader.of(shop.aws.dynamodb, without).items == {}
+    found = DedupRecordReader.of(shop.aws.dynamodb, with_items)
+    assert list(found.items.values()) == [ItemTable("physical-orders", ("order_id",))]

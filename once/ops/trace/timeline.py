@@ -1,0 +1,280 @@
+"""Timeline: dedup records, dead letters and log entries of an event graph in the order of time."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from once.errors import OnceError
+from once.events.cloud_event import CloudEvent
+from once.events.dedup_key import consumer_of, key_hash
+from once.events.outgoing import events_in
+from once.ops.aws.clients import THREADS, client
+from once.ops.aws.deployment import Deployment
+from once.ops.aws.function_logs import (
+    DUPLICATE,
+    QUARANTINED,
+    RETRIED,
+    LogEntry,
+    message_entries,
+)
+from once.ops.dead_letters.assessment import event_of
+from once.ops.dead_letters.letter import Letter
+from once.ops.dedup_records import Item, text_attribute, time_attribute, unreadable_times
+from once.ops.errors import error_with_remedy
+from once.ops.terminal.formatting import format_time
+from once.ops.terminal.timestamps import event_time
+from once.ops.trace.event_graph import EventGraph
+from once.schema import CLOCK_MARGIN_SECONDS, RELAY, Outcome, Record, Standing, State
+
+_EVER = datetime.fromtimestamp(0, UTC)
+
+DetailValue = str | int | bool | datetime | list[str]
+
+_STANDINGS: dict[str, str] = {
+    Standing.IN_FLIGHT: "in flight: its owner is calling the provider, or died",
+    Standing.NOT_DONE: "certainly not done",
+    Standing.UNKNOWN: "unknown: it may have been done",
+    Standing.SETTLED: "settled: its outcome is known, and not committed yet",
+}
+
+
+class EntryKind(StrEnum):
+    """Action of a consumer on an event."""
+
+    COMMITTED = "committed"
+    REFUSED = "refused"
+    PENDING = "pending effect"
+    QUARANTINED = QUARANTINED
+    RETRIED = RETRIED
+    DUPLICATE = DUPLICATE
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """An entry of the timeline.
+
+    Attributes:
+        at: time of the action; None if not readable.
+        consumer: the consumer's name.
+        event_type: the event's type; None if not known.
+        kind: the action.
+        key_hash: the SHA-256 of the dedup key, in hex; None if no key was computed.
+        details: further values, by name.
+    """
+
+    at: datetime | None
+    consumer: str
+    event_type: str | None
+    kind: EntryKind
+    key_hash: str | None
+    details: Mapping[str, DetailValue]
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Yield name and value of each detail for a reader, without the key, which may be data."""
+        for name, fact in self.details.items():
+            if name != "key":
+                match fact:
+                    case datetime():
+                        text = format_time(fact)
+                    case list():
+                        text = ", ".join(fact)
+                    case _:
+                        text = str(fact)
+                yield name.replace("_", " "), text
+
+
+def timeline(
+    graph: EventGraph, log_entries: Iterable[LogEntry], now: datetime
+) -> list[TimelineEntry]:
+    """Return the timeline entries of a graph, the oldest first.
+
+    Args:
+        graph: the graph.
+        log_entries: log entries; an entry about a dead letter of the graph is left out.
+        now: the time.
+    """
+    records = [_record_entry(item, now) for item in graph.records.values()]
+    letters = [_letter_entry(letter) for letter in graph.letters]
+    types = {key_hash(key): event.type for event, keys in graph.open_events() for key in keys}
+    for one in (*letters, *records):
+        if one.key_hash and one.event_type:
+            types[one.key_hash] = one.event_type
+    entries = [
+        *records,
+        *letters,
+        *(
+            _log_timeline_entry(entry, types.get(entry.fields.get("key_hash", "")))
+            for entry in log_entries
+            if not _is_about_a_letter(entry, graph)
+        ),
+    ]
+    return sorted(entries, key=lambda entry: entry.at or _EVER)
+
+
+def read_log_entries(
+    graph: EventGraph,
+    deployment: Deployment,
+    keys: Collection[str],
+    hashes: Collection[str],
+    since: datetime | None,
+) -> tuple[list[LogEntry], str | None]:
+    """Read the log entries about the keys of a graph.
+
+    Args:
+        graph: the graph.
+        deployment: the deployment, whose functions have the logs.
+        keys: further dedup keys.
+        hashes: SHA-256 of further dedup keys, in hex, of unknown consumers.
+        since: time of the first entry that is read; None for the beginning of the logs.
+
+    Returns:
+        The entries; and a text about logs that could not be read, None if all could.
+    """
+    known: dict[str, set[str]] = defaultdict(set)  # by the identity whose logs hold them
+    for pk in (*graph.records, *keys):
+        known[consumer_of(pk)].add(key_hash(pk))
+    for pk, item in graph.records.items():
+        if Record.OUTBOX in item:
+            known[RELAY].add(key_hash(pk))
+    for letter in graph.letters:
+        if letter.key:
+            known[letter.queue.identity].add(key_hash(letter.key))
+    # Only the logs show the keys of retries without a record.
+    waiting = {key_hash(key): event for event, keys in graph.open_events() for key in keys}
+    first_retry = max(since or _EVER, min(map(_made_at, waiting.values()), default=_EVER))
+    identities = {each.name: each.identity for each in deployment.consumers.values()}
+    logs = client("logs")
+
+    def read(consumer: str) -> list[LogEntry] | Exception:
+        own = known[identities.get(consumer, consumer)] | {
+            *(hashes if consumer != RELAY else ()),
+        }
+        try:
+            found = [
+                entry
+                for wanted in sorted(own)
+                for entry in message_entries(logs, deployment.service, consumer, wanted, since)
+            ]
+            if waiting and consumer != RELAY:
+                retries = message_entries(logs, deployment.service, consumer, RETRIED, first_retry)
+                found += [entry for entry in retries if entry.fields.get("key_hash") in waiting]
+        except (BotoCoreError, ClientError) as error:
+            return error
+        return found
+
+    asked = [*identities, RELAY]
+    with ThreadPoolExecutor(THREADS) as pool:
+        answers = dict(zip(asked, pool.map(read, asked), strict=True))
+    entries = [entry for found in answers.values() if isinstance(found, list) for entry in found]
+    errors = {name: found for name, found in answers.items() if isinstance(found, Exception)}
+    if not errors:
+        return entries, None
+    first = error_with_remedy(next(iter(errors.values())))
+    return entries, f"the logs of {', '.join(errors)} could not be read: {first}"
+
+
+def _made_at(event: CloudEvent) -> datetime:
+    """Return the time of an event; 1970 if it is not known, or later than now."""
+    made = event_time(event)
+    return made if made and _EVER < made < datetime.now(UTC) else _EVER
+
+
+def _is_about_a_letter(entry: LogEntry, graph: EventGraph) -> bool:
+    if entry.message != QUARANTINED:
+        return False
+    message_id = entry.fields.get("message_id")
+    return any(
+        letter.queue.owner == entry.consumer
+        and (letter.key and key_hash(letter.key)) == entry.fields.get("key_hash")
+        and (message_id is None or message_id in (stay.message_id for stay in letter.lineage[-1:]))
+        for letter in graph.letters
+    )
+
+
+def _log_timeline_entry(entry: LogEntry, event_type: str | None) -> TimelineEntry:
+    names = ("reason", "error", "receive_count", "message_id")
+    return TimelineEntry(
+        at=entry.at,
+        consumer=entry.consumer,
+        event_type=event_type,
+        kind=EntryKind(entry.message),
+        key_hash=entry.fields.get("key_hash"),
+        details={name: entry.fields[name] for name in names if name in entry.fields},
+    )
+
+
+def _letter_entry(letter: Letter) -> TimelineEntry:
+    event = event_of(letter)
+    details: dict[str, DetailValue | None] = {
+        "key": letter.key,
+        "reason": letter.reason or "none was recorded: the function died",
+        "error": letter.error,
+        "first_seen": letter.first_seen,
+        "receive_count": letter.receive_count,
+        "message_id": letter.message_id,
+        "not_readable": [*letter.unreadable] or None,
+        "sent_back": [str(stay) for stay in letter.lineage[:-1]] or None,
+    }
+    return TimelineEntry(
+        at=letter.sent_at,
+        consumer=letter.queue.owner,
+        event_type=event.type if isinstance(event, CloudEvent) else None,
+        kind=EntryKind.QUARANTINED,
+        key_hash=letter.key and key_hash(letter.key),
+        details={name: fact for name, fact in details.items() if fact is not None},
+    )
+
+
+def _record_entry(item: Item, now: datetime) -> TimelineEntry:
+    pk = item[Record.PK]["S"]
+    kind = EntryKind.COMMITTED
+    if text_attribute(item, Record.STATE) == State.PENDING:
+        kind = EntryKind.PENDING
+    elif text_attribute(item, Record.OUTCOME) == Outcome.REFUSED:
+        kind = EntryKind.REFUSED
+    return TimelineEntry(
+        at=time_attribute(item, Record.COMMITTED_AT),
+        consumer=consumer_of(pk),
+        event_type=text_attribute(item, Record.EVENT_TYPE),
+        kind=kind,
+        key_hash=key_hash(pk),
+        details={"key": pk, **dict(_record_details(item, kind, now))},
+    )
+
+
+def _record_details(
+    item: Item, kind: EntryKind, now: datetime
+) -> Iterator[tuple[str, DetailValue]]:
+    for name in (Record.REFUSAL, Record.EFFECT):
+        if found := text_attribute(item, name):
+            yield name, found
+    if kind is EntryKind.PENDING:
+        yield from _pending_details(item, now)
+    if found := text_attribute(item, Record.PROVIDER_KEY):
+        yield Record.PROVIDER_KEY, found
+    try:
+        if types := [event.type for event in events_in(item)]:
+            yield "published", types
+    except OnceError:  # the error's text may contain data of the event
+        yield "published", "cannot be read: see the relay's dead letters"
+    expires_at = time_attribute(item, Record.EXPIRES_AT)
+    if expires_at and expires_at < now - timedelta(seconds=CLOCK_MARGIN_SECONDS):
+        yield "expired", expires_at
+    if unreadable := unreadable_times(item):
+        yield "not_readable", unreadable
+
+
+def _pending_details(item: Item, now: datetime) -> Iterator[tuple[str, DetailValue]]:
+    standing = text_attribute(item, Record.STANDING) or "not recorded"
+    yield Record.STANDING, _STANDINGS.get(standing, standing)
+    if since := time_attribute(item, Record.COMMITTED_AT):
+        yield "since", since
+    if until := time_attribute(item, Record.LEASE_UNTIL):
+        yield "leased_until" if until > now else "lease_over_since", until
+    if until := time_attribute(item, Record.KEY_EXPIRES_AT):
+        yield "provider_knows_key_until" if until > now else "provider_forgot_key", until

@@ -123,7 +123,7 @@ class ClaimAccess:
     def acknowledge(self, role: Construct) -> None:
         """Explain the patterns in the statements of a role or a policy."""
         arn = name_in_findings(role, as_referenced(role, self.bucket.bucket_arn))
-        for pattern in {*self.reads, *self.writes}:
+        for pattern in sorted({*self.reads, *self.writes}):
             acknowledge_finding(
                 role,
                 f"AwsSolutions-IAM5[Resource::{arn}/{pattern}]",

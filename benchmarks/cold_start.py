@@ -12,8 +12,8 @@ from statistics import median
 from typing import Any
 
 from once.cdk import ConsumerProps, DeploymentConfig, event_sources, functions
-from once.cdk.deployment_options import DAY_SECONDS
 from once.cdk.packaging.function_package import package
+from once.cdk.props import DAY_SECONDS
 from once.schema import RELAY
 from once.settings import RelaySettings, Settings, TableSettings
 from once.webhooks.capture import CaptureAttribute

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from once.cdk.checks.consumer_set import consumer_set_faults
     from once.cdk.checks.deployment_options import deployment_faults
     from once.cdk.checks.handlers_in_code import event_types_output
-    from once.cdk.claim_bucket import ClaimBucket
-    from once.cdk.customer_keys import CustomerKey, CustomerKeys
     from once.cdk.deployed_names import DeployedNames, missing_name_faults
     from once.cdk.deployment_options import (
+        CustomerKey,
+        CustomerKeys,
         DeploymentConfig,
         ExistingQueue,
         ExistingTable,
@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from once.cdk.monitoring.alarms import add_table_alarms, make_alarm_topic, notify
     from once.cdk.monitoring.dashboard import tables_row
     from once.cdk.nag import acknowledge_finding
-    from once.cdk.operator_log import OperatorLog
     from once.cdk.operators import OperatorPolicies
-    from once.cdk.outbox_relay import OutboxRelay, RelayFailures
+    from once.cdk.outbox_relay import OutboxRelay
     from once.cdk.props import (
         ConsumerProps,
         DurableFunctionProps,
@@ -49,14 +48,19 @@ if TYPE_CHECKING:
         StateMachineProps,
         TableProps,
         WarmThroughput,
+        WebhookProps,
         output_key,
     )
-    from once.cdk.tables import DedupTable, RetainedTable
+    from once.cdk.retained_data import (
+        CaptureTable,
+        ClaimBucket,
+        DedupTable,
+        OperatorLog,
+        RetainedTable,
+    )
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
-    from once.cdk.webhooks.capture_table import CaptureTable
-    from once.cdk.webhooks.ingress import WebhookIngress
-    from once.cdk.webhooks.props import WebhookProps
+    from once.cdk.webhook_ingress import WebhookIngress
     from once.webhooks.endpoint import Endpoint
     from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, hmac_profile
 
@@ -128,12 +132,12 @@ _MODULES = {
     "SLACK": "once.webhooks.profile",
     "STANDARD": "once.webhooks.profile",
     "STRIPE": "once.webhooks.profile",
-    "CaptureTable": "once.cdk.webhooks.capture_table",
-    "ClaimBucket": "once.cdk.claim_bucket",
+    "CaptureTable": "once.cdk.retained_data",
+    "ClaimBucket": "once.cdk.retained_data",
     "ConsumerProps": "once.cdk.props",
-    "CustomerKey": "once.cdk.customer_keys",
-    "CustomerKeys": "once.cdk.customer_keys",
-    "DedupTable": "once.cdk.tables",
+    "CustomerKey": "once.cdk.deployment_options",
+    "CustomerKeys": "once.cdk.deployment_options",
+    "DedupTable": "once.cdk.retained_data",
     "DeployedNames": "once.cdk.deployed_names",
     "DeploymentConfig": "once.cdk.deployment_options",
     "DurableFunctionProps": "once.cdk.props",
@@ -142,13 +146,13 @@ _MODULES = {
     "ExistingTable": "once.cdk.deployment_options",
     "IdempotentConsumer": "once.cdk.idempotent_consumer",
     "Network": "once.cdk.deployment_options",
-    "OperatorLog": "once.cdk.operator_log",
+    "OperatorLog": "once.cdk.retained_data",
     "OperatorPolicies": "once.cdk.operators",
     "OutboxRelay": "once.cdk.outbox_relay",
     "Pollers": "once.cdk.props",
     "Registry": "once.cdk.app.registry",
-    "RelayFailures": "once.cdk.outbox_relay",
-    "RetainedTable": "once.cdk.tables",
+    "RelayFailures": "once.cdk.retained_data",
+    "RetainedTable": "once.cdk.retained_data",
     "Rollout": "once.cdk.props",
     "ServiceStack": "once.cdk.app.service_stack",
     "Source": "once.cdk.props",
@@ -160,8 +164,8 @@ _MODULES = {
     "Topics": "once.cdk.topics",
     "UnroutedEvents": "once.cdk.unrouted_events",
     "WarmThroughput": "once.cdk.props",
-    "WebhookIngress": "once.cdk.webhooks.ingress",
-    "WebhookProps": "once.cdk.webhooks.props",
+    "WebhookIngress": "once.cdk.webhook_ingress",
+    "WebhookProps": "once.cdk.props",
     "acknowledge_finding": "once.cdk.nag",
     "add_table_alarms": "once.cdk.monitoring.alarms",
     "assemble": "once.cdk.app.assembly",

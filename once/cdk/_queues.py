@@ -1,14 +1,18 @@
-"""Queues: encrypted, reachable over TLS only, and retained with what delivers into them."""
+"""Queues of Once, encrypted and reachable over TLS only, and their event source mappings.
+
+They are retained with what delivers into them.
+"""
 
 from typing import Any, cast
 
 from aws_cdk import CfnResource, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.cdk.customer_keys import imported_key
-from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig, imported_key
+from once.cdk.props import ISOLATION_CONCURRENCY, ConsumerProps
 from once.schema import Limits
 
 HOLDS_MESSAGES = frozenset(
@@ -35,9 +39,6 @@ def retain_messages(scope: Construct, config: DeploymentConfig) -> None:
             each.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
 
-FIFO_SUFFIX = ".fifo"
-"""AWS requires it at the end of a FIFO queue's and a FIFO topic's name."""
-
 _FIFO: dict[str, Any] = {
     "fifo": True,
     # Publishers give the deduplication id: a hash of the body differs if an event is written anew.
@@ -49,8 +50,8 @@ _FIFO: dict[str, Any] = {
 
 
 def queue_name(name: str, *, fifo: bool) -> str:
-    """Return the physical name of a queue."""
-    return f"{name}{FIFO_SUFFIX}" if fifo else name
+    """Return the physical name of a queue: AWS requires the suffix of a FIFO queue's."""
+    return f"{name}.fifo" if fifo else name
 
 
 def make_queue(
@@ -104,3 +105,46 @@ def restrict_sources(queue: sqs.Queue, *sources: str) -> None:
     policy = {"redrivePermission": "byQueue", "sourceQueueArns": arns}
     made = cast(sqs.CfnQueue, queue.node.default_child)
     made.redrive_allow_policy = policy if arns else {"redrivePermission": "denyAll"}
+
+
+def map_queue(
+    scope: Construct, props: ConsumerProps, target: lambda_.IFunction, queue: sqs.IQueue
+) -> lambda_.EventSourceMapping:
+    """Return the mapping from a consumer's main queue, in batches."""
+    event_count = lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT])
+    window = None if props.fifo else Duration.seconds(props.batch_window_seconds)
+    mapping = lambda_.EventSourceMapping(
+        scope,
+        "Mapping",
+        target=target,
+        event_source_arn=queue.queue_arn,
+        batch_size=props.batch_size,
+        max_batching_window=window,  # Lambda refuses one on a FIFO queue
+        max_concurrency=None if props.pollers else props.concurrency,
+        report_batch_item_failures=True,
+        metrics_config=event_count if props.mapping_metrics else None,
+    )
+    if props.pollers is not None:
+        # The construct's own argument refuses more than 2,000 pollers, and Lambda takes 10,000.
+        resource = cast(lambda_.CfnEventSourceMapping, mapping.node.default_child)
+        resource.provisioned_poller_config = (
+            lambda_.CfnEventSourceMapping.ProvisionedPollerConfigProperty(
+                minimum_pollers=props.pollers.minimum, maximum_pollers=props.pollers.maximum
+            )
+        )
+    return mapping
+
+
+def map_isolation(
+    scope: Construct, target: lambda_.IFunction, queue: sqs.IQueue
+) -> lambda_.EventSourceMapping:
+    """Return the mapping from a consumer's isolation queue, one message at a time."""
+    return lambda_.EventSourceMapping(
+        scope,
+        "IsolationMapping",
+        target=target,
+        event_source_arn=queue.queue_arn,
+        batch_size=1,
+        max_concurrency=ISOLATION_CONCURRENCY,
+        report_batch_item_failures=True,
+    )

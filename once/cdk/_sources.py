@@ -20,9 +20,9 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
-from once.cdk._key_permissions import key_statements
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.nag import acknowledge_finding
+from once.cdk.permissions import key_statements
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import NO_EVENT
 from once.schema import EVENT_TYPE_ATTRIBUTE

@@ -14,8 +14,7 @@ import msgspec
 
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.errors import SynthError
-from once.cdk.props import ConsumerProps
-from once.cdk.webhooks.props import WebhookProps
+from once.cdk.props import ConsumerProps, WebhookProps
 
 
 class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

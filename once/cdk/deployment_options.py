@@ -4,15 +4,17 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
+from aws_cdk import Stack
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from constructs import Node
+from constructs import Construct, Node
 
-from once.cdk.customer_keys import CustomerKeys
-from once.cdk.props import ConsumerProps, Rollout, WarmThroughput
+from once.cdk.props import DAY_SECONDS, ConsumerProps, Rollout, WarmThroughput
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.settings import TIME_MARGIN_MS
 
@@ -33,6 +35,57 @@ class Network:
     subnets: tuple[str, ...]
     security_groups: tuple[str, ...]
     endpoints: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CustomerKey:
+    """An existing key. CloudFormation does not know its policy, so you state it.
+
+    Attributes:
+        arn: the key's ARN; that of an alias gives no permission to a role.
+        allows: the services that the key's policy lets use it (`sns`, `events`, `s3`, `cloudwatch`,
+            `logs`), and ids of other accounts. Roles of this account need no statement of their
+            own if the policy lets IAM policies of the account decide, as the default policy does.
+    """
+
+    arn: str
+    allows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomerKeys:
+    """The key of each kind of resource; None for the encryption that needs no key of your own.
+
+    Attributes:
+        tables: for DynamoDB tables.
+        queues: for SQS queues.
+        topics: for SNS topics. Producers then need `kms:GenerateDataKey` and `kms:Decrypt`.
+        buckets: for S3 buckets.
+        logs: for log groups of CloudWatch.
+        secrets: for secrets of Secrets Manager.
+    """
+
+    tables: CustomerKey | None = None
+    queues: CustomerKey | None = None
+    topics: CustomerKey | None = None
+    buckets: CustomerKey | None = None
+    logs: CustomerKey | None = None
+    secrets: CustomerKey | None = None
+
+    @classmethod
+    def one(cls, key: CustomerKey) -> "CustomerKeys":
+        """Return one key for every kind of resource."""
+        return cls(**{field.name: key for field in fields(cls)})
+
+
+def imported_key(scope: Construct, key: CustomerKey | None) -> kms.IKey | None:
+    """Return a key as a part of a stack, in which each has one part; None without a key."""
+    if key is None:
+        return None
+    stack = Stack.of(scope)
+    part = f"CustomerKey-{sha256(key.arn.encode()).hexdigest()[:8]}"
+    known = stack.node.try_find_child(part)
+    return cast(kms.IKey, known) if known else kms.Key.from_key_arn(stack, part, key.arn)
 
 
 DEDUP = "dedup-records"
@@ -86,10 +139,19 @@ def this_python() -> str:
     return f"3.{min(sys.version_info.minor, max(KNOWN_PYTHONS, default=OLDEST_PYTHON))}"
 
 
-def _service(value: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", value):
-        raise ValueError("use at most 20 lower-case letters, digits and hyphens, a letter first")
-    return value
+def _matching(pattern: str, remedy: str) -> Callable[[str], str]:
+    """Return a reader of texts of one form; its ValueError states the remedy."""
+
+    def read(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(remedy)
+        return value
+
+    return read
+
+
+def _one_of(*known: str) -> Callable[[str], str]:
+    return _matching("|".join(map(re.escape, known)), f"use one of {', '.join(known)}")
 
 
 def _flag(value: str) -> bool:
@@ -104,33 +166,6 @@ def _count(value: str) -> int:
     return int(value)
 
 
-def _level(value: str) -> str:
-    levels = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-    if value not in levels:
-        raise ValueError(f"use one of {', '.join(levels)}")
-    return value
-
-
-def _address(value: str) -> str:
-    if not re.fullmatch(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", value):
-        raise ValueError("give an e-mail address, such as orders@example.com")
-    return value
-
-
-def text_of(value: Any) -> str:
-    """Return a value as text, as `-c` would give it: a context file may also hold numbers."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    return json.dumps(value)
-
-
-def _python(value: str) -> str:
-    known = [f"3.{minor}" for minor in KNOWN_PYTHONS]
-    if value not in known:
-        raise ValueError(f"use one of {', '.join(known)}")
-    return value
-
-
 def _publishers(value: str) -> tuple[str, ...]:
     given = tuple(filter(None, re.split(r"[,\s]+", value)))
     if not all(re.fullmatch(r"s3|events|\d{12}", each) for each in given):
@@ -139,17 +174,22 @@ def _publishers(value: str) -> tuple[str, ...]:
 
 
 READ: dict[str, Callable[[str], Any]] = {
-    "service": _service,
+    "service": _matching(
+        r"[a-z][a-z0-9-]{0,19}",
+        "use at most 20 lower-case letters, digits and hyphens, a letter first",
+    ),
     "local": _flag,
     "dedup_window_days": _count,
     "redrives": _count,
     "provider_retry_days": _count,
-    "log_level": _level,
+    "log_level": _one_of("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
     "group_commit": _flag,
     "gradual_rollout": _flag,
-    "email_sender": _address,
+    "email_sender": _matching(
+        r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", "give an e-mail address, such as orders@example.com"
+    ),
     "create_email_identity": _flag,
-    "python_runtime": _python,
+    "python_runtime": _one_of(*(f"3.{minor}" for minor in KNOWN_PYTHONS)),
     "dedup_warm_throughput": WarmThroughput.read,
     "ingress_publishers": _publishers,
     "webhook_concurrency": _count,
@@ -159,7 +199,6 @@ READ: dict[str, Callable[[str], Any]] = {
 """Reader of each value of the context; raises ValueError with the remedy."""
 
 
-DAY_SECONDS = 24 * 60 * 60
 RUNTIME_LOCK = Path(__file__).resolve().parent / "packaging" / "requirements.txt"
 
 
@@ -259,8 +298,10 @@ class DeploymentConfig:
                 values[name] = read(str(given))
             except ValueError as error:
                 faults.append(f"context {name}={given!r}: {error}")
-        told = {name: text_of(context.get(name)) for name in parameters}
-        given = {name: text for name, text in told.items() if text.strip()}
+        told = {name: context[name] for name in parameters if context.get(name) is not None}
+        # As `-c` would give it: a context file may also hold numbers.
+        texts = {n: each if isinstance(each, str) else json.dumps(each) for n, each in told.items()}
+        given = {name: text for name, text in texts.items() if text.strip()}
         values["parameters"] = {**base.parameters, **given}
         config = replace(base, **values, faults=tuple(faults))
         if not config.local:
@@ -277,7 +318,8 @@ class DeploymentConfig:
     @property
     def runtime(self) -> lambda_.Runtime:
         """The Lambda runtime of `python_runtime`."""
-        known: lambda_.Runtime = getattr(lambda_.Runtime, _attribute(self.python_runtime))
+        name = f"PYTHON_{self.python_runtime.replace('.', '_')}"
+        known: lambda_.Runtime = getattr(lambda_.Runtime, name)
         return known
 
     @property
@@ -344,10 +386,6 @@ class DeploymentConfig:
     def warm(self, throughput: WarmThroughput | None) -> WarmThroughput | None:
         """Return a table's warm throughput here: the embedded AWS has none."""
         return None if self.local else throughput
-
-
-def _attribute(version: str) -> str:
-    return f"PYTHON_{version.replace('.', '_')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,31 +11,39 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
-from once.cdk._consumer_settings import consumer_settings, handler_variables
-from once.cdk._lambda_function import make_function, make_log_group
-from once.cdk._message_groups import MessageGroups
-from once.cdk._permissions import consumer_role
-from once.cdk._queue_mappings import map_isolation, map_queue
-from once.cdk._queues import make_dead_letters, make_queue, queue_name, retain_messages
-from once.cdk._rollout import make_alias, shift_gradually
+from once.cdk._lambda_function import (
+    make_alias,
+    make_function,
+    make_log_group,
+    shift_gradually,
+)
+from once.cdk._queues import (
+    make_dead_letters,
+    make_queue,
+    map_isolation,
+    map_queue,
+    queue_name,
+    retain_messages,
+)
 from once.cdk._sources import Destination, connect
 from once.cdk.checks.aws_clients_in_code import UNREAD_CLIENTS, unread_clients
-from once.cdk.checks.constructs import CONSTRUCT_METADATA, Wiring, wiring_faults
+from once.cdk.checks.constructs import CONSTRUCT_METADATA, wiring_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.deployment_options import RESERVED_SENDER, deployment_faults, reserved_sender
 from once.cdk.checks.handlers_in_code import UNREAD, unread_handlers
 from once.cdk.checks.property_types import property_type_faults
-from once.cdk.claim_bucket import ClaimAccess
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.monitoring.alarms import add_consumer_alarms
 from once.cdk.monitoring.dashboard import Row, consumer_row
 from once.cdk.monitoring.metrics import MonitoredConsumer
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.props import ConsumerProps
+from once.cdk.permissions import ClaimAccess, consumer_role
+from once.cdk.props import ConsumerProps, DurableFunctionProps, MessageGroups
 from once.cdk.topics import Topics
 from once.schema import Limits
-from once.settings import Dedup
+from once.settings import Dedup, Settings, TableSettings
+from once.workflow_names import retention_variable, workflow_variable
 
 
 class IdempotentConsumer(Construct):
@@ -90,136 +98,150 @@ class IdempotentConsumer(Construct):
         claims: s3.IBucket | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
-        _raise_if_any(props, list(property_type_faults(props)))
+        if faults := list(property_type_faults(props)):
+            raise _unbuildable(props, faults)
         super().__init__(scope, props.name)
         self.node.add_metadata(CONSTRUCT_METADATA, props.name)
-        self._config = config or DeploymentConfig.from_context(self.node, props.parameters)
-        published = None if relay is None else relay.publishes.get(props.identity, ())
-        given = (tables or {}, secrets or {}, sources or {}, queue, topics, published, bucket)
-        wiring = Wiring(*given, claims if props.claim_check_mb else None)
-        self._check(props, wiring)
-        self.props = self._config.adapt(props)
-        self._name = f"{self._config.service}-{props.name}"
+        config = config or DeploymentConfig.from_context(self.node, props.parameters)
+        claims = claims if props.claim_check_mb else None
+        tables, secrets, sources = tables or {}, secrets or {}, sources or {}
+        faults = [*deployment_faults(config), *consumer_props_faults(props, config)]
+        faults += wiring_faults(
+            props,
+            tables=tables,
+            secrets=secrets,
+            sources=sources,
+            queue=queue,
+            topics=topics,
+            published=None if relay is None else relay.publishes.get(props.identity, ()),
+            bucket=bucket,
+            claims=claims,
+        )
+        if faults:
+            raise _unbuildable(props, faults)
+        for warning, text in (
+            (UNREAD, unread_handlers(props)),
+            (UNREAD_CLIENTS, unread_clients(props)),
+            (RESERVED_SENDER, reserved_sender(props, config)),
+        ):
+            if text:
+                Annotations.of(self).add_warning_v2(warning, text)
+        self.props, self._config = config.adapt(props), config
+        self._name = f"{config.service}-{props.name}"
+        on_item = props.dedup is Dedup.ITEM
+        self.item_table = tables[props.tables[0].name] if on_item else None
+        # On a FIFO queue, a message that left would be overtaken.
+        isolates = self.props.batch_size > 1 and not props.fifo
+        isolation = f"{self._name}-isolation" if isolates else None
         own = None if queue else queue_name(self._name, fifo=props.fifo)
-        feeding = filter(None, (own, self._isolation_name))
         self.dead_letters = make_dead_letters(
-            self, self._name, *feeding, config=self._config, fifo=props.fifo
+            self, self._name, *filter(None, (own, isolation)), config=config, fifo=props.fifo
         )
         self.queue = queue or self._make_queue("Queue", self._name)
-        self.isolation = self._make_isolation()
-        groups = MessageGroups() if relay is None else relay.groups.among(props.publishes)
-        self.function = self._make_function(dedup_table, wiring, groups)
-        on_item = props.dedup is Dedup.ITEM
-        self.item_table = wiring.tables[props.tables[0].name] if on_item else None
+        self.isolation = self._make_queue("Isolation", isolation) if isolation else None
+        self.function = self._make_function(
+            dedup_table,
+            tables={table.name: tables[table.name] for table in props.tables},
+            secrets={name: secrets[name] for name in props.secrets},
+            sources=sources,
+            claims=claims,
+            groups=MessageGroups() if relay is None else relay.groups.among(props.publishes),
+        )
         # The relay dead-letters a type that it does not know yet.
         self.alias = make_alias(self, self.function, after=[relay.alias] if relay else [])
-        self._mappings = self._map()
-        serving: list[IDependable] = [self.alias, *self._mappings]
+        mapping = map_queue(self, self.props, self.alias, self.queue)
+        serving: list[IDependable] = [self.alias, mapping]
+        if self.isolation is not None:
+            serving.append(map_isolation(self, self.alias, self.isolation))
         if topics is not None:
             undelivered = self.dead_letters if props.fifo else unrouted
             topics.subscribe(self.queue, props, dead_letters=undelivered, after=serving)
         if queue is None:
             parts = (self.queue, self.dead_letters)
-            connect(Destination(self, self.props, self._config, *parts, serving), bucket)
-        retain_messages(self, self._config)
-        alarms = add_consumer_alarms(self, self._monitored, local=self._config.local)
+            connect(Destination(self, self.props, config, *parts, serving), bucket)
+        retain_messages(self, config)
+        self._monitored = MonitoredConsumer(
+            name=props.name,
+            service=self._name,
+            queue=self.queue,
+            isolation=self.isolation,
+            dead_letters=self.dead_letters,
+            function=self.function,
+            mapping=mapping if props.mapping_metrics else None,
+            props=self.props,
+        )
+        alarms = add_consumer_alarms(self, self._monitored, local=config.local)
         shift_gradually(self, self.alias, self.props.rollout, alarms)
 
     def dashboard_row(self) -> Row:
         """Return this consumer's graphs."""
         return consumer_row(self._monitored)
 
-    def _check(self, props: ConsumerProps, wiring: Wiring) -> None:
-        faults = (*deployment_faults(self._config), *consumer_props_faults(props, self._config))
-        _raise_if_any(props, [*faults, *wiring_faults(props, wiring)])
-        warnings = {
-            UNREAD: unread_handlers(props),
-            UNREAD_CLIENTS: unread_clients(props),
-            RESERVED_SENDER: reserved_sender(props, self._config),
-        }
-        for warning, text in warnings.items():
-            if text:
-                Annotations.of(self).add_warning_v2(warning, text)
-
-    @property
-    def _monitored(self) -> MonitoredConsumer:
-        return MonitoredConsumer(
-            name=self.props.name,
-            service=self._name,
-            queue=self.queue,
-            isolation=self.isolation,
-            dead_letters=self.dead_letters,
-            function=self.function,
-            mapping=self._mappings[0] if self.props.mapping_metrics else None,
-            props=self.props,
-        )
-
     def _make_queue(self, part: str, name: str) -> sqs.Queue:
+        # Only a safety net: on the last receive the library itself dead-letters a message, with a
+        # reason. On a FIFO queue it must not take messages out of their group, as SQS counts
+        # receives of those that wait for another one.
+        fifo = self.props.fifo
+        limit = Limits.MAX_RECEIVE_COUNT if fifo else self.props.receive_limit + 1
         return make_queue(
             self,
             part,
             name,
             Limits.QUEUE_RETENTION_SECONDS,
             config=self._config,
-            fifo=self.props.fifo,
+            fifo=fifo,
             visibility_timeout=Duration.seconds(self.props.visibility),
-            dead_letter_queue=self._redrive(),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=limit),
         )
-
-    def _make_isolation(self) -> sqs.Queue | None:
-        name = self._isolation_name
-        return None if name is None else self._make_queue("Isolation", name)
-
-    @property
-    def _isolation_name(self) -> str | None:
-        if self.props.batch_size == 1 or self.props.fifo:  # a message that left would be overtaken
-            return None
-        return f"{self._name}-isolation"
-
-    def _redrive(self) -> sqs.DeadLetterQueue:
-        # Only a safety net: on the last receive the library itself dead-letters a message, with a
-        # reason. On a FIFO queue it must not take messages out of their group, as SQS counts
-        # receives of those that wait for another one.
-        limit = Limits.MAX_RECEIVE_COUNT if self.props.fifo else self.props.receive_limit + 1
-        return sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=limit)
 
     def _make_function(
-        self, dedup_table: dynamodb.ITable, wiring: Wiring, groups: MessageGroups
+        self,
+        dedup_table: dynamodb.ITable,
+        tables: Mapping[str, dynamodb.ITable],
+        secrets: Mapping[str, str],
+        sources: Mapping[str, tuple[str, ...]],
+        claims: s3.IBucket | None,
+        groups: MessageGroups,
     ) -> lambda_.Function:
-        props = self.props
-        tables = {table.name: wiring.tables[table.name] for table in props.tables}
-        secrets = {name: wiring.secrets[name] for name in props.secrets}
-        settings = consumer_settings(
-            props,
-            self._config,
-            queue=self.queue,
-            isolation=self.isolation,
-            dead_letters=self.dead_letters,
-            dedup_table=dedup_table,
-            tables=tables,
-            claims=wiring.claims,
-            sources=wiring.sources,
-            groups=groups,
+        props, config = self.props, self._config
+        settings = Settings(
+            sources=sources,
+            queue_url=self.queue.queue_url,
+            dead_letter_url=self.dead_letters.queue_url,
+            dedup_table=dedup_table.table_name,
+            tables={
+                table.name: TableSettings(name=tables[table.name].table_name, key=table.keys)
+                for table in props.tables
+            },
+            dedup_window_seconds=config.dedup_window_seconds,
+            time_margin_ms=config.time_margin_ms,
+            lease_margin_seconds=config.lease_margin_seconds,
+            isolation_queue_url=None if self.isolation is None else self.isolation.queue_url,
+            groups=groups.fields,
+            ordered_types=tuple(sorted(groups.ordered)),
+            claim_bucket=None if claims is None else claims.bucket_name,
+            **{**props.settings, **config.backoff},
         )
-        log_group = make_log_group(self, self._name, self._config)
+        durable = [each for each in props.starts if isinstance(each, DurableFunctionProps)]
+        log_group = make_log_group(self, self._name, config)
         role = consumer_role(
             self,
             consumer=props,
             dedup_table=dedup_table,
             tables=list(tables.values()),
-            queues=self._queues,
+            queue=self.queue,
             isolation=self.isolation,
             dead_letters=self.dead_letters,
             log_group=log_group,
             secret_arns=list(secrets.values()),
-            claims=ClaimAccess.of(props, wiring.claims, wiring.sources),
-            config=self._config,
+            claims=ClaimAccess.of(props, claims, sources),
+            config=config,
         )
         return make_function(
             self,
             props.name,
             cast(Path, props.folder),
-            config=self._config,
+            config=config,
             role=role,
             log_group=log_group,
             timeout_seconds=props.timeout_seconds,
@@ -228,21 +250,15 @@ class IdempotentConsumer(Construct):
             reserved_concurrency=props.reserved_concurrency,
             environment={
                 **settings.to_env(),
-                **handler_variables(props, self._config, secrets),
+                # Those that the handler reads, and the library does not.
+                **{f"SECRET_{name.upper()}": arn for name, arn in secrets.items()},
+                **{name.upper(): config.parameters[name] for name in props.parameters},
+                **{workflow_variable(each.name): each.arn for each in props.starts},
+                **{retention_variable(each.name): str(each.retention_days) for each in durable},
+                **({"EMAIL_SENDER": config.email_sender} if props.sends_email else {}),
             },
         )
 
-    @property
-    def _queues(self) -> list[sqs.IQueue]:
-        return [self.queue] if self.isolation is None else [self.queue, self.isolation]
 
-    def _map(self) -> list[lambda_.EventSourceMapping]:
-        mappings = [map_queue(self, self.props, self.alias, self.queue)]
-        if self.isolation is not None:
-            mappings.append(map_isolation(self, self.alias, self.isolation))
-        return mappings
-
-
-def _raise_if_any(props: ConsumerProps, faults: Sequence[str]) -> None:
-    if faults:
-        raise SynthError(f"consumer {props.name!r} cannot be built", faults)
+def _unbuildable(props: ConsumerProps, faults: Sequence[str]) -> SynthError:
+    return SynthError(f"consumer {props.name!r} cannot be built", faults)

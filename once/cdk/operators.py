@@ -12,13 +12,17 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from once.cdk._key_permissions import KeyUse, key_statements
-from once.cdk._table_permissions import ONLY_IN_TRANSACTIONS, allow
-from once.cdk.claim_bucket import ClaimAccess
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.nag import acknowledge_finding, name_in_findings
 from once.cdk.outbox_relay import OutboxRelay
+from once.cdk.permissions import (
+    ONLY_IN_TRANSACTIONS,
+    ClaimAccess,
+    KeyUse,
+    allow,
+    key_statements,
+)
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.settings import ITEM_RECORD_PREFIX

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jsii
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -12,16 +12,15 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from once.cdk import functions
-from once.cdk._lambda_function import make_function, make_log_group
-from once.cdk._permissions import relay_role
+from once.cdk._lambda_function import make_alias, make_function, make_log_group
 from once.cdk._queues import make_dead_letters, retain_messages
-from once.cdk._rollout import make_alias
-from once.cdk.customer_keys import CustomerKey, bucket_encryption
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.monitoring.alarms import add_relay_alarms
 from once.cdk.monitoring.dashboard import Row, relay_row
 from once.cdk.nag import acknowledge_finding
+from once.cdk.permissions import relay_role
+from once.cdk.retained_data import RelayFailures
 from once.cdk.topics import Topics
 from once.schema import RELAY, Record
 from once.settings import RelaySettings
@@ -59,33 +58,6 @@ class _FailedBatches:
         """Return the destination, for the mapping."""
         del target, target_handler
         return lambda_.DlqDestinationConfig(destination=self._arn)
-
-
-class RelayFailures(s3.Bucket):
-    """The bucket for failed batches of the relay: retained, encrypted, closed to the public.
-
-    Args:
-        scope: the stack.
-        construct_id: makes the logical id.
-        key: the customer managed key that encrypts it; by default a key of S3.
-    """
-
-    def __init__(
-        self, scope: Construct, construct_id: str, *, key: CustomerKey | None = None
-    ) -> None:
-        super().__init__(
-            scope,
-            construct_id,
-            **bucket_encryption(scope, key),
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            enforce_ssl=True,
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
-        )
-        acknowledge_finding(
-            self,
-            "AwsSolutions-S1",
-            "Only Lambda writes there and only an operator reads: an access log would add nothing.",
-        )
 
 
 class OutboxRelay(Construct):

@@ -1,14 +1,20 @@
-"""Properties of consumers: of their tables, workflows and scaling too."""
+"""Properties of consumers, of their tables, workflows and scaling, and of a webhook ingress."""
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any, Self
 
 from once.schema import Limits
-from once.settings import MAX_BODY_BYTES, Dedup
+from once.settings import MAX_BODY_BYTES, Dedup, TableSettings
 from once.source import Source as Source
+from once.webhooks.capture import CaptureAttribute
+from once.webhooks.endpoint import Endpoint
+from once.webhooks.settings import CAPTURES, WebhookSettings
 from once.workflow_names import RETENTION_DAYS
+
+DAY_SECONDS = 24 * 60 * 60
 
 INVOCATIONS_PER_POLLER = 10
 """Concurrent invocations that one provisioned poller makes at most (AWS: scaling of SQS event
@@ -316,3 +322,132 @@ class ConsumerProps:
 def output_key(name: str) -> str:
     """Return `name` as part of the key of a stack output: `outbox_relay` → `OutboxRelay`."""
     return "".join(part.capitalize() for part in name.split("_"))
+
+
+@dataclass(frozen=True, slots=True)
+class MessageGroups:
+    """The message groups of a deployment's event types.
+
+    Attributes:
+        fields: the field of the data that gives the message group, by event type.
+        ordered: the types that some FIFO consumer takes. They are published to a FIFO topic only,
+            which delivers to the standard queues of their other consumers as well.
+    """
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    ordered: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, consumers: Iterable[ConsumerProps]) -> Self:
+        """Return the groups that the lines of a registry declare.
+
+        A retiring line counts: producers keep their topic until it is deleted.
+        """
+        lines = list(consumers)
+        return cls(
+            fields={
+                event: line.grouped_by
+                for line in lines
+                if line.grouped_by is not None
+                for event in line.event_types
+            },
+            ordered=frozenset(event for line in lines if line.fifo for event in line.event_types),
+        )
+
+    def among(self, types: Collection[str]) -> "MessageGroups":
+        """Return the groups of these types only."""
+        return MessageGroups(
+            fields={event: path for event, path in self.fields.items() if event in types},
+            ordered=self.ordered.intersection(types),
+        )
+
+
+MESSAGE_BODY_BYTES = Limits.TOPIC_MESSAGE_BYTES - 16 * 1024
+"""The largest body that fits into a message, beside the envelope of its event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookProps:
+    """A webhook ingress: one function and one address, with a path for each endpoint.
+
+    Attributes:
+        endpoints: the endpoints.
+        name: the first part of its dedup keys, and of the source of its events; it never changes.
+        folder: the folder of its `handler.py`.
+        aws_services: as in `ConsumerProps`.
+        capture_days: the time for which a capture is kept.
+        http_api: whether an HTTP API takes the requests, in place of the function URL.
+        reserved_concurrency: the most requests that run at once, taken from the account's
+            concurrency; None for no limit. A new account has 10 in all and can reserve none.
+        memory_mb: the memory of the function.
+        timeout_seconds: the timeout of the function.
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    name: str = "webhooks"
+    folder: Path | None = None
+    aws_services: tuple[str, ...] | None = None
+    capture_days: int = 30
+    http_api: bool = False
+    reserved_concurrency: int | None = None
+    memory_mb: int = 512
+    timeout_seconds: int = 10
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        """The types of the events that it hands on."""
+        return tuple(dict.fromkeys(t for each in self.endpoints for t in each.event_types))
+
+    @property
+    def largest_body(self) -> int:
+        """The largest body that one of its endpoints reads, in bytes."""
+        return max((each.limit for each in self.endpoints), default=0)
+
+    @property
+    def needs_claims(self) -> bool:
+        """Whether it needs the claim-check bucket, for bodies that are too large for a message."""
+        return self.largest_body > MESSAGE_BODY_BYTES
+
+
+def ingress_settings(
+    props: WebhookProps,
+    *,
+    dedup_table: str,
+    captures: str,
+    secrets: Mapping[str, str],
+    claims: str | None,
+    groups: MessageGroups,
+    dedup_window_seconds: int,
+    time_margin_ms: int,
+) -> WebhookSettings:
+    """Return the settings that the library reads when the ingress's function is loaded.
+
+    Args:
+        props: the ingress.
+        dedup_table: the name of the table of dedup records.
+        captures: the name of the table of captures.
+        secrets: the ARN of each endpoint's secret, by the endpoint's name.
+        claims: the name of the claim-check bucket, if there is one.
+        groups: the message groups of the types that the ingress publishes.
+        dedup_window_seconds: as in the deployment.
+        time_margin_ms: as in the deployment.
+    """
+    # The most hurried provider does not wait in the last part of the timeout. An attempt may be in
+    # progress when it gives up, so the last second before is not used either.
+    waits = min(each.profile.answer_seconds for each in props.endpoints)
+    unused_seconds = max(props.timeout_seconds - waits + 1, 0)
+    return WebhookSettings(
+        consumer=props.name,
+        dedup_table=dedup_table,
+        tables={CAPTURES: TableSettings(name=captures, key=(CaptureAttribute.PK,))},
+        dedup_window_seconds=dedup_window_seconds,
+        publishes=props.event_types,
+        max_body_bytes=max(MAX_BODY_BYTES, props.largest_body),
+        claim_bucket=claims,
+        time_margin_ms=max(time_margin_ms, 1000 * unused_seconds),
+        groups=groups.fields,
+        ordered_types=tuple(sorted(groups.ordered)),
+        endpoints=props.endpoints,
+        secrets=secrets,
+        capture_seconds=props.capture_days * DAY_SECONDS,
+    )

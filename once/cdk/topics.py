@@ -1,13 +1,17 @@
 """The topics: producers publish to `ingress`, and the relay alone publishes to `events`.
 
 Each has a FIFO topic beside it if some consumer takes its types in order.
+
+A principal of this account publishes to `ingress` with `sns:Publish` alone: the key's policy lets
+it use the key through SNS, as that of the AWS managed key does. That key would admit no AWS service
+and no other account.
 """
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Self, cast
+from typing import Any, Self, cast
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
@@ -15,12 +19,9 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, DependencyGroup, IDependable
 
-from once.cdk._ingress_key import allow_publishers, make_ingress_key
-from once.cdk._message_groups import MessageGroups
 from once.cdk._queues import retain_messages
-from once.cdk.customer_keys import imported_key
-from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import ConsumerProps
+from once.cdk.deployment_options import DeploymentConfig, imported_key
+from once.cdk.props import ConsumerProps, MessageGroups
 from once.schema import EVENT_TYPE_ATTRIBUTE, StackOutput
 
 NO_EVENT = "once, no event"
@@ -68,7 +69,7 @@ class Topics:
         config = config or DeploymentConfig.from_context(scope.node)
         publishers = config.ingress_publishers
         own = imported_key(scope, config.keys.topics)
-        ingress_key = own or make_ingress_key(scope, publishers, local=config.local)
+        ingress_key = own or _ingress_key(scope, publishers, local=config.local)
         groups = MessageGroups.of(consumers)
         external = {event for each in consumers for event in each.ingress_types}
         internal = {event for each in consumers for event in each.events}
@@ -96,7 +97,7 @@ class Topics:
             retain_messages(topic, config)
             CfnOutput(scope, output, value=topic.topic_arn)
         for topic in topics._producers:
-            allow_publishers(topic, publishers)
+            _allow_publishers(topic, publishers)
         return topics
 
     def by_output(self) -> dict[str, sns.Topic]:
@@ -184,30 +185,27 @@ class Topics:
             role: the role of the outbox relay.
             local: whether the topics go into the embedded AWS.
         """
-        for topic in filter(None, (self.events, self.ordered_events)):
-            self._restrict(topic, role, local=local)
-
-    def _restrict(self, topic: sns.Topic, role: iam.IRole, *, local: bool) -> None:
         arns = [role.role_arn]
         if local:  # on the embedded AWS `aws:PrincipalArn` is the ARN of the role's session
             session = f"{role.role_name}/*"
             arns.append(
-                Stack.of(topic).format_arn(
+                Stack.of(role).format_arn(
                     service="sts", region="", resource="assumed-role", resource_name=session
                 )
             )
-        # No exception for administrators: they can change the policy, which is logged.
-        topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="OnlyTheRelayPublishes",
-                effect=iam.Effect.DENY,
-                principals=[iam.AnyPrincipal()],
-                actions=["sns:Publish"],
-                resources=[topic.topic_arn],
-                # Also true for a request without a principal's ARN, such as one of an AWS service.
-                conditions={"ArnNotEquals": {"aws:PrincipalArn": arns}},
+        for topic in filter(None, (self.events, self.ordered_events)):
+            # No exception for administrators: they can change the policy, which is logged.
+            topic.add_to_resource_policy(
+                iam.PolicyStatement(
+                    sid="OnlyTheRelayPublishes",
+                    effect=iam.Effect.DENY,
+                    principals=[iam.AnyPrincipal()],
+                    actions=["sns:Publish"],
+                    resources=[topic.topic_arn],
+                    # Also true for a request without a principal's ARN, as of an AWS service.
+                    conditions={"ArnNotEquals": {"aws:PrincipalArn": arns}},
+                )
             )
-        )
 
 
 def _fifo_topic(scope: Construct, part: str, key: kms.IKey | None) -> sns.Topic:
@@ -220,3 +218,77 @@ def _fifo_topic(scope: Construct, part: str, key: kms.IKey | None) -> sns.Topic:
         content_based_deduplication=False,  # publishers give the deduplication id
         fifo_throughput_scope=sns.FifoThroughputScope.MESSAGE_GROUP,
     )
+
+
+EVENT_BRIDGE, S3 = "events", "s3"
+SERVICES = (EVENT_BRIDGE, S3)
+"""The AWS services that `DeploymentConfig.ingress_publishers` may name, beside account ids."""
+
+
+def _ingress_key(scope: Construct, publishers: Sequence[str], *, local: bool) -> kms.Key:
+    """Return a rotated key that publishers use through SNS only.
+
+    It is retained as the topics are, which deliver nothing without it.
+    """
+    key = kms.Key(
+        scope,
+        "IngressKey",
+        description="Once: encrypts events of producers on their way to the queues",
+        enable_key_rotation=True,
+        removal_policy=(
+            RemovalPolicy.DESTROY if local else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+        ),
+    )
+    stack = Stack.of(scope)
+    account = {"aws:SourceAccount": stack.account}
+    through_sns = {"kms:ViaService": f"sns.{stack.region}.amazonaws.com"}
+    topics = stack.format_arn(service="sns", resource="*")
+    of_topics = {"StringLike": {"kms:EncryptionContext:aws:sns:topicArn": topics}}
+    conditions: dict[str, dict[str, Any]] = {
+        # It sends no `aws:SourceAccount` to KMS; what it encrypts is always a topic's message.
+        EVENT_BRIDGE: of_topics,
+        S3: {**of_topics, "StringEquals": account},
+    }
+    own = {"StringEquals": {**through_sns, "kms:CallerAccount": stack.account}}
+    users: list[tuple[str, iam.IPrincipal, Any]] = [("ThisAccount", iam.AnyPrincipal(), own)]
+    users += [
+        (*_publisher(each), conditions.get(each, {"StringEquals": through_sns}))
+        for each in publishers
+    ]
+    for sid, principal, condition in users:
+        key.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid=sid,
+                principals=[principal],
+                actions=["kms:Decrypt", "kms:GenerateDataKey*"],
+                resources=["*"],  # in a key's own policy: this key
+                conditions=condition,
+            )
+        )
+    return key
+
+
+def _allow_publishers(topic: sns.Topic, publishers: Sequence[str]) -> None:
+    """Let the publishers publish to an ingress topic; no service publishes to a FIFO topic."""
+    own = {"StringEquals": {"aws:SourceAccount": Stack.of(topic).account}}
+    for each in publishers:
+        if each in SERVICES and topic.fifo:
+            continue
+        sid, principal = _publisher(each)
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid=sid,
+                principals=[principal],
+                actions=["sns:Publish"],
+                resources=[topic.topic_arn],
+                # AWS documents that a policy for EventBridge must have none: it would deny all.
+                conditions=own if each == S3 else None,
+            )
+        )
+
+
+def _publisher(name: str) -> tuple[str, iam.IPrincipal]:
+    """Return the name of a statement on a publisher, and its principal."""
+    if name in SERVICES:
+        return f"Service{name.capitalize()}", iam.ServicePrincipal(f"{name}.amazonaws.com")
+    return f"Account{name}", iam.AccountPrincipal(name)

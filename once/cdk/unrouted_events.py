@@ -10,18 +10,16 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
 from once.cdk import functions
-from once.cdk._lambda_function import make_function, make_log_group
-from once.cdk._permissions import sweep_role
+from once.cdk._lambda_function import make_alias, make_function, make_log_group
 from once.cdk._queues import make_queue, restrict_sources, retain_messages
-from once.cdk._rollout import make_alias
 from once.cdk.checks.constructs import CONSTRUCT_METADATA
 from once.cdk.checks.consumer_set import route_warnings
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.monitoring.alarms import add_unrouted_alarms
 from once.cdk.monitoring.dashboard import Row, unrouted_row
-from once.cdk.props import ConsumerProps
+from once.cdk.permissions import sweep_role
+from once.cdk.props import ConsumerProps, WebhookProps
 from once.cdk.topics import Topics
-from once.cdk.webhooks.props import WebhookProps
 from once.schema import EVENT_TYPE_ATTRIBUTE, UNROUTED, Limits
 from once.settings import SweepSettings
 

@@ -10,7 +10,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from once.cdk import ConsumerProps, event_sources
-from once.cdk._message_groups import MessageGroups
+from once.cdk.props import MessageGroups
 from once.consumer import Consumer
 from once.outbox.stream_relay import Relay
 from once.runtime import Runtime

@@ -5,7 +5,7 @@ from dataclasses import replace
 from aws_lambda_powertools import Logger
 
 from once.cdk import ConsumerProps
-from once.cdk.webhooks.props import WebhookProps
+from once.cdk.props import WebhookProps
 from once.runtime import Runtime
 from once.schema import source_of
 from once.settings import Settings, TableSettings

@@ -18,7 +18,7 @@ from once.cdk import (
     consumer_set_faults,
 )
 from once.cdk.checks.consumer_props import consumer_props_faults
-from once.cdk.claim_bucket import ClaimAccess
+from once.cdk.permissions import ClaimAccess
 from once.settings import Settings
 from stacks.folders import ROOT
 from tests.stacks.cloud import flat, listed

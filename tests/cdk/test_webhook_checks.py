@@ -20,10 +20,9 @@ from once.cdk import (
     missing_name_faults,
     published_types,
 )
-from once.cdk._message_groups import MessageGroups
 from once.cdk.checks.consumer_set import route_warnings
 from once.cdk.checks.webhooks import webhook_wiring_faults
-from once.cdk.webhooks.function_settings import ingress_settings
+from once.cdk.props import DAY_SECONDS, MessageGroups, ingress_settings
 
 STRIPES = Endpoint("stripe", STRIPE, types=("charge.refunded",))
 GOOD = WebhookProps(endpoints=(STRIPES,))
@@ -178,12 +177,13 @@ def test_the_function_stops_trying_before_the_provider_gives_up(
     props = WebhookProps(endpoints=(Endpoint(endpoint, profile),), timeout_seconds=timeout)
     settings = ingress_settings(
         props,
-        DeploymentConfig(),
         dedup_table="dedup",
         captures="captures",
         secrets={endpoint: "arn"},
         claims=None,
         groups=MessageGroups(),
+        dedup_window_seconds=45 * DAY_SECONDS,
+        time_margin_ms=DeploymentConfig().time_margin_ms,
     )
     assert settings.time_margin_ms == margin
 

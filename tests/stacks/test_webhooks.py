@@ -2,7 +2,7 @@
 
 import pytest
 
-from once.cdk.deployment_options import DAY_SECONDS
+from once.cdk.props import DAY_SECONDS
 from once.metric_names import Metric
 from once.settings import TableSettings
 from once.webhooks.settings import CAPTURES, WebhookSettings

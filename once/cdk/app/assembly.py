@@ -23,8 +23,7 @@ from once.cdk.checks.handlers_in_code import syntax_faults
 from once.cdk.deployed_names import DeployedNames, missing_name_faults
 from once.cdk.deployment_options import DeploymentConfig, Stage
 from once.cdk.errors import SynthError
-from once.cdk.props import ConsumerProps
-from once.cdk.webhooks.props import WebhookProps
+from once.cdk.props import ConsumerProps, WebhookProps
 
 _SERVICE_STACK = "-service"
 _USAGE = "usage: without arguments to synthesize, or `record OUTPUTS` after `cdk deploy`"

@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from once.cdk._message_groups import MessageGroups
-from once.cdk.props import ConsumerProps
-from once.cdk.webhooks.props import WebhookProps
+from once.cdk.props import ConsumerProps, MessageGroups, WebhookProps
 from once.schema import source_of
 
 

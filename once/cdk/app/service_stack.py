@@ -18,11 +18,10 @@ from once.cdk.monitoring.alarms import add_table_alarms, make_alarm_topic, notif
 from once.cdk.monitoring.dashboard import tables_row
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.props import ConsumerProps, output_key
+from once.cdk.props import ConsumerProps, WebhookProps, output_key
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
-from once.cdk.webhooks.ingress import WebhookIngress
-from once.cdk.webhooks.props import WebhookProps
+from once.cdk.webhook_ingress import WebhookIngress
 from once.schema import StackOutput
 
 

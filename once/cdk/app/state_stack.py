@@ -16,15 +16,17 @@ from aws_cdk import aws_ses as ses
 from constructs import Construct
 
 from once.cdk.app.registry import Registry
-from once.cdk.claim_bucket import ClaimBucket
-from once.cdk.customer_keys import CustomerKey, imported_key
-from once.cdk.deployment_options import DEDUP, DeploymentConfig
+from once.cdk.deployment_options import DEDUP, CustomerKey, DeploymentConfig, imported_key
 from once.cdk.nag import acknowledge_finding
-from once.cdk.operator_log import OperatorLog
-from once.cdk.outbox_relay import RelayFailures
 from once.cdk.props import ConsumerProps, TableProps, output_key
-from once.cdk.tables import DedupTable, RetainedTable
-from once.cdk.webhooks.capture_table import CaptureTable
+from once.cdk.retained_data import (
+    CaptureTable,
+    ClaimBucket,
+    DedupTable,
+    OperatorLog,
+    RelayFailures,
+    RetainedTable,
+)
 from once.schema import StackOutput
 
 T = TypeVar("T")

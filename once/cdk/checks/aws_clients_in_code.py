@@ -15,8 +15,7 @@ from pathlib import Path
 import botocore
 
 from once.cdk.checks.handlers_in_code import assigned, text_of
-from once.cdk.props import ConsumerProps
-from once.cdk.webhooks.props import WebhookProps
+from once.cdk.props import ConsumerProps, WebhookProps
 
 UNREAD_CLIENTS = "once:unread-clients"
 """Id of the warning that a client's service could not be read."""

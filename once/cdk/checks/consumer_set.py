@@ -10,8 +10,7 @@ from once.cdk.checks.handlers_in_code import caused_events
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.checks.webhooks import webhook_set_faults
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import ConsumerProps, TableProps, WarmThroughput
-from once.cdk.webhooks.props import WebhookProps
+from once.cdk.props import ConsumerProps, TableProps, WarmThroughput, WebhookProps
 from once.settings import Dedup
 
 

@@ -13,19 +13,24 @@ from aws_cdk import Token
 
 from once.cdk.checks.consumer_props import warm_throughput_faults
 from once.cdk.checks.property_types import property_type_faults
-from once.cdk.customer_keys import CustomerKey, CustomerKeys
 from once.cdk.deployment_options import (
-    DAY_SECONDS,
     DEDUP,
     READ,
+    CustomerKey,
+    CustomerKeys,
     DeploymentConfig,
     ExistingQueue,
     ExistingTable,
     Network,
     Stage,
 )
-from once.cdk.props import ConsumerProps, DurableFunctionProps, StateMachineProps
-from once.cdk.webhooks.props import WebhookProps
+from once.cdk.props import (
+    DAY_SECONDS,
+    ConsumerProps,
+    DurableFunctionProps,
+    StateMachineProps,
+    WebhookProps,
+)
 from once.schema import Limits
 from once.source import EventBridgeSource, S3Source, SnsSource
 

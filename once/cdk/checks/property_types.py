@@ -11,9 +11,9 @@ from once.cdk.props import (
     Rollout,
     TableProps,
     WarmThroughput,
+    WebhookProps,
     WorkflowProps,
 )
-from once.cdk.webhooks.props import WebhookProps
 from once.settings import Dedup
 from once.source import Source
 from once.webhooks.endpoint import Endpoint

@@ -9,7 +9,6 @@ from math import ceil
 
 from aws_cdk import aws_s3 as s3
 
-from once.cdk._message_groups import MessageGroups
 from once.cdk.checks.aws_clients_in_code import aws_service_faults
 from once.cdk.checks.consumer_props import (
     FUNCTION_SECONDS,
@@ -18,10 +17,15 @@ from once.cdk.checks.consumer_props import (
     NAME_RULE,
 )
 from once.cdk.checks.property_types import property_type_faults
-from once.cdk.deployment_options import DAY_SECONDS, DeploymentConfig
-from once.cdk.props import ConsumerProps
-from once.cdk.webhooks.function_settings import ingress_settings
-from once.cdk.webhooks.props import MESSAGE_BODY_BYTES, WebhookProps
+from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.props import (
+    DAY_SECONDS,
+    MESSAGE_BODY_BYTES,
+    ConsumerProps,
+    MessageGroups,
+    WebhookProps,
+    ingress_settings,
+)
 from once.schema import CONSUMER_NAME, RELAY, UNROUTED, Limits
 from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
 from once.webhooks.endpoint import Endpoint, endpoint_faults
@@ -117,12 +121,13 @@ def _needed_mb(props: WebhookProps) -> int:
 def _environment_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:
     settings = ingress_settings(
         props,
-        config,
         dedup_table=_NAME,
         captures=_NAME,
         secrets=dict.fromkeys((each.name for each in props.endpoints), _ARN),
         claims=_NAME,
         groups=MessageGroups(),
+        dedup_window_seconds=config.dedup_window_seconds,
+        time_margin_ms=config.time_margin_ms,
     )
     size = sum(len(f"{name}{value}".encode()) for name, value in settings.to_env().items())
     if size > Limits.ENVIRONMENT_BYTES:

@@ -17,8 +17,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
-from once.cdk.customer_keys import imported_key
-from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.monitoring.metrics import (
     MAXIMUM,
     SUM,

@@ -10,10 +10,7 @@ from typing import Any
 from aws_cdk import App, Environment, Stack
 from botocore.exceptions import ClientError
 
-from once.cdk._key_permissions import key_statements
-from once.cdk._permissions import STREAM_ACTIONS
-from once.cdk._table_permissions import allow
-from once.cdk._workflow_permissions import workflow_statements
+from once.cdk.permissions import STREAM_ACTIONS, allow, key_statements, workflow_statements
 from once.cdk.props import StateMachineProps
 from once.workflow_names import EXECUTION_PREFIX
 from proof.real_aws.account import ClientOf

@@ -184,7 +184,7 @@ LEADING_KEYS = Check(
     300,
     _leading_keys,
     if_not="if nothing commits, take the condition `Null` out of `_own_records` in "
-    "once/cdk/_table_permissions.py; if another's record is writable, consumers of one service "
+    "once/cdk/permissions.py; if another's record is writable, consumers of one service "
     "must trust each other. Report either",
     is_decisive=True,
 )

@@ -1,0 +1,471 @@
+"""Permissions of the functions: the statements that allow each use, and one role for each function.
+
+Policies are inline, so that a role never exists without them: Lambda rejects an event source
+mapping that is created before the role may read its source.
+
+IAM has no permission for transactions: it checks each write in a transaction as a plain write. The
+condition on `dynamodb:EnclosingOperation` allows writes inside a transaction only. It needs
+`ForAnyValue`: `ForAllValues` is also true if the key is missing, as in a plain `PutItem`.
+`ConditionCheckItem` has no condition, because it exists in transactions only.
+
+All consumers share the dedup table. Each may only access records whose key begins with its own
+identity, because a record decides how its consumer treats an event, and which events are published
+for it. No function deletes a record, and only consumers with effects update one.
+
+A consumer with item dedup has no access to the dedup table. Where each message commits alone, its
+writes need no transaction. They must name a dedup record of the consumer instead, so that IAM
+denies a handler's own write without one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from aws_cdk import Arn, ArnFormat, Fn, Reference, Stack, Tokenization
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
+from once.cdk.props import ConsumerProps, DurableFunctionProps, StateMachineProps, WorkflowProps
+from once.schema import SOURCE_PREFIX
+from once.settings import ITEM_RECORD_PREFIX, PRODUCER_OBJECTS, Dedup, consumer_objects
+from once.webhooks.settings import OBJECTS
+from once.workflow_names import EXECUTION_PREFIX
+
+ONLY_IN_TRANSACTIONS = {
+    "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
+}
+PUT, UPDATE = "dynamodb:PutItem", "dynamodb:UpdateItem"
+LOOK_UP = "dynamodb:BatchGetItem"
+READS = ("dynamodb:GetItem", LOOK_UP)
+MAPPING_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
+QUEUE_ACTIONS = (
+    *MAPPING_ACTIONS,  # the function deletes messages that are settled before a handler runs
+    "sqs:ChangeMessageVisibility",  # the function delays a retry with it
+)
+STREAM_ACTIONS = (
+    *("dynamodb:GetRecords", "dynamodb:GetShardIterator"),
+    *("dynamodb:DescribeStream", "dynamodb:ListStreams"),
+)
+LOG_ACTIONS = ("logs:CreateLogStream", "logs:PutLogEvents")
+NETWORK_ACTIONS = (
+    *("ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface"),
+    *("ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
+    *("ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses"),
+)
+"""Lambda itself makes the network interfaces, with the function's role."""
+TRACE_ACTIONS = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
+
+_USE_KEY = ("kms:Decrypt", "kms:GenerateDataKey")
+_KEY_ACTIONS = {
+    "dynamodb": (
+        *_USE_KEY,
+        *("kms:DescribeKey", "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo"),
+    ),
+    "s3": _USE_KEY,
+    "secretsmanager": ("kms:Decrypt",),
+    "sns": _USE_KEY,
+    "sqs": _USE_KEY,
+}
+"""The actions that a caller needs, by the service that it calls."""
+
+KeyUse = tuple[str, kms.IKey | str | None]
+"""A service, and the key (or its ARN) of a resource of it; None without a key of one's own."""
+
+
+def allow(
+    sid: str,
+    actions: Sequence[str],
+    *resources: str,
+    conditions: Mapping[str, Any] | None = None,
+) -> iam.PolicyStatement:
+    """Return a statement that allows actions."""
+    # Statements with a name are never merged: a condition stays with its own actions.
+    return iam.PolicyStatement(
+        sid=sid, actions=list(actions), resources=list(resources), conditions=conditions
+    )
+
+
+def key_statements(scope: Construct, uses: Iterable[KeyUse]) -> list[iam.PolicyStatement]:
+    """Return a statement for each key, which allows its use through the calling services only."""
+    services: dict[str, set[str]] = {}
+    for service, key in uses:
+        if key is not None:
+            arn = key if isinstance(key, str) else key.key_arn
+            services.setdefault(arn, set()).add(service)
+    statements = []
+    for number, (arn, used) in enumerate(services.items()):
+        actions = sorted({action for service in used for action in _KEY_ACTIONS[service]})
+        through = [f"{service}.{Stack.of(scope).region}.amazonaws.com" for service in sorted(used)]
+        only = {"StringEquals": {"kms:ViaService": through}}
+        statements.append(allow(f"UseKey{number}", actions, arn, conditions=only))
+    return statements
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAccess:
+    """The objects of the claim-check bucket that may be read and written, as patterns of keys."""
+
+    bucket: s3.IBucket
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        props: ConsumerProps,
+        bucket: s3.IBucket | None,
+        sources: Mapping[str, tuple[str, ...]],
+    ) -> Self | None:
+        """Return the access of a consumer; None without a bucket.
+
+        Args:
+            props: the consumer.
+            bucket: the claim-check bucket.
+            sources: the CloudEvents sources that each of its internal events may come from.
+        """
+        if bucket is None:
+            return None
+        internal = {source for event in props.events for source in sources.get(event, ())}
+        publishers = sorted(source.removeprefix(SOURCE_PREFIX) for source in internal)
+        places = [PRODUCER_OBJECTS] if props.external else []
+        places += map(consumer_objects, publishers)
+        own = [consumer_objects(props.identity)] if props.publishes else []
+        return cls(bucket, tuple(f"{p}*" for p in places), tuple(f"{p}*" for p in own))
+
+    @classmethod
+    def of_operators(cls, bucket: s3.IBucket) -> Self:
+        """Return the access of operators: they look at any data, and send it as producers do."""
+        return cls(bucket, ("*",), (f"{PRODUCER_OBJECTS}*",))
+
+    def read_statements(self) -> list[iam.PolicyStatement]:
+        """Return the statements that allow to read; none without an object to read."""
+        if not self.reads:
+            return []
+        objects = map(self.bucket.arn_for_objects, self.reads)
+        # Without `ListBucket`, S3 answers for a missing object as for a forbidden one.
+        actions = ["s3:GetObject", "s3:ListBucket"]
+        return [allow("ReadClaims", actions, *objects, self.bucket.bucket_arn)]
+
+    def write_statements(self) -> list[iam.PolicyStatement]:
+        """Return the statements that allow to store; none without a place to store."""
+        objects = map(self.bucket.arn_for_objects, self.writes)
+        return [allow("StoreClaims", ["s3:PutObject"], *objects)] if self.writes else []
+
+    def acknowledge(self, role: Construct) -> None:
+        """Explain the patterns in the statements of a role or a policy."""
+        arn = name_in_findings(role, as_referenced(role, self.bucket.bucket_arn))
+        for pattern in sorted({*self.reads, *self.writes}):
+            acknowledge_finding(
+                role,
+                f"AwsSolutions-IAM5[Resource::{arn}/{pattern}]",
+                "The keys of the objects end with an event's id and the digest of its data.",
+            )
+
+
+_MACHINE_PARTS = 7
+"""Parts of a state machine's ARN, between colons. A version or an alias is one more."""
+
+
+def workflow_statements(
+    scope: Construct, starts: Sequence[WorkflowProps]
+) -> Iterator[iam.PolicyStatement]:
+    """Yield the statements that allow to start workflows, and to read what they started.
+
+    Step Functions authorizes by the ARN of the state machine, and compares a version or an alias
+    with a condition key (Developer Guide, "Authorization for versions and aliases").
+    """
+    machines = [each.arn for each in starts if isinstance(each, StateMachineProps)]
+    functions = [each.arn for each in starts if isinstance(each, DurableFunctionProps)]
+    pairs = [_machine_and_qualifier(arn) for arn in machines]
+    if plain := [machine for machine, qualifier in pairs if qualifier is None]:
+        yield allow("StartExecutions", ["states:StartExecution"], *plain)
+    qualified = [pair for pair in pairs if pair[1] is not None]
+    for number, (machine, qualifier) in enumerate(qualified, 1):
+        only = {"ForAnyValue:StringEquals": {"states:StateMachineQualifier": qualifier}}
+        sid = f"StartQualifiedExecutions{number}"
+        yield allow(sid, ["states:StartExecution"], machine, conditions=only)
+    if machines:
+        executions = [_executions(scope, arn) for arn in machines]
+        yield allow("ReadOwnExecutions", ["states:DescribeExecution"], *executions)
+    if functions:
+        yield allow("StartDurableExecutions", ["lambda:InvokeFunction"], *functions)
+
+
+def _machine_and_qualifier(arn: str) -> tuple[str, str | None]:
+    """Return the ARN of a state machine, and the version or alias that follows in `arn`."""
+    parts = arn.split(":")
+    if len(parts) > _MACHINE_PARTS:
+        return ":".join(parts[:_MACHINE_PARTS]), parts[_MACHINE_PARTS]
+    token = Tokenization.reverse_string(arn).first_token if len(parts) == 1 else None
+    qualified = (sfn.CfnStateMachineAlias, sfn.CfnStateMachineVersion)
+    if not isinstance(token, Reference) or not isinstance(token.target, qualified):
+        return arn, None
+    split = Fn.split(":", arn)
+    machine = Fn.join(":", [Fn.select(number, split) for number in range(_MACHINE_PARTS)])
+    return machine, Fn.select(_MACHINE_PARTS, split)
+
+
+def _executions(scope: Construct, arn: str) -> str:
+    """Return the ARN of the executions that consumers start, of any version of a machine."""
+    parts = Arn.split(arn, ArnFormat.COLON_RESOURCE_NAME)
+    # The resource name may end in a version or an alias, so it is not that of the machine.
+    name = Fn.select(6, Fn.split(":", arn))
+    return Stack.of(scope).format_arn(
+        service="states",
+        partition=parts.partition,
+        region=parts.region,
+        account=parts.account,
+        resource="execution",
+        resource_name=f"{name}:{EXECUTION_PREFIX}*",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+
+
+def consumer_role(
+    scope: Construct,
+    *,
+    consumer: ConsumerProps,
+    dedup_table: dynamodb.ITable,
+    tables: Sequence[dynamodb.ITable],
+    queue: sqs.IQueue,
+    isolation: sqs.IQueue | None,
+    dead_letters: sqs.IQueue,
+    log_group: logs.ILogGroup,
+    secret_arns: Sequence[str],
+    claims: ClaimAccess | None,
+    config: DeploymentConfig,
+) -> iam.Role:
+    """Return the role of a consumer's function; `claims` is its access to large data."""
+    local = config.local
+    queues = [queue, *filter(None, [isolation])]
+    # On AWS these actions include batches; the embedded AWS has actions for batches.
+    deletes = isolation is not None or consumer.fifo
+    consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and deletes else [])]
+    statements = [
+        *_state_statements(consumer, dedup_table, tables, local=local),
+        allow("ConsumeOwnQueues", consume, *(each.queue_arn for each in queues)),
+        allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
+        allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+    ]
+    if isolation is not None:
+        send = ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if local else [])]
+        statements.append(allow("Isolate", send, isolation.queue_arn))
+    if secret_arns:
+        statements.append(allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
+    identities = Stack.of(scope).format_arn(service="ses", resource="identity", resource_name="*")
+    if consumer.sends_email:
+        as_sender = {"StringEquals": {"ses:FromAddress": config.email_sender}}
+        # The embedded AWS checks neither identities nor the sender.
+        resource, conditions = ("*", None) if local else (identities, as_sender)
+        statements.append(allow("SendEmail", ["ses:SendEmail"], resource, conditions=conditions))
+    if claims is not None:
+        statements += [*claims.read_statements(), *claims.write_statements()]
+    statements += workflow_statements(scope, consumer.starts)
+    state = tables if consumer.dedup is Dedup.ITEM else [dedup_table, *tables]
+    uses = [
+        *(("sqs", each.encryption_master_key) for each in (*queues, dead_letters)),
+        *(("dynamodb", table.encryption_key) for table in state),
+        *(("secretsmanager", key.arn) for key in [config.keys.secrets] if key and secret_arns),
+        ("s3", None if claims is None else claims.bucket.encryption_key),
+    ]
+    role = _role(scope, "Consumer", [*statements, *key_statements(scope, uses)], config)
+    for each in consumer.starts:
+        if isinstance(each, StateMachineProps):
+            executions = name_in_findings(role, _executions(role, as_referenced(role, each.arn)))
+            acknowledge_finding(
+                role,
+                f"AwsSolutions-IAM5[Resource::{executions}]",
+                "Step Functions has no permission for one execution: the prefix is that of the "
+                "executions which consumers start, and the state machine is named.",
+            )
+    if claims is not None:
+        claims.acknowledge(role)
+    if consumer.sends_email:
+        acknowledge_finding(
+            role,
+            f"AwsSolutions-IAM5[Resource::{name_in_findings(scope, identities)}]",
+            "SES may also check the recipient's identity, as in its sandbox; the condition "
+            "restricts the sender to one address.",
+        )
+    return role
+
+
+def _state_statements(
+    consumer: ConsumerProps,
+    dedup_table: dynamodb.ITable,
+    tables: Sequence[dynamodb.ITable],
+    *,
+    local: bool,
+) -> list[iam.PolicyStatement]:
+    arns = [table.table_arn for table in tables]
+    in_transactions = ONLY_IN_TRANSACTIONS
+    if consumer.dedup is Dedup.ITEM:
+        writes = [PUT, UPDATE]  # a deletion would remove the records on the item
+        if consumer.group_size > 1:
+            write = allow("WriteInTransactions", writes, *arns, conditions=in_transactions)
+        else:
+            names = [f"{ITEM_RECORD_PREFIX}{consumer.identity}#*"]
+            with_record = {"ForAnyValue:StringLike": {"dynamodb:Attributes": names}}
+            # The embedded AWS has no such key for writes.
+            conditions = None if local else with_record
+            write = allow("WriteWithRecord", writes, *arns, conditions=conditions)
+        return [write, allow("Read", READS, *arns)]
+    writes = [PUT, *([UPDATE] if consumer.has_effects else [])]
+    records = _record_statements(consumer.identity, dedup_table, writes, local=local)
+    if not arns:
+        return records
+    writes = [PUT, UPDATE, "dynamodb:DeleteItem"]
+    return [
+        *records,
+        allow("WriteInTransactions", writes, *arns, conditions=in_transactions),
+        allow("CheckInTransactions", ["dynamodb:ConditionCheckItem"], *arns),
+        allow("Read", READS, *arns),
+    ]
+
+
+def _record_statements(
+    identity: str, table: dynamodb.ITable, writes: Sequence[str], *, local: bool
+) -> list[iam.PolicyStatement]:
+    own: dict[str, Any] = {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{identity}#*"]},
+        # `ForAllValues` is true if the key is missing: `Null` requires the key. The embedded AWS
+        # never has it, so that `Null` would deny every request there.
+        **({} if local else {"Null": {"dynamodb:LeadingKeys": "false"}}),
+    }
+    conditions = {**ONLY_IN_TRANSACTIONS, **own}
+    return [
+        allow("WriteOwnRecordsInTransactions", writes, table.table_arn, conditions=conditions),
+        allow("ReadOwnRecords", [LOOK_UP], table.table_arn, conditions=own),
+    ]
+
+
+def ingress_role(
+    scope: Construct,
+    *,
+    identity: str,
+    dedup_table: dynamodb.ITable,
+    captures: dynamodb.ITable,
+    secret_arns: Sequence[str],
+    claims: s3.IBucket | None,
+    log_group: logs.ILogGroup,
+    config: DeploymentConfig,
+) -> iam.Role:
+    """Return the role of an ingress's function; `identity` is the first part of its dedup keys.
+
+    It commits like a consumer, reads its secrets, and stores large bodies.
+    """
+    statements = [
+        *_record_statements(identity, dedup_table, [PUT], local=config.local),
+        allow("CaptureInTransactions", [PUT], captures.table_arn, conditions=ONLY_IN_TRANSACTIONS),
+        allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns),
+        allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+    ]
+    access = None
+    if claims is not None:
+        access = ClaimAccess(claims, (), (f"{OBJECTS}*", f"{consumer_objects(identity)}*"))
+        statements += access.write_statements()
+    uses = [
+        *(("dynamodb", table.encryption_key) for table in (dedup_table, captures)),
+        *(("secretsmanager", key.arn) for key in [config.keys.secrets] if key and secret_arns),
+        ("s3", None if claims is None else claims.encryption_key),
+    ]
+    role = _role(scope, "Ingress", [*statements, *key_statements(scope, uses)], config)
+    if access is not None:
+        access.acknowledge(role)
+    return role
+
+
+def relay_role(
+    scope: Construct,
+    *,
+    stream_arn: str,
+    topics: Sequence[sns.ITopic],
+    dead_letters: sqs.IQueue,
+    failures: s3.IBucket,
+    log_group: logs.ILogGroup,
+    dedup_key: kms.IKey | None,
+    config: DeploymentConfig,
+) -> iam.Role:
+    """Return the role of the function that publishes a stream's records to `topics`.
+
+    Lambda uses it as well, to write failed batches into `failures`.
+    """
+    objects = failures.arn_for_objects("*")
+    ours = {"StringEquals": {"s3:ResourceAccount": Stack.of(scope).account}}
+    keep = ["s3:PutObject", "s3:ListBucket"]
+    # On AWS this action includes batches; the embedded AWS has an action for batches.
+    publish = ["sns:Publish", *(["sns:PublishBatch"] if config.local else [])]
+    uses = [
+        ("dynamodb", dedup_key),
+        *(("sns", key.arn) for key in [config.keys.topics] if key),
+        ("sqs", dead_letters.encryption_master_key),
+        ("s3", failures.encryption_key),
+    ]
+    statements = [
+        allow("ReadStream", STREAM_ACTIONS, stream_arn),
+        allow("Publish", publish, *(topic.topic_arn for topic in topics)),
+        allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
+        allow("KeepFailures", keep, failures.bucket_arn, objects, conditions=ours),
+        allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+        *key_statements(scope, uses),
+    ]
+    role = _role(scope, "Relay", statements, config)
+    bucket = as_referenced(scope, failures.bucket_arn)
+    acknowledge_finding(
+        role,
+        f"AwsSolutions-IAM5[Resource::{name_in_findings(scope, bucket)}/*]",
+        "Lambda itself names the objects that it writes into the bucket.",
+    )
+    return role
+
+
+def sweep_role(
+    scope: Construct,
+    *,
+    sweep: sqs.IQueue,
+    unrouted: sqs.IQueue,
+    log_group: logs.ILogGroup,
+    config: DeploymentConfig,
+) -> iam.Role:
+    """Return the role of the function that reads `sweep` and sends to `unrouted`."""
+    statements = [
+        allow("ConsumeSweep", MAPPING_ACTIONS, sweep.queue_arn),
+        allow("KeepUnrouted", ["sqs:SendMessage"], unrouted.queue_arn),
+        allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+        *key_statements(scope, [("sqs", each.encryption_master_key) for each in (sweep, unrouted)]),
+    ]
+    return _role(scope, "Sweep", statements, config)
+
+
+def _role(
+    scope: Construct,
+    policy: str,
+    statements: Sequence[iam.PolicyStatement],
+    config: DeploymentConfig,
+) -> iam.Role:
+    """Return a role that may also trace, and use the network of the VPC if there is one."""
+    every = [*statements, allow("Trace", TRACE_ACTIONS, "*")]
+    if config.network is not None:
+        every.append(allow("UseNetwork", NETWORK_ACTIONS, "*"))
+    role = iam.Role(
+        scope,
+        "Role",
+        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+        inline_policies={policy: iam.PolicyDocument(statements=every)},
+    )
+    acknowledge_finding(
+        role,
+        "AwsSolutions-IAM5[Resource::*]",
+        "X-Ray, and EC2 for the network interfaces of a function, have no resources that a policy "
+        "could name for these actions.",
+    )
+    return role

@@ -1,0 +1,240 @@
+"""Tables, buckets and the log group that outlive the deployments of code."""
+
+from typing import Any
+
+from aws_cdk import CfnOutput, Duration, RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from once.cdk.deployment_options import CustomerKey, DeploymentConfig, imported_key
+from once.cdk.nag import acknowledge_finding
+from once.cdk.props import TableProps, WarmThroughput, WebhookProps
+from once.schema import Record, StackOutput
+from once.webhooks.capture import BY_TIME, CaptureAttribute
+from once.webhooks.settings import OBJECTS
+
+
+class RetainedTable(dynamodb.Table):
+    """A business table: on demand, retained, protected from deletion, recoverable for 35 days.
+
+    Its physical name is generated, so that a restored table can take the place of a damaged one.
+
+    Args:
+        scope: the stack.
+        construct_id: makes the logical id. Under another id CloudFormation creates an empty
+            table.
+        props: the table's key and warm throughput.
+        key: the customer managed key that encrypts it; by default the key that AWS manages.
+        extra: further arguments of `aws_dynamodb.Table`.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        props: TableProps,
+        *,
+        key: CustomerKey | None = None,
+        **extra: Any,
+    ) -> None:
+        partition, *sort = (
+            dynamodb.Attribute(name=key, type=dynamodb.AttributeType.STRING) for key in props.keys
+        )
+        warm, encryption = props.warm_throughput, dynamodb.TableEncryption
+        super().__init__(
+            scope,
+            construct_id,
+            partition_key=partition,
+            sort_key=sort[0] if sort else None,
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=encryption.CUSTOMER_MANAGED if key else encryption.AWS_MANAGED,
+            encryption_key=imported_key(scope, key),
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            deletion_protection=True,
+            removal_policy=RemovalPolicy.RETAIN,
+            warm_throughput=(
+                dynamodb.WarmThroughput(
+                    read_units_per_second=warm.reads, write_units_per_second=warm.writes
+                )
+                if warm
+                else None
+            ),
+            **extra,
+        )
+
+
+class DedupTable(RetainedTable):
+    """The table of dedup records, which all consumers of a deployment share.
+
+    Args:
+        scope: the stack.
+        construct_id: makes the logical id. Under another id CloudFormation creates an empty
+            table, and every key is forgotten.
+        warm_throughput: the request rates that it must serve at once. Each commit writes to it.
+        key: the customer managed key that encrypts it; by default the key that AWS manages.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        warm_throughput: WarmThroughput | None = None,
+        *,
+        key: CustomerKey | None = None,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            TableProps(construct_id, Record.PK, warm_throughput=warm_throughput),
+            key=key,
+            time_to_live_attribute=Record.EXPIRES_AT,
+            # The relay compares both images to tell a new commit from an update of its record.
+            stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+        )
+
+
+_LISTED = (
+    *(CaptureAttribute.ENDPOINT, CaptureAttribute.PROFILE, CaptureAttribute.STANDING),
+    *(CaptureAttribute.WEBHOOK_ID, CaptureAttribute.WEBHOOK_TYPE, CaptureAttribute.EVENT_TYPE),
+    *(CaptureAttribute.VERIFIED, CaptureAttribute.METHOD, CaptureAttribute.PATH),
+    *(CaptureAttribute.HEADERS, CaptureAttribute.BODY_OBJECT, CaptureAttribute.BODY_BYTES),
+    *(CaptureAttribute.BODY_SHA256, CaptureAttribute.EXPIRES_AT),
+    *(CaptureAttribute.CONFLICT, CaptureAttribute.CONFLICTS_WITH),
+)
+"""The attributes in the index: all but the body, so that a list of captures reads no bodies."""
+
+
+class CaptureTable(RetainedTable):
+    """The table of captures: what a webhook ingress has received, with an index by time of receipt.
+
+    It is retained like a business table. Captures expire by DynamoDB's time to live.
+
+    Args:
+        scope: the stack.
+        construct_id: makes the logical id. Under another id CloudFormation creates an empty
+            table.
+        extra: further arguments of `aws_dynamodb.Table`.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, **extra: Any) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            TableProps(construct_id, CaptureAttribute.PK),
+            time_to_live_attribute=CaptureAttribute.EXPIRES_AT,
+            **extra,
+        )
+        text, number = dynamodb.AttributeType.STRING, dynamodb.AttributeType.NUMBER
+        self.add_global_secondary_index(
+            index_name=BY_TIME,
+            partition_key=dynamodb.Attribute(name=CaptureAttribute.DAY, type=text),
+            sort_key=dynamodb.Attribute(name=CaptureAttribute.RECEIVED_AT, type=number),
+            projection_type=dynamodb.ProjectionType.INCLUDE,
+            non_key_attributes=list(_LISTED),
+        )
+
+
+WINDOWS = 2
+"""Dedup windows for which an object is kept: an event may be published again until its record
+expires, and its message then stays in queues for less than one more window."""
+
+
+class ClaimBucket(s3.Bucket):
+    """The bucket for large data of events: retained, encrypted, for TLS only, closed to the public.
+
+    Objects expire after twice the dedup window, and the bodies of captures with the captures.
+
+    Args:
+        scope: the stack.
+        construct_id: makes the logical id. Under another id CloudFormation creates an empty bucket.
+        config: the deployment; by default that of the CDK context.
+        webhooks: the webhook ingress that stores large bodies here, if there is one.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        config: DeploymentConfig | None = None,
+        webhooks: WebhookProps | None = None,
+    ) -> None:
+        config = config or DeploymentConfig.from_context(scope.node)
+        rules = [
+            s3.LifecycleRule(
+                expiration=Duration.days(WINDOWS * config.dedup_window_days),
+                abort_incomplete_multipart_upload_after=Duration.days(1),
+            )
+        ]
+        if webhooks is not None:  # of two rules, S3 follows the one that expires an object first
+            kept = Duration.days(webhooks.capture_days)
+            rules.append(s3.LifecycleRule(prefix=OBJECTS, expiration=kept))
+        options = _bucket_options(scope, config.keys.buckets)
+        super().__init__(scope, construct_id, lifecycle_rules=rules, **options)
+        acknowledge_finding(
+            self,
+            "AwsSolutions-S1",
+            "Each object is named in the message or the record of its event: an access log would "
+            "add nothing.",
+        )
+
+
+class RelayFailures(s3.Bucket):
+    """The bucket for failed batches of the relay: retained, encrypted, closed to the public.
+
+    Args:
+        scope: the stack.
+        construct_id: makes the logical id.
+        key: the customer managed key that encrypts it; by default a key of S3.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, key: CustomerKey | None = None
+    ) -> None:
+        super().__init__(scope, construct_id, **_bucket_options(scope, key))
+        acknowledge_finding(
+            self,
+            "AwsSolutions-S1",
+            "Only Lambda writes there and only an operator reads: an access log would add nothing.",
+        )
+
+
+def _bucket_options(scope: Construct, key: CustomerKey | None) -> dict[str, Any]:
+    encryption = s3.BucketEncryption
+    return {
+        "encryption": encryption.KMS if key else encryption.S3_MANAGED,
+        "encryption_key": imported_key(scope, key),
+        "bucket_key_enabled": True if key else None,
+        "block_public_access": s3.BlockPublicAccess.BLOCK_ALL,
+        "enforce_ssl": True,
+        "removal_policy": RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    }
+
+
+class OperatorLog(logs.LogGroup):
+    """The log group of the operator's command line: retained, kept for a year, with its output.
+
+    Every change that an operator makes is written there, and the command line changes nothing while
+    it cannot write. Its name is generated, so that a retained log group does not stand in the way
+    of the next deployment.
+
+    Args:
+        scope: the stack.
+        construct_id: makes the logical id. Under another id CloudFormation creates an empty one.
+        key: the customer managed key that encrypts it; by default a key of CloudWatch.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, key: CustomerKey | None = None
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            encryption_key=imported_key(scope, key),
+            retention=logs.RetentionDays.ONE_YEAR,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        CfnOutput(scope, StackOutput.OPERATOR_LOG, value=self.log_group_name)

@@ -1,0 +1,176 @@
+"""The construct of a webhook ingress: function, address, role and alarms."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from constructs import Construct
+
+from once.cdk._lambda_function import make_alias, make_function, make_log_group
+from once.cdk.checks.deployment_options import deployment_faults
+from once.cdk.checks.webhooks import webhook_props_faults, webhook_wiring_faults
+from once.cdk.deployment_options import DeploymentConfig, imported_key
+from once.cdk.errors import SynthError
+from once.cdk.monitoring.alarms import add_ingress_alarms
+from once.cdk.monitoring.dashboard import Row, ingress_row
+from once.cdk.nag import acknowledge_finding
+from once.cdk.outbox_relay import OutboxRelay
+from once.cdk.permissions import ingress_role
+from once.cdk.props import MessageGroups, WebhookProps, ingress_settings
+
+REQUESTS_A_SECOND = 500
+"""Throttle of the HTTP API, which answers 429 above it: providers send such webhooks again."""
+_LOGGED = {
+    "requestId": "requestId",
+    "requestTime": "requestTime",
+    "routeKey": "routeKey",
+    "status": "status",
+    "sourceIp": "identity.sourceIp",
+    "responseLength": "responseLength",
+}
+"""The fields of the access log, and their variables."""
+
+
+class WebhookIngress(Construct):
+    """A webhook ingress: its function, its address, and its alarms.
+
+    The attributes are its parts. `url` is the address, with a slash at its end: the name of an
+    endpoint follows. It invokes `alias`, which points to a published version of `function`.
+    `settings` are those of the function.
+
+    Args:
+        scope: the stack.
+        props: the ingress.
+        dedup_table: the table of dedup records, such as a `DedupTable`.
+        captures: the table of captures, such as a `CaptureTable`.
+        secrets: the ARN of each endpoint's secret, by the endpoint's name. The value is one secret
+            a line.
+        relay: publishes its events; required if an endpoint has `types`.
+        claims: the claim-check bucket; required if an endpoint takes bodies that are too large for
+            an item or a message.
+        config: the deployment; by default that of the CDK context.
+
+    Raises:
+        SynthError: the ingress cannot be built; lists all faults.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        props: WebhookProps,
+        *,
+        dedup_table: dynamodb.ITable,
+        captures: dynamodb.ITable,
+        secrets: Mapping[str, str],
+        relay: OutboxRelay | None = None,
+        claims: s3.IBucket | None = None,
+        config: DeploymentConfig | None = None,
+    ) -> None:
+        config = config or DeploymentConfig.from_context(scope.node)
+        faults = [*deployment_faults(config), *webhook_props_faults(props, config)]
+        published = None if relay is None else relay.publishes
+        faults += webhook_wiring_faults(props, secrets, published, claims)
+        if faults:
+            raise SynthError("the webhook ingress cannot be built", faults)
+        super().__init__(scope, props.name)
+        reserved = config.webhook_reservation(props.reserved_concurrency)
+        self.props = replace(props, reserved_concurrency=reserved)
+        claims = claims if props.needs_claims else None
+        self._name = f"{config.service}-{props.name}"
+        self.settings = ingress_settings(
+            self.props,
+            dedup_table=dedup_table.table_name,
+            captures=captures.table_name,
+            secrets={each.name: secrets[each.name] for each in props.endpoints},
+            claims=None if claims is None else claims.bucket_name,
+            groups=MessageGroups() if relay is None else relay.groups.among(props.event_types),
+            dedup_window_seconds=config.dedup_window_seconds,
+            time_margin_ms=config.time_margin_ms,
+        )
+        log_group = make_log_group(self, self._name, config)
+        role = ingress_role(
+            self,
+            identity=props.name,
+            dedup_table=dedup_table,
+            captures=captures,
+            secret_arns=list(self.settings.secrets.values()),
+            claims=claims,
+            log_group=log_group,
+            config=config,
+        )
+        self.function = make_function(
+            self,
+            props.name,
+            cast(Path, props.folder),
+            config=config,
+            role=role,
+            log_group=log_group,
+            timeout_seconds=props.timeout_seconds,
+            memory_mb=props.memory_mb,
+            aws_services=props.aws_services,
+            reserved_concurrency=reserved,
+            environment=self.settings.to_env(),
+        )
+        # The relay dead-letters a type that it does not know yet.
+        self.alias = make_alias(self, self.function, after=[relay.alias] if relay else [])
+        if props.http_api:
+            self.url = self._http_api(config)
+        else:  # open to everybody
+            none = lambda_.FunctionUrlAuthType.NONE
+            self.url = self.alias.add_function_url(auth_type=none).url
+        add_ingress_alarms(self, self._name, self.function, local=config.local)
+
+    @property
+    def endpoints_output(self) -> str:
+        """Its endpoints as one text, for a stack's output: the operator's tools read it back."""
+        return self.settings.to_env()["ONCE_ENDPOINTS"]
+
+    def dashboard_row(self) -> Row:
+        """Return its graphs."""
+        return ingress_row(self.props.name, self._name, self.function)
+
+    def _http_api(self, config: DeploymentConfig) -> str:
+        """Return the URL of an HTTP API with payload format 2.0, a throttle and an access log."""
+        api = apigateway.HttpApi(
+            self,
+            "Api",
+            api_name=self._name,
+            create_default_stage=False,
+            default_integration=HttpLambdaIntegration("Function", self.alias),
+        )
+        stage = apigateway.HttpStage(
+            self,
+            "Stage",
+            http_api=api,
+            auto_deploy=True,
+            throttle=apigateway.ThrottleSettings(
+                rate_limit=REQUESTS_A_SECOND, burst_limit=REQUESTS_A_SECOND
+            ),
+        )
+        group = logs.LogGroup(
+            self,
+            "AccessLog",
+            log_group_name=f"/aws/apigateway/{self._name}",
+            encryption_key=imported_key(self, config.keys.logs),
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        fields = ",".join(f'"{name}":"$context.{value}"' for name, value in _LOGGED.items())
+        made = cast(apigateway.CfnStage, stage.node.default_child)
+        made.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
+            destination_arn=group.log_group_arn, format=f"{{{fields}}}"
+        )
+        acknowledge_finding(
+            api,
+            "AwsSolutions-APIG4",
+            "Providers sign their requests, and only the function can check a signature.",
+        )
+        return stage.url

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from once.commit.item_record import is_item_record
+from once.commit.item_dedup import is_item_record
 from once.commit.item_size import item_bytes
 
 Item = dict[str, Any]

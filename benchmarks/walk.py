@@ -41,7 +41,6 @@ import once
 from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS
 from benchmarks.orders import EVENT_TYPE, body, lambda_event
 from functions.orders.handler import consumer
-from once.commit.request_encoding import write_bodies
 from once.events.dedup_key import Key
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters.commands import app
@@ -231,7 +230,6 @@ def _ingress() -> WebhookIngress:
             AttributeDefinitions=[{"AttributeName": KEYS[table], "AttributeType": "S"}],
             BillingMode="PAY_PER_REQUEST",
         )
-    write_bodies(dynamodb)
     secrets = boto3.client("secretsmanager", _REGION)
     arns = {"github": secrets.create_secret(Name="github", SecretString=_SECRET)["ARN"]}
     endpoint = Endpoint("github", GITHUB, types=("push",))

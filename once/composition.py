@@ -15,7 +15,6 @@ from once.batch.isolation import Isolation
 from once.batch.processor import BatchProcessor
 from once.batch.state_machine import MessageStateMachine
 from once.commit.committer import Committer
-from once.commit.request_encoding import write_bodies
 from once.effects.declaration import Effect
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
@@ -52,8 +51,7 @@ def compose(
     """
     settings, clock = runtime.settings, runtime.clock
     dynamodb, sqs, logger = runtime.dynamodb, runtime.sqs, runtime.logger
-    write_bodies(dynamodb)
-    committer = Committer(dynamodb, settings, clock)
+    committer = Committer.of(dynamodb, settings, clock)
     breaker = CircuitBreaker(settings, clock)
     backoff = Backoff(sqs, settings, logger, breaker)
     failures = FailureHandler(

@@ -49,8 +49,7 @@ def _modules(package: str, *names: str) -> tuple[str, ...]:
 GROUPS = {
     "commit": Group(
         _modules(
-            *("commit", "committer", "_cancellation", "_record_lookup", "request"),
-            *("dedup_record", "_sequence_items"),
+            *("commit", "committer", "dedup_record", "item_size", "result"),
         ),
         ("golden/test_records.py", "once/commit"),
     ),

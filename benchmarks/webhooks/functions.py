@@ -13,7 +13,6 @@ from benchmarks.contenders.base import Connect
 from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS
 from benchmarks.webhooks.deployed.verify_then_put import Handle, verify_then_put
 from benchmarks.webhooks.requests import ENDPOINT, SECRET, TYPE
-from once.commit.request_encoding import write_bodies
 from once.settings import TableSettings
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.ingress import WebhookIngress
@@ -55,11 +54,9 @@ def _put(connect: Connect) -> Handle:
 
 
 def _ingress(connect: Connect) -> Handle:
-    client = connect("dynamodb")
-    write_bodies(client)
     ingress = WebhookIngress(
         settings=_settings(),
-        dynamodb=client,
+        dynamodb=connect("dynamodb"),
         secrets=SecretCache(_Secrets(), {ENDPOINT: "arn"}, time.time),
         logger=Logger(service="webhooks", stream=_LOG),
     )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from once.batch._metrics import BatchMetrics
-from once.commit.request import CommitRequest
+from once.commit.committer import CommitRequest
 from once.commit.result import CommitResult
 from once.deadline import Deadline
 from once.disposition import Disposition, MessageResult

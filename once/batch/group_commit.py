@@ -11,8 +11,7 @@ from once.batch._ready_queue import ReadyQueue
 from once.batch.group_size import GroupSize
 from once.batch.isolation import Isolation
 from once.batch.state_machine import MessageStateMachine
-from once.commit.committer import Committer
-from once.commit.request import CommitRequest
+from once.commit.committer import CommitRequest, Committer
 from once.commit.result import STALE, CommitResult, failed
 from once.deadline import Deadline
 from once.disposition import Disposition

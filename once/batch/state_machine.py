@@ -14,8 +14,7 @@ from once.batch._endings import (
 )
 from once.batch._message_state import Ended, Finished, MessageState, Ready, Waiting
 from once.batch.handler_runner import HandlerRunner, refused_twice
-from once.commit.committer import Committer
-from once.commit.request import CommitRequest
+from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitOutcome, CommitResult
 from once.disposition import Disposition, MessageResult
 from once.effects.executor import EffectExecutor
@@ -74,7 +73,7 @@ class MessageStateMachine:
         breaker: CircuitBreaker,
         failures: FailureHandler,
     ) -> None:
-        self._settings, self._clock = runtime.settings, runtime.clock
+        self._clock = runtime.clock
         self._logger = runtime.logger
         self._reader = reader
         self._committer = committer
@@ -190,7 +189,7 @@ class MessageStateMachine:
         self.end(message, following)
 
     def _request_of(self, transaction: Transaction) -> CommitRequest:
-        return CommitRequest.of(transaction, self._settings, self._clock())
+        return self._committer.request(transaction, self._clock())
 
     def _first_step(self, message: MessageState) -> Step:
         delivery, decoded = message.delivery, message.delivery.decoded

@@ -6,7 +6,7 @@ Loaded only for events with a former record.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from once.commit._record_lookup import Item, read_items
+from once.commit.dedup_record import Item, read_items
 from once.commit.result import DUPLICATE, CommitResult, failed
 from once.errors import InFlight, InvalidWrite, PermanentError
 from once.schema import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE, Reason
@@ -117,9 +117,8 @@ def look_up_former(
         keys = dict.fromkeys(record.key for record in records if record.records == declared)
         table = settings.tables[declared.table.name]
         names = (*table.key, declared.status, declared.lease_until, COMMIT_ATTRIBUTE)
-        placeholders = {f"#n{number}": name for number, name in enumerate(dict.fromkeys(names))}
         sought = [serialize(_item_key(table, key)) for key in keys]
-        for item in read_items(client, table.name, sought, placeholders):
+        for item in read_items(client, table.name, sought, names):
             found[table.name, tuple(item[name]["S"] for name in table.key)] = item
     items = [found.get((_table(each, settings).name, each.key)) for each in records]
     return [

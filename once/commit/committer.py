@@ -4,20 +4,35 @@ Crashes, timeouts and second deliveries leave both or neither. If DynamoDB's ans
 dedup record is read back to find out whether the commit took place.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.commit._cancellation import classify_record
-from once.commit._record_lookup import Item
-from once.commit.dedup_record import StoredRecord
-from once.commit.request import CommitRequest, dedup_store
-from once.commit.result import BUSY, COMMITTED, UNAFFECTED, UNATTRIBUTED, CommitResult, failed
-from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused, Unexpected
-from once.settings import CommitSettings
-from once.transaction import Transaction
+from once.commit.dedup_record import (
+    Item,
+    StoredRecord,
+    read_records,
+    record_put,
+    sequence_actions,
+)
+from once.commit.item_size import checked_size
+from once.commit.result import (
+    BUSY,
+    COMMITTED,
+    UNAFFECTED,
+    UNATTRIBUTED,
+    CommitResult,
+    classify,
+    classify_record,
+    failed,
+)
+from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused, TooLarge, Unexpected
+from once.schema import Limits, Record
+from once.settings import CommitSettings, Dedup
+from once.transaction import Action, ItemKey, Transaction
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -45,11 +60,32 @@ _CONDITION_FAILED = "ConditionalCheckFailedException"
 """Answer to one write outside of a transaction."""
 
 
+class CommitRequest(msgspec.Struct, frozen=True, eq=False):
+    """The entries of one transaction, which commit its actions and its dedup record.
+
+    Attributes:
+        transaction: the transaction, which must not change any more.
+        actions: the transaction's actions and the writes of sequence items, by the key of their
+            item.
+        entries: the entries of TransactItems as JSON, or a single one for a plain write.
+        size: size of the entries in bytes, as far as it is known, or an upper bound of it.
+        made_at: the time that the request's conditions use, in seconds since the epoch.
+    """
+
+    transaction: Transaction
+    actions: Mapping[ItemKey, Action]
+    entries: Sequence[Any]
+    size: int
+    made_at: float
+
+
 class Committer:
-    """Sends transactions to DynamoDB and reads its answers.
+    """Sends transactions to DynamoDB, and reads its answers. `of` chooses one for a consumer.
+
+    This one keeps each dedup record as an item of the dedup table (`Dedup.RECORD`).
 
     Args:
-        client: a DynamoDB client that takes encoded entries; see `once.commit.request_encoding`.
+        client: a DynamoDB client, which then takes encoded entries as well as plain ones.
         settings: the function's settings.
         clock: the time, in seconds since the epoch.
     """
@@ -57,10 +93,50 @@ class Committer:
     def __init__(
         self, client: "DynamoDBClient", settings: CommitSettings, clock: Callable[[], float]
     ) -> None:
+        _take_encoded_entries(client)
         self._client = client
         self._settings = settings
-        self._store = dedup_store(settings)
         self._clock = clock
+        self._writes_alone = settings.dedup is Dedup.ITEM and settings.group_size == 1
+
+    @staticmethod
+    def of(
+        client: "DynamoDBClient", settings: CommitSettings, clock: Callable[[], float]
+    ) -> "Committer":
+        """Return the committer for the `Dedup` of a consumer's settings."""
+        if settings.dedup is Dedup.RECORD:
+            return Committer(client, settings, clock)
+        # Loaded late: few consumers use it, and each module costs time at a cold start.
+        from once.commit.item_dedup import ItemCommitter
+
+        return ItemCommitter(client, settings, clock)
+
+    def request(self, transaction: Transaction, now: float) -> CommitRequest:
+        """Return the request that commits a transaction.
+
+        Args:
+            transaction: the transaction.
+            now: the time, in seconds since the epoch.
+
+        Raises:
+            InvalidWrite: DynamoDB has no type for a value, no consumer could read an event, or the
+                writes do not fit the consumer's `Dedup`.
+            TooLarge: this transaction alone is over DynamoDB's limits.
+        """
+        actions, entries = self._prepared(transaction, now)
+        if len(actions) >= Limits.TRANSACTION_ACTIONS:
+            raise TooLarge(
+                f"{len(actions)} actions and the dedup record: DynamoDB takes "
+                f"{Limits.TRANSACTION_ACTIONS}; each item written, checked or read counts as one, "
+                "and so does each message group of ordered events"
+            )
+        bodies = encoded(entries)
+        # Each name and each value is longer as JSON than in DynamoDB, so most need no count.
+        size = sum(map(len, bodies))
+        if size > Limits.ITEM_BYTES:
+            size = checked_size(entries, self._settings.dedup_table)
+        sent = entries if self._writes_alone else bodies
+        return CommitRequest(transaction, actions, sent, size, now)
 
     def commit(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
         """Try once to commit these requests together, in one request to DynamoDB.
@@ -79,13 +155,6 @@ class Committer:
             return self._unanswered(requests)
         return [COMMITTED] * len(requests)
 
-    def _send(self, entries: Any) -> None:
-        if self._store.plain_write is None:
-            self._client.transact_write_items(TransactItems=entries)
-        else:
-            [entry] = entries
-            self._store.plain_write(self._client, entry)
-
     def look_up(self, transactions: Sequence[Transaction]) -> list[CommitResult | None]:
         """Return the result of each event that was committed before, and None for a new event.
 
@@ -95,40 +164,67 @@ class Committer:
         Raises:
             OutcomeUnknown: DynamoDB did not answer.
         """
-        found = self._store.look_up(self._client, transactions)
+        found = self._records(transactions)
         results = [
             None if record is None else self._result_of(transaction, record)
             for transaction, record in zip(transactions, found, strict=True)
         ]
-        self._look_up_former(transactions, results)
-        return results
-
-    def _look_up_former(
-        self, transactions: Sequence[Transaction], results: list[CommitResult | None]
-    ) -> None:
-        """Fill in the results of events that only the function before Once processed."""
-        records = {
+        former_records = {
             place: former
             for place, (transaction, result) in enumerate(zip(transactions, results, strict=True))
             if result is None and (former := transaction.identity.former) is not None
         }
-        if not records:
-            return
-        from once.commit._former_records import look_up_former
+        if former_records:  # the function before Once may have processed their events
+            from once.commit._former_records import look_up_former
 
-        found = look_up_former(self._client, [*records.values()], self._settings, self._clock())
-        for place, result in zip(records, found, strict=True):
-            results[place] = result
+            former_results = look_up_former(
+                self._client, [*former_records.values()], self._settings, self._clock()
+            )
+            for place, result in zip(former_records, former_results, strict=True):
+                results[place] = result
+        return results
+
+    def _prepared(
+        self, transaction: Transaction, now: float
+    ) -> tuple[Mapping[ItemKey, Action], list[Any]]:
+        """Return the actions of a request, and entries of TransactItems with the record first."""
+        record = record_put(transaction, self._settings, now)
+        more: dict[ItemKey, Action] = {}
+        if Record.SEQUENCED in record["Put"]["Item"]:
+            more = sequence_actions(transaction, record["Put"]["Item"], self._settings)
+        if transaction.identity.former is not None:
+            # Loaded late: only consumers that moved to Once lately use it.
+            from once.commit._former_records import former_action
+
+            more |= former_action(transaction, transaction.identity.former, self._settings, now)
+        actions, entries = transaction.rendered(more)
+        return actions, [record, *entries]
+
+    def _send(self, entries: Any) -> None:
+        self._client.transact_write_items(TransactItems=entries)
+
+    def _records(self, transactions: Sequence[Transaction]) -> list[Item | None]:
+        """Return the record of each transaction's event, read consistently in one request."""
+        pks = [transaction.identity.pk for transaction in transactions]
+        found = read_records(self._client, self._settings.dedup_table, pks)
+        return [found.get(pk) for pk in pks]
+
+    def _result_of(self, transaction: Transaction, item: Item) -> CommitResult | None:
+        try:
+            stored = StoredRecord.read(item)
+        except Exception as error:  # an unreadable record fails the events with its own key only
+            return failed(Unexpected(error))
+        return None if stored.expired(self._clock()) else classify_record(transaction, stored)
 
     def _read_refusal(
         self, requests: Sequence[CommitRequest], error: ClientError
     ) -> list[CommitResult]:
         code = error.response["Error"]["Code"]
         if code == "TransactionCanceledException":
-            return _classify_each(requests, error.response["CancellationReasons"])
+            return self._classify_each(requests, error.response["CancellationReasons"])
         if code == _CONDITION_FAILED:
             reason = {**error.response, "Code": "ConditionalCheckFailed"}
-            return _classify_each(requests, [reason])
+            return self._classify_each(requests, [reason])
         if error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR:
             return self._unanswered(requests)
         if code in _BUSY:
@@ -136,7 +232,8 @@ class Committer:
         if code not in _CREDENTIAL_ERRORS and len(requests) > 1:
             return [UNATTRIBUTED] * len(requests)
         if code in _PERMANENT:
-            return [failed(InvalidWrite(f"DynamoDB refuses a write: {_explain(error)}"))]
+            text = f"{code}, {error.response['Error'].get('Message', '')}"
+            return [failed(InvalidWrite(f"DynamoDB refuses a write: {text}"))]
         return [failed(RequestRefused(f"DynamoDB refused the commit: {code}"))] * len(requests)
 
     def _unanswered(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
@@ -148,30 +245,76 @@ class Committer:
         # Not committed, or not yet: BUSY repeats the same transaction, and its condition decides.
         return [result or BUSY for result in results]
 
-    def _result_of(self, transaction: Transaction, item: Item) -> CommitResult | None:
-        try:
-            stored = StoredRecord.read(item)
-        except Exception as error:  # an unreadable record fails the events with its own key only
-            return failed(Unexpected(error))
-        return None if stored.expired(self._clock()) else classify_record(transaction, stored)
+    def _classify_each(
+        self, requests: Sequence[CommitRequest], reasons: Sequence[Any]
+    ) -> list[CommitResult]:
+        results, waiting = list[CommitResult](), iter(reasons)
+        for request in requests:
+            own: list[Any] = [next(waiting, {}) for _ in request.entries]
+            try:
+                results.append(self._classify(request, own))
+            except Exception as error:  # an unreadable reason must not affect the other requests
+                results.append(failed(Unexpected(error)))
+        # No cause was identified. BUSY counts an attempt; otherwise the group would retry forever.
+        return [BUSY] * len(requests) if results == [UNAFFECTED] * len(requests) else results
+
+    def _classify(self, request: CommitRequest, reasons: Sequence[Any]) -> CommitResult:
+        """Return the result of a request, from one cancellation reason for each of its entries."""
+        transaction, actions = request.transaction, [*request.actions.values()]
+        if (former := transaction.identity.former) is not None:
+            from once.commit._former_records import classify_former
+
+            made_at = request.made_at
+            result = classify_former(former, actions, reasons, self._settings, made_at)
+            if result is not None:
+                return result
+        return classify(transaction, actions, reasons)
 
 
-def _classify_each(requests: Sequence[CommitRequest], reasons: Sequence[Any]) -> list[CommitResult]:
-    waiting = iter(reasons)
-    results = [
-        _classify(request, [next(waiting, {}) for _ in request.entries]) for request in requests
-    ]
-    # No cause was identified. BUSY counts an attempt; otherwise the group would retry forever.
-    return [BUSY] * len(requests) if results == [UNAFFECTED] * len(requests) else results
+# The SDK's serialiser compares every value of every item with the service model. For a group commit
+# this takes longer than all other work of the SDK. Values are in DynamoDB's own JSON form already,
+# so they are encoded directly. The SDK still signs, sends and retries the request.
+
+_OPERATION = "dynamodb.TransactWriteItems"
+_ITEMS = "TransactItems"
+_SET_ASIDE = "once_items"
 
 
-def _classify(request: CommitRequest, reasons: Sequence[Any]) -> CommitResult:
-    actions = [*request.actions.values()]
+def encoded(entries: Iterable[Any]) -> list[msgspec.Raw]:
+    """Return entries of TransactItems, each as JSON.
+
+    Raises:
+        InvalidWrite: an entry cannot be JSON, for example because a condition is not text.
+    """
     try:
-        return request.store.classify(request.transaction, actions, reasons, request.made_at)
-    except Exception as error:  # an unreadable reason must not affect the other requests
-        return failed(Unexpected(error))
+        return [msgspec.Raw(_ENCODER.encode(entry)) for entry in entries]
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidWrite(f"a write that cannot be sent to DynamoDB: {error}") from None
 
 
-def _explain(error: ClientError) -> str:
-    return f"{error.response['Error']['Code']}, {error.response['Error'].get('Message', '')}"
+def _take_encoded_entries(client: "DynamoDBClient") -> None:
+    events: Any = client.meta.events
+    events.register(f"provide-client-params.{_OPERATION}", _set_aside, unique_id="once-set-aside")
+    events.register(f"before-call.{_OPERATION}", _put_back, unique_id="once-put-back")
+
+
+def _set_aside(params: dict[str, Any], context: dict[str, Any], **_: Any) -> dict[str, Any]:
+    context[_SET_ASIDE] = params[_ITEMS]
+    return {**params, _ITEMS: []}
+
+
+def _put_back(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+    body = msgspec.json.decode(params["body"])
+    params["body"] = _ENCODER.encode({**body, _ITEMS: context.pop(_SET_ASIDE)})
+
+
+def _plain(value: Any) -> Any:
+    """Return an instance of a subclass of str or bytes as its base type."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return bytes(value)
+    raise TypeError(f"{type(value).__name__} is no value of DynamoDB's")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)

@@ -1,13 +1,16 @@
-"""Dedup record: one item that says "this consumer committed this event"."""
+"""Dedup record: one item that says "this consumer committed this event"; written and read here."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from once.commit._sequence_items import sequenced_types
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
 from once.effects.intent import Intent
-from once.events.cloud_event import CloudEvent
-from once.events.outgoing import written
+from once.error_text import summary_of
+from once.errors import OutcomeUnknown
+from once.events.outgoing import Draft, events_in, written
 from once.schema import (
     CAUSE_EXTENSION,
     CLOCK_MARGIN_SECONDS,
@@ -16,12 +19,15 @@ from once.schema import (
     Outcome,
     Record,
     State,
+    sequence_key,
 )
-from once.settings import CommitSettings
-from once.transaction import Transaction
+from once.settings import CommitSettings, TableSettings
+from once.transaction import Action, ItemKey, Transaction
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+Item = dict[str, Any]
 
 READ = (
     *(Record.PK, Record.STATE, Record.FINGERPRINT, Record.COMMIT, Record.EXPIRES_AT),
@@ -31,18 +37,15 @@ READ = (
 )
 """The attributes that `StoredRecord` reads: all but the outbox, which may be large."""
 
+_READ_ROUNDS = 3
+"""Attempts at the keys that DynamoDB returns as unprocessed for lack of capacity."""
+
 # DynamoDB's TTL takes up to days to delete an expired record, so the condition compares the expiry.
 # The margin covers the difference between the clocks of the function that wrote it and of this one.
 # ALL_OLD returns the existing record, which tells a duplicate from a key conflict without a read.
 # A pending record has no expiry, because its effect may have happened.
 _NEW_OR_EXPIRED = f"attribute_not_exists({Record.PK}) OR {Record.EXPIRES_AT} < :expired_before"
 _STILL_MINE = "#state = :pending AND #owner = :owner"
-
-
-class _Condition(TypedDict, total=False):
-    ConditionExpression: str
-    ExpressionAttributeNames: dict[str, str]
-    ExpressionAttributeValues: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,7 @@ def record_key(pk: str) -> dict[str, Any]:
     return {Record.PK: {"S": pk}}
 
 
-def record_put(
-    transaction: Transaction, settings: CommitSettings, now: float
-) -> "TransactWriteItemTypeDef":
+def record_put(transaction: Transaction, settings: CommitSettings, now: float) -> dict[str, Any]:
     """Return the entry of TransactItems that puts the dedup record.
 
     A transaction with an intent puts a pending record, any other a done one. The completion of an
@@ -112,7 +113,7 @@ def record_put(
     }
 
 
-def _condition(transaction: Transaction, now: float) -> "_Condition":
+def _condition(transaction: Transaction, now: float) -> dict[str, Any]:
     if transaction.owned is None:
         return {
             "ConditionExpression": _NEW_OR_EXPIRED,
@@ -130,52 +131,144 @@ def record_attributes(
     transaction: Transaction, settings: CommitSettings, now: float
 ) -> dict[str, Any]:
     """Return the attributes of a record besides its key and its event type, in DynamoDB's JSON."""
-    if transaction.intent is not None:
-        return {
-            **_commit(transaction, State.PENDING, now),
-            **transaction.intent.item(),
-        }
-    outcome = Outcome.ACCEPTED if transaction.refusal is None else Outcome.REFUSED
-    item = {
-        **_commit(transaction, State.DONE, now),
-        Record.OUTCOME: {"S": outcome},
-        Record.EXPIRES_AT: {"N": str(int(now) + settings.dedup_window_seconds)},
+    event, intent = transaction.event, transaction.intent
+    item: dict[str, Any] = {
+        Record.SCHEMA: {"N": str(SCHEMA_VERSION)},
+        Record.STATE: {"S": State.DONE if intent is None else State.PENDING},
+        Record.FINGERPRINT: {"S": transaction.identity.fingerprint},
+        Record.COMMIT: {"S": transaction.commit_id},
+        Record.COMMITTED_AT: {"N": str(int(now * 1000))},
     }
+    # A producer can set the extension, and only the relay publishes under a consumer's source.
+    cause = event.extensions.get(CAUSE_EXTENSION)
+    if isinstance(cause, str) and event.source.startswith(SOURCE_PREFIX):
+        item[Record.CAUSE] = {"S": cause}
+    if intent is not None:
+        return item | intent.item()
+    outcome = Outcome.ACCEPTED if transaction.refusal is None else Outcome.REFUSED
+    item[Record.OUTCOME] = {"S": outcome}
+    item[Record.EXPIRES_AT] = {"N": str(int(now) + settings.dedup_window_seconds)}
     if transaction.owned is not None:
         item |= transaction.owned.trail()
     if transaction.refusal is not None:
         item[Record.REFUSAL] = {"S": type(transaction.refusal).__name__}
     if transaction.drafts:
-        item[Record.OUTBOX] = {"S": _outbox(transaction, settings, now)}
+        outbox = written(
+            transaction.drafts,
+            inbound=event,
+            pk=transaction.identity.pk,
+            consumer=settings.consumer,
+            now=now,
+        )
+        item[Record.OUTBOX] = {"S": outbox}
         if types := sequenced_types(transaction, settings):
             item[Record.SEQUENCED] = {"SS": types}
     return item
 
 
-def _commit(transaction: Transaction, state: State, now: float) -> dict[str, Any]:
-    return {
-        Record.SCHEMA: {"N": str(SCHEMA_VERSION)},
-        Record.STATE: {"S": state},
-        Record.FINGERPRINT: {"S": transaction.identity.fingerprint},
-        Record.COMMIT: {"S": transaction.commit_id},
-        Record.COMMITTED_AT: {"N": str(int(now * 1000))},
-        **_cause(transaction.event),
+def read_records(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> dict[str, Item]:
+    """Read dedup records consistently, in one request.
+
+    Args:
+        client: a DynamoDB client.
+        table: the table of dedup records.
+        pks: their partition keys, at most a hundred.
+
+    Returns:
+        The records in DynamoDB's own JSON form, by partition key. A key without a record is left
+        out.
+
+    Raises:
+        OutcomeUnknown: DynamoDB did not answer for every key.
+    """
+    # DynamoDB refuses a request that names one key twice.
+    keys = [record_key(pk) for pk in dict.fromkeys(pks)]
+    return {item[Record.PK]["S"]: item for item in read_items(client, table, keys, READ)}
+
+
+def read_items(
+    client: "DynamoDBClient", table: str, keys: list[Any], attributes: Sequence[str]
+) -> Iterator[Item]:
+    """Yield the existing items of these keys, read consistently.
+
+    Args:
+        client: a DynamoDB client.
+        table: the table.
+        keys: their primary keys, at most a hundred, all different.
+        attributes: the attributes to read.
+
+    Raises:
+        OutcomeUnknown: DynamoDB did not answer for every key.
+    """
+    if not keys:
+        return
+    names = {f"#n{number}": name for number, name in enumerate(dict.fromkeys(attributes))}
+    request: Any = {
+        table: {
+            "Keys": keys,
+            "ConsistentRead": True,
+            "ProjectionExpression": ",".join(names),
+            "ExpressionAttributeNames": names,
+        }
     }
+    for _ in range(_READ_ROUNDS):
+        try:
+            answer: Any = client.batch_get_item(RequestItems=request)
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
+            raise OutcomeUnknown(f"no answer, and no record: {summary_of(error)}") from None
+        yield from answer["Responses"].get(table, [])
+        if not (request := answer.get("UnprocessedKeys")):
+            return
+    raise OutcomeUnknown("no answer, and DynamoDB had no capacity to read the records back")
 
 
-def _cause(event: CloudEvent) -> dict[str, Any]:
-    # A producer can set the extension, and only the relay publishes under a consumer's source.
-    cause = event.extensions.get(CAUSE_EXTENSION)
-    if not (isinstance(cause, str) and event.source.startswith(SOURCE_PREFIX)):
-        return {}
-    return {Record.CAUSE: {"S": cause}}
+# Sequence items: the order in which the events of one message group were committed. DynamoDB's
+# stream keeps the order of changes to one item only. A commit that publishes ordered events
+# therefore writes them into one item for each of their message groups as well, in the same
+# transaction. The relay publishes them from the changes of that item.
+
+_SEQUENCES = "the sequence items"
+"""Stands for their table in item keys. No table that a consumer declares has a name with spaces."""
 
 
-def _outbox(transaction: Transaction, settings: CommitSettings, now: float) -> str:
-    return written(
-        transaction.drafts,
-        inbound=transaction.event,
-        pk=transaction.identity.pk,
-        consumer=settings.consumer,
-        now=now,
-    )
+def sequenced_types(transaction: Transaction, settings: CommitSettings) -> list[str]:
+    """Return the types of the events that a transaction publishes through sequence items."""
+    return sorted({each.type for each in transaction.drafts if _is_ordered(each, settings)})
+
+
+def sequence_actions(
+    transaction: Transaction, record: Mapping[str, Any], settings: CommitSettings
+) -> dict[ItemKey, Action]:
+    """Return the writes of the sequence items, one for each message group of ordered events.
+
+    Args:
+        transaction: the transaction.
+        record: its dedup record, in DynamoDB's JSON, which names ordered types.
+        settings: name the table, and the ordered types.
+    """
+    groups: dict[str, list[str]] = {}
+    for each, event in zip(transaction.drafts, events_in(record), strict=True):
+        if _is_ordered(each, settings):
+            groups.setdefault(each.group or "", []).append(event.body)
+    table = TableSettings(settings.dedup_table, (Record.PK,))
+    actions: dict[ItemKey, Action] = {}
+    for group, bodies in groups.items():
+        key = {Record.PK: sequence_key(settings.consumer, group)}
+        # It expires with the record: the relay has read the stream by then, and a group that is
+        # never used again leaves nothing behind. Its commit id is the attribute of every written
+        # item.
+        item = {
+            **key,
+            Record.SCHEMA: SCHEMA_VERSION,
+            Record.DEDUP_KEY: record[Record.PK]["S"],
+            Record.COMMITTED_AT: int(record[Record.COMMITTED_AT]["N"]),
+            Record.EXPIRES_AT: int(record[Record.EXPIRES_AT]["N"]),
+            Record.OUTBOX: f"[{','.join(bodies)}]",
+        }
+        action = Action(kind="Put", table=table, key=key, item=item)
+        actions[_SEQUENCES, tuple(key.items())] = action
+    return actions
+
+
+def _is_ordered(each: Draft, settings: CommitSettings) -> bool:
+    return each.group is not None and each.type in settings.ordered_types

@@ -1,9 +1,44 @@
-"""Item size as DynamoDB counts it (AWS: "DynamoDB item sizes and formats")."""
+"""Item size as DynamoDB counts it (AWS: "DynamoDB item sizes and formats"), and its limits."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from once.errors import InvalidWrite
+from once.errors import InvalidWrite, TooLarge
+from once.schema import Limits
+
+
+def checked_size(entries: Iterable[Mapping[str, Any]], dedup_table: str) -> int:
+    """Return the size of the entries of a transaction in bytes, as far as it is known.
+
+    The size of a Put is that of its item. For an Update DynamoDB counts the resulting item, of
+    which only the key and the new values are known here.
+
+    Raises:
+        TooLarge: an item or the transaction is over DynamoDB's limit.
+        InvalidWrite: a name is not text, or a text is not valid Unicode.
+    """
+    total = 0
+    for entry in entries:
+        [(kind, request)] = entry.items()
+        parts = (request.get(name, {}) for name in ("Item", "Key", "ExpressionAttributeValues"))
+        item, *others = map(item_bytes, parts)
+        total += item + sum(others)
+        if kind == "Put" and item > Limits.ITEM_BYTES:
+            if request["TableName"] == dedup_table:
+                raise TooLarge(
+                    f"the dedup record has {item} bytes, and DynamoDB takes {Limits.ITEM_BYTES}: "
+                    "publish less, or publish where the data can be read instead of the data"
+                )
+            raise TooLarge(
+                f"an item for {request['TableName']} has {item} bytes, names and values together; "
+                f"DynamoDB takes {Limits.ITEM_BYTES}"
+            )
+    if total > Limits.TRANSACTION_BYTES:
+        raise TooLarge(
+            f"the transaction has {total} bytes, items and values together; "
+            f"DynamoDB takes {Limits.TRANSACTION_BYTES}"
+        )
+    return total
 
 
 def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
@@ -50,17 +85,3 @@ def _text_bytes(text: Any) -> int:
 
 def _number_bytes(digits: str) -> int:
     return min(21, (len(digits) + 1) // 2 + 2)
-
-
-def entry_sizes(entries: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Return the known size of each entry of a transaction, in bytes.
-
-    The size of a Put is that of its item. For an Update DynamoDB counts the resulting item, of
-    which only the key and the new values are known here.
-    """
-    return [_entry_bytes(request) for entry in entries for request in entry.values()]
-
-
-def _entry_bytes(request: Mapping[str, Any]) -> int:
-    known = (request.get(part, {}) for part in ("Item", "Key", "ExpressionAttributeValues"))
-    return sum(map(item_bytes, known))

@@ -10,7 +10,7 @@ from random import uniform
 from typing import TYPE_CHECKING, Any, Self
 
 from once.commit.dedup_record import StoredRecord, record_key
-from once.commit.item_record import item_record, item_record_name
+from once.commit.item_dedup import item_record, item_record_name
 from once.effects.intent import Intent
 from once.events.dedup_key import consumer_of, field_values
 from once.ops.aws.clients import ATTEMPTS, BACKOFF_SECONDS, batches

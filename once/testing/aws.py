@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from boto3.dynamodb.types import TypeDeserializer
 from moto import mock_aws
 
-from once.commit.item_record import is_item_record
+from once.commit.item_dedup import is_item_record
 from once.consumer import Consumer
 from once.events.outgoing import events_in
 from once.runtime import Runtime

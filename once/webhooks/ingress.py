@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import boto3
 from aws_lambda_powertools import Logger
 
-from once.commit.committer import Committer
-from once.commit.request import CommitRequest
-from once.commit.request_encoding import write_bodies
+from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitOutcome, CommitResult, failed
 from once.deadline import Context, Deadline
 from once.errors import (
@@ -283,8 +281,7 @@ class CaptureCommitter:
     ) -> CommitResult:
         try:
             made = CaptureTransaction.of(receipt, identity, standing, conflict, self.settings)
-            now = receipt.received_at / 1000
-            request = CommitRequest.of(made.transaction, self.settings, now)
+            request = self.committer.request(made.transaction, receipt.received_at / 1000)
         except PermanentError as error:
             return failed(error)
         if made.claims:
@@ -448,7 +445,7 @@ class WebhookIngress:
 
     Args:
         settings: the function's settings.
-        dynamodb: a DynamoDB client that takes encoded entries; see `once.commit.request_encoding`.
+        dynamodb: a DynamoDB client.
         secrets: the secrets of the endpoints.
         logger: logs the requests that failed.
         s3: a client of S3; None without a claim-check bucket.
@@ -481,7 +478,6 @@ class WebhookIngress:
     def of(cls, settings: WebhookSettings, *, region: str | None = None) -> "WebhookIngress":
         """Return the ingress of a deployed function."""
         dynamodb = boto3.client("dynamodb", region, config=SDK)
-        write_bodies(dynamodb)
         secrets: SecretsClient = boto3.client("secretsmanager", region, config=SDK)
         return cls(
             settings=settings,

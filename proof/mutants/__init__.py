@@ -32,7 +32,6 @@ Mutant = Callable[[], AbstractContextManager[Any]]
 
 _RECORD = "once.commit.dedup_record"
 _COMMITTER = "once.commit.committer"
-_STORE = "once.commit._record_store"
 _RELAY = "once.outbox"
 _HOUR = 60 * 60
 
@@ -46,9 +45,11 @@ MUTANTS: Mapping[str, Mutant] = {
         BatchProcessor, "handle", messages.acknowledge_all
     ),
     "any cancellation is a failure": lambda: patch(
-        f"{_STORE}.classify", lambda *_: failed(RequestRefused("cancelled"))
+        f"{_COMMITTER}.classify", lambda *_: failed(RequestRefused("cancelled"))
     ),
-    "any cancellation is a duplicate": lambda: patch(f"{_STORE}.classify", lambda *_: DUPLICATE),
+    "any cancellation is a duplicate": lambda: patch(
+        f"{_COMMITTER}.classify", lambda *_: DUPLICATE
+    ),
     "no answer is done": lambda: patch.object(
         Committer, "_unanswered", lambda _, requests: [COMMITTED] * len(requests)
     ),
@@ -104,7 +105,9 @@ RARE: Mapping[str, Mutant] = {
     "a lease in place of the transaction": lambda: patch.object(
         Committer, "commit", commits.under_a_lease
     ),
-    "one reason for all": lambda: patch(f"{_COMMITTER}._classify_each", commits.one_reason_for_all),
+    "one reason for all": lambda: patch.object(
+        Committer, "_classify_each", commits.one_reason_for_all
+    ),
     "published inline": lambda: patch.object(Committer, "commit", commits.published_inline),
     "a batch's answer is believed": lambda: patch(
         f"{_RELAY}._sns_publisher._refused", lambda *_: []

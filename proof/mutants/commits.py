@@ -9,11 +9,9 @@ from unittest.mock import patch
 import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.commit._cancellation import classify_record
-from once.commit.committer import Committer, _classify_each
+from once.commit.committer import CommitRequest, Committer
 from once.commit.dedup_record import _NEW_OR_EXPIRED, StoredRecord
-from once.commit.request import CommitRequest
-from once.commit.result import COMMITTED, DUPLICATE, CommitResult, failed
+from once.commit.result import COMMITTED, DUPLICATE, CommitResult, classify_record, failed
 from once.errors import RequestRefused
 from once.events.outgoing import events_in
 from once.outbox._sns_publisher import Publisher
@@ -24,6 +22,7 @@ from proof.shop.service import EVENTS
 
 _LEASE_SECONDS = 60
 _commit = Committer.commit
+_classify_each = Committer._classify_each
 
 
 def _in_two(
@@ -74,17 +73,17 @@ def _classify_without_fingerprint(transaction: Transaction, stored: StoredRecord
 def no_fingerprint() -> Iterator[None]:
     """Treat every event with a known key as a duplicate."""
     with (
-        patch("once.commit._cancellation.classify_record", _classify_without_fingerprint),
+        patch("once.commit.result.classify_record", _classify_without_fingerprint),
         patch("once.commit.committer.classify_record", _classify_without_fingerprint),
     ):
         yield
 
 
 def one_reason_for_all(
-    requests: Sequence[CommitRequest], reasons: Sequence[Any]
+    self: Committer, requests: Sequence[CommitRequest], reasons: Sequence[Any]
 ) -> list[CommitResult]:
     """Report a group with one duplicate as duplicates."""
-    results = _classify_each(requests, reasons)
+    results = _classify_each(self, requests, reasons)
     return [DUPLICATE] * len(requests) if DUPLICATE in results else results
 
 

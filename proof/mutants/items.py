@@ -7,16 +7,14 @@ from typing import Any
 from unittest.mock import patch
 
 from once.batch.state_machine import MessageStateMachine
-from once.commit import _item_store
-from once.commit._cancellation import classify, classify_record
-from once.commit._item_store import ItemStore
-from once.commit.committer import Committer
+from once.commit import item_dedup
+from once.commit.committer import CommitRequest, Committer
 from once.commit.dedup_record import StoredRecord
-from once.commit.item_record import item_record_name
-from once.commit.result import COMMITTED, CommitResult
+from once.commit.item_dedup import ItemCommitter, item_record_name
+from once.commit.result import COMMITTED, CommitResult, classify, classify_record
 from once.transaction import Transaction
 
-_STORE = "once.commit._item_store"
+_ITEM_DEDUP = "once.commit.item_dedup"
 _NO_REASON = {"Code": "None"}
 
 
@@ -28,7 +26,7 @@ def _same_content(transaction: Transaction, stored: StoredRecord) -> CommitResul
 @contextmanager
 def _conflict_as_duplicate() -> Iterator[None]:
     with (
-        patch(f"{_STORE}.classify_record", _same_content),
+        patch(f"{_ITEM_DEDUP}.classify_record", _same_content),
         patch("once.commit.committer.classify_record", _same_content),
     ):
         yield
@@ -38,15 +36,14 @@ def _conflict_as_duplicate() -> Iterator[None]:
 def _duplicate_as_failure() -> Iterator[None]:
     # The look-up of often received messages would acknowledge the duplicate at its third receive.
     with (
-        patch.object(ItemStore, "classify", _handlers_condition),
+        patch.object(ItemCommitter, "_classify", _handlers_condition),
         patch.object(MessageStateMachine, "look_up", lambda *_: None),
     ):
         yield
 
 
-def _handlers_condition(_: ItemStore, transaction: Any, actions: Any, *more: Any) -> Any:
-    [reason], _ = more
-    return classify(transaction, actions, [_NO_REASON, reason])
+def _handlers_condition(_: ItemCommitter, request: CommitRequest, reasons: Any) -> Any:
+    return classify(request.transaction, request.actions.values(), [_NO_REASON, *reasons])
 
 
 def _no_condition(write: dict[str, Any], *_: Any) -> None:
@@ -57,7 +54,7 @@ def _condition_of_updates_only(write: dict[str, Any], action: Any, *more: Any) -
     (_no_condition if action.kind == "Put" else _add_condition)(write, action, *more)
 
 
-_add_condition = _item_store._add_condition
+_add_condition = item_dedup._add_condition
 
 
 def _without_the_others(item: Any, _: object, name: str, record: Any) -> Any:
@@ -67,10 +64,10 @@ def _without_the_others(item: Any, _: object, name: str, record: Any) -> Any:
 
 ITEM_MUTANTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "no condition on the record": lambda: patch(
-        f"{_STORE}.NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
+        f"{_ITEM_DEDUP}._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
     ),
     "a plain put without a condition": lambda: patch(
-        f"{_STORE}._add_condition", _condition_of_updates_only
+        f"{_ITEM_DEDUP}._add_condition", _condition_of_updates_only
     ),
     "an expiry without a margin for clocks": lambda: patch(
         "once.commit.dedup_record.CLOCK_MARGIN_SECONDS", 0
@@ -81,9 +78,9 @@ ITEM_MUTANTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     ),
     "a duplicate is the handler's condition": _duplicate_as_failure,
     "one record for all event types": lambda: patch(
-        f"{_STORE}.item_record_name", lambda consumer, _: item_record_name(consumer, "any")
+        f"{_ITEM_DEDUP}.item_record_name", lambda consumer, _: item_record_name(consumer, "any")
     ),
     "a put erases the records of others": lambda: patch(
-        f"{_STORE}._with_record", _without_the_others
+        f"{_ITEM_DEDUP}._with_record", _without_the_others
     ),
 }

@@ -10,8 +10,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from once.claim_check.store import ClaimStore
-from once.commit.committer import Committer
-from once.commit.request import CommitRequest
+from once.commit.committer import CommitRequest, Committer
 from once.commit.result import COMMITTED, DUPLICATE, CommitOutcome, CommitResult, failed
 from once.errors import KeyConflict, OnceError, RequestRefused
 from once.events.strict_json import parse

@@ -9,7 +9,7 @@ from tests.architecture.test_layers import ONCE
 PACKAGES = ("once", "functions", "stacks", "demo", "emulator", "benchmarks", "lab")
 """The packages that keep the rule. Tests and `proof` may import private names."""
 
-LATE_IMPORT = "from importlib import import_module\nimport_module('once.commit._cancellation')"
+LATE_IMPORT = "from importlib import import_module\nimport_module('once.commit._private')"
 
 
 def foreign_privates(source: str, module: str) -> list[str]:
@@ -43,10 +43,10 @@ def test_private_modules_and_names_stay_in_their_package(package: str) -> None:
         ("once.ops.trace.command", "from once.ops.dead_letters.edit import _in_editor", True),
         ("once.ops.trace.command", "from once.ops.webhooks import _send", True),
         ("once.ops.trace.command", "from once.ops.dead_letters.letter import _original", True),
-        ("once.batch.processor", "import once.commit._cancellation", True),
+        ("once.batch.processor", "import once.commit._private", True),
         ("once.batch.processor", "from once.commit.committer import _classify", True),
         ("once.batch.processor", LATE_IMPORT, True),
-        ("once.commit.request", "from once.commit import _cancellation", False),
+        ("once.commit.committer", "from once.commit import _private", False),
         (
             "once.ops.dead_letters.commands",
             "from once.ops.dead_letters.edit import edit_letter",

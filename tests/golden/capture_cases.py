@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
-from once.commit.request import CommitRequest
+from once.commit.committer import CommitRequest, Committer
 from once.commit.result import COMMITTED, CommitResult, failed
 from once.deadline import Deadline
 from once.errors import KeyConflict
@@ -108,10 +109,14 @@ def new_case(name: str) -> Item:
 
     request = Request("POST", f"/{case.endpoint.name}?a=1", case.headers, case.body)
     receipt = Receipt(Webhook.of(case.endpoint, request), case.verified, RECEIVED_AT)
+    settings = settings_of(case.endpoint)
     ports: Any = SimpleNamespace(
-        commit=commit, look_up=lambda _: [None], put_object=lambda **_: None
+        request=Committer(Mock(), settings, Mock()).request,
+        commit=commit,
+        look_up=lambda _: [None],
+        put_object=lambda **_: None,
     )
-    committer = CaptureCommitter(ports, settings_of(case.endpoint), ports)
+    committer = CaptureCommitter(ports, settings, ports)
     committer.commit(receipt, Deadline(lambda: 0, 0))
     record, item = (json.loads(bytes(entry))["Put"]["Item"] for entry in sent[-1].entries)
     return {

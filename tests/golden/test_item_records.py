@@ -6,12 +6,13 @@ Such a record lives as long as its item, so that code of any later version finds
 import json
 from dataclasses import asdict, replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from once.commit.committer import Committer
 from once.commit.dedup_record import StoredRecord
-from once.commit.item_record import item_record, item_record_name
-from once.commit.request import CommitRequest
+from once.commit.item_dedup import item_record, item_record_name
 from once.schema import SCHEMA_VERSION
 from once.settings import Dedup, TableSettings
 from once.transaction import Identity, Table, Transaction
@@ -42,7 +43,7 @@ def written(event: Any = EVENT, refusal: SoldOut | None = None) -> Item:
         tx = tx.refused(refusal, keep_reads=False)
     tx.commit_id = "c"
     tx.put(Table("orders"), {"order_id": "o-1", "total": 5})
-    [entry] = CommitRequest.of(tx, ON_ITEMS, THEN).entries
+    [entry] = Committer.of(Mock(), ON_ITEMS, Mock()).request(tx, THEN).entries
     item: Item = json.loads(bytes(entry))["Put"]["Item"]
     return item
 

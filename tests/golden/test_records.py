@@ -7,12 +7,13 @@ import json
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 
+from once.commit.committer import Committer
 from once.commit.dedup_record import READ, StoredRecord, record_put
-from once.commit.request import CommitRequest
 from once.effects.intent import Intent
 from once.events.cloud_event import CloudEvent
 from once.ops.dedup_records import record_lines
@@ -94,7 +95,7 @@ def sequence_written() -> Item:
     """The sequence item that is written today, beside the record `with ordered events`."""
     publish(tx := transaction(EVENT, ORDERING))
     tx.commit_id = "c"
-    [_, entry] = CommitRequest.of(tx, ORDERING, THEN).entries
+    [_, entry] = Committer(Mock(), ORDERING, Mock()).request(tx, THEN).entries
     item: Item = json.loads(bytes(entry))["Put"]["Item"]
     return item
 

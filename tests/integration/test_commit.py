@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from once.commit.committer import Committer
-from once.commit.request import CommitRequest
-from once.commit.request_encoding import write_bodies
 from once.commit.result import (
     COMMITTED,
     DUPLICATE,
@@ -78,9 +76,8 @@ def _transaction(bench: Bench, name: str, fingerprint: str = "f", **change: Any)
 def _commit(bench: Bench, transactions: Sequence[Transaction]) -> list[CommitResult]:
     runtime = bench.runtime
     committer = Committer(runtime.dynamodb, runtime.settings, runtime.clock)
-    write_bodies(runtime.dynamodb)
     now = runtime.clock()
-    return committer.commit([CommitRequest.of(t, runtime.settings, now) for t in transactions])
+    return committer.commit([committer.request(t, now) for t in transactions])
 
 
 def test_ten_transactions_commit_in_one_request(bench: Bench) -> None:

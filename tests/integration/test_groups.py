@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from once.commit.committer import Committer
-from once.commit.request import CommitRequest
+from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitResult
 from tests.integration.probe import Bench, event
 from tests.integration.storm import WRITE, watched

@@ -16,9 +16,7 @@ from aws_lambda_powertools import Logger
 from msgspec import Struct
 from msgspec.json import decode, encode
 
-from once.commit.committer import Committer
-from once.commit.request import CommitRequest
-from once.commit.request_encoding import write_bodies
+from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitResult, failed
 from once.consumer import Consumer
 from once.effects.ledger import EffectLedger
@@ -197,12 +195,11 @@ class Bench:
     def __init__(self, aws: FakeAws) -> None:
         self.aws = aws
         self.client = aws.runtime.dynamodb
-        write_bodies(self.client)
 
     @property
     def committer(self) -> Committer:
         runtime = self.aws.runtime
-        return Committer(runtime.dynamodb, runtime.settings, runtime.clock)
+        return Committer.of(runtime.dynamodb, runtime.settings, runtime.clock)
 
     @property
     def ledger(self) -> EffectLedger:
@@ -214,8 +211,7 @@ class Bench:
 
     def request(self, transaction: Transaction) -> CommitRequest:
         """The request that commits a transaction."""
-        runtime = self.aws.runtime
-        return CommitRequest.of(transaction, runtime.settings, runtime.clock())
+        return self.committer.request(transaction, self.aws.runtime.clock())
 
     def transaction(self, name: str = "a", *, fingerprint: str = "f") -> Transaction:
         """An event's transaction, still empty; `name` is its identity."""

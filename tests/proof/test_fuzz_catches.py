@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from once.commit import _cancellation, committer
-from once.commit.result import COMMITTED, DUPLICATE
+from once.commit.result import COMMITTED, DUPLICATE, classify_record
 from once.deadline import Deadline
 from once.errors import OnceError
 from once.events import fingerprint, outgoing, strict_json
@@ -27,7 +26,7 @@ SEED, INPUTS = 20_260, 20_000
 _check_limits = strict_json._check_limits
 _digest = fingerprint.digest
 _HANDLER = "failures.failure_handler.FailureHandler"
-_classify_record = _cancellation.classify_record
+_classify_record = classify_record
 
 
 def nothing(*_: Any, **__: Any) -> None:
@@ -91,10 +90,10 @@ def ignoring_intents(transaction: Any, stored: Any) -> Any:
     return DUPLICATE if result.intent is not None else result
 
 
-def all_reasons_to_each(requests: Any, reasons: Any) -> Any:
+def all_reasons_to_each(self: Any, requests: Any, reasons: Any) -> Any:
     failed = [reason for reason in reasons if reason != {"Code": "None"}]
     shared = [*failed, *reasons]
-    return [committer._classify(one, shared[: len(one.entries)]) for one in requests]
+    return [self._classify(one, shared[: len(one.entries)]) for one in requests]
 
 
 def read_without_net(self: Any, delivery: Delivery, deadline: Deadline) -> Any:
@@ -174,13 +173,13 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
     ("cancellation", "proof.fuzz.parsers.commit"): {
         "every cancellation is a duplicate": ("classify", lambda *_: DUPLICATE),
     },
-    ("cancellation", "once.commit._cancellation"): {
+    ("cancellation", "once.commit.result"): {
         "content ignored": ("classify_record", ignoring_content),
         "intent ignored": ("classify_record", ignoring_intents),
     },
     ("commit", "once.commit"): {
-        "one duplicate counts for its group": ("_record_store.classify", lambda *_: DUPLICATE),
-        "reasons shared by a group": ("committer._classify_each", all_reasons_to_each),
+        "one duplicate counts for its group": ("committer.classify", lambda *_: DUPLICATE),
+        "reasons shared by a group": ("committer.Committer._classify_each", all_reasons_to_each),
         "no answer means committed": ("committer.Committer._unanswered", all_committed),
         "expired record counts": ("dedup_record.StoredRecord.expired", lambda *_: False),
     },

@@ -126,7 +126,7 @@ class Use(NamedTuple):
 
 DOCS = "https://docs.aws.amazon.com/lambda/latest/dg"
 COMMIT = "once.commit.committer.Committer._send dynamodb.TransactWriteItems"
-READ = "once.commit._record_lookup.read_items dynamodb.BatchGetItem"
+READ = "once.commit.dedup_record.read_items dynamodb.BatchGetItem"
 STORE = "once.claim_check.store.ClaimStore.write s3.PutObject"
 EVERY = bool
 RECORD = consumer(lambda line: line.dedup is Dedup.RECORD)
@@ -162,7 +162,7 @@ USES = (
         Use(
             "WriteWithRecord",
             f"dynamodb:{write}",
-            f"once.commit._item_store._write dynamodb.{write}",
+            f"once.commit.item_dedup.ItemCommitter._send dynamodb.{write}",
             consumer(lambda line: line.dedup is Dedup.ITEM and line.group_size == 1),
         )
         for write in ("PutItem", "UpdateItem")

@@ -3,14 +3,13 @@
 from random import Random
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from once.commit._cancellation import classify
-from once.commit.committer import Committer
+from once.commit.committer import CommitRequest, Committer
 from once.commit.dedup_record import StoredRecord
-from once.commit.request import CommitRequest
-from once.commit.result import CommitOutcome, CommitResult
+from once.commit.result import CommitOutcome, CommitResult, classify
 from once.effects.intent import Intent
 from once.errors import InvalidWrite, KeyConflict, PermanentError, RequestRefused
 from once.schema import CLOCK_MARGIN_SECONDS, Record, State
@@ -104,15 +103,17 @@ def draw_cancellation(rng: Random) -> dict[str, Any]:
 
 def check_group(case: dict[str, Any]) -> None:
     """Commit a group whose request has this answer, and compare each result with the answer."""
-    group = [
-        CommitRequest.of(items.transaction(number, actions), items.SETTINGS, NOW)
-        for number, actions in enumerate(case["group"])
-    ]
     client: Any = SimpleNamespace(
+        meta=Mock(),
         transact_write_items=lambda **_: _raise(case["answer"]),
         batch_get_item=lambda **_: {"Responses": {"dedup": case["found"]}},
     )
-    results = Committer(client, items.SETTINGS, lambda: NOW).commit(group)
+    committer = Committer(client, items.SETTINGS, lambda: NOW)
+    group = [
+        committer.request(items.transaction(number, actions), NOW)
+        for number, actions in enumerate(case["group"])
+    ]
+    results = committer.commit(group)
     expect(len(results) == len(group), "every request has a result")
     if case["answer"] is not None and case["answer"]["code"] == CANCELED:
         _check_own_reasons(group, results, case["answer"]["reasons"])

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from once.commit.request import CommitRequest
+from once.commit.committer import CommitRequest, Committer
 from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, UNAFFECTED, CommitResult
 from once.schema import Limits
 from once.testing import FakeAws, FakeContext
@@ -46,6 +46,10 @@ class Bill:
         self.committed: set[str] = set()
         self.requests = self.units = 0
 
+    def request(self, transaction: Transaction, now: float) -> CommitRequest:
+        key = ("counters", (("name", transaction.identity.pk),))
+        return CommitRequest(transaction, {key: cast("Any", None)}, [None] * 2, 0, now)
+
     def commit(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
         pks = [request.transaction.identity.pk for request in requests]
         with self._lock:
@@ -76,14 +80,6 @@ class Bill:
         if pk in self.committed:
             return 1
         return next(attempt for attempt in count(1) if not self._conflict(pk, attempt))
-
-
-def unsent(transaction: Transaction, *_: Any) -> CommitRequest:
-    """A request about one item, in place of one that is built."""
-    key = ("counters", (("name", transaction.identity.pk),))
-    return CommitRequest(
-        transaction, {key: cast("Any", None)}, [cast("Any", None)] * 2, 0, cast("Any", None), 0
-    )
 
 
 def run(aws: FakeAws, bill: Bill, duplicates: float, batch: int) -> int:
@@ -125,8 +121,7 @@ def test_groups_save_requests_and_cost_at_most_a_tenth_more(
     threads: int,
 ) -> None:
     aws, bill = start(CONSUMER, commit_threads=threads), Bill(conflicts)
-    monkeypatch.setattr("once.composition.Committer", lambda *_: bill)
-    monkeypatch.setattr(CommitRequest, "of", unsent)
+    monkeypatch.setattr(Committer, "of", lambda *_: bill)
     alone = run(aws, bill, duplicates, batch)
     assert bill.requests <= share * alone
     allowed = ALLOWED_AT_2_PERCENT if conflicts == 0.02 else ALLOWED

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from once.commit._cancellation import classify
 from once.commit.result import (
     BUSY,
     COMMITTED,
@@ -14,6 +13,7 @@ from once.commit.result import (
     UNAFFECTED,
     CommitOutcome,
     CommitResult,
+    classify,
     refused,
 )
 from once.errors import (

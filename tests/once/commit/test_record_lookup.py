@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from once.commit._record_lookup import look_up
+from once.commit.dedup_record import read_records
 from once.errors import OutcomeUnknown
 
 KEYS: list[Any] = [{"pk": {"S": "a"}}, {"pk": {"S": "b"}}]
@@ -28,7 +28,7 @@ class Database:
         return answer
 
     def look_up(self, *pks: str) -> dict[str, Any]:
-        return look_up(self, "dedup", pks)  # type: ignore[arg-type]
+        return read_records(self, "dedup", pks)  # type: ignore[arg-type]
 
 
 def throttled(*keys: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.commit.item_size import entry_sizes, item_bytes
+from once.commit.item_size import checked_size, item_bytes
 from once.errors import TooLarge
 from once.schema import COMMIT_ATTRIBUTE, Limits
 from once.transaction import Transaction, serialize
@@ -49,9 +49,10 @@ def test_each_number_of_a_set_is_counted() -> None:
 
 def test_an_entry_counts_the_known_parts_of_its_item() -> None:
     item, values = serialize({"name": "a"}), serialize({":v": "xyz"})
-    assert entry_sizes([{"Put": {"Item": item}}, {"Delete": {"Key": item}}]) == [5, 5]
+    assert checked_size([{"Put": {"Item": item}}], "dedup") == 5
+    assert checked_size([{"Delete": {"Key": item}}], "dedup") == 5
     update = {"Key": item, "ExpressionAttributeValues": values, "UpdateExpression": "SET v = :v"}
-    assert entry_sizes([{"Update": update}]) == [5 + 5]
+    assert checked_size([{"Update": update}], "dedup") == 5 + 5
 
 
 def with_item(bench: Bench, size: int) -> Transaction:

@@ -13,13 +13,13 @@ from boto3.dynamodb.types import TypeSerializer
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from once.commit.committer import Committer, encoded
 from once.commit.item_size import item_bytes
-from once.commit.request_encoding import encoded, write_bodies
 from once.errors import InvalidWrite
 from once.sdk import SDK
 from once.testing import inject, refused
 from once.transaction import serialize
-from tests.once.support import Bench
+from tests.once.support import SETTINGS, Bench
 
 OPERATION = "TransactWriteItems"
 
@@ -50,7 +50,7 @@ def clients() -> Iterator[tuple[Any, Any]]:
         patch.setenv("AWS_ACCESS_KEY_ID", "test")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
         theirs, ours = (boto3.client("dynamodb", "us-east-1", config=SDK) for _ in range(2))
-        write_bodies(ours)
+        Committer(ours, SETTINGS, lambda: 0)
         yield theirs, ours
 
 
@@ -119,9 +119,8 @@ def test_a_value_that_json_cannot_hold_is_refused(value: Any) -> None:
         encoded([{"Put": {"ConditionExpression": value}}])
 
 
-def test_a_client_may_be_prepared_twice_and_still_meets_faults(bench: Bench) -> None:
-    write_bodies(bench.client)
-    write_bodies(bench.client)
+def test_a_client_may_have_two_committers_and_still_meets_faults(bench: Bench) -> None:
+    assert bench.committer is not bench.committer
     with inject(bench.client, OPERATION, refused("ThrottlingException")) as left:
         bench.commit(bench.counting())
     assert left == []

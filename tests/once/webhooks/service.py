@@ -13,7 +13,6 @@ from uuid import uuid4
 import boto3
 from aws_lambda_powertools import Logger
 
-from once.commit.request_encoding import write_bodies
 from once.events.outgoing import OutgoingEvent, events_in
 from once.metric_names import Metric
 from once.metrics_log import MetricsLog
@@ -73,7 +72,6 @@ class Service:
             **settings,
         )
         self.sender = boto3.client("dynamodb", "us-east-1", config=SDK)
-        write_bodies(self.sender)
         self.ingress = WebhookIngress(
             settings=self.settings,
             dynamodb=self.sender,

@@ -11,7 +11,6 @@ from typing import Any
 import boto3
 from aws_lambda_powertools import Logger
 
-from once.commit.request_encoding import write_bodies
 from once.metrics_log import MetricsLog
 from once.schema import StackOutput
 from once.sdk import SDK
@@ -94,7 +93,6 @@ class Webhooks:
 
     def _ingress(self) -> WebhookIngress:
         sender = boto3.client("dynamodb", config=SDK)
-        write_bodies(sender)
         settings = WebhookSettings(
             consumer="webhooks",
             dedup_table="physical-dedup",

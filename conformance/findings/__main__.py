@@ -4,15 +4,13 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from findings import clones
-from findings.handlers import ALL
-from findings.public_handler import PublicHandler
-from findings.results import Outcome, document, outcome
-from findings.table import table
+from findings.handlers import ALL, PublicHandler
+from findings.results import Outcome, document, outcome, table
 from redelivery import SubjectError, check
 
 WRONG_CLONE = 2
@@ -24,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     handlers = [h for h in ALL if not options.only or h.name in options.only]
     if options.commands:
-        _say(clones.commands(handlers, options.clones))
+        sys.stdout.writelines(f"{line}\n" for line in clones.commands(handlers, options.clones))
         return 0
     try:
         clones.verify(handlers, options.clones)
@@ -35,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = document(found)
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    _say(table(results["handlers"]).splitlines())
+    sys.stdout.write(table(results["handlers"]))
     return 0
 
 
@@ -45,10 +43,6 @@ def _checked(handler: PublicHandler, folder: Path, seed: int) -> Outcome:
         report = check(replace(handler.subject, root=Path(root)), seed=seed)
     sys.stderr.write(f"{handler.name}: {len(report.failures)} failures, {report.seconds:.0f} s\n")
     return outcome(handler, report)
-
-
-def _say(lines: Iterable[str]) -> None:
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from findings.public_handler import PublicHandler
+from findings.handlers import PublicHandler
 
 
 class CloneError(Exception):
@@ -37,18 +37,16 @@ def _problem(handler: PublicHandler, clones: Path) -> str:
     if not folder.is_dir():
         return f"no folder {folder}"
     missing = [part for part in (handler.path, *handler.package) if not (folder / part).exists()]
-    commit = _commit(folder)
+    head = subprocess.run(  # noqa: S603 - a fixed command
+        [shutil.which("git") or "git", "-C", folder, "rev-parse", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    commit = head.stdout.strip() if head.returncode == 0 else ""
     if commit != handler.commit:
         return f"is at commit {commit or 'unknown'}, not {handler.commit}"
     return f"has no {', '.join(missing)}" if missing else ""
-
-
-def _commit(folder: Path) -> str:
-    git = shutil.which("git") or "git"
-    head = subprocess.run(  # noqa: S603 - a fixed command
-        [git, "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return head.stdout.strip() if head.returncode == 0 else ""
 
 
 def pack(handler: PublicHandler, clones: Path, target: Path) -> None:

@@ -1,101 +1,58 @@
-"""The results of checks, as JSON can hold them."""
+"""The results of checks: as JSON, and as the table of `docs/conformance-findings.md`."""
 
 import datetime as dt
 import platform
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from findings.public_handler import PublicHandler
+from findings.handlers import PublicHandler
 from redelivery import Report, Result
 
+Outcome = Mapping[str, Any]
+"""What the check of one handler found, as `results.json` holds it."""
+
 _VERSIONS = ("aws_lambda_powertools", "boto3", "botocore", "moto", "pytest-redelivery")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One fault that made a difference.
-
-    Attributes:
-        fault: the fault.
-        kinds: the kinds of difference, in the order of the kit's enumeration.
-        scenarios: how many scenarios of the fault made a difference.
-        example: the shortest of them, by name. `redelivery check --replay` tells it.
-        site: the call site of that scenario's fault, or else of its first difference.
-        differences: what that scenario's differences say.
-    """
-
-    fault: str
-    kinds: tuple[str, ...]
-    scenarios: int
-    example: str
-    site: str
-    differences: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Result of the check of one handler.
-
-    Attributes:
-        name, repository, commit, path: as the public handler has them.
-        trustworthy: whether the kit judged its own controls rightly.
-        fired: in how many scenarios the fault took place.
-        failed: how many of them made a difference.
-        clean: faults with a scenario that made none.
-        findings: the others.
-        remarks, not_run, ignored: as in the report.
-    """
-
-    name: str
-    repository: str
-    commit: str
-    path: str
-    trustworthy: bool
-    fired: int
-    failed: int
-    clean: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    remarks: tuple[str, ...]
-    not_run: dict[str, str]
-    ignored: dict[str, str]
+_HEAD = (
+    "| handler | commit | scenarios | found in | faults without a difference |",
+    "|---|---|---|---|---|",
+)
 
 
 def outcome(handler: PublicHandler, report: Report) -> Outcome:
-    """Summarise a report by fault."""
-    return Outcome(
-        name=handler.name,
-        repository=handler.repository,
-        commit=handler.commit,
-        path=handler.path,
-        trustworthy=report.trustworthy,
-        fired=sum(result.fired for result in report.results),
-        failed=len(report.failures),
-        clean=_faults(result for result in report.results if result.passed),
-        findings=tuple(_findings(report)),
-        remarks=tuple(dict.fromkeys(text for r in report.results for text in r.remarks)),
-        not_run={str(fault): reason for fault, reason in report.not_run.items()},
-        ignored=dict(report.ignored),
-    )
+    """Summarise a report by fault, with the shortest scenario that made a difference."""
+    return {
+        "name": handler.name,
+        "repository": handler.repository,
+        "commit": handler.commit,
+        "path": handler.path,
+        "trustworthy": report.trustworthy,
+        "fired": sum(result.fired for result in report.results),
+        "failed": len(report.failures),
+        "clean": _faults(result for result in report.results if result.passed),
+        "findings": list(_findings(report)),
+        "remarks": list(dict.fromkeys(text for r in report.results for text in r.remarks)),
+        "not_run": {str(fault): reason for fault, reason in report.not_run.items()},
+        "ignored": dict(report.ignored),
+    }
 
 
-def _findings(report: Report) -> Iterable[Finding]:
+def _findings(report: Report) -> Iterator[dict[str, Any]]:
     for fault in _faults(report.failures):
         failures = [result for result in report.failures if result.fault == fault]
         shortest, kinds = failures[0], {d.kind for f in failures for d in f.differences}
-        yield Finding(
-            fault=fault,
-            kinds=tuple(sorted(map(str, kinds))),
-            scenarios=len(failures),
-            example=shortest.scenario,
-            site=shortest.site or next((d.site for d in shortest.differences if d.site), ""),
-            differences=tuple(d.detail for d in shortest.differences),
-        )
+        yield {
+            "fault": fault,
+            "kinds": sorted(map(str, kinds)),
+            "scenarios": len(failures),
+            "example": shortest.scenario,
+            "site": shortest.site or next((d.site for d in shortest.differences if d.site), ""),
+            "differences": [d.detail for d in shortest.differences],
+        }
 
 
-def _faults(results: Iterable[Result]) -> tuple[str, ...]:
-    return tuple(sorted({str(result.fault) for result in results}))
+def _faults(results: Iterable[Result]) -> list[str]:
+    return sorted({str(result.fault) for result in results})
 
 
 def document(outcomes: Iterable[Outcome]) -> dict[str, Any]:
@@ -104,5 +61,28 @@ def document(outcomes: Iterable[Outcome]) -> dict[str, Any]:
     return {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "versions": {"python": platform.python_version(), **versions},
-        "handlers": [asdict(one) for one in outcomes],
+        "handlers": list(outcomes),
     }
+
+
+def table(outcomes: Iterable[Outcome]) -> str:
+    """Return outcomes as a Markdown table."""
+    return "\n".join([*_HEAD, *map(_row, outcomes)]) + "\n"
+
+
+def _row(found: Outcome) -> str:
+    url = f"https://github.com/{found['repository']}/blob/{found['commit']}/{found['path']}"
+    faults: dict[str, list[str]] = {}
+    for finding in found["findings"]:
+        for kind in finding["kinds"]:
+            faults.setdefault(kind, []).append(finding["fault"])
+    failing = {finding["fault"] for finding in found["findings"]}
+    by_kind = [f"**{kind}**: {', '.join(names)}" for kind, names in sorted(faults.items())]
+    cells = (
+        f"[{found['name']}]({url})",
+        f"`{found['commit'][:12]}`",
+        f"{found['failed']} of {found['fired']}",
+        "<br>".join(by_kind) or "nothing",
+        ", ".join(fault for fault in found["clean"] if fault not in failing) or "none",
+    )
+    return f"| {' | '.join(cells)} |"

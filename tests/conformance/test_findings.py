@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from findings import __main__ as command
-from findings.handlers import ALL
-from findings.public_handler import PublicHandler
-from findings.table import table
+from findings.handlers import ALL, PublicHandler
+from findings.results import table
 from redelivery import Subject, Table
 from tests.architecture.imports import ROOT
 

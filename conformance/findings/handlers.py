@@ -1,0 +1,320 @@
+"""The public handlers that were checked: where each one's code is, and the subject of its check."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from redelivery import Answer, Store, Subject, Table
+
+_SERVERLESS_PATTERNS = "aws-samples/serverless-patterns"
+_PATTERNS_COMMIT = "fb7b5d06c27d8abb1bd35e52ab7523acf4baab7b"
+_REGION, _ACCOUNT = "us-east-1", "123456789012"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicHandler:
+    """A handler in a public repository.
+
+    Attributes:
+        name: its name in the table, unique.
+        repository: `owner/name` at GitHub.
+        commit: the full hash.
+        path: the handler's file, in the repository.
+        licence: the repository's licence, as SPDX names it.
+        package: files and folders that its deployment packs together. A folder that is a Python
+            package is packed as one; of another folder, its content is packed.
+        subject: what to check. Its root is filled in by the run.
+    """
+
+    name: str
+    repository: str
+    commit: str
+    path: str
+    licence: str
+    package: Sequence[str]
+    subject: Subject
+
+    @property
+    def clone(self) -> str:
+        """The name of the folder that `git clone` makes."""
+        return self.repository.partition("/")[2]
+
+
+# Starts a Step Functions execution for each document, below a limit that DynamoDB counts. It has
+# the shape of issue 904 of its repository: a batch that times out is delivered again, and documents
+# whose execution was started are started again.
+_GRAPHQL = "https://appsync.example.com/graphql"
+_STATE_MACHINE = {"StartAt": "Done", "States": {"Done": {"Type": "Pass", "End": True}}}
+
+
+def _create_state_machine() -> None:
+    boto3.client("stepfunctions", region_name=_REGION).create_state_machine(
+        name="documents",
+        definition=json.dumps(_STATE_MACHINE),
+        roleArn=f"arn:aws:iam::{_ACCOUNT}:role/documents",
+    )
+
+
+def _document(key: str) -> dict[str, str]:
+    return {
+        "id": key,
+        "input_bucket": "documents",
+        "input_key": key,
+        "output_bucket": "results",
+        "status": "QUEUED",
+        "queued_time": "2026-01-02T03:04:05+00:00",
+    }
+
+
+_DOCUMENT_QUEUE = PublicHandler(
+    name="document queue",
+    repository="aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws",
+    commit="53a65443873b53cb1682cd1761be10cc80534455",
+    path="src/lambda/queue_processor/index.py",
+    licence="MIT-0",
+    package=("src/lambda/queue_processor", "lib/idp_common_pkg/idp_common"),
+    subject=Subject(
+        handler="index.handler",
+        events=(_document("invoices/1.pdf"), _document("invoices/2.pdf")),
+        environment={
+            "CONCURRENCY_TABLE": "concurrency",
+            "STATE_MACHINE_ARN": f"arn:aws:states:{_REGION}:{_ACCOUNT}:stateMachine:documents",
+            "APPSYNC_API_URL": _GRAPHQL,
+            "MAX_CONCURRENT": "100",
+            "LOG_LEVEL": "ERROR",
+            "AWS_REGION": _REGION,
+        },
+        tables=(
+            Table(
+                "concurrency",
+                key="counter_id",
+                items=({"counter_id": "workflow_counter", "active_count": 0},),
+            ),
+        ),
+        repeatable=(_GRAPHQL,),
+        answers=(Answer(_GRAPHQL, body={"data": {"updateDocument": {"ObjectKey": "a"}}}),),
+        set_up=_create_state_machine,
+        timeout_seconds=30,
+        visibility_seconds=30,
+        max_receives=1000,
+    ),
+)
+
+# Powertools' documented example of the batch processor with the idempotency utility. Its
+# `record_handler` returns the body and changes nothing. How often it runs is therefore counted: it
+# reads the record's body once.
+_body: Any = vars(SQSRecord)["body"].fget
+_runs: list[str] = []
+
+
+def _counted_body(record: SQSRecord) -> str:
+    body: str = _body(record)
+    if sys._getframe(1).f_code.co_name == "record_handler":
+        _runs.append(body)
+    return body
+
+
+def _reset_runs() -> None:
+    setattr(SQSRecord, "body", property(_counted_body))  # noqa: B010 - mypy: a property is no attribute
+    _runs.clear()
+
+
+_POWERTOOLS_BATCH = PublicHandler(
+    name="Powertools batch with idempotency",
+    repository="aws-powertools/powertools-lambda-python",
+    commit="fa1c29f2d497a7c233f06eb69d0f7ee1b187a9e4",
+    path="examples/idempotency/src/integrate_idempotency_with_batch_processor.py",
+    licence="MIT-0",
+    package=("examples/idempotency/src/integrate_idempotency_with_batch_processor.py",),
+    subject=Subject(
+        handler="integrate_idempotency_with_batch_processor.lambda_handler",
+        events=({"order_id": "o-1", "amount": 10}, {"order_id": "o-2", "amount": 20}),
+        environment={"IDEMPOTENCY_TABLE": "idempotency"},
+        tables=(Table("idempotency", key="id", ttl="expiration"),),
+        stores=(
+            Store(
+                "runs of record_handler", _reset_runs, lambda: [{"body": body} for body in _runs]
+            ),
+        ),
+        timeout_seconds=5,
+        visibility_seconds=30,
+        max_receives=2,
+        skip=("conflicted",),  # nothing writes to the table in a transaction
+    ),
+)
+
+
+def _validated_order(order_id: str) -> dict[str, object]:
+    items = [{"sku": "AWS-EXAM-VOUCHER", "qtd": 1}]
+    return {
+        "source": "app.orders.validation",
+        "detail-type": "OrderValidated",
+        "time": "2026-01-02T03:04:05Z",
+        "detail": {"pedidoId": order_id, "clienteId": "CLIENT-99", "itens": items},
+    }
+
+
+# Stores a validated order under the condition that it does not exist; alerts on a duplicate.
+_ORDER_PERSISTER = PublicHandler(
+    name="order persister",
+    repository="DessimA/aws-serverless-order-management",
+    commit="79f0939c8c33a7ffd0b48dd8f6ce7bfa47eb6a78",
+    path="src/order_processor/index.py",
+    licence="MIT",
+    package=("src/order_processor", "src/common"),
+    subject=Subject(
+        handler="index.lambda_handler",
+        events=(_validated_order("ORD-1001"), _validated_order("ORD-1002")),
+        environment={"DYNAMODB_TABLE": "orders", "SNS_TOPIC_ARN": "{topic:alerts}"},
+        tables=(Table("orders", key="orderId"),),
+        topics=("alerts",),
+        timeout_seconds=60,
+        visibility_seconds=360,
+        max_receives=3,
+    ),
+)
+
+
+def _failed_email(message_id: str) -> dict[str, object]:
+    return {
+        "messageId": message_id,
+        "messageType": "TYPE_A",
+        "payload": {"email": f"{message_id}@example.con", "data": "some data"},
+        "timestamp": "2026-01-02T03:04:05Z",
+    }
+
+
+# Repairs the address in a message of a dead-letter queue and sends the message to a queue.
+_EMAIL_REMEDIATION = PublicHandler(
+    name="email remediation",
+    repository=_SERVERLESS_PATTERNS,
+    commit=_PATTERNS_COMMIT,
+    path="serverless-message-processing/functions/decision_maker/app.py",
+    licence="MIT-0",
+    package=("serverless-message-processing/functions/decision_maker",),
+    subject=Subject(
+        handler="app.lambda_handler",
+        events=(_failed_email("m-1"), _failed_email("m-2")),
+        environment={"MAIN_QUEUE_URL": "{queue:main}", "FATAL_DLQ_URL": "{queue:fatal}"},
+        queues=("main", "fatal"),
+        timeout_seconds=29,
+        visibility_seconds=30,
+    ),
+)
+
+# Sends one message a minute and customer to a second FIFO queue; others stay in the first.
+_DELAYED_FIFO = PublicHandler(
+    name="delayed FIFO",
+    repository=_SERVERLESS_PATTERNS,
+    commit=_PATTERNS_COMMIT,
+    path="sqs-fifo-delayed-queue-dynamodb/lambda/process_message.py",
+    licence="MIT-0",
+    package=("sqs-fifo-delayed-queue-dynamodb/lambda",),
+    subject=Subject(
+        handler="process_message.handler",
+        events=({"customer": "c-1", "text": "first"}, {"customer": "c-2", "text": "first"}),
+        key="customer",  # becomes the message group
+        environment={"TABLE_NAME": "customers", "QUEUE_URL": "{queue:downstream.fifo}"},
+        tables=(Table("customers", key="customer_id", ttl="ttl"),),
+        queues=("downstream.fifo",),
+        fifo=True,
+        timeout_seconds=3,
+        visibility_seconds=60,
+        # The function ends long before its messages are visible again, and another message of a
+        # customer is no duplicate.
+        skip=("in-parallel", "other-content"),
+    ),
+)
+
+# Publishes each message of a FIFO queue to an SNS topic.
+_FIFO_TO_SNS = PublicHandler(
+    name="FIFO to SNS",
+    repository=_SERVERLESS_PATTERNS,
+    commit=_PATTERNS_COMMIT,
+    path="apigw-http-api-fifo-sqs-lambda-sns-sam/src/app.py",
+    licence="MIT-0",
+    package=("apigw-http-api-fifo-sqs-lambda-sns-sam/src",),
+    subject=Subject(
+        handler="app.lambda_handler",
+        events=({"messagegroup": "a", "text": "first"}, {"messagegroup": "b", "text": "second"}),
+        environment={"TOPIC_ARN": "{topic:notifications}"},
+        topics=("notifications",),
+        fifo=True,
+        batch_failures=False,
+        timeout_seconds=3,
+        visibility_seconds=300,
+        skip=("in-parallel",),  # the function ends long before its messages are visible again
+    ),
+)
+
+# Forwards each message to a second queue.
+_QUEUE_TO_QUEUE = PublicHandler(
+    name="queue to queue",
+    repository="aws-samples/serverless-test-samples",
+    commit="a801c92eda191dc1ed0caa4a866500775a861f0f",
+    path="python-test-samples/apigw-sqs-lambda-sqs/src/process-input-queue/process_input_queue.py",
+    licence="MIT-0",
+    package=("python-test-samples/apigw-sqs-lambda-sqs/src/process-input-queue",),
+    subject=Subject(
+        handler="process_input_queue.lambda_handler",
+        events=({"data": {"id": "t-1", "type": "TEST"}}, {"data": {"id": "t-2", "type": "TEST"}}),
+        environment={"OUTPUT_QUEUE_NAME": "{queue:output}"},
+        queues=("output",),
+        batch_failures=False,
+        timeout_seconds=5,
+        visibility_seconds=5,
+        max_receives=1,
+    ),
+)
+
+# Reads a CSV file that was put into a bucket and stores each row in a table.
+_CSV_FILES = {
+    "a.csv": "id,name,email\n1,Ada,ada@example.com\n2,Ben,ben@example.com\n",
+    "b.csv": "id,name,email\n3,Cleo,cleo@example.com\n",
+}
+
+
+def _put_files() -> None:
+    client = boto3.client("s3", region_name=_REGION)
+    for key, text in _CSV_FILES.items():
+        client.put_object(Bucket="uploads", Key=key, Body=text.encode())
+
+
+def _created(key: str) -> dict[str, object]:
+    return {"Records": [{"s3": {"bucket": {"name": "uploads"}, "object": {"key": key}}}]}
+
+
+_CSV_IMPORT = PublicHandler(
+    name="CSV import",
+    repository=_SERVERLESS_PATTERNS,
+    commit=_PATTERNS_COMMIT,
+    path="cdk-s3-sqs-lambda-dynamodb/lambda/index.py",
+    licence="MIT-0",
+    package=("cdk-s3-sqs-lambda-dynamodb/lambda",),
+    subject=Subject(
+        handler="index.lambda_handler",
+        events=(_created("a.csv"), _created("b.csv")),
+        tables=(Table("employeeInfoNew", key="email"),),
+        buckets=("uploads",),
+        set_up=_put_files,
+        batch_failures=False,
+        timeout_seconds=3,
+        visibility_seconds=300,
+    ),
+)
+
+ALL = (
+    _DOCUMENT_QUEUE,
+    _POWERTOOLS_BATCH,
+    _ORDER_PERSISTER,
+    _EMAIL_REMEDIATION,
+    _DELAYED_FIFO,
+    _FIFO_TO_SNS,
+    _QUEUE_TO_QUEUE,
+    _CSV_IMPORT,
+)

@@ -1,10 +1,31 @@
 """A check: the scenarios of a subject, judged against its clean runs, beside the controls."""
 
+import logging
 import time
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 from redelivery.report import Report
 from redelivery.subject import Subject
+
+
+@contextmanager
+def isolated() -> Iterator[None]:
+    """Keep the caller's log handlers and warning filters apart from the handler's.
+
+    A handler configures the root logger as if it were alone, and a filter that turns warnings
+    into errors would change what it does.
+    """
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    root.handlers[:] = []
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
 
 
 def check(

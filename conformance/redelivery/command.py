@@ -4,25 +4,26 @@ import io
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from redelivery.check import check as run_check
+from redelivery.check import isolated
 from redelivery.faults import MEANING
-from redelivery.isolation import isolated
-from redelivery.options import declarations as option
-from redelivery.options.mistakes import OptionMistakes
-from redelivery.options.subject import subject_from
-from redelivery.presentation.document import json_text
-from redelivery.presentation.escaping import EscapingConsole
-from redelivery.presentation.summary import Verdict, verdict
-from redelivery.presentation.terminal import print_faults, print_report, print_scenario
-from redelivery.report import Report
+from redelivery.options import ANSWER_FORM, TABLE_FORM, OptionMistakes, subject_from
+from redelivery.presentation import (
+    EscapingConsole,
+    json_text,
+    print_faults,
+    print_report,
+    print_scenario,
+)
+from redelivery.report import Verdict, verdict
 from redelivery.subject import SubjectError
 
 
@@ -40,6 +41,8 @@ _CODES = {
     Verdict.FAILED: ExitCode.DIFFERENCE,
     Verdict.NONE: ExitCode.NO_VERDICT,
 }
+_SAMPLES, _FUNCTION, _WORLD = "Messages", "Function", "What exists"
+_SCENARIOS, _OUTPUT = "Scenarios", "Output"
 
 app = typer.Typer(
     help="Is your consumer idempotent? Runs an SQS handler for Lambda under faults.",
@@ -55,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: default: those of the process.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    _never_fail_to_encode()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # an encoding may not have ✓
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(args=given, prog_name="redelivery", obj=given)
     except OptionMistakes as error:
@@ -64,7 +69,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SubjectError as error:
         _end(ExitCode.USAGE, f"error: {error}")
     except Exception as error:
-        _end(ExitCode.NO_VERDICT, f"error: {_own_failure(error)}")
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        own = f"redelivery itself failed at {Path(place.filename).name}:{place.lineno}"
+        told = f"error: no verdict: {own}: {type(error).__name__}: {error}"
+        _end(ExitCode.NO_VERDICT, told)
+
+
+def _end(code: ExitCode, *lines: str) -> NoReturn:
+    console = EscapingConsole(sys.stderr)
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    sys.exit(code)
 
 
 def _show_version(asked: bool) -> None:
@@ -89,37 +104,134 @@ def faults() -> None:
     print_faults(MEANING, EscapingConsole(sys.stdout))
 
 
+def _one(name: str, panel: str, text: str, metavar: str | None = None) -> Any:
+    return typer.Option(f"--{name}", help=text, rich_help_panel=panel, metavar=metavar)
+
+
+def _many(name: str, panel: str, text: str, metavar: str) -> Any:
+    return typer.Option(
+        f"--{name}",
+        help=f"{text} Repeatable.",
+        rich_help_panel=panel,
+        metavar=metavar,
+        default_factory=list,
+        show_default=False,
+    )
+
+
+def _count(panel: str, text: str) -> Any:
+    return typer.Option(min=1, help=text, rich_help_panel=panel, metavar="N")
+
+
 @app.command()
 def check(
     context: typer.Context,
     *,
-    handler: option.Handler,
-    event: option.Event,
-    table: option.TableOption,
-    items: option.Items,
-    key: option.Key = "",
-    root: option.Root = Path(),
-    env: option.Env,
-    timeout: option.Timeout = "",
-    batch_size: option.BatchSize = 10,
-    no_batch_failures: option.NoBatchFailures = False,
-    keep: option.Keep,
-    queue: option.Queue,
-    topic: option.Topic,
-    bucket: option.Bucket,
-    answer: option.AnswerOption,
-    fifo: option.Fifo = False,
-    visibility: option.Visibility = "",
-    max_receives: option.MaxReceives = 5,
-    horizon: option.Horizon = "",
-    ignore: option.Ignore,
-    repeatable: option.Repeatable,
-    skip: option.Skip,
-    only: option.Only,
-    seed: option.Seed = 1,
-    replay: option.Replay = "",
-    as_json: option.Json = False,
-    every_failure: option.Every = False,
+    handler: Annotated[
+        str, typer.Argument(help="The handler as Lambda names it: module.function.")
+    ],
+    event: Annotated[
+        list[str],
+        _many(
+            "event",
+            _SAMPLES,
+            "File with a message's body or an SQS event; - for standard input.",
+            "FILE",
+        ),
+    ],
+    table: Annotated[list[str], _many("table", _WORLD, "DynamoDB table.", TABLE_FORM)],
+    items: Annotated[
+        list[str], _many("items", _WORLD, "A table's content at the start.", "table=file.json")
+    ],
+    key: Annotated[
+        str, _one("key", _SAMPLES, "Field of the body that identifies an event.", "a.b.c")
+    ] = "",
+    root: Annotated[
+        Path, _one("root", _FUNCTION, "Folder that the package is made of.", "FOLDER")
+    ] = Path(),
+    env: Annotated[
+        list[str],
+        _many(
+            "env",
+            _FUNCTION,
+            "Environment variable. In a value, {queue:name}, {source} and {dlq} become queue URLs, "
+            "and {topic:name} an ARN.",
+            "NAME=VALUE",
+        ),
+    ],
+    timeout: Annotated[str, _one("timeout", _FUNCTION, "Timeout; default 30s.", "DURATION")] = "",
+    batch_size: Annotated[int, _count(_FUNCTION, "Batch size.")] = 10,
+    no_batch_failures: Annotated[
+        bool,
+        _one("no-batch-failures", _FUNCTION, "The mapping has no ReportBatchItemFailures."),
+    ] = False,
+    keep: Annotated[
+        list[str],
+        _many(
+            "keep",
+            _FUNCTION,
+            "Package that is imported once for all processes: it holds no state.",
+            "PACKAGE",
+        ),
+    ],
+    queue: Annotated[list[str], _many("queue", _WORLD, "Another queue.", "NAME")],
+    topic: Annotated[list[str], _many("topic", _WORLD, "SNS topic.", "NAME")],
+    bucket: Annotated[list[str], _many("bucket", _WORLD, "S3 bucket.", "NAME")],
+    answer: Annotated[
+        list[str],
+        _many(
+            "answer",
+            _WORLD,
+            "Answer to HTTP calls whose URL begins so; others receive 200 and {}.",
+            ANSWER_FORM,
+        ),
+    ],
+    fifo: Annotated[bool, _one("fifo", _WORLD, "The source is a FIFO queue.")] = False,
+    visibility: Annotated[
+        str,
+        _one("visibility", _WORLD, "Visibility timeout of the source; default 180s.", "DURATION"),
+    ] = "",
+    max_receives: Annotated[int, _count(_WORLD, "maxReceiveCount of the source.")] = 5,
+    horizon: Annotated[
+        str,
+        _one(
+            "horizon",
+            _SCENARIOS,
+            "Longest time after which a message may arrive again; default 14d.",
+            "DURATION",
+        ),
+    ] = "",
+    ignore: Annotated[
+        list[str], _many("ignore", _SCENARIOS, "Attribute that may differ.", "table.attribute")
+    ],
+    repeatable: Annotated[
+        list[str],
+        _many(
+            "repeatable",
+            _SCENARIOS,
+            "Queue, topic, bus or URL whose receivers tolerate a message twice.",
+            "NAME",
+        ),
+    ],
+    skip: Annotated[list[str], _many("skip", _SCENARIOS, "Fault that does not apply.", "FAULT")],
+    only: Annotated[list[str], _many("only", _SCENARIOS, "Run this fault alone.", "FAULT")],
+    seed: Annotated[
+        int,
+        _one(
+            "seed",
+            _SCENARIOS,
+            "Draws values and interleavings; the same seed gives the same report.",
+            "N",
+        ),
+    ] = 1,
+    replay: Annotated[
+        str,
+        _one("replay", _SCENARIOS, "Run one scenario and tell it step by step.", "SCENARIO"),
+    ] = "",
+    as_json: Annotated[
+        bool, _one("json", _OUTPUT, "Print JSON, and nothing else on stdout.")
+    ] = False,
+    every_failure: Annotated[bool, _one("all", _OUTPUT, "Tell every failing scenario.")] = False,
 ) -> None:
     """Check a handler under duplicates, crashes and lost answers.
 
@@ -127,58 +239,25 @@ def check(
     3: no verdict.
     """
     subject = subject_from(locals())
-    _announce(handler)
+    if (
+        sys.stderr.isatty()
+    ):  # tell a person why nothing is shown for seconds; a log has no use for it
+        EscapingConsole(sys.stderr).print(f"checking {handler} …")
     with isolated():
         report = run_check(subject, seed=seed, only=only, replay=replay)
     console = EscapingConsole(sys.stdout)
     if replay:
-        raise typer.Exit(_print_replay(report, console))
+        [result] = report.results
+        print_scenario(result, console)
+        if not result.fired:
+            raise typer.Exit(ExitCode.NO_VERDICT)
+        raise typer.Exit(ExitCode.DIFFERENCE if result.differences else ExitCode.PASSED)
+
+    def repeat(scenario: str) -> str:
+        return shlex.join(["redelivery", *context.obj, "--replay", scenario, "--seed", str(seed)])
+
     if as_json:
         typer.echo(json_text(report))
     else:
-        repeat = _repeat(context.obj, seed)
         print_report(report, console, repeat=repeat, every_failure=every_failure)
     raise typer.Exit(_CODES[verdict(report)])
-
-
-def _announce(handler: str) -> None:
-    """Tell a person why nothing is shown for seconds. A log has no use for it."""
-    if sys.stderr.isatty():
-        EscapingConsole(sys.stderr).print(f"checking {handler} …")
-
-
-def _print_replay(report: Report, console: EscapingConsole) -> ExitCode:
-    [result] = report.results
-    print_scenario(result, console)
-    if not result.fired:
-        return ExitCode.NO_VERDICT
-    return ExitCode.DIFFERENCE if result.differences else ExitCode.PASSED
-
-
-def _repeat(arguments: Sequence[str], seed: int) -> Callable[[str], str]:
-    """Return a function from a scenario's name to the command that repeats it."""
-
-    def command(scenario: str) -> str:
-        return shlex.join(["redelivery", *arguments, "--replay", scenario, "--seed", str(seed)])
-
-    return command
-
-
-def _end(code: ExitCode, *lines: str) -> NoReturn:
-    console = EscapingConsole(sys.stderr)
-    for line in lines:
-        console.print(line, soft_wrap=True)
-    sys.exit(code)
-
-
-def _own_failure(error: Exception) -> str:
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(place.filename).name}:{place.lineno}"
-    return f"no verdict: redelivery itself failed at {where}: {type(error).__name__}: {error}"
-
-
-def _never_fail_to_encode() -> None:
-    """Escape what the output's encoding does not have, such as ✓ in ASCII."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")

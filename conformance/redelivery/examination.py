@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from redelivery.boundary.aws import UnreadableRequest
-from redelivery.boundary.sockets import ConnectionRefused
+from redelivery.boundary.connections import ConnectionRefused
 from redelivery.faults import Fault
-from redelivery.judgement.verdict import Expectation, judge, remarks
-from redelivery.judgement.volatile import Volatile, volatile
-from redelivery.messages import Message, Samples, samples
+from redelivery.judgement import Expectation, Volatile, judge, remarks, volatile
 from redelivery.report import Result
+from redelivery.samples import Message, Samples, samples
 from redelivery.scenarios.play import BESIDE, play, play_clean
 from redelivery.scenarios.run import Outcome
 from redelivery.scenarios.scenario import (
@@ -23,9 +22,8 @@ from redelivery.scenarios.scenario import (
     scenarios,
 )
 from redelivery.subject import Subject, SubjectError
-from redelivery.world.clock import START
 from redelivery.world.state import State
-from redelivery.world.world import World, world
+from redelivery.world.world import START, World, world
 
 LATER = START + dt.timedelta(days=33, hours=5, minutes=7, seconds=11)
 """The start of the second clean run: what follows from the time differs in every part."""
@@ -83,7 +81,10 @@ def examine(
             every = [scenario for scenario in every if scenario.fault in chosen]
             missing = {fault: why for fault, why in missing.items() if fault in chosen}
         if replay:
-            every = _named(replay, every)
+            names = ", ".join(scenario.name for scenario in every)
+            every = [scenario for scenario in every if scenario.name == replay]
+            if not every:
+                raise SubjectError(f"no scenario is named {replay}; there are {names}")
         beside = {
             fault: [*_beside(shared, messages.first, other, seed)]
             for fault, other in BESIDE.items()
@@ -123,9 +124,11 @@ def _clean(shared: World, messages: Samples, seed: int) -> Clean:
             f"HTTP call. Is the sample right, and is every table named?{_told(one)}"
         )
     hidden = volatile([(a.after, b.after) for a, b in pairs], shared.subject.ignore)
-    calls = [call for call, _ in one.calls]
-    both = _calls_of_a_batch(shared, messages, seed) if second is not None else one
-    called = CleanCalls(calls, [call for call, _ in both.calls])
+    batch = one
+    if second is not None:
+        shared.reset(START, seed)
+        batch = play(shared, messages, Scenario(Fault.BATCH))
+    called = CleanCalls([call for call, _ in one.calls], [call for call, _ in batch.calls])
     return Clean(one, tuple(orders), alone, called, hidden)
 
 
@@ -136,16 +139,13 @@ def _clean_run(
     outcome = play_clean(shared, messages)
     if outcome.errors or outcome.dead_letters or outcome.left:
         reason = f": {outcome.errors[0]!r}" if outcome.errors else ""
+        # What a handler printed at the end may say why it fails.
+        printed = (f"\n  | {line}" for line in shared.output().splitlines()[-_LINES_SHOWN:])
         raise SubjectError(
             f"{shared.subject.handler} does not process the sample, without any fault{reason}."
-            f"{_told(outcome)}{_printed(shared.output())}"
+            f"{_told(outcome)}{''.join(printed)}"
         ) from next(iter(outcome.errors), None)
     return outcome
-
-
-def _calls_of_a_batch(shared: World, messages: Samples, seed: int) -> Outcome:
-    shared.reset(START, seed)
-    return play(shared, messages, Scenario(Fault.BATCH))
 
 
 def _result(
@@ -190,21 +190,6 @@ def _beside(shared: World, message: Message, other: Message, seed: int) -> Itera
         outcome = play_clean(shared, order)
         if not (outcome.dead_letters or outcome.left):
             yield outcome.after
-
-
-def _named(name: str, every: Sequence[Scenario]) -> list[Scenario]:
-    found = [scenario for scenario in every if scenario.name == name]
-    if not found:
-        raise SubjectError(
-            f"no scenario is named {name}; there are {', '.join(s.name for s in every)}"
-        )
-    return found
-
-
-def _printed(output: str) -> str:
-    """Return the end of what a handler printed: it may say why it fails."""
-    lines = output.splitlines()[-_LINES_SHOWN:]
-    return "".join(f"\n  | {line}" for line in lines)
 
 
 def _told(outcome: Outcome) -> str:

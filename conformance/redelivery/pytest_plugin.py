@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from redelivery.check import check as run_check
+from redelivery.check import isolated
 from redelivery.faults import Fault
-from redelivery.report import Report
+from redelivery.report import Report, Verdict, count, failing_rows, verdict, verdict_line
 from redelivery.subject import Subject, SubjectError
 
 Checks = dict[tuple[int, int], tuple[Subject, Report]]
@@ -60,28 +61,28 @@ class Redelivery:
         __tracebackhide__ = True
         if replay:
             return self._replay(subject, replay, seed)
-        report = self._report(subject, seed)
-        _fail_without_verdict(report)
+        same = (id(subject), seed)
+        if same not in self.checks:
+            self.checks[same] = (subject, self._run(subject, seed=seed))
+        report = self.checks[same][1]
+        if verdict(report) is Verdict.NONE:
+            pytest.fail(verdict_line(report), pytrace=False)
         if fault:
-            report = _of(report, Fault(fault))
-        self.properties.append(("scenarios", len(report.results)))
-        self.properties.append(("fired", sum(result.fired for result in report.results)))
-        if fault:
-            _skip_without_evidence(report, Fault(fault))
+            not_run = {name: why for name, why in report.not_run.items() if name == fault}
+            report = replace(report, results=report.of(Fault(fault)), not_run=not_run)
+        fired = sum(result.fired for result in report.results)
+        self.properties.extend([("scenarios", len(report.results)), ("fired", fired)])
+        if fault and not report.results:
+            pytest.skip(f"{fault}: {report.not_run.get(Fault(fault), 'no scenario')}")
+        if fault and not fired:
+            pytest.skip(f"{fault}: never took place in {count(len(report.results), 'scenario')}")
         if report.failures:
             pytest.fail(_text(report), pytrace=False)
         return report
 
-    def _report(self, subject: Subject, seed: int) -> Report:
-        __tracebackhide__ = True
-        same = (id(subject), seed)
-        if same not in self.checks:
-            self.checks[same] = (subject, self._run(subject, seed=seed))
-        return self.checks[same][1]
-
     def _replay(self, subject: Subject, scenario: str, seed: int) -> Report:
         __tracebackhide__ = True
-        from redelivery.presentation.terminal import print_scenario, text_of
+        from redelivery.presentation import print_scenario, text_of
 
         report = self._run(subject, seed=seed, replay=scenario)
         [result] = report.results
@@ -91,50 +92,23 @@ class Redelivery:
 
     def _run(self, subject: Subject, *, seed: int, replay: str = "") -> Report:
         __tracebackhide__ = True
-        from redelivery.isolation import isolated
-        from redelivery.presentation.escaping import escape_controls
+        from redelivery.presentation import escape_controls
 
         try:
             with isolated():
-                return run_check(self._rooted(subject), seed=seed, replay=replay)
+                # Paths do not depend on the folder that pytest is started in.
+                events = [self.root / e if isinstance(e, Path) else e for e in subject.events]
+                rooted = replace(subject, root=self.root / subject.root, events=tuple(events))
+                return run_check(rooted, seed=seed, replay=replay)
         except SubjectError as error:
             wrong = str(error)
         # Outside of `except`, so that pytest does not show the first error as well.
         pytest.fail(escape_controls(f"{subject.handler}: {wrong}"), pytrace=False)
 
-    def _rooted(self, subject: Subject) -> Subject:
-        """Return the subject with paths that do not depend on the folder pytest is started in."""
-        events = tuple(self.root / e if isinstance(e, Path) else e for e in subject.events)
-        return replace(subject, root=self.root / subject.root, events=events)
-
-
-def _fail_without_verdict(report: Report) -> None:
-    __tracebackhide__ = True
-    from redelivery.presentation.summary import Verdict, verdict, verdict_line
-
-    if verdict(report) is Verdict.NONE:
-        pytest.fail(verdict_line(report), pytrace=False)
-
-
-def _of(report: Report, fault: Fault) -> Report:
-    """Return the report with the results of one fault alone."""
-    not_run = {name: why for name, why in report.not_run.items() if name is fault}
-    return replace(report, results=report.of(fault), not_run=not_run)
-
-
-def _skip_without_evidence(report: Report, fault: Fault) -> None:
-    from redelivery.presentation.summary import count
-
-    if not report.results:
-        pytest.skip(f"{fault}: {report.not_run.get(fault, 'no scenario')}")
-    if not any(result.fired for result in report.results):
-        pytest.skip(f"{fault}: never took place in {count(len(report.results), 'scenario')}")
-
 
 def _text(report: Report) -> str:
     """Return the report; its first line is what pytest's summary shows of a failure."""
-    from redelivery.presentation.summary import failing_rows
-    from redelivery.presentation.terminal import print_report, text_of
+    from redelivery.presentation import print_report, text_of
 
     def repeat(scenario: str) -> str:
         return f"redelivery.check(subject, replay={scenario!r}, seed={report.seed})"

@@ -1,5 +1,7 @@
-"""The report of a check."""
+"""The report of a check: its results, its verdict, one row for each fault."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -107,3 +109,91 @@ class Report:
     def of(self, fault: Fault) -> tuple[Result, ...]:
         """Return the results of one fault's scenarios."""
         return tuple(result for result in self.results if result.fault is fault)
+
+
+class Verdict(StrEnum):
+    """The outcome of a check."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NONE = "no verdict"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The scenarios of one fault.
+
+    Attributes:
+        fault: the fault.
+        results: one for each of its scenarios.
+        not_run: why it has no scenario; empty if it has some.
+    """
+
+    fault: Fault
+    results: tuple[Result, ...]
+    not_run: str = ""
+
+    @property
+    def fired(self) -> int:
+        """Number of scenarios in which the fault took place."""
+        return sum(result.fired for result in self.results)
+
+    @property
+    def failures(self) -> tuple[Result, ...]:
+        """The scenarios that found a difference."""
+        return tuple(result for result in self.results if result.fired and result.differences)
+
+    @property
+    def kinds(self) -> Mapping[Kind, int]:
+        """For each kind of difference, the number of scenarios that found one."""
+        found = Counter(kind for r in self.failures for kind in {d.kind for d in r.differences})
+        return {kind: found[kind] for kind in Kind if found[kind]}
+
+
+def rows(report: Report) -> list[Row]:
+    """Return a row for each fault that was run or has a reason not to be, in the faults' order."""
+    candidates = (Row(f, report.of(f), report.not_run.get(f, "")) for f in Fault)
+    return [row for row in candidates if row.results or row.fault in report.not_run]
+
+
+def verdict(report: Report) -> Verdict:
+    """Return the verdict; `NONE` if a control was judged wrongly or no fault took place."""
+    if not report.trustworthy or not any(result.fired for result in report.results):
+        return Verdict.NONE
+    return Verdict.FAILED if report.failures else Verdict.PASSED
+
+
+def verdict_line(report: Report) -> str:
+    """Return the verdict as one sentence."""
+    fired = sum(result.fired for result in report.results)
+    match verdict(report):
+        case Verdict.PASSED:
+            faults = sum(bool(row.fired) for row in rows(report))
+            ends = f"in each of {count(fired, 'scenario')} of {count(faults, 'fault')}"
+            return f"PASSED: {report.handler} ends as in its clean run {ends}"
+        case Verdict.FAILED:
+            share = f"in {len(report.failures)} of {count(fired, 'scenario')}"
+            return f"FAILED: {report.handler} ends otherwise than in its clean run {share}"
+    wrong = [name for name, right in report.controls.items() if not right]
+    if wrong:
+        why = f"this run judged its own controls wrongly ({', '.join(wrong)})"
+    elif not report.controls:
+        why = "this run had no controls"
+    else:
+        why = f"no fault took place in a run of {report.handler}"
+    return f"NO VERDICT: {why}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 scenario`, `2 scenarios`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def kinds_text(kinds: Mapping[Kind, int]) -> str:
+    """Return how many scenarios found which kind: `2 doubled, 1 lost`."""
+    return ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+
+
+def failing_rows(report: Report) -> str:
+    """Return the faults that made a difference, on one line."""
+    return "; ".join(f"{row.fault}: {kinds_text(row.kinds)}" for row in rows(report) if row.kinds)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from redelivery.boundary.aws_requests import AwsRequest, Names
+from redelivery.boundary.aws import AwsRequest, Names
 from tests.conformance.handler_source import results
 
 UPDATE = {"Update": {"TableName": "stock", "Key": {"sku": {"S": "tea"}}}}

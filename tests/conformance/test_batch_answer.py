@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from redelivery.scenarios.batch_answer import failed_ids
+from redelivery.world.queue import failed_ids
 
 BATCH = [{"messageId": "a"}, {"messageId": "b"}]
 

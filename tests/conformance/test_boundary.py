@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from redelivery import Answer, Method, Store, Subject, SubjectError, Table
-from redelivery.boundary.sockets import ConnectionRefused
+from redelivery.boundary.connections import ConnectionRefused
 from redelivery.examination import examine
 from tests.conformance.handler_source import kinds, results, subject
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from redelivery.judgement.differences import differences
-from redelivery.judgement.volatile import volatile
+from redelivery.judgement import differences, volatile
 from redelivery.world.state import Collection, State, flat
 
 

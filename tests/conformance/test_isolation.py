@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from redelivery.isolation import isolated
+from redelivery.check import isolated
 
 
 def test_the_callers_log_handlers_and_filters_are_untouched(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from redelivery import Subject, SubjectError, Table
-from redelivery.messages import samples
+from redelivery.samples import samples
 
 ORDERS = Table("orders", "order_id")
 

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from redelivery import Answer, Table
-from redelivery.options.answers import parse_answer
-from redelivery.options.durations import parse_duration
-from redelivery.options.events import parse_event
-from redelivery.options.pairs import parse_pair
-from redelivery.options.subject import parse_fault
-from redelivery.options.tables import parse_items, parse_table
+from redelivery.options import (
+    parse_answer,
+    parse_duration,
+    parse_event,
+    parse_fault,
+    parse_items,
+    parse_pair,
+    parse_table,
+)
 
 PAY = "https://pay.example/v1/charges"
 

@@ -13,8 +13,7 @@ from typer.main import get_command
 
 from redelivery import MEANING, Fault, Kind, Subject, check
 from redelivery.command import ExitCode, app
-from redelivery.presentation.document import document
-from redelivery.presentation.limits import LIMITS
+from redelivery.presentation import LIMITS, document
 from tests.architecture.imports import ROOT
 from tests.conformance.reports import FAILED
 

@@ -6,9 +6,7 @@ from dataclasses import replace
 import pytest
 
 from redelivery import Difference, Kind, Report
-from redelivery.presentation.document import json_text
-from redelivery.presentation.limits import LIMITS
-from redelivery.presentation.terminal import print_report, print_scenario, text_of
+from redelivery.presentation import LIMITS, json_text, print_report, print_scenario, text_of
 from tests.conformance.reports import FAILED, IDLE, PASSED, UNTRUSTWORTHY, result
 
 COMMAND = f"redelivery check app.handler {'--event events/order.json ' * 4}--replay"

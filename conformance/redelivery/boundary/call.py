@@ -11,6 +11,10 @@ FIFO_WINDOW_SECONDS = 5 * 60
 """The time in which a FIFO queue or topic accepts a deduplication id once."""
 
 
+class Killed(BaseException):
+    """The process is gone. Not an Exception, since no code of a dead process handles it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
     """Something that a call sent out: a message, an event, a request.
@@ -34,8 +38,8 @@ class Failures:
     Attributes:
         refused: no connection.
         throttled: the service asked for fewer calls.
-        conflicted: a transaction holds the item.
         no_answer: the connection ended before an answer arrived.
+        conflicted: a transaction holds the item.
     """
 
     refused: Callable[[], Exception]

@@ -1,16 +1,26 @@
-"""One invocation of the handler: which of its calls are made, and which meet a fault."""
+"""One invocation of the handler: the threads that work for it, and the calls that they make.
 
+A call is made, or it meets the fault that is planned for it.
+"""
+
+import contextlib
+import sys
+import sysconfig
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
-from redelivery.boundary.call import Call, Failures, Perform, Record
-from redelivery.boundary.injection import Attempt, Killed, meet
-from redelivery.boundary.sites import call_site
-from redelivery.boundary.thread_order import ThreadOrder
+from redelivery.boundary.call import Call, Failures, Killed, Perform, Record
+from redelivery.boundary.thread_order import ThreadOrder, is_blocked, started, wait_until
 from redelivery.faults import Fault
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 CALL_SECONDS = 0.01
 """Duration of a call on the virtual clock."""
@@ -20,6 +30,33 @@ SLOW_CALL_SECONDS = 0.4
 
 LEFT_SECONDS = 1.0
 """Time left to the function after the slow call of the fault `deadline`."""
+
+_NOTHING, _UNHEARD, _LATER = "the call is not made", "its answer is lost", "after the invocation"
+_DIES = "the process dies"
+_INJECTIONS = {
+    Fault.DIES_BEFORE: (_NOTHING, "the process dies before {}", _DIES),
+    Fault.DIES_AFTER: (_UNHEARD, "{}: done; the process dies before the answer arrives", _DIES),
+    Fault.ANSWER_LOST: (_UNHEARD, "{}: done, and the answer is lost", "no_answer"),
+    Fault.ANSWER_LOST_RETRIED: (
+        _UNHEARD,
+        "{}: done, the answer is lost, and the SDK repeats the call",
+        "",
+    ),
+    Fault.REFUSED: (_NOTHING, "{}: no connection", "refused"),
+    Fault.THROTTLED: (_NOTHING, "{}: throttled", "throttled"),
+    Fault.CONFLICTED: (_NOTHING, "{}: another transaction holds the item", "conflicted"),
+    Fault.TIMED_OUT: (_LATER, "{}: no answer in time; it takes effect later", "no_answer"),
+}
+"""For each fault but `deadline`: the effect of the call, the sentence in the course, and how the
+call ends: one of `Failures`, the end of the process, or empty for another attempt."""
+
+_KIT = str(Path(__file__).parents[1])
+_STANDARD = sysconfig.get_path("stdlib")
+_LIBRARIES = ("boto3", "botocore", "httpx", "httpcore", "moto", "requests", "urllib3", "responses")
+
+_ATTRIBUTE = "_redelivery_invocation"
+_start = threading.Thread.start
+_submit = ThreadPoolExecutor.submit
 
 
 @dataclass(slots=True)
@@ -98,7 +135,20 @@ class Invocation:
                 raise Killed
             self.number += 1
             self.before_call(self.number)
-            return self._attempt(call, site, perform, failures)
+            self.calls.append((call, site))
+            self.sleep(self.call_seconds)
+
+            def done() -> Any:
+                answer = perform()
+                self.record.sites.update(dict.fromkeys(call.touches, site))
+                self.record.acknowledged += call.acknowledges
+                return answer
+
+            try:
+                return self._attempt(f"{site} {call}", self.plan.due(site), done, failures)
+            except Killed:
+                self.dead = True
+                raise
 
     def sleep(self, seconds: float) -> None:
         """Let the function's time pass. Raises Killed when it has run out."""
@@ -109,24 +159,130 @@ class Invocation:
             self.dead = True
             raise Killed
 
-    def _attempt(self, call: Call, site: str, perform: Perform, failures: Failures) -> Any:
-        self.calls.append((call, site))
-        self.sleep(self.call_seconds)
-
-        def done() -> Any:
-            answer = perform()
-            self.record.sites.update(dict.fromkeys(call.touches, site))
-            self.record.acknowledged += call.acknowledges
-            return answer
-
-        place = f"{site} {call}"
-        attempt = Attempt(place, done, failures, self.tell, self.overdue.append, self._slow_down)
+    def _attempt(
+        self, place: str, fault: Fault | None, perform: Perform, failures: Failures
+    ) -> Any:
+        if fault is Fault.DEADLINE:
+            self.tell(f"{place}: slow; one second is left to the function")
+            self.sleep(max(self.seconds_left - LEFT_SECONDS, 0))
+            self.call_seconds = SLOW_CALL_SECONDS
+            return perform()
+        if fault is not None:
+            effect, sentence, end = _INJECTIONS[fault]
+            if effect is _UNHEARD:
+                with contextlib.suppress(Exception):
+                    perform()
+            elif effect is _LATER:
+                self.overdue.append(perform)
+            self.tell(sentence.format(place))
+            if end is _DIES:
+                raise Killed
+            if end:
+                raise (getattr(failures, end) or failures.refused)()
         try:
-            return meet(self.plan.due(site), attempt)
-        except Killed:
-            self.dead = True
+            answer = perform()
+        except Exception as error:
+            response = getattr(error, "response", None)
+            code = response.get("Error", {}).get("Code") if isinstance(response, dict) else ""
+            self.tell(f"{place}: {code or type(error).__name__}")
             raise
+        self.tell(place)
+        return answer
 
-    def _slow_down(self) -> None:
-        self.sleep(max(self.seconds_left - LEFT_SECONDS, 0))
-        self.call_seconds = SLOW_CALL_SECONDS
+
+def call_site(root: Path) -> str:
+    """Return the innermost line of the handler's own code, as `file:line`.
+
+    Without one, the innermost line that is not of an SDK: a framework makes the call.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    fallback = ""
+    while frame is not None:
+        path = Path(frame.f_code.co_filename)
+        if (
+            path.is_relative_to(root)
+            and "site-packages" not in path.parts
+            and (root.is_relative_to(_KIT) or not path.is_relative_to(_KIT))
+        ):
+            return f"{path.relative_to(root)}:{frame.f_lineno}"
+        if not fallback and not _is_plumbing(path):
+            fallback = f"{'/'.join(path.parts[-3:])}:{frame.f_lineno}"
+        frame = frame.f_back
+    return fallback
+
+
+def _is_plumbing(path: Path) -> bool:
+    if "site-packages" in path.parts:
+        package = path.parts[path.parts.index("site-packages") + 1]
+        return package.removesuffix(".py") in _LIBRARIES
+    return path.is_relative_to(_KIT) or path.is_relative_to(_STANDARD) or path.name.startswith("<")
+
+
+def current() -> Invocation | None:
+    """Return the invocation that this thread works for: that of the thread that started it.
+
+    None for the kit's own calls.
+    """
+    return getattr(threading.current_thread(), _ATTRIBUTE, None)
+
+
+@contextlib.contextmanager
+def working_for(invocation: Invocation) -> Iterator[None]:
+    """Let this thread, and the threads that it starts, work for an invocation."""
+    thread, before = threading.current_thread(), current()
+    setattr(thread, _ATTRIBUTE, invocation)
+    try:
+        yield
+    finally:
+        setattr(thread, _ATTRIBUTE, before)
+
+
+@contextlib.contextmanager
+def inherited() -> Iterator[None]:
+    """Let new threads, and the tasks of a pool, work for the invocation that starts them."""
+
+    def start(thread: threading.Thread) -> None:
+        setattr(thread, _ATTRIBUTE, current())
+        if current() is not None:
+            started.add(thread)
+        _start(thread)
+
+    def submit(pool: ThreadPoolExecutor, task: Callable[..., Any], *args: Any, **kw: Any) -> Any:
+        # A pool of the handler's module has threads of earlier invocations.
+        invocation = current()
+
+        def run(*args: Any, **kw: Any) -> Any:
+            if invocation is None:
+                return task(*args, **kw)
+            with working_for(invocation):
+                return task(*args, **kw)
+
+        return _submit(pool, run, *args, **kw)
+
+    def report(failed: threading.ExceptHookArgs) -> None:
+        if not issubclass(failed.exc_type, Killed):
+            _report(failed)
+
+    _report = threading.excepthook
+    with (
+        patch.object(threading.Thread, "start", start),
+        patch.object(ThreadPoolExecutor, "submit", submit),
+        patch("threading.excepthook", report),
+    ):
+        yield
+
+
+def wait_for_threads(invocation: Invocation) -> None:
+    """Wait until every other thread of an invocation has ended or does nothing.
+
+    Lambda freezes them when the handler has answered; what they still try is recorded.
+    """
+    own = threading.current_thread()
+    others = [t for t in threading.enumerate() if getattr(t, _ATTRIBUTE, None) is invocation]
+    for thread in others:
+        if thread is not own:
+            wait_until(partial(_is_idle, thread))
+
+
+def _is_idle(thread: threading.Thread) -> bool:
+    return not thread.is_alive() or is_blocked(thread)

@@ -1,12 +1,12 @@
 """The play of each scenario: messages sent and delivered with its fault."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from redelivery.boundary.invocation import Plan
 from redelivery.faults import Fault
-from redelivery.messages import NEIGHBOUR, POISON, Message, Samples
-from redelivery.scenarios.interleaving import Turns, Work
+from redelivery.samples import NEIGHBOUR, POISON, Message, Samples
 from redelivery.scenarios.run import Outcome, Run
 from redelivery.scenarios.scenario import SENT_TWICE, Scenario
 from redelivery.world.world import World
@@ -20,16 +20,21 @@ BESIDE = {
 }
 """The other message of the faults that have one."""
 
+Work = Callable[[Callable[[int], None]], None]
+"""One invocation; it is given what it must call before its call number n."""
+
 
 def play(world: World, samples: Samples, scenario: Scenario) -> Outcome:
     """Play a scenario in a world that is as new, and return what it left."""
-    at = scenario.at[0] if scenario.fault.at_a_call else 0
-    run = Run(world, Plan(scenario.fault if at else None, at))
-    if at:
+    if scenario.fault.at_a_call:
+        run = Run(world, Plan(scenario.fault, scenario.at[0]))
         run.send(*_messages(samples, scenario.messages))
-        run.settle()
     else:
+        run = Run(world, Plan())
+        # Of these two, the play itself shows whether they take place.
+        run.plan.fired = scenario.fault not in {Fault.IN_PARALLEL, Fault.BATCH_ANSWER_LOST}
         _PLAYS[scenario.fault](run, samples, scenario)
+    run.settle()
     return run.outcome()
 
 
@@ -47,17 +52,14 @@ def _messages(samples: Samples, count: int) -> list[Message]:
     return [message for message in both[:count] if message is not None]
 
 
-def _batch(run: Run, samples: Samples, _: Scenario) -> None:
-    run.plan.fired = True
+def _batch(run: Run, samples: Samples, scenario: Scenario) -> None:
+    run.drop_answer = scenario.fault is Fault.BATCH_ANSWER_LOST
     run.send(*_messages(samples, 2))
-    run.settle()
 
 
 def _twice_in_batch(run: Run, samples: Samples, _: Scenario) -> None:
-    run.plan.fired = True
     run.send(samples.first)
     run.send_copy(samples.first)
-    run.settle()
 
 
 def _in_parallel(run: Run, samples: Samples, scenario: Scenario) -> None:
@@ -81,16 +83,14 @@ def _in_parallel(run: Run, samples: Samples, scenario: Scenario) -> None:
 
         return play_one
 
-    turns = Turns(scenario.at)
+    turns = _Turns(scenario.at)
     turns.run([work(0), work(1)])
     run.plan.fired = turns.changed > 0
     for record, answer in zip(records, answers, strict=True):
         run.acknowledge([record], answer)
-    run.settle()
 
 
 def _delivered_again(run: Run, samples: Samples, scenario: Scenario) -> None:
-    run.plan.fired = True
     run.send(samples.first)
     run.settle()
     if scenario.variant == "cold":
@@ -98,26 +98,18 @@ def _delivered_again(run: Run, samples: Samples, scenario: Scenario) -> None:
         run.tell("Lambda starts a new process")
     run.send_copy(samples.first)
     run.tell("SQS delivers m1 again, with the same MessageId")
-    run.settle()
 
 
-def _sent_again(run: Run, samples: Samples, _: Scenario) -> None:
-    _again_after(run, samples, SOON_SECONDS, "the producer sends m1 again after 30 seconds")
-
-
-def _redriven(run: Run, samples: Samples, _: Scenario) -> None:
-    run.end_process()
-    _again_after(run, samples, REDRIVE_SECONDS, "m1 is sent to its queue again after ten minutes")
-
-
-def _after_expiry(run: Run, samples: Samples, _: Scenario) -> None:
-    seconds = run.world.subject.horizon_seconds
-    sentence = f"{seconds / 86400:.4g} days pass; what has expired is deleted; m1 arrives again"
-    _again_after(run, samples, seconds, sentence)
-
-
-def _again_after(run: Run, samples: Samples, seconds: float, sentence: str) -> None:
-    run.plan.fired = True
+def _sent_later(run: Run, samples: Samples, scenario: Scenario) -> None:
+    horizon = run.world.subject.horizon_seconds
+    seconds, sentence = {
+        Fault.SENT_AGAIN: (SOON_SECONDS, "the producer sends m1 again after 30 seconds"),
+        Fault.REDRIVEN: (REDRIVE_SECONDS, "m1 is sent to its queue again after ten minutes"),
+        Fault.AFTER_EXPIRY: (
+            horizon,
+            f"{horizon / 86400:.4g} days pass; what has expired is deleted; m1 arrives again",
+        ),
+    }[scenario.fault]
     run.send(samples.first)
     run.settle()
     run.world.wait(seconds)
@@ -125,43 +117,80 @@ def _again_after(run: Run, samples: Samples, seconds: float, sentence: str) -> N
         run.end_process()
     run.tell(sentence)
     run.send(samples.first)
-    run.settle()
-
-
-def _batch_answer_lost(run: Run, samples: Samples, _: Scenario) -> None:
-    run.drop_answer = True
-    run.send(*_messages(samples, 2))
-    run.settle()
 
 
 def _beside(run: Run, samples: Samples, scenario: Scenario) -> None:
-    run.plan.fired = True
     other = BESIDE[scenario.fault]
-    order = [other, samples.first] if scenario.variant == "first" else [samples.first, other]
-    run.send(*order)
-    run.settle()
+    run.send(*([other, samples.first] if scenario.variant == "first" else [samples.first, other]))
 
 
 def _other_content(run: Run, samples: Samples, _: Scenario) -> None:
     if samples.other is None:
         raise ValueError("the samples have no message with other content")
-    run.plan.fired = True
     run.send(samples.first)
     run.settle()
     run.tell("a message with the same key and other content arrives")
     run.send(samples.other)
-    run.settle()
 
 
 _PLAYS: Mapping[Fault, Callable[[Run, Samples, Scenario], None]] = {
     Fault.BATCH: _batch,
+    Fault.BATCH_ANSWER_LOST: _batch,
     Fault.TWICE_IN_BATCH: _twice_in_batch,
     Fault.IN_PARALLEL: _in_parallel,
     Fault.DELIVERED_AGAIN: _delivered_again,
-    Fault.SENT_AGAIN: _sent_again,
-    Fault.REDRIVEN: _redriven,
-    Fault.AFTER_EXPIRY: _after_expiry,
-    Fault.BATCH_ANSWER_LOST: _batch_answer_lost,
+    Fault.SENT_AGAIN: _sent_later,
+    Fault.REDRIVEN: _sent_later,
+    Fault.AFTER_EXPIRY: _sent_later,
     **dict.fromkeys(BESIDE, _beside),
     Fault.OTHER_CONTENT: _other_content,
 }
+
+
+class _Turns:
+    """Lets two invocations run alternately: deterministic, since one thread runs at a time."""
+
+    def __init__(self, changes: Sequence[int]) -> None:
+        """Take the numbers of the calls before which the first, the second, … changes over.
+
+        Args:
+            changes: `(3,)`: the first invocation stops before its third call until the second has
+                ended. `(3, 2)`: the second stops before its second call until the first has ended.
+        """
+        self._changes = changes
+        self._go = (threading.Event(), threading.Event())
+        self._ended = [False, False]
+        self.changed = 0
+
+    def run(self, works: Sequence[Work]) -> None:
+        """Run two invocations to their ends. Raises what one of them raises."""
+        errors: list[BaseException] = []
+        threads = [
+            threading.Thread(target=self._one, args=(index, work, errors), daemon=True)
+            for index, work in enumerate(works)
+        ]
+        self._go[0].set()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+
+    def _one(self, index: int, work: Work, errors: list[BaseException]) -> None:
+        self._go[index].wait()
+        try:
+            work(lambda number: self._before_call(index, number))
+        except BaseException as error:
+            errors.append(error)
+        self._ended[index] = True
+        self._go[1 - index].set()
+
+    def _before_call(self, index: int, number: int) -> None:
+        changes = self._changes[index] if index < len(self._changes) else 0
+        if number != changes or self._ended[1 - index]:
+            return
+        self.changed += 1
+        self._go[index].clear()
+        self._go[1 - index].set()
+        self._go[index].wait()

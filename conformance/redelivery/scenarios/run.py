@@ -5,14 +5,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from redelivery.boundary.call import Call, Record
-from redelivery.boundary.injection import Killed
+from redelivery.boundary.call import Call, Killed, Record
 from redelivery.boundary.invocation import Invocation, Plan
-from redelivery.messages import Message
-from redelivery.scenarios.batch_answer import failed_ids
+from redelivery.samples import Message
 from redelivery.subject import SubjectError
 from redelivery.world.process import Process
-from redelivery.world.queue import SourceQueue
+from redelivery.world.queue import SourceQueue, failed_ids
 from redelivery.world.state import State, state_of
 from redelivery.world.world import World
 
@@ -93,21 +91,15 @@ class Run:
         """Deliver until nothing comes back."""
         for _ in range(MOST_DELIVERIES):
             at_rest = self.queue.is_settled and not self.record.requeued
-            records = [] if at_rest else self._received()
+            records = [] if at_rest else self.queue.receive() or self.queue.receive_later()
             self._at_rest = not records
             if not records:
                 return
-            self.deliver(records)
-
-    def _received(self) -> list[dict[str, Any]]:
-        return self.queue.receive() or self.queue.receive_later()
-
-    def deliver(self, records: list[dict[str, Any]]) -> None:
-        """Deliver one batch, and acknowledge what the function says."""
-        process = self.process()
-        self.tell(f"SQS delivers {self._named(records)} to {process.name}")
-        answer = self.invoke(process, records, self.invocation())
-        self.acknowledge(records, answer)
+            if self._process is None:
+                self._process = self.new_process()
+            self.tell(f"SQS delivers {self._named(records)} to {self._process.name}")
+            answer = self.invoke(self._process, records, self.invocation())
+            self.acknowledge(records, answer)
 
     def invoke(
         self, process: Process, records: list[dict[str, Any]], invocation: Invocation
@@ -158,22 +150,15 @@ class Run:
 
     def invocation(self, before_call: Callable[[int], None] = lambda _: None) -> Invocation:
         """Return a new invocation of the function."""
-        subject, clock = self.world.subject, self.world.clock
         return Invocation(
             plan=self.plan,
             record=self.record,
             tell=self.tell,
-            advance=clock.advance,
+            advance=self.world.clock.shift,
             root=self.world.root,
-            seconds_left=subject.timeout_seconds,
+            seconds_left=self.world.subject.timeout_seconds,
             before_call=before_call,
         )
-
-    def process(self) -> Process:
-        """Return the function's process; a new one if the last is gone."""
-        if self._process is None:
-            self._process = self.new_process()
-        return self._process
 
     def new_process(self) -> Process:
         """Return a new process beside the others."""

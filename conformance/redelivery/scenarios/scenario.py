@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from redelivery.boundary.call import Call
 from redelivery.faults import AT_A_CALL, Fault
-from redelivery.messages import Samples
-from redelivery.scenarios.interleaving import schedules
+from redelivery.samples import Samples
 from redelivery.subject import Subject, SubjectError
 
 _ON_READS = (Fault.DIES_BEFORE, Fault.REFUSED, Fault.THROTTLED, Fault.DEADLINE)
@@ -67,15 +66,38 @@ class CleanCalls:
 
 def scenarios(calls: CleanCalls, samples: Samples, seed: int, *, fifo: bool) -> list[Scenario]:
     """Return every scenario that a handler's calls give, the simple ones first."""
-    found = [*_at_calls(calls.one, 1, AT_A_CALL), *_deliveries(samples)]
-    changes = schedules(len(calls.one), _MOST_INTERLEAVINGS, random.Random(seed).sample)
+    found = [*_at_calls(calls.one, 1, AT_A_CALL)]
+    missing = {Fault.BATCH: samples.second is None, Fault.OTHER_CONTENT: samples.other is None}
+    for fault, variants in _VARIANTS.items():
+        if not missing.get(fault):
+            found += [Scenario(fault, variant=variant) for variant in variants]
+    # Two invocations change over before each call, and before some pairs of calls.
+    numbers = range(1, len(calls.one) + 1)
+    single = [(first,) for first in numbers]
+    double = [(first, second) for first in numbers for second in numbers]
+    most = min(len(double), max(_MOST_INTERLEAVINGS - len(single), 0))
+    changes = [*single, *random.Random(seed).sample(double, most)]
     found += [Scenario(Fault.IN_PARALLEL, at=at) for at in changes]
     if not fifo:
-        singles = [at for at in changes if len(at) == 1]
-        found += [Scenario(Fault.IN_PARALLEL, at=at, variant=SENT_TWICE) for at in singles]
+        found += [Scenario(Fault.IN_PARALLEL, at=at, variant=SENT_TWICE) for at in single]
     if samples.second is not None:
         found += _at_calls(calls.two, 2, _IN_A_BATCH)
     return found
+
+
+def _at_calls(calls: Sequence[Call], messages: int, faults: Sequence[Fault]) -> Iterator[Scenario]:
+    for number, call in enumerate(calls, start=1):
+        for fault in faults:
+            if _applies(fault, call):
+                yield Scenario(fault, messages, (number,))
+
+
+def _applies(fault: Fault, call: Call) -> bool:
+    if not call.writes:
+        return fault in _ON_READS
+    if fault is Fault.CONFLICTED:
+        return call.name.startswith("dynamodb.")
+    return fault is not Fault.ANSWER_LOST_RETRIED or call.retried
 
 
 def not_run(subject: Subject, found: Sequence[Scenario]) -> dict[Fault, str]:
@@ -114,27 +136,3 @@ def fault_named(name: str) -> Fault:
         return Fault(name)
     except ValueError:
         raise SubjectError(f"no fault is named {name}; there are {', '.join(Fault)}") from None
-
-
-def _at_calls(calls: Sequence[Call], messages: int, faults: Sequence[Fault]) -> Iterator[Scenario]:
-    for number, call in enumerate(calls, start=1):
-        for fault in faults:
-            if _applies(fault, call):
-                yield Scenario(fault, messages, (number,))
-
-
-def _applies(fault: Fault, call: Call) -> bool:
-    if not call.writes:
-        return fault in _ON_READS
-    if fault is Fault.CONFLICTED:
-        return call.name.startswith("dynamodb.")
-    return fault is not Fault.ANSWER_LOST_RETRIED or call.retried
-
-
-def _deliveries(samples: Samples) -> Iterator[Scenario]:
-    for fault, variants in _VARIANTS.items():
-        if fault is Fault.BATCH and samples.second is None:
-            continue
-        if fault is Fault.OTHER_CONTENT and samples.other is None:
-            continue
-        yield from (Scenario(fault, variant=variant) for variant in variants)

@@ -8,12 +8,54 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
+from uuid import uuid4
 
-from redelivery.boundary.injection import Killed
-from redelivery.boundary.invocation import Invocation
-from redelivery.boundary.threads import wait_for_threads, working_for
+from redelivery.boundary.call import Killed
+from redelivery.boundary.invocation import Invocation, wait_for_threads, working_for
 from redelivery.subject import Subject, SubjectError
-from redelivery.world.context import LambdaContext
+from redelivery.world.resources import ACCOUNT, REGION
+
+FUNCTION = "function-under-test"
+MEMORY_MB = 512
+
+
+class LambdaContext:
+    """The context of one invocation."""
+
+    function_name = FUNCTION
+    function_version = "$LATEST"
+    invoked_function_arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{FUNCTION}"
+    memory_limit_in_mb = MEMORY_MB
+    log_group_name = f"/aws/lambda/{FUNCTION}"
+    log_stream_name = "stream"
+    identity = None
+    client_context = None
+    tenant_id = None
+
+    def __init__(self, invocation: Invocation) -> None:
+        self._invocation = invocation
+        self.aws_request_id = str(uuid4())
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return what is left until Lambda ends the function."""
+        return max(int(self._invocation.seconds_left * 1000), 0)
+
+
+def runtime_variables() -> dict[str, str]:
+    """Return the variables that Lambda's runtime sets, and credentials that no service takes."""
+    return {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_SESSION_TOKEN": "testing",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_LAMBDA_FUNCTION_NAME": FUNCTION,
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(MEMORY_MB),
+        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{FUNCTION}",
+        "AWS_LAMBDA_LOG_STREAM_NAME": "stream",
+        "POWERTOOLS_TRACE_DISABLED": "1",
+    }
 
 
 class Process:
@@ -29,7 +71,7 @@ class Process:
         with working_for(invocation):
             try:
                 if self._handler is None:
-                    self._handler = load(self._subject)
+                    self._handler = _load(self._subject)
                 answer = self._handler(event, LambdaContext(invocation))
             finally:
                 invocation.answered = True
@@ -39,14 +81,14 @@ class Process:
         return answer
 
 
-def load(subject: Subject) -> Any:
+def _load(subject: Subject) -> Any:
     """Import the handler's modules anew, and return its function.
 
     Raises:
         SubjectError: there is no such module or function.
     """
     module_name, _, function = subject.handler.replace("/", ".").rpartition(".")
-    for name in own_modules(subject):
+    for name in _own_modules(subject):
         del sys.modules[name]
     importlib.invalidate_caches()
     try:
@@ -73,7 +115,9 @@ def importable(subject: Subject) -> Iterator[None]:
     root = str(subject.root.resolve())
     # Also the modules that run now: seen from another thread, they do not, and are imported anew.
     below = _modules_below(subject.root)
-    namesakes = set(_namesakes(subject.handler)) - set(below)
+    # Modules of the handler's top-level name, whatever folder they are of.
+    top = subject.handler.replace("/", ".").partition(".")[0]
+    namesakes = {name for name in sys.modules if name.partition(".")[0] == top} - set(below)
     before = {name: sys.modules[name] for name in (*below, *namesakes)}
     for name in namesakes:
         del sys.modules[name]
@@ -82,21 +126,19 @@ def importable(subject: Subject) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(root)
-        for name in own_modules(subject):
+        for name in _own_modules(subject):
             del sys.modules[name]
         sys.modules.update(before)
 
 
-def _namesakes(handler: str) -> list[str]:
-    """Return the imported modules of the handler's top-level name, whatever folder they are of."""
-    top = handler.replace("/", ".").partition(".")[0]
-    return [name for name in sys.modules if name.partition(".")[0] == top]
-
-
-def own_modules(subject: Subject) -> list[str]:
+def _own_modules(subject: Subject) -> list[str]:
     """Return the imported modules of the handler's folder, but for `keep` and what runs now."""
     kept = {"redelivery", "__main__", *subject.keep}
-    running = set(_running())
+    running: set[str] = set()
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        running.add(frame.f_globals.get("__name__", ""))
+        frame = frame.f_back
     return [
         name
         for name in _modules_below(subject.root)
@@ -117,10 +159,3 @@ def _file(module: ModuleType) -> str:
     """Return a module's file; of a namespace package, its folder."""
     file = getattr(module, "__file__", None)
     return str(file or next(iter(getattr(module, "__path__", ())), ""))
-
-
-def _running() -> Iterator[str]:
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        yield frame.f_globals.get("__name__", "")
-        frame = frame.f_back

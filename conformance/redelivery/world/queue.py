@@ -2,11 +2,11 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from redelivery.boundary.call import FIFO_WINDOW_SECONDS
-from redelivery.messages import Message
+from redelivery.samples import Message
 from redelivery.subject import Subject
 from redelivery.world.resources import ACCOUNT, DLQ, REGION, SOURCE, Clients, queue_url
 
@@ -113,7 +113,10 @@ class SourceQueue:
             "receiptHandle": message["ReceiptHandle"],
             "body": message["Body"],
             "attributes": {k: str(v) for k, v in message["Attributes"].items()},
-            "messageAttributes": _attributes(message.get("MessageAttributes", {})),
+            "messageAttributes": {  # in an event, the fields' names begin with a small letter
+                name: {field[0].lower() + field[1:]: entry for field, entry in value.items()}
+                for name, value in message.get("MessageAttributes", {}).items()
+            },
             "md5OfBody": message["MD5OfBody"],
             "eventSource": "aws:sqs",
             "eventSourceARN": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}",
@@ -121,9 +124,28 @@ class SourceQueue:
         }
 
 
-def _attributes(named: dict[str, Any]) -> dict[str, Any]:
-    """Return message attributes in the form of an event: names begin with a small letter."""
-    return {
-        name: {field[0].lower() + field[1:]: entry for field, entry in value.items()}
-        for name, value in named.items()
-    }
+def failed_ids(answer: Any, records: list[dict[str, Any]], *, partial: bool) -> Collection[str]:
+    """Return the ids of the messages that come again.
+
+    With `ReportBatchItemFailures`, an empty or absent list means success, and an answer that is
+    malformed or names an unknown message means that the whole batch failed:
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+
+    Args:
+        answer: what the handler returned.
+        records: the batch.
+        partial: whether the mapping has `ReportBatchItemFailures`.
+    """
+    everything = {record["messageId"] for record in records}
+    failures = answer.get("batchItemFailures") if isinstance(answer, Mapping) else None
+    if not partial or not failures:
+        return ()
+    if not isinstance(failures, list):
+        return everything
+    named = {_identifier(failure) for failure in failures}
+    return named if named <= everything else everything
+
+
+def _identifier(failure: Any) -> str:
+    found = failure.get("itemIdentifier") if isinstance(failure, Mapping) else None
+    return found if isinstance(found, str) else ""

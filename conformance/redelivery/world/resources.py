@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from redelivery.boundary.aws_requests import Names
+from redelivery.boundary.aws import Names
 from redelivery.subject import Subject, SubjectError, Table
 
 REGION = "us-east-1"
@@ -69,9 +69,20 @@ def environment(subject: Subject) -> dict[str, str]:
         "{source}": queue_url(subject, SOURCE),
         "{dlq}": queue_url(subject, DLQ),
         **{f"{{queue:{name}}}": queue_url(subject, name) for name in subject.queues},
-        **{f"{{topic:{name}}}": _topic_arn(name) for name in subject.topics},
+        **{
+            f"{{topic:{name}}}": f"arn:aws:sns:{REGION}:{ACCOUNT}:{name}" for name in subject.topics
+        },
     }
-    return {name: _filled(name, value, known) for name, value in subject.environment.items()}
+    filled = dict(subject.environment)
+    for name in filled:
+        for placeholder, replacement in known.items():
+            filled[name] = filled[name].replace(placeholder, replacement)
+        if filled[name].startswith(("{queue:", "{topic:")):
+            raise SubjectError(
+                f"the variable {name} names {filled[name]}, which the subject does not have. "
+                f"Add it to its queues or topics; known are {', '.join(sorted(known))}"
+            )
+    return filled
 
 
 def create(subject: Subject, clients: Clients) -> None:
@@ -130,18 +141,13 @@ def _fifo(name: str) -> dict[str, str]:
     return {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
 
 
-def _topic_arn(name: str) -> str:
-    return f"arn:aws:sns:{REGION}:{ACCOUNT}:{name}"
-
-
 def _create_table(table: Table, clients: Clients) -> None:
     keys = [_attribute(key) for key in (table.key, table.sort_key) if key]
-    roles = ("HASH", "RANGE")
     clients.dynamodb.create_table(
         TableName=table.name,
         KeySchema=[
             {"AttributeName": name, "KeyType": role}
-            for (name, _), role in zip(keys, roles, strict=False)
+            for (name, _), role in zip(keys, ("HASH", "RANGE"), strict=False)
         ],
         AttributeDefinitions=[
             {"AttributeName": name, "AttributeType": kind} for name, kind in keys
@@ -157,12 +163,21 @@ def _attribute(key: str) -> tuple[str, str]:
     return name, kind or "S"
 
 
-def _filled(name: str, value: str, known: Mapping[str, str]) -> str:
-    for placeholder, replacement in known.items():
-        value = value.replace(placeholder, replacement)
-    if value.startswith(("{queue:", "{topic:")):
-        raise SubjectError(
-            f"the variable {name} names {value}, which the subject does not have. "
-            f"Add it to its queues or topics; known are {', '.join(sorted(known))}"
-        )
-    return value
+def items_of(table: Table, clients: Clients) -> Iterator[Mapping[str, Any]]:
+    """Yield every item of a table, as Python values."""
+    scan = clients.tables.meta.client.get_paginator("scan")
+    for page in scan.paginate(TableName=table.name, ConsistentRead=True):
+        yield from page["Items"]
+
+
+def delete_expired(subject: Subject, clients: Clients, now: float) -> None:
+    """Delete the items whose time to live has passed.
+
+    DynamoDB deletes "within a few days" of it, so that a record may still be there or not:
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ttl-expired-items.html
+    """
+    for table in subject.tables:
+        for item in list(items_of(table, clients)) if table.ttl else ():
+            if item.get(table.ttl) is not None and float(item[table.ttl]) < now:
+                key = {name: item[name] for name in key_attributes(table)}
+                clients.tables.Table(table.name).delete_item(Key=key)

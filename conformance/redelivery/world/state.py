@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from redelivery.boundary.aws import plain
 from redelivery.boundary.call import Record
 from redelivery.subject import Subject
-from redelivery.values import plain
-from redelivery.world.resources import Clients, key_attributes
+from redelivery.world.resources import Clients, items_of, key_attributes
 
 Row = dict[str, Any]
 
@@ -34,32 +34,27 @@ State = Mapping[str, Collection]
 
 def state_of(subject: Subject, clients: Clients, record: Record) -> State:
     """Read everything that a check compares."""
-    collections = dict(_tables(subject, clients))
+    collections = {
+        table.name: Collection(key_attributes(table), tuple(map(flat, items_of(table, clients))))
+        for table in subject.tables
+        if table.is_state
+    }
     for store in subject.stores:
         collections[store.name] = Collection(store.key, tuple(map(flat, store.items())))
     for bucket in subject.buckets:
         collections[f"s3 {bucket}"] = Collection(("Key",), tuple(_objects(bucket, clients.s3)))
-    return collections | _sent(subject, record)
+    sent: dict[str, list[Row]] = {}
+    for one in record.sent:
+        sent.setdefault(one.target, []).append(flat(one.content))
+    return collections | {
+        target: Collection((), tuple(rows), _is_repeatable(subject.repeatable, target))
+        for target, rows in sent.items()
+    }
 
 
 def flat(value: Mapping[str, Any]) -> Row:
     """Return a value as a flat row. Text that holds a JSON object is read as one."""
     return dict(_flat(plain(value), ""))
-
-
-def _tables(subject: Subject, clients: Clients) -> Iterator[tuple[str, Collection]]:
-    for table in subject.tables:
-        if table.is_state:
-            items = _pages(clients.tables.Table(table.name))
-            yield table.name, Collection(key_attributes(table), tuple(map(flat, items)))
-
-
-def _pages(table: Any) -> Iterator[Mapping[str, Any]]:
-    page = table.scan(ConsistentRead=True)
-    yield from page["Items"]
-    while "LastEvaluatedKey" in page:
-        page = table.scan(ConsistentRead=True, ExclusiveStartKey=page["LastEvaluatedKey"])
-        yield from page["Items"]
 
 
 def _objects(bucket: str, s3: Any) -> Iterator[Row]:
@@ -70,17 +65,7 @@ def _objects(bucket: str, s3: Any) -> Iterator[Row]:
         yield flat({"Key": entry["Key"], "body": content})
 
 
-def _sent(subject: Subject, record: Record) -> dict[str, Collection]:
-    rows: dict[str, list[Row]] = {}
-    for sent in record.sent:
-        rows.setdefault(sent.target, []).append(flat(sent.content))
-    return {
-        target: Collection((), tuple(found), is_repeatable(subject.repeatable, target))
-        for target, found in rows.items()
-    }
-
-
-def is_repeatable(repeatable: Iterable[str], target: str) -> bool:
+def _is_repeatable(repeatable: Iterable[str], target: str) -> bool:
     """Whether a receiver tolerates a message twice, as the subject says."""
     return any(
         name == target.rpartition(" ")[2] or target.partition(" ")[2].startswith(name)

@@ -6,24 +6,25 @@ import io
 import os
 import random
 import sys
+import time
 from collections.abc import Iterator
 from typing import TextIO
 from unittest.mock import patch
 
 import botocore.session
+import time_machine
 from botocore.loaders import create_loader
 from moto import mock_aws
 from moto.core.models import MockAWS
 
-from redelivery.boundary import aws, http_libraries, methods, sockets
-from redelivery.boundary.http import HttpServers
-from redelivery.boundary.threads import inherited
+from redelivery.boundary import aws, connections, http
+from redelivery.boundary.invocation import current, inherited
 from redelivery.subject import Subject
-from redelivery.world.clock import Clock, clock
-from redelivery.world.context import runtime_variables
-from redelivery.world.expiry import delete_expired
-from redelivery.world.process import importable
-from redelivery.world.resources import Clients, create, environment, names
+from redelivery.world.process import importable, runtime_variables
+from redelivery.world.resources import Clients, create, delete_expired, environment, names
+
+START = dt.datetime(2026, 1, 5, 12, tzinfo=dt.UTC)
+_sleep = time.sleep
 
 
 class World:
@@ -33,11 +34,11 @@ class World:
         self,
         subject: Subject,
         aws: MockAWS,
-        now: Clock,
-        http: HttpServers,
+        clock: time_machine.Traveller,
+        http: http.HttpServers,
         output: io.StringIO,
     ) -> None:
-        self.subject, self.clients, self.clock = subject, Clients.make(), now
+        self.subject, self.clients, self.clock = subject, Clients.make(), clock
         self._aws, self._http, self._output = aws, http, output
         self.root = subject.root.resolve()
 
@@ -47,7 +48,7 @@ class World:
         random.seed(seed)
         self._output.seek(0)
         self._output.truncate()
-        self.clock.reset(start)
+        self.clock.move_to(start)
         self._http.reset()
         for store in self.subject.stores:
             store.reset()
@@ -59,8 +60,8 @@ class World:
 
     def wait(self, seconds: float) -> None:
         """Let time pass, and everything expire that has a time to live."""
-        self.clock.advance(seconds)
-        delete_expired(self.subject, self.clients, self.clock.now())
+        self.clock.shift(seconds)
+        delete_expired(self.subject, self.clients, time.time())
         for store in self.subject.stores:
             store.expire(seconds)
 
@@ -91,25 +92,31 @@ def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
     variables = {**runtime_variables(), **environment(subject)}
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, variables))
-        stack.enter_context(_models_read_once())
+        # Sessions share botocore's models: reading them takes most of a client's making.
+        loader = create_loader()
+        stack.enter_context(
+            patch.object(botocore.session, "create_loader", lambda *_, **__: loader)
+        )
         simulated = stack.enter_context(mock_aws())
-        now = stack.enter_context(clock())
-        http = HttpServers(subject.answers, now.now)
+        clock = stack.enter_context(time_machine.travel(START))
+        stack.enter_context(patch("time.sleep", _sleep_on_the_clock))
+        servers = http.HttpServers(subject.answers)
         stack.enter_context(importable(subject))
-        stack.enter_context(methods.intercepted(subject.methods))
+        stack.enter_context(connections.intercepted(subject.methods))
         stack.enter_context(aws.intercepted(names(subject)))
-        stack.enter_context(http_libraries.intercepted(http))
-        stack.enter_context(sockets.refused())
+        stack.enter_context(http.intercepted(servers))
+        stack.enter_context(connections.refused())
         stack.enter_context(inherited())
         output = _Echo(sys.stderr) if echo else io.StringIO()
         stack.enter_context(contextlib.redirect_stdout(output))
         stack.enter_context(contextlib.redirect_stderr(output))
-        yield World(subject, simulated, now, http, output)
+        yield World(subject, simulated, clock, servers, output)
 
 
-@contextlib.contextmanager
-def _models_read_once() -> Iterator[None]:
-    """Share botocore's models between sessions: reading them takes most of a client's making."""
-    loader = create_loader()
-    with patch.object(botocore.session, "create_loader", lambda *_, **__: loader):
-        yield
+def _sleep_on_the_clock(seconds: float) -> None:
+    """Move the clock instead of waiting, if the handler sleeps."""
+    invocation = current()
+    if invocation is None:
+        _sleep(seconds)
+    else:
+        invocation.sleep(seconds)

@@ -1,13 +1,15 @@
-"""Methods of other drivers that leave the process, as the subject declares them."""
+"""Connections by other libraries: declared methods pass the boundary, the others are refused."""
 
 import importlib
+import ipaddress
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
 from redelivery.boundary.call import Call, Failures
-from redelivery.boundary.threads import current
+from redelivery.boundary.invocation import current
 from redelivery.subject import Method, SubjectError
 
 _SHOWN = 60
@@ -43,17 +45,14 @@ def _intercepted(method: Method) -> Iterator[None]:
                 inside.discard(id(invocation))
 
         writes = method.writes(*args, **kwargs)
-        target = " ".join(" ".join(map(_shown, args[1:3])).split())[:_SHOWN]
+        words = (value if isinstance(value, str) else repr(value) for value in args[1:3])
+        target = " ".join(" ".join(words).split())[:_SHOWN]
         return invocation.make(
             Call(label, target, writes, touches=(f"{label} {target}",) * writes), perform, failures
         )
 
     with patch.object(holder, name, call):
         yield
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else repr(value)
 
 
 def _holder(path: str) -> tuple[Any, str]:
@@ -70,3 +69,34 @@ def _holder(path: str) -> tuple[Any, str]:
             "for example redis.client:Redis.execute_command"
         ) from error
     return holder, last
+
+
+class ConnectionRefused(BaseException):
+    """The handler opens a connection that the kit does not intercept."""
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Let the handler connect to this machine alone."""
+    connect = socket.socket.connect
+
+    def checked(own: socket.socket, address: Any) -> None:
+        if current() is not None and own.family in {socket.AF_INET, socket.AF_INET6}:
+            host, port = address[:2]
+            if host != "localhost" and not _is_loopback(host):
+                own.close()
+                raise ConnectionRefused(
+                    f"the handler connects to {host}:{port} by a library that is not intercepted. "
+                    "Use urllib3, requests, httpx or urllib.request, or declare the driver's method"
+                )
+        connect(own, address)
+
+    with patch.object(socket.socket, "connect", checked):
+        yield
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

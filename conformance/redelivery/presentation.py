@@ -1,0 +1,278 @@
+"""A report as text for people, and as JSON for programs.
+
+Texts that come from messages, handlers and services are escaped: none controls the terminal.
+"""
+
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, Any
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from redelivery.faults import MEANING, Fault
+from redelivery.report import (
+    Difference,
+    Kind,
+    Report,
+    Result,
+    Row,
+    Verdict,
+    count,
+    kinds_text,
+    rows,
+    verdict,
+    verdict_line,
+)
+
+VERSION = 1
+"""Raised when a key of the JSON changes its meaning or goes; a new key does not raise it."""
+
+LIMITS = (
+    "The expectation is the handler's own clean run. A handler that is wrong without any fault "
+    "passes.",
+    "Each scenario has one fault. Two faults in one delivery are not tried.",
+    "The messages are your samples, and those derived from them. Another message may take "
+    "another path through the handler.",
+    "Faults take place at calls by boto3, urllib3, requests, httpx, urllib.request and the "
+    "methods that you declared. A connection by another library ends the check with an error.",
+    "moto simulates AWS: without IAM, quotas, eventually consistent reads and other services' "
+    "triggers.",
+    "Parallel invocations change over at calls only. A race between two lines of Python is not "
+    "seen.",
+    "Tables with a time to live, and attributes that differ between two clean runs, are not "
+    "compared.",
+    "HTTP answers are yours. Calls with one Idempotency-Key count once for 24 hours, as with "
+    "Stripe; your provider may differ.",
+)
+"""What a pass does not mean. The page of the distribution lists them as well."""
+
+Repeat = Callable[[str], str]
+"""Returns the command or call that repeats a scenario, given its name."""
+
+_WIDTH = 80
+_STYLES = {Verdict.PASSED: "bold green", Verdict.FAILED: "bold red", Verdict.NONE: "bold yellow"}
+
+
+def single_line(text: str) -> str:
+    """Return a text with every unprintable character escaped, line breaks included."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def escape_controls(text: str) -> str:
+    """Return a text with every unprintable character escaped, except line breaks."""
+    return "\n".join(map(single_line, text.split("\n")))
+
+
+class EscapingConsole(Console):
+    """A console on which no text can control the terminal, and none is read as markup.
+
+    A `rich.text.Text` is not escaped; use `single_line` for its content.
+
+    Args:
+        file: where it writes.
+        options: as `rich.console.Console` takes them.
+    """
+
+    def __init__(self, file: IO[str], **options: Any) -> None:
+        super().__init__(file=file, markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return the text as rich shows it."""
+        return super().render_str(escape_controls(text), **options)
+
+
+def print_report(
+    report: Report, console: Console, *, repeat: Repeat, every_failure: bool = False
+) -> None:
+    """Print a report; its last line is the verdict.
+
+    Args:
+        report: the report.
+        console: an `EscapingConsole`.
+        repeat: makes the command that repeats a scenario.
+        every_failure: tell each failing scenario instead of the one with the shortest course.
+    """
+    controls = f"{sum(report.controls.values())} of {count(len(report.controls), 'control')}"
+    console.print(
+        f"{report.handler}: seed {report.seed}, {report.seconds:.1f} s, {controls} judged rightly"
+    )
+    console.print()
+    console.print(_table(rows(report)))
+    if report.failures:
+        _print_failures(report, console, repeat=repeat, every_failure=every_failure)
+    for heading, lines in _lists(report):
+        if lines:
+            _print_heading(console, heading)
+        for line in lines:
+            console.print(_item(line))
+    console.print()
+    last = Text(single_line(verdict_line(report)), _STYLES[verdict(report)])
+    console.print(last, soft_wrap=True)  # one line, so that a log can be searched for it
+
+
+def print_scenario(result: Result, console: Console) -> None:
+    """Print one scenario: its fault, its course, its differences and remarks."""
+    at = f", at {result.site}" if result.site else ""
+    _print_heading(console, f"{result.scenario}{at}")
+    console.print(f"The fault: {MEANING[result.fault]}.")
+    course = Table.grid(padding=(0, 1))
+    course.add_column(justify="right")
+    course.add_column(overflow="fold")
+    for number, step in enumerate(result.course, 1):
+        course.add_row(f"{number:>4}", single_line(step))
+    console.print(course)
+    if not result.fired:
+        console.print("The fault did not take place: this scenario shows nothing.")
+    elif not result.differences:
+        console.print("It ends as the clean run does.")
+    for found in result.differences:
+        site = f" ({found.site})" if found.site else ""
+        detail = f": {found.detail}" if found.detail else ""
+        times = f" × {found.count}" if found.count > 1 else ""
+        console.print(_item(f"{found.kind}{times}: {found.what}{site}{detail}", style="red"))
+    for remark in result.remarks:
+        console.print(_item(remark))
+
+
+def print_faults(meanings: Mapping[Fault, str], console: Console) -> None:
+    """Print each fault with its meaning."""
+    table = Table.grid(padding=(0, 2))
+    for fault, meaning in meanings.items():
+        table.add_row(Text(fault, "bold", no_wrap=True), meaning)
+    console.print(table)
+
+
+def text_of(print_to: Callable[[Console], None], *, width: int = _WIDTH) -> str:
+    """Return what a function prints to a console, as plain text."""
+    file = io.StringIO()
+    print_to(EscapingConsole(file, width=width, color_system=None))
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def _table(lines: Iterable[Row]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("fault", no_wrap=True)
+    table.add_column("run", justify="right")
+    table.add_column("fired", justify="right")
+    table.add_column("failed")
+    table.add_column("at", overflow="fold")
+    for row in lines:
+        if not row.results:
+            table.add_row(row.fault, "–", "–", Text("not run", "dim"), "")
+            continue
+        if row.kinds:
+            found = Text(kinds_text(row.kinds), "red")
+        else:
+            found = Text("✓", "green") if row.fired else Text("never took place", "yellow")
+        sites = dict.fromkeys(result.site for result in row.failures if result.site)
+        shown = [*sites][:2] + [f"and {len(sites) - 2} more"] * (len(sites) > 2)
+        table.add_row(row.fault, str(len(row.results)), str(row.fired), found, "\n".join(shown))
+    return table
+
+
+def _print_failures(
+    report: Report, console: Console, *, repeat: Repeat, every_failure: bool
+) -> None:
+    total = count(len(report.failures), "failing scenario")
+    _print_heading(console, total if every_failure else f"The shortest of {total}")
+    for result in report.failures if every_failure else report.failures[:1]:
+        print_scenario(result, console)
+        console.print(_item("To repeat it:"))
+        # One line, however long, so that it can be copied.
+        console.print(f"    {single_line(repeat(result.scenario))}", soft_wrap=True)
+    _print_heading(console, "Differences by call site")
+    found: dict[tuple[str, Kind, str], list[str]] = {}
+    for result in report.failures:
+        for one in result.differences:
+            found.setdefault((one.site, one.kind, one.what), []).append(result.scenario)
+    last = None
+    for (site, kind, what), (first, *others) in sorted(found.items()):
+        if site != last:
+            console.print(Text(single_line(site or "(no call site)"), "bold"))
+            last = site
+        where = f"{first} and {len(others)} more" if others else first
+        console.print(_item(f"{kind}: {what}, in {where}"))
+
+
+def _lists(report: Report) -> Iterable[tuple[str, list[str]]]:
+    """Yield headings with their lines; an empty list is not printed."""
+    remarks = dict.fromkeys(remark for r in report.results if r.fired for remark in r.remarks)
+    yield "Remarks", list(remarks)
+    yield "Not compared", [f"{name}: {why}" for name, why in report.ignored.items()]
+    yield "Not run", [f"{fault}: {why}" for fault, why in report.not_run.items()]
+    idle = [result.scenario for result in report.results if not result.fired]
+    yield "The fault did not take place in", [", ".join(idle)] if idle else []
+    wrong = [name for name, right in report.controls.items() if not right]
+    yield "Controls that this run judged wrongly: do not trust it", wrong
+    if verdict(report) is Verdict.PASSED:
+        yield "What a pass does not mean", list(LIMITS)
+
+
+def _print_heading(console: Console, text: str) -> None:
+    console.print()
+    console.print(Text(single_line(text), "bold"))
+
+
+def _item(text: str, *, style: str = "") -> Padding:
+    return Padding(Text(single_line(text), style, overflow="fold"), (0, 0, 0, 2), expand=False)
+
+
+def json_text(report: Report) -> str:
+    """Return a report as one line of JSON, without control characters."""
+    return json.dumps(document(report))
+
+
+def document(report: Report) -> dict[str, Any]:
+    """Return a report as JSON can hold it. The page of the distribution lists its keys."""
+    return {
+        "version": VERSION,
+        "handler": report.handler,
+        "seed": report.seed,
+        "seconds": round(report.seconds, 1),
+        "verdict": verdict(report),
+        "faults": [_fault_json(row) for row in rows(report)],
+        "scenarios": [_scenario_json(result) for result in report.results],
+        "clean_course": list(report.course),
+        "ignored": [{"name": name, "reason": why} for name, why in report.ignored.items()],
+        "controls": [{"name": name, "right": right} for name, right in report.controls.items()],
+    }
+
+
+def _fault_json(row: Row) -> dict[str, Any]:
+    return {
+        "name": row.fault,
+        "meaning": MEANING[row.fault],
+        "scenarios": len(row.results),
+        "fired": row.fired,
+        "failed": len(row.failures),
+        "kinds": [{"kind": kind, "scenarios": number} for kind, number in row.kinds.items()],
+        "not_run": row.not_run or None,
+    }
+
+
+def _scenario_json(result: Result) -> dict[str, Any]:
+    return {
+        "name": result.scenario,
+        "fault": result.fault,
+        "site": result.site or None,
+        "fired": result.fired,
+        "passed": result.passed,
+        "differences": [_difference_json(difference) for difference in result.differences],
+        "course": list(result.course),
+        "remarks": list(result.remarks),
+    }
+
+
+def _difference_json(difference: Difference) -> dict[str, Any]:
+    return {
+        "kind": difference.kind,
+        "what": difference.what,
+        "count": difference.count,
+        "site": difference.site or None,
+        "detail": difference.detail,
+    }

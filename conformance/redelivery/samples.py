@@ -1,0 +1,193 @@
+"""Samples of messages: read, and varied into a message with another key or other content."""
+
+import copy
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from redelivery.subject import Subject, SubjectError
+
+POISON = "{ this is not JSON"
+NEIGHBOUR = json.dumps({"redelivery": "a message without the fields of its neighbours"})
+
+_LEAST_KEY_LENGTH = 3
+_ENVELOPE = {
+    *("id", "type", "source", "specversion", "version"),
+    *("time", "timestamp", "datacontenttype"),
+}
+
+Way = tuple[str | int, ...]
+"""The way to a value in a body: names and indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message.
+
+    Attributes:
+        label: its name in reports.
+        body: its body.
+        attributes: message attributes as SQS's `SendMessage` takes them.
+        group: the message group, on a FIFO queue.
+    """
+
+    label: str
+    body: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    group: str = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """The messages of a check.
+
+    Attributes:
+        first, second: distinct messages; `second` is None with one sample and without a key.
+        other: the key of `first` with other content; None if no key is declared.
+    """
+
+    first: Message
+    second: Message | None
+    other: Message | None
+
+
+def samples(subject: Subject) -> Samples:
+    """Return the messages of a subject.
+
+    Raises:
+        SubjectError: there is no sample, or one cannot be read.
+    """
+    read = [message for event in subject.events for message in _read(event)]
+    if not read:
+        raise SubjectError("no sample of a message: give a file with --event events/order.json")
+    first, body = replace(read[0], label="m1"), _json(read[0].body)
+    way = _way_to_the_key(subject, body)
+    second = replace(read[1], label="m2") if len(read) > 1 else None
+    if way is None:
+        return Samples(first, second, None)
+    first = replace(first, group=str(_value_at(body, way)))
+    if second is not None:
+        try:
+            second = replace(second, group=str(_value_at(_json(second.body), way)))
+        except (KeyError, IndexError, TypeError) as error:
+            raise SubjectError(f"the second sample has no key: {error}") from error
+    else:
+        new = _with_another_key(body, way)
+        group = str(_value_at(new, way))
+        second = replace(first, label="m2", body=json.dumps(new), group=group)
+    other = _with_other_content(body, way) if subject.key else None
+    if other is None:
+        return Samples(first, second, None)
+    changed = replace(first, label="m1 with other content", body=json.dumps(other))
+    return Samples(first, second, changed)
+
+
+def _read(event: Any) -> Iterator[Message]:
+    text = ""
+    if isinstance(event, Path):
+        try:
+            text = event.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SubjectError(f"cannot read the sample {event}: {error}") from error
+        event = _json(text)
+    records = event.get("Records") if isinstance(event, dict) else None
+    if records and isinstance(records, list) and "body" in records[0]:
+        for record in records:
+            attributes = {
+                name: {k[0].upper() + k[1:]: v for k, v in value.items() if "List" not in k}
+                for name, value in record.get("messageAttributes", {}).items()
+            }
+            yield Message("", str(record["body"]), attributes)
+    elif text:
+        yield Message("", text)
+    else:
+        yield Message("", event if isinstance(event, str) else json.dumps(event))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _way_to_the_key(subject: Subject, body: Any) -> Way | None:
+    """Return the way to the declared key, or to the partition key of a compared table."""
+    ways = [way for way, _ in _leaves(body)]
+    if not subject.key:
+        names = [table.key.partition(":")[0] for table in subject.tables if table.is_state]
+        inferred = {way[-1]: way for way in ways}
+        return next((inferred[name] for name in names if name in inferred), None)
+    named = {".".join(map(str, way)): way for way in reversed(ways)}
+    if subject.key in named:
+        return named[subject.key]
+    known = ", ".join(reversed(named)) or "none, it is not JSON"
+    raise SubjectError(f"the sample has no field {subject.key}, its key. Its fields are: {known}")
+
+
+def _with_another_key(body: Any, way: Way) -> Any:
+    """Return a copy of a body with another key, also where other fields contain it."""
+    old = _value_at(body, way)
+    new = _another(old)
+    is_long = isinstance(old, str) and len(old) >= _LEAST_KEY_LENGTH
+    changed = _replaced(body, old, str(new)) if is_long else copy.deepcopy(body)
+    _value_at(changed, way[:-1])[way[-1]] = new
+    return changed
+
+
+def _with_other_content(body: Any, key: Way) -> Any:
+    """Return a copy of a body in which one field other than the key differs; None without one."""
+    others = [(way, value) for way, value in _leaves(body) if way != key]
+    numbers = [
+        way
+        for way, value in others
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    texts = [way for way, value in others if isinstance(value, str) and way[-1] not in _ENVELOPE]
+    way = next(iter([*reversed(numbers), *reversed(texts)]), None)
+    if way is None:
+        return None
+    changed = copy.deepcopy(body)
+    _value_at(changed, way[:-1])[way[-1]] = _another(_value_at(body, way))
+    return changed
+
+
+def _another(value: Any) -> Any:
+    if isinstance(value, bool) or value is None:
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    try:
+        return str(uuid.uuid5(uuid.UUID(str(value)), "another"))
+    except ValueError:
+        return f"{value}-other"
+
+
+def _leaves(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
+    """Yield every value of a body that is no object or list, with its way."""
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            yield from _leaves(entry, (*way, name))
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from _leaves(entry, (*way, index))
+    elif way:
+        yield way, value
+
+
+def _value_at(body: Any, way: Way) -> Any:
+    for step in way:
+        body = body[step]
+    return body
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    """Return a copy in which other identifiers that contain the key change with it."""
+    if isinstance(value, dict):
+        return {name: _replaced(entry, old, new) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_replaced(entry, old, new) for entry in value]
+    return value.replace(old, new) if isinstance(value, str) else value

@@ -35,9 +35,9 @@ OPS = (
 """Those of the operator's command line. The commands do not import each other."""
 
 KIT = (
-    *("faults", "report", "subject", "values", "variants", "messages"),
+    *("faults", "report", "subject", "samples"),
     *("boundary", "world", "scenarios", "judgement", "examination", "self_check", "check"),
-    *("isolation", "presentation", "options", "command", "pytest_plugin", "__main__"),
+    *("presentation", "options", "command", "pytest_plugin", "__main__"),
 )
 """Those of the conformance kit. It imports nothing else of this project."""
 

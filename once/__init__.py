@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from once.errors import KeySpent, NotDone, PermanentError, Refusal, RetryableError
     from once.events.cloud_event import CloudEvent
     from once.events.dedup_key import Key
-    from once.intake.s3_notification import S3Object
+    from once.intake.envelopes import S3Object
     from once.source import Source
     from once.transaction import FormerRecords, Transaction
     from once.workflows import durable_function, state_machine
@@ -49,7 +49,7 @@ _HOME = {
     "Policy": "once.effects.declaration",
     "Refusal": "once.errors",
     "RetryableError": "once.errors",
-    "S3Object": "once.intake.s3_notification",
+    "S3Object": "once.intake.envelopes",
     "Source": "once.source",
     "Transaction": "once.transaction",
     "durable_function": "once.workflows",

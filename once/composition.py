@@ -29,7 +29,7 @@ from once.runtime import Runtime
 from once.transaction import read_item
 
 if TYPE_CHECKING:
-    from once.claim_check.store import ClaimStore
+    from once.claim_check import ClaimStore
 
 
 def compose(
@@ -77,6 +77,6 @@ def _claim_store(runtime: Runtime) -> "ClaimStore | None":
     bucket = runtime.settings.claim_bucket
     if bucket is None or runtime.s3 is None:
         return None
-    from once.claim_check.store import ClaimStore
+    from once.claim_check import ClaimStore
 
     return ClaimStore(runtime.s3, bucket, runtime.settings.max_body_bytes)

@@ -273,3 +273,10 @@ class Refusal(OnceError):
 
     Remedy: answer it with `@consumer.rejects`; the refusal's own writes then commit.
     """
+
+
+class NoEvent(OnceError):
+    """The message is a test of the service that sends the events: acknowledged and counted.
+
+    Remedy: none: it is no event, and nothing is lost.
+    """

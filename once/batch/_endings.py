@@ -2,8 +2,7 @@
 
 from once.batch._message_state import MessageState
 from once.disposition import Disposition, MessageResult
-from once.errors import Contention, OnceError, OutOfTime, Suspended, Unfinished
-from once.intake.adapter import NoEvent
+from once.errors import Contention, NoEvent, OnceError, OutOfTime, Suspended, Unfinished
 
 LOGGED = (Disposition.DUPLICATE, Disposition.ISOLATED, Disposition.TEST_MESSAGE)
 """Dispositions of messages that are acknowledged without a commit or a dead letter."""

@@ -18,8 +18,7 @@ from once.settings import Settings
 from once.transaction import Reader, Transaction
 
 if TYPE_CHECKING:
-    from once.claim_check.reference import Claim
-    from once.claim_check.store import ClaimStore
+    from once.claim_check import Claim, ClaimStore
     from once.events.claimed_draft import ClaimPlace
 
 Filled = Transaction | OnceError

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from once.claim_check.reference import Claim, Reference, event_key
+from once.claim_check import Claim, Reference, event_key
 from once.errors import InvalidWrite, OnceError, TooLarge
 from once.events.dedup_key import key_hash
 from once.events.outgoing import Draft, event_id_of

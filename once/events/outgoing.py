@@ -23,7 +23,7 @@ from once.events.strict_json import MAX_DEPTH
 from once.schema import CAUSE_EXTENSION, Limits, Record, source_of
 
 if TYPE_CHECKING:
-    from once.claim_check.reference import Claim
+    from once.claim_check import Claim
 
 GROUP_EXTENSION = "oncegroup"
 """Extension attribute of events without data: the message group that their data gives."""

@@ -17,23 +17,24 @@ from once.errors import (
     Unexpected,
     UnknownType,
     Unparseable,
+    UntrustedSource,
 )
-from once.events.cloud_event import DATAREF, CloudEvent
+from once.events.cloud_event import DATAREF, CloudEvent, read_event
 from once.events.dedup_key import key_hash
 from once.events.fingerprint import fingerprint
-from once.intake._event_source import check_source
-from once.intake.adapter import adapter_of
-from once.intake.original_message import MOVED
+from once.events.strict_json import parse
+from once.intake.original_message import MOVED, restored, text_of
 from once.registration import Handler
-from once.schema import Limits
+from once.schema import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, DeadLetter, Limits
 from once.settings import Dedup, Settings
+from once.source import Source
 from once.transaction import Identity
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-    from once.claim_check.store import ClaimStore
-    from once.transaction import FormerRecord
+    from once.claim_check import ClaimStore
+    from once.intake.envelopes import Adapter
 
 _OFTEN = 3
 """Receives after which a message itself may be ending the function, when it is read or runs.
@@ -134,7 +135,7 @@ class RecordReader:
         self._handlers = handlers
         self._clock = clock
         self._claims = claims
-        self._event_in = adapter_of(settings.event_source)
+        self._event_in = _adapter_of(settings.event_source)
         url = settings.isolation_queue_url
         self._isolation_queue = None if url is None else url.rpartition("/")[2]
 
@@ -151,84 +152,109 @@ class RecordReader:
             deliveries.append(delivery)
         return deliveries
 
+    def _read_attributes(self, delivery: Delivery, heads: set[str]) -> None:
+        # Each property of Powertools' record takes longer than all of these items.
+        attributes, queue = delivery.record["attributes"], delivery.record["eventSourceARN"]
+        receives, most = (
+            int(attributes["ApproximateReceiveCount"]),
+            self._settings.max_receive_count,
+        )
+        delivery.receive_count = receives
+        delivery.is_isolated = queue.rpartition(":")[2] == self._isolation_queue
+        delivery.group = attributes.get("MessageGroupId")
+        delivery.ordered_group = delivery.group if queue.endswith(".fifo") else None
+        waits = delivery.ordered_group in heads
+        if delivery.ordered_group is not None:
+            heads.add(delivery.ordered_group)
+
+        end = int(attributes["SentTimestamp"]) / 1000 + Limits.QUEUE_RETENTION_SECONDS
+        seconds_left = end - self._clock()
+        blocks = self._settings.blocks_group and delivery.ordered_group is not None
+        last = _LAST_ATTEMPTS_SECONDS if blocks else _LAST_HOURS_SECONDS
+        delivery.is_expiring = seconds_left < last
+        most = self._settings.max_receive_count
+        delivery.is_last_chance = receives >= most or delivery.is_expiring
+        ends = blocks and receives > 1 and seconds_left < _LAST_HOURS_SECONDS
+        delivery.is_spent = (receives > most or ends) and not waits
+        delivery.came_often = receives >= _OFTEN or delivery.is_spent or delivery.is_isolated
+
     def read(self, delivery: Delivery, deadline: Deadline) -> DecodedEvent | OnceError:
         """Read the body of a message; return its event, or the error that prevents reading it."""
         decoded: DecodedEvent | OnceError
         try:
             decoded = self._decode(delivery, deadline)
         except OnceError as error:
-            decoded = _without_traceback(error)
+            # Its traceback and context would keep the decoded data alive.
+            error.__context__ = None
+            decoded = error.with_traceback(None)
         except Exception as error:  # must not affect the other messages of the batch
             decoded = Unexpected(error)
         delivery.decoded = decoded
         return decoded
 
-    def _read_attributes(self, delivery: Delivery, heads: set[str]) -> None:
-        # Each property of Powertools' record takes longer than all of these items.
-        attributes, queue = delivery.record["attributes"], delivery.record["eventSourceARN"]
-        delivery.is_isolated = queue.rpartition(":")[2] == self._isolation_queue
-        delivery.receive_count = int(attributes["ApproximateReceiveCount"])
-        delivery.group = attributes.get("MessageGroupId")
-        delivery.ordered_group = delivery.group if queue.endswith(".fifo") else None
-        end = int(attributes["SentTimestamp"]) / 1000 + Limits.QUEUE_RETENTION_SECONDS
-        waits = delivery.ordered_group in heads
-        if delivery.ordered_group is not None:
-            heads.add(delivery.ordered_group)
-        self._set_chances(delivery, end - self._clock(), waits=waits)
-
-    def _set_chances(self, delivery: Delivery, seconds_left: float, *, waits: bool) -> None:
-        receives, most = delivery.receive_count, self._settings.max_receive_count
-        blocks = self._settings.blocks_group and delivery.ordered_group is not None
-        last = _LAST_ATTEMPTS_SECONDS if blocks else _LAST_HOURS_SECONDS
-        delivery.is_expiring = seconds_left < last
-        delivery.is_last_chance = receives >= most or delivery.is_expiring
-        ends = blocks and receives > 1 and seconds_left < _LAST_HOURS_SECONDS
-        delivery.is_spent = (receives > most or ends) and not waits
-        delivery.came_often = receives >= _OFTEN or delivery.is_spent or delivery.is_isolated
-
     def _decode(self, delivery: Delivery, deadline: Deadline) -> DecodedEvent:
-        if delivery.record.body == MOVED:
+        settings, body = self._settings, delivery.record.body
+        if body == MOVED:
             raise Unparseable(
                 f"{MOVED}, compressed: send it back with `dlq redrive`, which opens it"
             )
-        body = self._body(delivery.record.body)
-        event = self._event_in(body, max_bytes=self._settings.max_body_bytes, deadline=deadline)
+        if body.startswith('["'):  # as every pointer does, and no CloudEvent
+            from once.claim_check import claimed_body
+
+            body = claimed_body(body, self._claims)
+        event = self._event_in(body, max_bytes=settings.max_body_bytes, deadline=deadline)
         handler = self._handlers.get(event.type)
         if handler is None:
             raise UnknownType(
-                f"{self._settings.consumer} has no handler for {event.type}: register one, or take "
+                f"{settings.consumer} has no handler for {event.type}: register one, or take "
                 "the type out of the consumer's declaration in the CDK app"
             )
-        check_source(event, delivery.record, self._settings.sources)
-        event = self._with_data(event, deadline)
+        _check_source(event, delivery.record, settings.sources)
+        event = with_claimed_data(
+            event, self._claims, max_bytes=settings.max_body_bytes, deadline=deadline
+        )
         content = fingerprint(event, volatile=handler.volatile, deadline=deadline)
-        delivery.pk = handler.key.of(event, fingerprint=content, consumer=self._settings.consumer)
-        on_item = self._settings.dedup is Dedup.ITEM
-        item = handler.key.item_values(event) if on_item else ()
-        identity = Identity(delivery.pk, content, item, self._former(event, handler))
+        delivery.pk = handler.key.of(event, fingerprint=content, consumer=settings.consumer)
+        item = handler.key.item_values(event) if settings.dedup is Dedup.ITEM else ()
+        former = None
+        if handler.former is not None:
+            former = handler.former.record_of(event, settings.tables[handler.former.table.name].key)
+        identity = Identity(delivery.pk, content, item, former)
         return DecodedEvent(event, identity, handler, _convert(event, handler))
 
-    def _former(self, event: CloudEvent, handler: Handler) -> "FormerRecord | None":
-        if handler.former is None:
-            return None
-        table = self._settings.tables[handler.former.table.name]
-        return handler.former.record_of(event, table.key)
 
-    def _body(self, body: str) -> str:
-        if not body.startswith('["'):  # as every pointer does, and no CloudEvent
-            return body
-        from once.intake.claimed_data import claimed_body
+def _adapter_of(source: Source | None) -> "Adapter":
+    if source is None:
+        return read_event
+    from once.intake.envelopes import adapter_of  # most consumers have no envelope
 
-        return claimed_body(body, self._claims)
+    return adapter_of(source)
 
-    def _with_data(self, event: CloudEvent, deadline: Deadline) -> CloudEvent:
-        if event.data is not None or DATAREF not in event.extensions:
-            return event
-        from once.intake.claimed_data import with_claimed_data
 
-        return with_claimed_data(
-            event, self._claims, max_bytes=self._settings.max_body_bytes, deadline=deadline
-        )
+def with_claimed_data(
+    event: CloudEvent, store: "ClaimStore | None", *, max_bytes: int, deadline: Deadline | None
+) -> CloudEvent:
+    """Return an event with the data that its `dataref` refers to; unchanged if it has data.
+
+    Args:
+        event: an event whose source was checked.
+        store: the claim-check bucket, if the consumer has one.
+        max_bytes: the largest data to read.
+        deadline: the time until which the data may be read.
+
+    Raises:
+        InvalidClaim, ClaimMissing, ClaimUnavailable, TooLarge, Unparseable: see
+            `once.claim_check.claimed_data`.
+        OutOfTime: see `once.events.strict_json.parse`.
+    """
+    if event.data is not None or DATAREF not in event.extensions:
+        return event
+    from once.claim_check import claimed_data
+
+    uri = event.extensions[DATAREF]
+    text = claimed_data(uri, store, source=event.source, event_id=event.id)
+    data = parse(text, max_bytes=max_bytes, deadline=deadline)
+    return msgspec.structs.replace(event, data=data)
 
 
 def _convert(event: CloudEvent, handler: Handler) -> Any:
@@ -238,7 +264,38 @@ def _convert(event: CloudEvent, handler: Handler) -> Any:
         return InvalidData(f"{event.type} does not fit {handler.model.__name__}: {error}")
 
 
-def _without_traceback(error: OnceError) -> OnceError:
-    """Return an error without its traceback, whose frames would keep the decoded data alive."""
-    error.__context__ = None
-    return error.with_traceback(None)
+def _check_source(
+    event: CloudEvent, record: "SQSRecord", sources: Mapping[str, tuple[str, ...]]
+) -> None:
+    """Refuse an event that its source may not publish.
+
+    Producers publish external types to the ingress topic. Internal types, which consumers publish,
+    have the source `/once/<consumer>` and come from the events topic, where only the relay may
+    publish. A producer's event is thus never taken for a consumer's.
+    """
+    allowed = sources.get(event.type)
+    if allowed is None:
+        if event.source.startswith(SOURCE_PREFIX):
+            raise UntrustedSource(
+                f"{event.type} comes from producers, and sources under {SOURCE_PREFIX} are those "
+                "of consumers: publish it with another source, or declare the type in events= of "
+                "the consumer's declaration in the CDK app"
+            )
+        return
+    if event.source not in allowed:
+        raise UntrustedSource(
+            f"{event.type} may come from {' or '.join(allowed)} only: if producers publish it, "
+            "declare it in external= of the consumer's declaration in the CDK app"
+        )
+    # A subscription's filter reads the attribute, and the handler is chosen by the body. With the
+    # attribute of an external type, a producer could otherwise get any body delivered.
+    attributes: Mapping[str, Any] = record.raw_event.get("messageAttributes") or {}
+    if EVENT_TYPE_ATTRIBUTE not in attributes:
+        # After a redrive, the attribute that the topic delivered is among those that were kept.
+        attributes = restored(text_of(attributes, DeadLetter.ATTRIBUTES) or "")
+    routed = attributes.get(EVENT_TYPE_ATTRIBUTE)
+    if routed is not None and routed.get("stringValue") != event.type:
+        raise UntrustedSource(
+            f"the message's attribute `{EVENT_TYPE_ATTRIBUTE}` is not {event.type}: it was "
+            "delivered for another type, so it does not come from the relay"
+        )

@@ -11,7 +11,7 @@ import typer
 from botocore.exceptions import BotoCoreError
 from typer import BadParameter
 
-from once.claim_check.reference import Reference
+from once.claim_check import Reference
 from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.message_group import message_group

@@ -190,11 +190,9 @@ def read_body(capture: Capture, s3: "S3Client", bucket: str | None) -> bytes:
     if capture.body is not None:
         return capture.body
     # Loaded late: synthesis and the ingress read no bodies.
-    from once.claim_check.errors import ClaimMissing
-    from once.claim_check.reference import Reference
-    from once.claim_check.store import ClaimStore
+    from once.claim_check import ClaimMissing, ClaimStore, Reference
 
     if capture.body_object is None or bucket is None:
         raise ClaimMissing("the deployment has no claim-check bucket to read the body from")
     store = ClaimStore(s3, bucket, MAX_REQUEST_BYTES)
-    return store.read_bytes(Reference(bucket, capture.body_object))
+    return store.read(Reference(bucket, capture.body_object))

@@ -55,7 +55,7 @@ from once.webhooks.webhook import (
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from once.claim_check.reference import Claim
+    from once.claim_check import Claim
     from once.events.claimed_draft import ClaimPlace
 
 
@@ -212,7 +212,7 @@ def _claims(
 ) -> "list[Claim]":
     claims = [draft.claim for draft in transaction.drafts if draft.claim is not None]
     if capture.body_object is not None and settings.claim_bucket is not None:
-        from once.claim_check.reference import Claim, Reference
+        from once.claim_check import Claim, Reference
 
         place = Reference(settings.claim_bucket, capture.body_object)
         claims.append(Claim(place, webhook.request.body))
@@ -312,7 +312,7 @@ class CaptureCommitter:
         if bucket is None or self.s3 is None:
             raise RequestRefused("there is no client of S3 to store an object")
         # Loaded late: each module costs time at a cold start.
-        from once.claim_check.store import ClaimStore
+        from once.claim_check import ClaimStore
 
         ClaimStore(self.s3, bucket, self.settings.max_body_bytes).write(made.claims)
 

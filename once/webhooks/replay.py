@@ -11,7 +11,7 @@ from once.webhooks.endpoint import Endpoint
 from once.webhooks.webhook import Request, Webhook, event_draft
 
 if TYPE_CHECKING:
-    from once.claim_check.reference import Claim
+    from once.claim_check import Claim
     from once.events.claimed_draft import ClaimPlace
 
 

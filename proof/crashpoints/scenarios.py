@@ -24,7 +24,7 @@ _HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 _PUBLISH = "once.outbox._sns_publisher.Publisher._attempt"
 _SEND = "once.commit.committer.Committer._send"
 _VERSION = "once.webhooks.signature.SecretCache._version"
-_STORE = "once.claim_check.store.ClaimStore"
+_STORE = "once.claim_check.ClaimStore"
 _COMMIT = f"{_SEND} dynamodb.TransactWriteItems"
 _WRITE_ITEM = "once.commit.item_dedup.ItemCommitter._send"
 _CHARGE = f"{_CHARGE_FUNCTION} payments.POST /v1/payment_intents"
@@ -206,7 +206,7 @@ SCENARIOS = (
     Scenario(
         "a webhook is larger than an item",
         _webhooks(Story("large")),
-        reaches=(f"{_STORE}.write", f"{_STORE}._content"),
+        reaches=(f"{_STORE}.write", f"{_STORE}.read"),
         in_pairs=False,
     ),
     Scenario(

@@ -21,8 +21,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.claim_check.reference import POINTERS
-from once.claim_check.store import ClaimStore
+from once.claim_check import POINTERS, ClaimStore
 from once.errors import OnceError
 from once.failures.quarantine import Quarantine
 from once.intake.reader import RecordReader

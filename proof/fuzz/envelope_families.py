@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from functions.orders.handler import consumer
-from once.claim_check.store import ClaimStore
+from once.claim_check import ClaimStore
 from once.events.dedup_key import Key
 from once.intake.reader import RecordReader
 from once.registration import Handler

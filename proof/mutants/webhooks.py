@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from once.claim_check.store import ClaimStore
+from once.claim_check import ClaimStore
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import COMMITTED, DUPLICATE, CommitOutcome, CommitResult, failed
 from once.errors import KeyConflict, OnceError, RequestRefused

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from once import errors
-from once.claim_check import errors as claim_errors
+from once import claim_check, errors
 from once.commit import _former_records
 from once.error_text import summary_of
 from once.errors import (
@@ -22,7 +21,7 @@ from once.errors import (
 from once.outbox import unrouted
 from once.schema import Reason
 
-MODULES = {m.__name__ for m in (errors, claim_errors, unrouted, _former_records)}
+MODULES = {m.__name__ for m in (errors, claim_check, unrouted, _former_records)}
 
 
 def test_every_permanent_error_has_a_reason_of_its_own() -> None:

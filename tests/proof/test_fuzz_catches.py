@@ -123,11 +123,9 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "no identity": ("_check_identity", nothing),
         "no content check": ("_check_content", nothing),
     },
-    ("envelopes", "once.intake.s3_notification"): {
-        "no sequencer in the identity": ("_identity", lambda key, version, sequencer: key),
+    ("envelopes", "once.intake.envelopes"): {
+        "no sequencer in the identity": ("_object_identity", lambda key, version, sequencer: key),
         "time in the data": ("S3Object", lambda **given: {**given, "now": monotonic()}),
-    },
-    ("envelopes", "once.intake._scheduled_event"): {
         "a keyword for a time": ("_TIME", re.compile(".*", re.DOTALL)),
     },
     ("originals", "once.ops.dead_letters.letter"): {
@@ -138,7 +136,7 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
     ("originals", "once.intake.original_message"): {
         "reserved names": ("_RESERVED", "reserved-"),
     },
-    ("intake", "once.claim_check.reference"): {
+    ("intake", "once.claim_check"): {
         "nesting escapes": ("UNREADABLE", ValueError),
     },
     ("stream", "once.events.outgoing"): {

@@ -127,7 +127,7 @@ class Use(NamedTuple):
 DOCS = "https://docs.aws.amazon.com/lambda/latest/dg"
 COMMIT = "once.commit.committer.Committer._send dynamodb.TransactWriteItems"
 READ = "once.commit.dedup_record.read_items dynamodb.BatchGetItem"
-STORE = "once.claim_check.store.ClaimStore.write s3.PutObject"
+STORE = "once.claim_check.ClaimStore.write s3.PutObject"
 EVERY = bool
 RECORD = consumer(lambda line: line.dedup is Dedup.RECORD)
 INGRESS = function(WEBHOOKS)
@@ -208,7 +208,7 @@ USES = (
     Use(
         "ReadClaims",
         "s3:GetObject",
-        "once.claim_check.store.ClaimStore._content s3.GetObject",
+        "once.claim_check.ClaimStore.read s3.GetObject",
         lambda owner: owner.claims[0],
     ),
     Use(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import ClientError
 
-from once.claim_check.store import ClaimStore
+from once.claim_check import ClaimStore
 from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import RULES, Key
 from once.events.fingerprint import fingerprint

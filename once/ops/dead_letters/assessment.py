@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
+from once.claim_check import claimed_body
 from once.commit.dedup_record import StoredRecord
 from once.effects.intent import Intent
 from once.errors import NoKey, OnceError, TooLarge
-from once.events.cloud_event import DATAREF, CloudEvent
+from once.events.cloud_event import CloudEvent
 from once.events.dedup_key import Key
 from once.events.fingerprint import fingerprint
 from once.events.message_group import message_group
-from once.intake.adapter import adapter_of
-from once.intake.claimed_data import claimed_body, with_claimed_data
+from once.intake.envelopes import adapter_of
+from once.intake.reader import with_claimed_data
 from once.ops.aws.deployment import MOST_BYTES
 from once.ops.dead_letters.letter import IngressTopic, Letter
 from once.ops.dedup_records import (
@@ -132,9 +133,7 @@ def _read(letter: Letter) -> CloudEvent:
     most = Limits.MESSAGE_BYTES if claims is None else MOST_BYTES
     read = adapter_of(letter.queue.source)
     event = read(claimed_body(letter.original.body, claims), max_bytes=most)
-    if event.data is None and DATAREF in event.extensions:
-        event = with_claimed_data(event, claims, max_bytes=most, deadline=None)
-    return event
+    return with_claimed_data(event, claims, max_bytes=most, deadline=None)
 
 
 def event_and_key(letter: Letter) -> tuple[CloudEvent | OnceError, LetterKey]:

@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from msgspec import Struct
 from msgspec.json import decode, encode
 
-from once.claim_check.store import ClaimStore
+from once.claim_check import ClaimStore
 from once.errors import UNREADABLE, Unparseable
 from once.failures.quarantine import Place, key_of
 from once.intake.original_message import Attribute, OriginalMessage, restored

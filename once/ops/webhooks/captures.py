@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from boto3.dynamodb.types import TypeDeserializer
 from typer import BadParameter
 
-from once.claim_check.errors import ClaimMissing, ClaimUnavailable, InvalidClaim
+from once.claim_check import ClaimMissing, ClaimUnavailable, InvalidClaim
 from once.errors import TooLarge
 from once.events.dedup_key import key_hash
 from once.ops.aws.clients import client

@@ -6,9 +6,9 @@ from random import Random
 from typing import Any
 from urllib.parse import quote_plus
 
-from once.errors import OnceError, Unparseable, UntrustedSource
+from once.errors import NoEvent, OnceError, Unparseable, UntrustedSource
 from once.events.cloud_event import CloudEvent
-from once.intake.adapter import NoEvent, adapter_of
+from once.intake.envelopes import adapter_of
 from once.outbox.unrouted import SnsEnvelope
 from once.source import S3_TYPES, Source
 from proof.fuzz import messages, values

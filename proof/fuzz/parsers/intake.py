@@ -15,7 +15,7 @@ from functions.inventory.handler import consumer as inventory
 from functions.notifications.handler import consumer as notifications
 from functions.orders.handler import consumer as orders
 from functions.payments.handler import consumer as payments
-from once.claim_check.errors import InvalidClaim
+from once.claim_check import InvalidClaim
 from once.consumer import Consumer
 from once.deadline import Deadline
 from once.errors import InvalidData, OnceError, UnknownType, UntrustedSource

@@ -8,7 +8,7 @@ import boto3
 from msgspec import Struct
 
 from once import Consumer, Transaction
-from once.claim_check.reference import POINTERS, Reference, event_key
+from once.claim_check import POINTERS, Reference, event_key
 from once.events.cloud_event import DATAREF
 from once.schema import source_of
 from once.testing import FakeAws, cloud_event

@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.deadline import Deadline
 from once.events.cloud_event import read_event
-from once.intake import adapter, reader
+from once.intake import reader
 from once.testing import FakeContext
 from tests.in_memory import Start
 from tests.once.support import amounts, consumer_of, facts, failures, invoke, note, reasons, record
@@ -25,7 +25,7 @@ def call_before_reading(monkeypatch: pytest.MonkeyPatch, before: Callable[[str],
         before(json.loads(body)["data"]["name"])
         return read_event(body, **options)
 
-    monkeypatch.setattr(adapter, "read_event", read)
+    monkeypatch.setattr(reader, "read_event", read)
 
 
 def test_a_message_that_is_not_read_in_time_is_reported(
@@ -57,7 +57,7 @@ def test_a_body_whose_reading_outlasts_the_invocation_is_reported(
     aws = start(CONSUMER)
     if price == 1.0:
         monkeypatch.setattr(
-            adapter, "read_event", lambda body, **_: read_event(body, max_bytes=2**20)
+            reader, "read_event", lambda body, **_: read_event(body, max_bytes=2**20)
         )
     lines = [{"id": n, "price": price} for n in range(6_000)]
     body = json.dumps(note("a") | {"data": {"name": "a", "lines": lines}})

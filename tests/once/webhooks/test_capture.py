@@ -6,7 +6,7 @@ from hashlib import sha256
 import boto3
 import pytest
 
-from once.claim_check.errors import ClaimMissing, InvalidClaim
+from once.claim_check import ClaimMissing, InvalidClaim
 from once.webhooks.capture import Capture, Standing, Verified, day_part, day_parts, read_body
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.profile import STRIPE

@@ -6,7 +6,7 @@ from typing import Any
 import boto3
 import pytest
 
-from once.claim_check.reference import Claim
+from once.claim_check import Claim
 from once.errors import OnceError, Unparseable, Unpublishable
 from once.events.claimed_draft import ClaimPlace
 from once.events.outgoing import OutgoingEvent

@@ -8,9 +8,17 @@ from unicodedata import normalize
 
 import pytest
 
-from once.errors import InvalidEvent, NoKey, OnceError, TooLarge, Unparseable, UntrustedSource
+from once.errors import (
+    InvalidEvent,
+    NoEvent,
+    NoKey,
+    OnceError,
+    TooLarge,
+    Unparseable,
+    UntrustedSource,
+)
 from once.events.cloud_event import CloudEvent
-from once.intake.adapter import NoEvent, adapter_of
+from once.intake.envelopes import adapter_of
 from once.source import Source
 from once.testing import cloud_event
 from tests.once.intake.documented_events import (

@@ -15,12 +15,10 @@ try:
     with extra("ops"):
         import typer
 
-        from once.ops import send, status
+        from once.ops import effects, outbox, send, status
         from once.ops.console import command as console
         from once.ops.dead_letters import commands as dlq
-        from once.ops.effects import command as effects
         from once.ops.new import command as new
-        from once.ops.outbox import command as outbox
         from once.ops.terminal.console import command_group, error_console
         from once.ops.trace import command as trace
         from once.ops.webhooks import command as webhooks

@@ -176,7 +176,7 @@ SCENARIOS = (
         _at(_STREAM, range(1, 6), PlatformFault.DROPPED),
         reaches=(
             "once.ops.dedup_records.DedupRecordReader.scan_outboxes",
-            "once.ops.outbox.republish.with_retries.<locals>.publish",
+            "once.ops.outbox.with_retries.<locals>.publish",
         ),
     ),
     Scenario(

@@ -71,20 +71,19 @@ LEFT_OUT = {
         "only reads, for a progress bar"
     ),
     "once.ops.dedup_records.DedupRecordReader.scan_some dynamodb.Scan": "only reads, for lists",
-    "once.ops.effects.pending_effect.PendingEffects.change dynamodb.TransactWriteItems": (
+    "once.ops.effects.settle sts.GetCallerIdentity": "only reads, before the change",
+    "once.ops.effects.write_intent dynamodb.TransactWriteItems": (
         "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is "
         "read back, tests/ops/effects/test_settle.py"
     ),
-    "once.ops.effects.settlement.settle sts.GetCallerIdentity": "only reads, before the change",
     "once.ops.operator_log._Log.open logs.CreateLogStream": _OPERATOR_LOG,
     "once.ops.operator_log._Log.open sts.GetCallerIdentity": _OPERATOR_LOG,
     "once.ops.operator_log._Log.write logs.PutLogEvents": _OPERATOR_LOG,
-    "once.ops.outbox._direct_delivery.queue_sender.<locals>.send.<locals>.<lambda> "
-    "sqs.SendMessageBatch": (
-        "sends events again that lie in the table: a fault ends the command, which is run again"
-    ),
-    "once.ops.outbox.relay_invocation.RelayFunction.__call__ lambda.Invoke": (
+    "once.ops.outbox.invoke_relay lambda.Invoke": (
         "there is no Lambda in this world: the relay's own calls are tried, whoever invokes it"
+    ),
+    "once.ops.outbox.queue_sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch": (
+        "sends events again that lie in the table: a fault ends the command, which is run again"
     ),
     "once.ops.send._publish sns.Publish": _SENT_BY_A_PERSON,
     "once.ops.send._send sqs.SendMessage": _SENT_BY_A_PERSON,

@@ -22,7 +22,7 @@ from once.events.dedup_key import Key
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
 from once.ops.dead_letters.redrive import Redrive
-from once.ops.effects.pending_effect import PendingEffect
+from once.ops.effects import PendingEffect
 from once.outbox._sns_publisher import Publisher
 from once.outbox._topics import Topics
 from once.schema import Record

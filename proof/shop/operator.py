@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.effects.executor import returned_text
 from once.effects.intent import Intent, not_done, settled
-from once.ops import dedup_records
+from once.ops import dedup_records, outbox
 from once.ops.aws.clients import RateLimiter
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters import assessment as safety
@@ -22,10 +22,9 @@ from once.ops.dead_letters.letter import dead_letter_queues
 from once.ops.dead_letters.redrive import Redrive
 from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import DedupRecordReader, RecordFilter
-from once.ops.effects.pending_effect import PendingEffect, PendingEffects
+from once.ops.effects import PendingEffect, pending_effect, write_intent
 from once.ops.errors import OpsError
-from once.ops.outbox import republish as ops_republish
-from once.ops.outbox.relay_invocation import RelayFailed
+from once.ops.outbox import RelayFailed
 from once.outbox.stream_relay import NotRelayed, Relayed
 from once.schema import RELAY, Record, State
 from proof.shop.clients import clients
@@ -119,13 +118,13 @@ def settle(service: Service) -> None:
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: a call fails.
     """
-    effects = PendingEffects(DedupRecordReader(clients().dynamodb, DEDUP))
+    table = DedupRecordReader(clients().dynamodb, DEDUP)
     records = service.world.tables.items[DEDUP].items()
     for pk in [pk for pk, item in records if item[Record.STATE] == {"S": State.PENDING}]:
         with suppress(OpsError):  # its owner may run, or the record has changed
-            effect = effects.get(pk)
+            effect = pending_effect(table, pk)
             effect.check_ended(datetime.fromtimestamp(service.world.tasks.clock(), UTC))
-            effects.change(effect, _settled(service, effect))
+            write_intent(table, effect, _settled(service, effect))
 
 
 def _settled(service: Service, effect: PendingEffect) -> Intent:
@@ -148,14 +147,14 @@ def republish(service: Service) -> None:
     """
     begin = datetime.fromtimestamp(START, UTC)
     choice = RecordFilter(since=begin, until=None, consumer=None)
-    ops_republish.republish(
+    outbox.republish(
         DedupRecordReader(clients().dynamodb, DEDUP).scan_outboxes(choice),
-        ops_republish.with_retries(partial(_invoke_relay, service)),
+        outbox.with_retries(partial(_invoke_relay, service)),
         lambda *_: None,
     )
 
 
-def _invoke_relay(service: Service, batch: Sequence[ops_republish.StreamRecord]) -> Relayed:
+def _invoke_relay(service: Service, batch: Sequence[outbox.StreamRecord]) -> Relayed:
     """Stand in for Lambda's Invoke: the relay runs, and is killed, in the operator's process."""
     clock = service.world.tasks.clock
     end = clock() + service.relay.seconds

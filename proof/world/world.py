@@ -27,7 +27,7 @@ TIMEOUT_SECONDS = {PROVIDER: 6.0}
 _THREAD_POOLS = (
     "once.batch.group_commit.ThreadPoolExecutor",
     "once.ops.dead_letters.search.ThreadPoolExecutor",
-    "once.ops.outbox.republish.ThreadPoolExecutor",
+    "once.ops.outbox.ThreadPoolExecutor",
 )
 
 

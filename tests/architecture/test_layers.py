@@ -99,7 +99,7 @@ def test_a_layer_of_the_command_line_imports_those_below_it() -> None:
     [
         ("once.ops.trace.search", "from once.ops.status import app"),
         ("once.ops.trace.search", "from once.ops import outbox"),
-        ("once.ops.outbox.command", "from once.ops.trace.command import app"),
+        ("once.ops.outbox", "from once.ops.trace.command import app"),
         ("once.ops.__init__", "from once.ops.errors import OpsError"),
         ("once.ops.aws.clients", "import once.ops.dead_letters.commands"),
         ("once.ops.errors", "from .terminal.console import console"),

@@ -14,8 +14,8 @@ from moto.sqs.models import Message, Queue
 
 from demo.traffic import publisher as publish
 from demo.traffic import stock
+from once.ops import outbox
 from once.ops.dead_letters import search as walk
-from once.ops.outbox import republish
 from once.ops.terminal.console import console
 from once.ops.trace import timeline
 from tests.ops.cloud import REGION, Cloud
@@ -59,7 +59,7 @@ def _number_messages(monkeypatch: pytest.MonkeyPatch) -> None:
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A deployment of both consumers. AWS in memory is for one thread only."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    for module in (publish, republish, stock, timeline, walk):
+    for module in (publish, outbox, stock, timeline, walk):
         monkeypatch.setattr(module, "THREADS", 1)
     monkeypatch.setattr(walk, "WAIT_SECONDS", 0)
     with mock_aws():

@@ -12,7 +12,7 @@ from once.ops.aws.deployment import Deployment
 from once.ops.console.app import console_app
 from once.ops.console.jobs import JobPhase
 from once.ops.console.state import ConsoleState
-from once.ops.effects import pending_list
+from once.ops.effects import list_pending
 from tests.ops.cloud import Cloud
 from tests.ops.console.conftest import ADDRESS, OWN
 from tests.ops.console.waiting import confirmed, planned
@@ -49,10 +49,10 @@ def test_an_unknown_effect_is_listed_with_its_key_and_lease(browser: TestClient)
 
 def test_a_list_that_is_not_complete_says_so(unknown: Shop) -> None:
     unknown.process(note("b"))
-    found = pending_list.list_pending(unknown.records, 1)
+    found = list_pending(unknown.records, 1)
     assert (found.read, found.left > 0) == (1, True)
     assert "dlq list --reason effect-unknown" in str(found.note)
-    assert pending_list.list_pending(unknown.records).note is None
+    assert list_pending(unknown.records).note is None
 
 
 def test_an_effect_is_settled_after_its_dry_run(

@@ -8,7 +8,7 @@ import pytest
 from once.events.outgoing import OutgoingEvent
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.outbox._direct_delivery import queue_sender
+from once.ops.outbox import queue_sender
 from once.schema import EVENT_TYPE_ATTRIBUTE
 from tests.ops.cloud import Cloud
 from tests.ops.outboxes import commit, event

@@ -5,7 +5,7 @@ from collections import Counter
 
 from once.events.dedup_key import key_hash
 from once.ops.aws.clients import ATTEMPTS
-from once.ops.outbox.republish import BATCH_RECORDS, stream_batches
+from once.ops.outbox import BATCH_RECORDS, stream_batches
 from once.schema import DeadLetter
 from tests.ops.cloud import Cloud
 from tests.ops.outboxes import REPUBLISH, commit, commit_each, event, ids, published

@@ -15,10 +15,14 @@ from once.ops.console.pages.jobs import to_job
 from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.dedup_records import DedupRecordReader, record_lines
-from once.ops.effects.decision import Decision, read_decision
-from once.ops.effects.pending_effect import PendingEffect, PendingEffects
-from once.ops.effects.pending_list import list_pending
-from once.ops.effects.settlement import settle
+from once.ops.effects import (
+    Decision,
+    PendingEffect,
+    list_pending,
+    pending_effect,
+    read_decision,
+    settle,
+)
 from once.ops.errors import OpsError
 
 _MOST_SHOWN = 200
@@ -32,7 +36,7 @@ def _effects(request: Request) -> Response:
 
 def _effect(request: Request) -> Response:
     key = request.query_params.get("key", "")
-    effect = PendingEffects(_records(state_of(request))).get(key)
+    effect = pending_effect(_records(state_of(request)), key)
     lines = record_lines(effect.item, datetime.now(UTC))
     return page(request, "effect.html", effect=effect, lines=lines)
 
@@ -56,12 +60,12 @@ def _settle_job(state: ConsoleState, form: FormData) -> Job:
         is_not_done=outcome == "not-done",
         new_key=outcome == "not-done" and "new_key" in given,
     )
-    effects = PendingEffects(_records(state))
-    effect = effects.get(given.get("key", ""))
+    table = _records(state)
+    effect = pending_effect(table, given.get("key", ""))
     effect.check_ended(datetime.now(UTC))
 
     def work(reason: str | None, progress: Progress) -> None:
-        settle(state.deployment, effects, effect, decision, f"{why}; {reason}" if reason else why)
+        settle(state.deployment, table, effect, decision, f"{why}; {reason}" if reason else why)
         progress.advance(1, {"settled": 1})
 
     return Job(

@@ -18,8 +18,7 @@ from once.ops.console.relay_state import read_relay_state
 from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.errors import OpsError, StoppedError
-from once.ops.outbox.republication import Republication, failure_text, record_period
-from once.ops.outbox.republish import RepublishResult
+from once.ops.outbox import Republication, RepublishResult, failure_text, record_period
 
 
 def _outbox(request: Request) -> Response:

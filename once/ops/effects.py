@@ -1,0 +1,485 @@
+"""Effects: lists the pending ones, and settles one whose outcome a person found out.
+
+In: a dedup key, its SHA-256 or a dead letter's id, and the outcome. Out: a changed pending record,
+which the next delivery completes.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from botocore.exceptions import BotoCoreError, ClientError
+from rich.table import Table
+from typer import Argument, BadParameter, Option
+
+from once.effects.executor import refused_text, returned_text
+from once.effects.intent import Intent, not_done, pending_update, settled
+from once.errors import UNREADABLE
+from once.events.dedup_key import consumer_of, key_hash
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.assessment import read_contexts
+from once.ops.dead_letters.letter import dead_letter_queues
+from once.ops.dead_letters.search import QueueWalk, renewing
+from once.ops.dedup_records import (
+    DedupRecordReader,
+    Item,
+    UnreadableRecord,
+    format_written_at,
+    read_record,
+    record_lines,
+    text_attribute,
+    time_attribute,
+)
+from once.ops.errors import OpsError
+from once.ops.operator_log import logged_change
+from once.ops.terminal.console import (
+    ServiceOption,
+    command_group,
+    console,
+    error_console,
+    print_json,
+)
+from once.ops.terminal.formatting import (
+    UNKNOWN,
+    format_age,
+    format_epoch_seconds,
+    format_time,
+    single_line,
+)
+from once.schema import CLOCK_MARGIN_SECONDS, Record, Standing, State
+
+MOST_READ = 20_000
+"""Most records that are read by default."""
+
+_MOST_LETTERS = 10_000
+_HASH = re.compile(r"[0-9a-f]{64}")
+_MESSAGE_ID = re.compile(r"[0-9a-f][0-9a-f-]{3,35}")
+
+app = command_group(
+    help="Effects: list the pending ones, settle one whose outcome was found out by hand."
+)
+
+_JsonOption = Annotated[bool, Option("--json", help="Print JSON in place of text.")]
+
+
+@app.command("list")
+def list_command(
+    most: Annotated[int, Option(min=1, help="Most records to read.")] = MOST_READ,
+    service: ServiceOption = "once",
+    as_json: _JsonOption = False,
+) -> None:
+    """Show the pending effects, the oldest first, among the records that are read.
+
+    No index has them: the command scans the dedup table, up to --most records. Most of them end
+    by themselves, with the next delivery of their message.
+    """
+    table = DedupRecordReader(client("dynamodb"), Deployment.find(service).dedup_table)
+    found = list_pending(table, most)
+    if as_json:
+        effects = [one.as_json() for one in found.effects]
+        print_json({"effects": effects, "read": found.read, "left": found.left})
+        return
+    if found.effects:
+        console.print(_table(found.effects))
+    console.print(f"{len(found.effects)} pending effects", soft_wrap=True)
+    if found.note:
+        console.print(f"note: {found.note}", soft_wrap=True)
+
+
+@app.command("settle")
+def settle_command(
+    key: Annotated[
+        str,
+        Argument(
+            metavar="KEY",
+            help="A whole dedup key (consumer#…); or, of a dead letter, its id or its key hash.",
+        ),
+    ],
+    why: Annotated[
+        str,
+        Option("--why", metavar="TEXT", help="How the outcome was found out; it is recorded."),
+    ],
+    done: Annotated[
+        str | None,
+        Option("--done", metavar="JSON", help="It was done; JSON is what the effect returns."),
+    ] = None,
+    refused: Annotated[
+        str | None,
+        Option("--refused", metavar="CLASS", help="The provider refused; CLASS is the Refusal."),
+    ] = None,
+    text: Annotated[
+        str | None, Option("--text", help="With --refused: the argument of the refusal.")
+    ] = None,
+    is_not_done: Annotated[
+        bool, Option("--not-done", help="It was certainly not done: it will be called again.")
+    ] = False,
+    new_key: Annotated[
+        bool,
+        Option(
+            "--new-key", help="With --not-done: the provider repeats a saved error for its key."
+        ),
+    ] = False,
+    yes: Annotated[bool, Option("--yes", help="Settle without asking.")] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Show the record, and change nothing.")
+    ] = False,
+    as_json: _JsonOption = False,
+    service: ServiceOption = "once",
+) -> None:
+    """Close a pending effect whose outcome you found out at its provider.
+
+    The outcome is stored in the dedup record. The next delivery of the
+    message, such as a redrive of its dead letter, commits it with all writes
+    and events of the effect's completion, and does not call the provider.
+    After --not-done, it calls the provider again.
+
+    The function decodes the outcome. If it has the wrong shape, the message
+    becomes a dead letter again, and the effect can be settled again.
+    """
+    decision = read_decision(done, refused, text, is_not_done=is_not_done, new_key=new_key)
+    deployment = Deployment.find(service)
+    table = DedupRecordReader(client("dynamodb"), deployment.dedup_table)
+    effect = _named_effect(deployment, table, key)
+    now = datetime.now(UTC)
+    error_console.print(effect.pk, *record_lines(effect.item, now), sep="\n", soft_wrap=True)
+    error_console.print(f"to be settled as {decision.summary}", soft_wrap=True)
+    effect.check_ended(now)
+    if not dry_run:
+        if not yes:
+            try:
+                typer.confirm("settle it?", abort=True, err=True)
+            except typer.Abort:
+                raise OpsError("nothing was changed: answer y, or give --yes") from None
+        settle(deployment, table, effect, decision, why)
+    ids = [*effect.message_ids]
+    if as_json:
+        found = {"key": effect.pk, "effect": effect.intent.effect, "message_ids": ids}
+        state = {"before": effect.intent.standing, "as": decision.name, "settled": not dry_run}
+        print_json(found | state)
+        return
+    choice = " ".join(ids) if ids else f"--key '{effect.pk}'"
+    outcome = "nothing was changed" if dry_run else f"settled as {decision.summary}"
+    console.print(f"{outcome}; next: `once dlq redrive {choice}`", soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEffect:
+    """A pending effect in a list; a value that is missing or not readable is None.
+
+    Attributes:
+        pk: the dedup key.
+        effect: the effect's name.
+        standing: whether the call may still run, did nothing, or has an outcome.
+        since: time at which its intent was committed.
+        lease_until: time by which its owner has ended, by the owner's clock.
+        provider_key: the idempotency key at the provider.
+        key_expires_at: time from which the provider may forget the key; None for a policy without
+            one.
+        settlement: who settled it by hand, when and why, as JSON.
+    """
+
+    pk: str
+    effect: str | None
+    standing: str | None
+    since: datetime | None
+    lease_until: datetime | None
+    provider_key: str | None
+    key_expires_at: datetime | None
+    settlement: str | None
+
+    @property
+    def consumer(self) -> str:
+        """The consumer's name in the dedup key."""
+        return consumer_of(self.pk)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a JSON value; times in ISO 8601."""
+        found: dict[str, Any] = {
+            "key": self.pk,
+            "key_hash": key_hash(self.pk),
+            "effect": self.effect,
+            "standing": self.standing,
+            "provider_key": self.provider_key,
+        }
+        for name in ("since", "lease_until", "key_expires_at"):
+            moment = getattr(self, name)
+            found[name] = moment and moment.isoformat(timespec="seconds")
+        return {**found, "settled": self.settlement is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class PendingList:
+    """Pending effects.
+
+    Attributes:
+        effects: the effects, the oldest first.
+        read: number of records that were read.
+        left: approximate number of records that were not read; 0 if all were.
+    """
+
+    effects: list[ListedEffect]
+    read: int
+    left: int
+
+    @property
+    def note(self) -> str | None:
+        """A remark on records that were not read; None if all were."""
+        if not self.left:
+            return None
+        return (
+            f"{self.read} records were read, and about {self.left} more were not: a pending effect "
+            "may be among them. `once effects list --most` reads more; `once dlq list --reason "
+            "effect-unknown` lists all that wait for a person"
+        )
+
+
+def list_pending(table: DedupRecordReader, most: int = MOST_READ) -> PendingList:
+    """Return the pending effects among at most so many records, which are read by a scan.
+
+    Raises:
+        botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
+    """
+    found = table.scan_some(
+        "#state = :pending",
+        {":pending": {"S": State.PENDING}},
+        most=most,
+        names={"#state": Record.STATE},  # a reserved word
+    )
+    effects = [
+        ListedEffect(
+            pk=item[Record.PK]["S"],
+            effect=text_attribute(item, Record.EFFECT),
+            standing=text_attribute(item, Record.STANDING),
+            since=time_attribute(item, Record.COMMITTED_AT),
+            lease_until=time_attribute(item, Record.LEASE_UNTIL),
+            provider_key=text_attribute(item, Record.PROVIDER_KEY),
+            key_expires_at=time_attribute(item, Record.KEY_EXPIRES_AT),
+            settlement=text_attribute(item, Record.SETTLEMENT),
+        )
+        for item in found.items
+    ]
+    effects.sort(key=lambda one: (one.since.timestamp() if one.since else 0.0, one.pk))
+    left = 0 if found.complete else max(1, table.approximate_count() - found.read)
+    return PendingList(effects, found.read, left)
+
+
+def _table(effects: Sequence[ListedEffect]) -> Table:
+    now = datetime.now(UTC)
+    table = Table("age", "effect", "standing", "lease until", show_lines=True)
+    for name in ("provider key", "dedup key"):
+        table.add_column(name, overflow="fold")  # keys must stay complete
+    for one in effects:
+        table.add_row(
+            format_age(now - one.since) if one.since else UNKNOWN,
+            single_line(one.effect or UNKNOWN),
+            single_line(one.standing or UNKNOWN),
+            format_time(one.lease_until) if one.lease_until else UNKNOWN,
+            single_line(one.provider_key or UNKNOWN),
+            single_line(one.pk),
+        )
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class PendingEffect:
+    """A pending effect.
+
+    Attributes:
+        pk: the partition key of its dedup record.
+        item: the record, in DynamoDB's own JSON form.
+        intent: its intent.
+        message_ids: the ids of its dead letters, as far as they were read.
+    """
+
+    pk: str
+    item: Item
+    intent: Intent
+    message_ids: tuple[str, ...] = ()
+
+    def check_ended(self, now: datetime) -> None:
+        """Check that no function may be calling the effect, by any clock.
+
+        Raises:
+            OpsError: one may.
+        """
+        end = self.intent.lease_until / 1000 + CLOCK_MARGIN_SECONDS
+        if self.intent.standing is Standing.IN_FLIGHT and now.timestamp() < end:
+            raise OpsError(
+                "nothing was changed: a function may be calling the provider until "
+                f"{format_epoch_seconds(end)}, clock differences included; run this command again "
+                "after that"
+            )
+
+
+def pending_effect(
+    table: DedupRecordReader, pk: str, message_ids: Sequence[str] = ()
+) -> PendingEffect:
+    """Return the pending effect of a dedup key.
+
+    Args:
+        table: the dedup records.
+        pk: the key.
+        message_ids: the ids of its dead letters.
+
+    Raises:
+        OpsError: no effect of this key is pending.
+        botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
+    """
+    items = table.get([pk])
+    if not items:
+        raise OpsError(f"there is no dedup record of {pk}: no effect of it is pending")
+    try:
+        record = read_record(items[0])
+    except UnreadableRecord as error:
+        raise OpsError(f"the record of {pk} cannot be read: {error}") from None
+    if record.intent is None:
+        raise OpsError(f"{pk} was committed at {format_written_at(record)}: no effect is pending")
+    return PendingEffect(pk, items[0], record.intent, tuple(message_ids))
+
+
+def _named_effect(deployment: Deployment, table: DedupRecordReader, name: str) -> PendingEffect:
+    """Return the pending effect of a key, or of the dead letter with this id or key hash.
+
+    Raises:
+        OpsError: no effect or several have this name, or the effect is not pending.
+    """
+    consumer, mark, _ = name.partition("#")
+    if mark and consumer in deployment.identities:
+        return pending_effect(table, name)
+    is_hash = _HASH.fullmatch(name) is not None
+    found: dict[str, list[str]] = {}  # the letters' ids, by dedup key
+    if is_hash or _MESSAGE_ID.fullmatch(name):
+        queues = [queue for queue in dead_letter_queues(deployment) if queue.source_url]
+        with QueueWalk(client("sqs"), queues, _MOST_LETTERS) as walk, renewing(walk):
+            for page in walk.pages():
+                chosen = [one for one in page if is_hash or one.message_id.startswith(name)]
+                for context in read_contexts(table, chosen):
+                    if context.pk and (not is_hash or key_hash(context.pk) == name):
+                        found.setdefault(context.pk, []).append(context.letter.message_id)
+    if len(found) != 1:
+        number = "several dead letters have" if found else "no dead letter with a record has"
+        raise OpsError(
+            f"{number} the name {name!r}: give a whole dedup key (consumer#…), or the id or key "
+            "hash of one dead letter, as `once dlq list` and `once dlq show` print it"
+        )
+    [(pk, ids)] = found.items()
+    return pending_effect(table, pk, ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What an operator found out about an effect.
+
+    Attributes:
+        name: `done`, `refused` or `not-done`.
+        summary: the decision as text.
+        change: returns the intent after the decision, from the intent before and the settlement.
+    """
+
+    name: str
+    summary: str
+    change: Callable[[Intent, str], Intent]
+
+
+def read_decision(
+    done: str | None, refused: str | None, text: str | None, *, is_not_done: bool, new_key: bool
+) -> Decision:
+    """Return the decision of a set of options.
+
+    Raises:
+        typer.BadParameter: the options contradict each other, or the outcome is not JSON.
+    """
+    if sum((done is not None, refused is not None, is_not_done)) != 1:
+        raise BadParameter(
+            "give exactly one of these", param_hint="--done / --refused / --not-done"
+        )
+    if text is not None and refused is None:
+        raise BadParameter("is an argument of the refusal", param_hint="--text")
+    if new_key and not is_not_done:
+        raise BadParameter("is for an effect that is called again", param_hint="--new-key")
+    if done is not None:
+        try:
+            msgspec.json.decode(done)
+        except UNREADABLE as error:
+            raise BadParameter(
+                f"it is no JSON ({error}); a text needs quotation marks of its own: '\"ch_1\"'",
+                param_hint="--done",
+            ) from None
+        content = done.strip()
+        name, summary = "done", f"done, with the outcome {content}"
+        outcome = returned_text(content.encode())
+    elif refused is not None:
+        name, summary = "refused", f"refused, {refused}"
+        outcome = refused_text(refused, [] if text is None else [text])
+    else:
+        again = ", under a new provider key" if new_key else ""
+        return Decision(
+            "not-done",
+            f"not done: it will be called again{again}",
+            lambda found, entry: not_done(found, entry, new_key=new_key),
+        )
+    return Decision(name, summary, lambda found, entry: settled(found, outcome, entry))
+
+
+def settle(
+    deployment: Deployment,
+    table: DedupRecordReader,
+    effect: PendingEffect,
+    decision: Decision,
+    why: str,
+) -> None:
+    """Write an operator's decision into the pending record, and an entry into the operator log.
+
+    Args:
+        deployment: the deployment.
+        table: its dedup records.
+        effect: the effect, whose record must be as it was read.
+        decision: what the operator found out.
+        why: how; the record and the operator log keep it.
+
+    Raises:
+        OpsError: a function may be calling the effect, or the record has changed meanwhile.
+        botocore.exceptions.BotoCoreError, ClientError: AWS fails.
+    """
+    effect.check_ended(datetime.now(UTC))
+    who = client("sts").get_caller_identity()["Arn"]
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    entry = {"as": decision.name, "by": who, "at": at, "why": why}
+    after = decision.change(effect.intent, json.dumps(entry, ensure_ascii=False))
+    told = {
+        "key_hash": key_hash(effect.pk),
+        "effect": effect.intent.effect,
+        "as": decision.name,
+    }
+    with logged_change(deployment, "effects settle", told, why) as change:
+        write_intent(table, effect, after)
+        change.counts = {"settled": 1}
+
+
+def write_intent(table: DedupRecordReader, effect: PendingEffect, after: Intent) -> None:
+    """Write the intent of a pending effect, whose record must be as it was read.
+
+    Raises:
+        OpsError: the record has changed meanwhile.
+        botocore.exceptions.BotoCoreError, ClientError: DynamoDB fails.
+    """
+    update = pending_update(table.name, effect.pk, effect.intent, after)
+    try:
+        table.dynamodb.transact_write_items(TransactItems=[{"Update": update}])
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "TransactionCanceledException":
+            raise
+        raise OpsError(
+            "nothing was changed: a function or another operator has changed the record "
+            "meanwhile; run this command again to see it"
+        ) from None
+    except BotoCoreError:  # no answer: the new owner tells whether it was written
+        owner = {"S": after.owner}
+        if not any(item.get(Record.OWNER) == owner for item in table.get([effect.pk])):
+            raise

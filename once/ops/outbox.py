@@ -1,0 +1,495 @@
+"""The command `once outbox republish`: publishes committed events again.
+
+In: a period, and further options. Out: events that the relay publishes, or that one consumer's
+queue receives. Only the relay may publish to the events topic. It is invoked with records in the
+form of the table's stream, and checks them in the same way. Consumers deduplicate by the events'
+ids.
+"""
+
+import json
+import time
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from random import uniform
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated, Any, cast
+from uuid import uuid4
+
+from rich.table import Table
+from typer import BadParameter, Option
+
+from once.errors import Unpublishable
+from once.events.dedup_key import consumer_of, key_hash
+from once.events.message_group import message_group
+from once.events.outgoing import OutgoingEvent, check_origin, events_in
+from once.failures.quarantine import text
+from once.ops.aws.clients import (
+    ATTEMPTS,
+    BACKOFF_SECONDS,
+    THREADS,
+    RateLimiter,
+    batches_by_size,
+    call_for_each,
+    client,
+)
+from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.dedup_records import DedupRecordReader, Item, OutboxPage, RecordFilter
+from once.ops.errors import OpsError
+from once.ops.operator_log import WhyOption, logged_change
+from once.ops.terminal.console import (
+    JsonOption,
+    ServiceOption,
+    command_group,
+    console,
+    print_json,
+    progress,
+)
+from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
+from once.schema import EVENT_TYPE_ATTRIBUTE, LIVE_ALIAS, RELAY, Record
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_sqs import SQSClient
+
+    from once.outbox.stream_relay import Relayed
+
+StreamRecord = Mapping[str, Any]
+RelayCall = Callable[[Sequence[StreamRecord]], "Relayed"]
+"""Publishes the events of records, and counts them; raises RelayFailed if one is not published."""
+
+BATCH_RECORDS = 100
+"""Batch size of the stream, for which the relay's timeout is set."""
+_BATCH_BYTES = 5 * 1024 * 1024
+"""Below Lambda's limit of 6 MB for a request."""
+_MAX_FUNCTION_SECONDS = 15 * 60
+"""Largest timeout of a Lambda function."""
+
+app = command_group(help="Events that consumers committed with their writes.")
+
+
+@app.command("republish")
+def republish_command(
+    since: Annotated[
+        str, Option(metavar="WHEN", help=f"Only events from this time or later: {TIME_FORMATS}.")
+    ],
+    until: Annotated[
+        str | None,
+        Option(metavar="WHEN", help="Only events from before this time; by default up to now."),
+    ] = None,
+    consumer: Annotated[
+        str | None, Option(help="Only events that this consumer committed.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        Option(
+            metavar="CONSUMER",
+            help="Send the events to this consumer only, if it takes their types.",
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None, Option(min=1, help="Most records a second; by default as fast as it goes.")
+    ] = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Count the events, and publish none.")
+    ] = False,
+    service: ServiceOption = "once",
+    why: WhyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Publish committed events again, after a stream outage of over 24 h or a loss in the relay.
+
+    The relay publishes them. An event that was published before changes nothing:
+    it keeps its id, and consumers deduplicate. Five minutes before and after the
+    period are included, because clocks differ. The command reads the whole dedup
+    table; do not run it routinely. It leaves out records that expire within 30
+    days: a message can live that long, and a consumer that has forgotten its event
+    would process it again.
+
+    With --to, a consumer that was deployed later receives earlier events.
+    """
+    period = record_period(since, until)
+    told = {"since": since, "until": until, "consumer": consumer, "to": to, "rate": rate}
+    asked = Republication.of(Deployment.find(service), period, told)
+    with progress(as_json=as_json) as bar:
+        task = bar.add_task("records looked at", total=asked.approximate_total())
+
+        def seen(count: int, _: RepublishResult) -> None:
+            bar.advance(task, count)
+
+        result = asked.count(seen) if dry_run else asked.publish(why, seen)
+    if as_json:
+        print_json({"dry_run": dry_run, **asdict(result)})
+    else:
+        table = Table("only counted" if dry_run else "published")
+        table.add_column("number", justify="right")
+        table.add_row("records read", str(result.records))
+        table.add_row("records left out as too old", str(result.too_old))
+        table.add_section()
+        for event_type, number in sorted(result.events.items()):
+            table.add_row(event_type, str(number))
+        table.add_section()
+        table.add_row("events", str(result.events.total()))
+        console.print(table)
+    if result.refused or result.unreadable:
+        raise OpsError(failure_text(result, by_relay=not (dry_run or to)))
+
+
+def record_period(since: str, until: str | None) -> RecordFilter:
+    """Return the records of a period, from the options `--since` and `--until`.
+
+    Raises:
+        typer.BadParameter: a time cannot be read, or nothing is in between.
+    """
+    now = datetime.now(UTC)
+    start = parse_time_option(since, now=now, option="--since")
+    end = parse_time_option(until, now=now, option="--until") if until else None
+    if start >= (end or now):
+        raise BadParameter(
+            f"{start.isoformat()} is not before {'--until' if end else 'now'}: nothing was "
+            "committed in between",
+            param_hint="--since",
+        )
+    return RecordFilter(since=start, until=end, consumer=None)
+
+
+@dataclass(slots=True)
+class RepublishResult:
+    """Result of a republish.
+
+    Attributes:
+        records: number of records read.
+        too_old: number of records that expire too soon.
+        events: number of published events by type.
+        refused: key hashes of records with an event that cannot be published.
+        unreadable: key hashes of records whose expiry cannot be read.
+    """
+
+    records: int = 0
+    too_old: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+
+
+Seen = Callable[[int, RepublishResult], object]
+"""Called after each page with the number of records scanned, and the result so far."""
+
+
+def failure_text(result: RepublishResult, *, by_relay: bool) -> str:
+    """Return the text about records that were not published."""
+    refused = (
+        f"these records have events that cannot be published, and all others are done; `once "
+        f"dlq list --consumer {RELAY}` says why"
+        if by_relay
+        else "the outbox of these records cannot be read, or is not what its consumer writes"
+    )
+    unreadable = (
+        "the expiry of these records cannot be read, so that consumers may have forgotten their "
+        "events; they were left out"
+    )
+    lines = []
+    for fault, hashes in ((refused, result.refused), (unreadable, result.unreadable)):
+        if hashes:
+            lines.append(f"{fault}. They are named by the SHA-256 of their key, as in logs:")
+            lines += [f"  {name}" for name in hashes]
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Republication:
+    """A republish that was asked for.
+
+    Attributes:
+        deployment: the deployment.
+        records: the records whose events are published.
+        told: the options `since`, `until`, `consumer`, `to` and `rate`, for the operator log.
+    """
+
+    deployment: Deployment
+    records: RecordFilter
+    told: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls, deployment: Deployment, period: RecordFilter, told: Mapping[str, Any]
+    ) -> "Republication":
+        """Return the republish of a period with these options.
+
+        Raises:
+            OpsError: there is no such consumer, or it takes no events of other consumers.
+        """
+        if consumer := told.get("consumer"):
+            period = replace(period, consumer=deployment.consumer(consumer).identity)
+        asked = cls(deployment, period, told)
+        asked._relay(dry_run=True)  # checks the target before anything is read
+        return asked
+
+    def approximate_total(self) -> int | None:
+        """Return the number of all records; None for a new table, which does not know it yet."""
+        return self._table().approximate_count() or None
+
+    def count(self, seen: Seen) -> RepublishResult:
+        """Count the events, and publish none.
+
+        Raises:
+            botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
+        """
+        pages = self._table().scan_outboxes(self.records)
+        return republish(pages, self._relay(dry_run=True), seen)
+
+    def publish(
+        self, why: str | None, seen: Seen, check: Callable[[], object] = lambda: None
+    ) -> RepublishResult:
+        """Publish the events, with entries in the operator log.
+
+        Args:
+            why: the operator's reason.
+            seen: called after each page.
+            check: called before each batch; ends the republish by raising.
+
+        Raises:
+            OpsError: a batch failed in every attempt, or the operator log cannot be written.
+            botocore.exceptions.BotoCoreError, ClientError: AWS fails.
+        """
+        relay = _paced(self._relay(dry_run=False), self.told.get("rate"), check)
+        with logged_change(self.deployment, "outbox republish", self.told, why) as change:
+
+            def note(count: int, result: RepublishResult) -> None:
+                change.counts = {"records": result.records, "events": result.events.total()}
+                seen(count, result)
+
+            return republish(self._table().scan_outboxes(self.records), relay, note)
+
+    def _table(self) -> DedupRecordReader:
+        return DedupRecordReader(client("dynamodb"), self.deployment.dedup_table)
+
+    def _relay(self, *, dry_run: bool) -> RelayCall:
+        if to := self.told.get("to"):
+            consumer = self.deployment.consumer(to)
+            select = direct_events(consumer)
+            return _delivery(select, None if dry_run else queue_sender(client("sqs"), consumer))
+        if dry_run:
+            return _delivery(events_in, None)
+        lambda_ = client("lambda", read_timeout_seconds=_MAX_FUNCTION_SECONDS)
+        return with_retries(partial(invoke_relay, lambda_, self.deployment.relay_function_name))
+
+
+def republish(pages: Iterable[OutboxPage], relay: RelayCall, seen: Seen) -> RepublishResult:
+    """Publish the events of every record, several batches in parallel.
+
+    Args:
+        pages: the records.
+        relay: publishes a batch.
+        seen: called after each page.
+
+    Raises:
+        OpsError: a batch failed in every attempt.
+        botocore.exceptions.BotoCoreError, ClientError: the records cannot be read, or the relay
+            cannot be invoked.
+    """
+    result = RepublishResult()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for page in pages:
+            for answer in pool.map(relay, [*stream_batches(page.items)]):
+                result.events.update(answer["published"])
+                result.refused = [*dict.fromkeys((*result.refused, *answer["dead_lettered"]))]
+            result.records += len(page.items)
+            result.too_old += page.too_old
+            result.unreadable += [key_hash(item[Record.PK]["S"]) for item in page.unreadable]
+            seen(page.scanned, result)
+    return result
+
+
+def stream_batches(items: Iterable[Item]) -> Iterator[list[StreamRecord]]:
+    """Yield dedup records as records of the stream, in batches of one request."""
+
+    def inserted(item: Item) -> StreamRecord:
+        # Without its time, which the relay would report as lag. A stream has bytes in Base64.
+        names = (Record.PK, Record.COMMIT, Record.OUTBOX)
+        plain = json.dumps(
+            {name: item[name] for name in names if name in item},
+            default=lambda raw: b64encode(raw).decode(),
+        )
+        images = {"Keys": {Record.PK: item[Record.PK]}, "NewImage": json.loads(plain)}
+        return {"eventID": "republished", "eventName": "INSERT", "dynamodb": images}
+
+    return batches_by_size(
+        map(inserted, items),
+        lambda record: len(json.dumps(record)),
+        most=BATCH_RECORDS,
+        most_bytes=_BATCH_BYTES,
+    )
+
+
+class RelayFailed(Exception):
+    """The relay has not published all events of a batch; some may have been published."""
+
+
+def invoke_relay(
+    lambda_: "LambdaClient", function: str, records: Sequence[StreamRecord]
+) -> "Relayed":
+    """Let the deployed relay publish the events of records, and wait for its response.
+
+    Raises:
+        RelayFailed: the function raised an exception, or was terminated.
+        botocore.exceptions.BotoCoreError, ClientError: it cannot be invoked.
+    """
+    answer = lambda_.invoke(
+        FunctionName=function,
+        Qualifier=LIVE_ALIAS,  # the version that the stream invokes
+        Payload=json.dumps({"Records": [*records]}),
+    )
+    payload = json.loads(answer["Payload"].read())
+    if "FunctionError" in answer:
+        kind = payload.get("errorType", answer["FunctionError"])
+        raise RelayFailed(f"{kind}: {payload.get('errorMessage', 'no message')}")
+    return cast("Relayed", payload)
+
+
+def with_retries(relay: RelayCall) -> RelayCall:
+    """Return a relay that retries a failed batch.
+
+    It raises OpsError if a batch fails in every attempt.
+    """
+
+    def publish(records: Sequence[StreamRecord]) -> "Relayed":
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                time.sleep(uniform(0, BACKOFF_SECONDS * 2**attempt))
+            try:
+                return relay(records)
+            except RelayFailed as error:
+                failure = error
+        raise OpsError(
+            f"the relay did not publish all of {len(records)} records in {ATTEMPTS} attempts "
+            f"({failure}): see to the topic and to the relay's log, and run the same command "
+            "again; what is published twice is deduplicated"
+        )
+
+    return publish
+
+
+def _paced(relay: RelayCall, rate: float | None, check: Callable[[], object]) -> RelayCall:
+    """Return a relay that calls `check` before each batch, and keeps a rate of records a second."""
+    limiter, lock = None if rate is None else RateLimiter(rate), Lock()
+
+    def publish(records: Sequence[StreamRecord]) -> "Relayed":
+        with lock:
+            check()
+            if limiter is not None:
+                limiter.wait(len(records))
+                check()
+        return relay(records)
+
+    return publish
+
+
+EventsOf = Callable[[Item], Iterable[OutgoingEvent]]
+"""Returns the events of a record that are sent; raises Unpublishable if one cannot be read."""
+SendEvents = Callable[[Sequence[OutgoingEvent]], object]
+
+
+def _delivery(events_of: EventsOf, send: SendEvents | None) -> RelayCall:
+    """Return a function that counts the events of records as the relay does, and sends them.
+
+    Without `send` they are only counted.
+    """
+
+    def deliver(records: Sequence[StreamRecord]) -> "Relayed":
+        events: list[OutgoingEvent] = []
+        refused: list[str] = []
+        for record in records:
+            image = record["dynamodb"]["NewImage"]
+            try:
+                events += events_of(image)
+            except Unpublishable:
+                refused.append(key_hash(image[Record.PK]["S"]))
+        if send is not None:
+            send(events)
+        published = Counter(event.type for event in events)
+        return {"published": dict(published), "dead_lettered": refused}
+
+    return deliver
+
+
+def direct_events(consumer: DeployedConsumer) -> EventsOf:
+    """Return a function that selects the events of a record for one consumer.
+
+    A consumer receives events that are published after its deployment. Direct delivery sends it
+    earlier events of its types, as long as their dedup records exist. They come in the order in
+    which the table is read: on a FIFO queue, not in that of their commits. The consumer
+    deduplicates, so a repeated event changes nothing.
+
+    Raises:
+        OpsError: the consumer takes no events of other consumers.
+    """
+    types, path = consumer.events, consumer.grouped_by
+    if not types:
+        raise OpsError(
+            f"{consumer.name!r} takes no events of other consumers, and only those are kept in "
+            "the table: add their types to `events=` of the consumer and deploy; events of "
+            "producers have to be published again by their producers"
+        )
+
+    def select(image: Item) -> Iterator[OutgoingEvent]:
+        pk = image[Record.PK]["S"]
+        for position, event in enumerate(events_in(image)):
+            if event.type not in types:
+                continue
+            # The consumer itself checks whether this source may publish the type.
+            check_origin(event, position, pk, {consumer_of(pk): types})
+            if path is None:
+                yield event
+                continue
+            group = message_group(json.loads(event.body).get("data"), path)
+            if group is None and consumer.is_fifo:
+                raise Unpublishable(f"it has no message group: {path!r} is missing in its data")
+            yield replace(event, group=group)
+
+    return select
+
+
+def queue_sender(sqs: "SQSClient", consumer: DeployedConsumer) -> SendEvents:
+    """Return a function that sends events to a consumer's queue.
+
+    The function raises OpsError if SQS does not accept an event in several attempts.
+    """
+
+    run = str(uuid4())
+
+    def entry(event: OutgoingEvent) -> dict[str, Any]:
+        # SQS would drop an event whose own id it has seen in the last five minutes.
+        identity = sha256(f"{run} {event.id}".encode()).hexdigest()
+        return {
+            "MessageBody": event.body,
+            "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: text(event.type)},
+            **({} if event.group is None else {"MessageGroupId": event.group}),
+            **({"MessageDeduplicationId": identity} if consumer.is_fifo else {}),
+        }
+
+    def size(event: OutgoingEvent) -> int:
+        attribute = f"{EVENT_TYPE_ATTRIBUTE}String{event.type}"
+        return len(event.body.encode()) + len(attribute.encode())
+
+    def send(events: Sequence[OutgoingEvent]) -> None:
+        for some in batches_by_size(events, size):
+            _, refused = call_for_each(
+                lambda entries: sqs.send_message_batch(
+                    QueueUrl=consumer.queue_url, Entries=entries
+                ),
+                map(entry, some),
+            )
+            if refused:
+                said = ", ".join(sorted(set(refused.values())))
+                raise OpsError(
+                    f"the queue of {consumer.name} did not take {len(refused)} events ({said}): "
+                    "run the same command again; an event that is sent twice is deduplicated"
+                )
+
+    return send
